@@ -6,7 +6,7 @@
 --   log and tree          log, batch, entry, seen, guard, collateral, tile
 --   inbox                 inbox, inbox_outcome
 --   keys and signatures   log_key, key_announcement, head_signature, cosignature
---   lookup index          index_run, index_block, index_erased, index_value, index_state
+--   lookup index          index_run, index_block, index_node, index_erased, index_value, index_state
 --   custody               hold, report
 --   quotas                quota
 
@@ -408,6 +408,15 @@ CREATE TABLE index_block (
 
 -- A block fits into a page and is hardly compressible.
 ALTER TABLE index_block ALTER COLUMN bytes SET STORAGE PLAIN;
+
+-- Nodes of the trees of runs over more than 512 postings, so that a proof need not hash the run again.
+CREATE TABLE index_node (
+  log_id smallint NOT NULL,
+  build  bigint   NOT NULL,
+  prefix bytea    NOT NULL CHECK (octet_length(prefix) = 25), -- 24 bytes with zeros after the prefix, and its length in bits
+  bytes  bytea    NOT NULL CHECK (octet_length(bytes) = 72),  -- the number of postings, and the hashes of the children
+  PRIMARY KEY (log_id, build, prefix)
+);
 
 -- Entries that were erased and may still have postings in a run, or in the memory of a process.
 CREATE TABLE index_erased (

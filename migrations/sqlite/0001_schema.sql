@@ -6,7 +6,7 @@
 --   log and tree          log, batch, entry, seen, guard, collateral, tile
 --   inbox                 inbox, inbox_outcome
 --   keys and signatures   log_key, key_announcement, head_signature, cosignature
---   lookup index          index_run, index_block, index_erased, index_value, index_state
+--   lookup index          index_run, index_block, index_node, index_erased, index_value, index_state
 --   custody               hold, report
 --
 -- Quotas have no table: one process has the file, and counts in memory.
@@ -288,6 +288,14 @@ CREATE TABLE index_block (
   first BLOB    NOT NULL CHECK (length(first) = 24),        -- the first posting: a key of 16 bytes, and the leaf
   bytes BLOB    NOT NULL,
   PRIMARY KEY (build, first)
+) STRICT, WITHOUT ROWID;
+
+-- Nodes of the trees of runs over more than 512 postings, so that a proof need not hash the run again.
+CREATE TABLE index_node (
+  build  INTEGER NOT NULL,
+  prefix BLOB    NOT NULL CHECK (length(prefix) = 25),      -- 24 bytes with zeros after the prefix, and its length in bits
+  bytes  BLOB    NOT NULL CHECK (length(bytes) = 72),       -- the number of postings, and the hashes of the children
+  PRIMARY KEY (build, prefix)
 ) STRICT, WITHOUT ROWID;
 
 -- Entries that were erased and may still have postings in a run, or in the memory of a process.

@@ -3,10 +3,12 @@
 //! A change that a crash may lose does not wait for the disk: the write-ahead log keeps the order of transactions, so a
 //! run that survives has its blocks, and what is lost is made from the entries again.
 
-use lookup_tree::{Posting, PostingBlock, RunId, RunSummary, TermKey};
+use std::collections::BTreeMap;
+
+use lookup_tree::{InnerNode, Posting, PostingBlock, PostingPrefix, RunId, RunSummary, TermKey};
 use merkle::{Hash, LeafIndex, TreeSize};
 use sqlx::{PgPool, PgTransaction};
-use store::lookup::{Build, ErasedLeaves, FinishedRun, RunCatalog, StoredRun, end_of_values};
+use store::lookup::{Build, ErasedLeaves, FinishedRun, RunCatalog, StoredRun, end_of_values, stored_node};
 use store::{Order, StoreError};
 
 use crate::error::store_error;
@@ -108,6 +110,7 @@ pub(crate) async fn add_blocks(
     log: i16,
     build: Build,
     blocks: &[PostingBlock],
+    nodes: &[InnerNode],
 ) -> Result<(), StoreError> {
     let firsts: Vec<Vec<u8>> = blocks.iter().map(|block| block.first.to_bytes().to_vec()).collect();
     let bytes: Vec<Vec<u8>> = blocks.iter().map(|block| block.bytes.clone()).collect();
@@ -124,7 +127,31 @@ pub(crate) async fn add_blocks(
     .execute(&mut *transaction)
     .await
     .map_err(store_error)?;
+    add_nodes(&mut transaction, log, build, nodes).await?;
     transaction.commit().await.map_err(store_error)
+}
+
+async fn add_nodes(
+    transaction: &mut PgTransaction<'_>,
+    log: i16,
+    build: Build,
+    nodes: &[InnerNode],
+) -> Result<(), StoreError> {
+    let prefixes: Vec<Vec<u8>> = nodes.iter().map(|node| node.prefix.to_bytes().to_vec()).collect();
+    let bytes: Vec<Vec<u8>> = nodes.iter().map(|node| node.to_bytes().to_vec()).collect();
+    sqlx::query!(
+        "INSERT INTO index_node (log_id, build, prefix, bytes)
+           SELECT $1, $2, prefix, bytes FROM UNNEST($3::bytea[], $4::bytea[]) AS node (prefix, bytes)
+             ON CONFLICT (log_id, build, prefix) DO UPDATE SET bytes = excluded.bytes",
+        log,
+        column(build.get()),
+        &prefixes,
+        &bytes
+    )
+    .execute(&mut **transaction)
+    .await
+    .map_err(store_error)?;
+    Ok(())
 }
 
 pub(crate) async fn finish_run(pool: &PgPool, log: i16, run: &FinishedRun) -> Result<bool, StoreError> {
@@ -305,7 +332,7 @@ pub(crate) async fn sweep(
     .await
     .map_err(store_error)?;
     let Some(build) = gone else { return Ok(false) };
-    let deleted = sqlx::query!(
+    let blocks = sqlx::query!(
         "DELETE FROM index_block WHERE log_id = $1 AND build = $2 AND first IN
            (SELECT first FROM index_block WHERE log_id = $1 AND build = $2 ORDER BY first LIMIT $3)",
         log,
@@ -315,7 +342,17 @@ pub(crate) async fn sweep(
     .execute(&mut *transaction)
     .await
     .map_err(store_error)?;
-    if deleted.rows_affected() < limit as u64 {
+    let nodes = sqlx::query!(
+        "DELETE FROM index_node WHERE log_id = $1 AND build = $2 AND prefix IN
+           (SELECT prefix FROM index_node WHERE log_id = $1 AND build = $2 ORDER BY prefix LIMIT $3)",
+        log,
+        build,
+        rows(limit)
+    )
+    .execute(&mut *transaction)
+    .await
+    .map_err(store_error)?;
+    if blocks.rows_affected().max(nodes.rows_affected()) < limit as u64 {
         sqlx::query!("DELETE FROM index_run WHERE log_id = $1 AND build = $2", log, build)
             .execute(&mut *transaction)
             .await
@@ -437,6 +474,36 @@ pub(crate) async fn blocks_with(
     .await
     .map_err(store_error)?;
     found.into_iter().map(|row| block(&row.first, row.bytes)).collect()
+}
+
+pub(crate) async fn nodes(
+    pool: &PgPool,
+    log: i16,
+    build: Build,
+    places: &[PostingPrefix],
+) -> Result<Vec<Option<InnerNode>>, StoreError> {
+    let wanted: Vec<Vec<u8>> = places.iter().map(|place| place.to_bytes().to_vec()).collect();
+    let found = sqlx::query!(
+        r#"SELECT wanted.place AS "place!", node.prefix, node.bytes
+             FROM UNNEST($3::bytea[]) AS wanted (place)
+             JOIN LATERAL (SELECT prefix, bytes FROM index_node
+                            WHERE log_id = $1 AND build = $2 AND prefix >= wanted.place
+                            ORDER BY prefix LIMIT 1) AS node ON true"#,
+        log,
+        column(build.get()),
+        &wanted
+    )
+    .fetch_all(pool)
+    .await
+    .map_err(store_error)?;
+    let mut nodes = BTreeMap::new();
+    for row in found {
+        nodes.insert(row.place, stored_node(&row.prefix, &row.bytes)?);
+    }
+    let within = |(place, wanted): (&PostingPrefix, &Vec<u8>)| {
+        nodes.get(wanted).copied().filter(|node| node.prefix.is_within(place))
+    };
+    Ok(places.iter().zip(&wanted).map(within).collect())
 }
 
 fn block(first: &[u8], bytes: Vec<u8>) -> Result<PostingBlock, StoreError> {

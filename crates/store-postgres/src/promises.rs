@@ -1,7 +1,7 @@
 //! The traits beside [`LogReader`](store::LogReader) and [`LogWriter`](store::LogWriter), implemented for [`Postgres`].
 
 use async_trait::async_trait;
-use lookup_tree::{Posting, PostingBlock, TermKey};
+use lookup_tree::{InnerNode, Posting, PostingBlock, PostingPrefix, TermKey};
 use merkle::{LeafIndex, TreeSize};
 use store::lookup::{Build, FinishedRun, RunCatalog};
 use store::{
@@ -63,8 +63,13 @@ impl LookupIndex for Postgres {
         self.in_time(lookup::begin_run(&self.pool, self.log)).await
     }
 
-    async fn add_blocks(&self, build: Build, blocks: &[PostingBlock]) -> Result<(), StoreError> {
-        self.in_time(lookup::add_blocks(&self.pool, self.log, build, blocks)).await
+    async fn add_blocks(
+        &self,
+        build: Build,
+        blocks: &[PostingBlock],
+        nodes: &[InnerNode],
+    ) -> Result<(), StoreError> {
+        self.in_time(lookup::add_blocks(&self.pool, self.log, build, blocks, nodes)).await
     }
 
     async fn finish_run(&self, run: &FinishedRun) -> Result<bool, StoreError> {
@@ -96,6 +101,14 @@ impl LookupIndex for Postgres {
 
     async fn blocks_with(&self, build: Build, postings: &[Posting]) -> Result<Vec<PostingBlock>, StoreError> {
         self.in_time(lookup::blocks_with(&self.pool, self.log, build, postings)).await
+    }
+
+    async fn nodes(
+        &self,
+        build: Build,
+        places: &[PostingPrefix],
+    ) -> Result<Vec<Option<InnerNode>>, StoreError> {
+        self.in_time(lookup::nodes(&self.pool, self.log, build, places)).await
     }
 
     async fn values(

@@ -1,10 +1,10 @@
 //! `LookupIndex` in SQLite.
 
-use lookup_tree::{Posting, PostingBlock, RunId, RunSummary, TermKey};
+use lookup_tree::{InnerNode, Posting, PostingBlock, PostingPrefix, RunId, RunSummary, TermKey};
 use merkle::{Hash, LeafIndex, TreeSize};
 use sqlx::sqlite::{SqlitePool, SqliteRow};
 use sqlx::{Row, SqliteConnection};
-use store::lookup::{Build, FinishedRun, RunCatalog, StoredRun, end_of_values};
+use store::lookup::{Build, FinishedRun, RunCatalog, StoredRun, end_of_values, stored_node};
 use store::{Order, StoreError};
 
 use crate::Sqlite;
@@ -75,12 +75,19 @@ pub(crate) async fn add_blocks(
     store: &Sqlite,
     build: Build,
     blocks: &[PostingBlock],
+    nodes: &[InnerNode],
 ) -> Result<(), StoreError> {
     let mut transaction = store.writable().await?.begin_with(IMMEDIATE).await.map_err(store_error)?;
     let into = "INSERT OR REPLACE INTO index_block (build, first, bytes) ";
     let inserted = sql::insert(&mut transaction, into, blocks, |values, block| {
         values.push_bind(signed(build.get()));
         values.push_bind(block.first.to_bytes().to_vec()).push_bind(block.bytes.clone());
+    });
+    inserted.await.map_err(store_error)?;
+    let into = "INSERT OR REPLACE INTO index_node (build, prefix, bytes) ";
+    let inserted = sql::insert(&mut transaction, into, nodes, |values, node| {
+        values.push_bind(signed(build.get()));
+        values.push_bind(node.prefix.to_bytes().to_vec()).push_bind(node.to_bytes().to_vec());
     });
     inserted.await.map_err(store_error)?;
     transaction::finish(store, transaction).await
@@ -201,8 +208,14 @@ pub(crate) async fn sweep(store: &Sqlite, abandoned: Build, limit: usize) -> Res
            (SELECT first FROM index_block WHERE build = ?1 ORDER BY first LIMIT ?2)",
     );
     let delete = delete.bind(build).bind(signed(limit as u64));
-    let deleted = delete.execute(&mut *transaction).await.map_err(store_error)?.rows_affected();
-    if deleted < limit as u64 {
+    let blocks = delete.execute(&mut *transaction).await.map_err(store_error)?.rows_affected();
+    let delete = sqlx::query(
+        "DELETE FROM index_node WHERE build = ?1 AND prefix IN
+           (SELECT prefix FROM index_node WHERE build = ?1 ORDER BY prefix LIMIT ?2)",
+    );
+    let delete = delete.bind(build).bind(signed(limit as u64));
+    let nodes = delete.execute(&mut *transaction).await.map_err(store_error)?.rows_affected();
+    if blocks.max(nodes) < limit as u64 {
         let forget = sqlx::query("DELETE FROM index_run WHERE build = ?").bind(build);
         forget.execute(&mut *transaction).await.map_err(store_error)?;
     }
@@ -268,6 +281,29 @@ pub(crate) async fn blocks_with(
     found.sort_by_key(|block| block.first);
     found.dedup_by_key(|block| block.first);
     Ok(found)
+}
+
+pub(crate) async fn nodes(
+    pool: &SqlitePool,
+    build: Build,
+    places: &[PostingPrefix],
+) -> Result<Vec<Option<InnerNode>>, StoreError> {
+    let mut nodes = Vec::with_capacity(places.len());
+    let mut reader = pool.acquire().await.map_err(store_error)?;
+    for place in places {
+        let node = sqlx::query(
+            "SELECT prefix, bytes FROM index_node WHERE build = ? AND prefix >= ? ORDER BY prefix LIMIT 1",
+        );
+        let node = node.bind(signed(build.get())).bind(place.to_bytes().to_vec());
+        let node = node.fetch_optional(&mut *reader).await.map_err(store_error)?;
+        let node = node.as_ref().map(node_of).transpose()?;
+        nodes.push(node.filter(|node| node.prefix.is_within(place)));
+    }
+    Ok(nodes)
+}
+
+fn node_of(row: &SqliteRow) -> Result<InnerNode, StoreError> {
+    stored_node(row.try_get(0).map_err(store_error)?, row.try_get(1).map_err(store_error)?)
 }
 
 fn block(row: &SqliteRow) -> Result<PostingBlock, StoreError> {

@@ -1,7 +1,7 @@
 //! The traits beside [`LogReader`](store::LogReader) and [`LogWriter`](store::LogWriter), implemented for [`Sqlite`].
 
 use async_trait::async_trait;
-use lookup_tree::{Posting, PostingBlock, TermKey};
+use lookup_tree::{InnerNode, Posting, PostingBlock, PostingPrefix, TermKey};
 use merkle::{LeafIndex, TreeSize};
 use store::lookup::{Build, FinishedRun, RunCatalog};
 use store::{
@@ -64,8 +64,13 @@ impl LookupIndex for Sqlite {
         self.noting(lookup::begin_run(self).await)
     }
 
-    async fn add_blocks(&self, build: Build, blocks: &[PostingBlock]) -> Result<(), StoreError> {
-        self.noting(lookup::add_blocks(self, build, blocks).await)
+    async fn add_blocks(
+        &self,
+        build: Build,
+        blocks: &[PostingBlock],
+        nodes: &[InnerNode],
+    ) -> Result<(), StoreError> {
+        self.noting(lookup::add_blocks(self, build, blocks, nodes).await)
     }
 
     async fn finish_run(&self, run: &FinishedRun) -> Result<bool, StoreError> {
@@ -97,6 +102,14 @@ impl LookupIndex for Sqlite {
 
     async fn blocks_with(&self, build: Build, postings: &[Posting]) -> Result<Vec<PostingBlock>, StoreError> {
         lookup::blocks_with(&self.read, build, postings).await
+    }
+
+    async fn nodes(
+        &self,
+        build: Build,
+        places: &[PostingPrefix],
+    ) -> Result<Vec<Option<InnerNode>>, StoreError> {
+        lookup::nodes(&self.read, build, places).await
     }
 
     async fn values(

@@ -255,6 +255,7 @@ async fn searches_read_the_index_in_its_order_and_sort_nothing() {
         "SELECT first, bytes FROM index_block WHERE build = 1 AND first >= x'07' AND first <= x'08' ORDER BY first LIMIT 3",
         "SELECT first FROM index_block WHERE build = 1 AND first <= x'08' ORDER BY first DESC LIMIT 3",
         "SELECT max(first) FROM index_block WHERE build = 1 AND first <= x'08'",
+        "SELECT prefix, bytes FROM index_node WHERE build = 1 AND prefix >= x'07' ORDER BY prefix LIMIT 1",
         "SELECT value FROM index_value WHERE kind = 1 AND value >= 'a' AND value < 'b' ORDER BY value LIMIT 3",
         "SELECT key FROM index_value WHERE key IN (x'07', x'08')",
         "SELECT build FROM index_run WHERE state = 2 LIMIT 1",

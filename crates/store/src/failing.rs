@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use fault_injection::{Fault, InjectedError, failing_store};
-use lookup_tree::{Posting, PostingBlock, TermKey};
+use lookup_tree::{InnerNode, Posting, PostingBlock, PostingPrefix, TermKey};
 use merkle::{EntryDigest, LeafIndex, TreeSize};
 
 use crate::lookup::{Build, FinishedRun, RunCatalog};
@@ -134,7 +134,7 @@ failing_store! {
     impl LookupIndex {
         Catalog catalog() -> Result<RunCatalog, StoreError>;
         BeginRun begin_run() -> Result<Build, StoreError>;
-        AddBlocks add_blocks(build: Build, blocks: &[PostingBlock]) -> Result<(), StoreError>;
+        AddBlocks add_blocks(build: Build, blocks: &[PostingBlock], nodes: &[InnerNode]) -> Result<(), StoreError>;
         FinishRun finish_run(run: &FinishedRun) -> Result<bool, StoreError>;
         RetireRun retire_run(build: Build) -> Result<(), StoreError>;
         Sweep sweep(abandoned: Build, limit: usize) -> Result<bool, StoreError>;
@@ -142,6 +142,7 @@ failing_store! {
         Blocks blocks(build: Build, from: Posting, to: Posting, order: Order, limit: usize)
             -> Result<Vec<PostingBlock>, StoreError>;
         BlocksWith blocks_with(build: Build, postings: &[Posting]) -> Result<Vec<PostingBlock>, StoreError>;
+        Nodes nodes(build: Build, places: &[PostingPrefix]) -> Result<Vec<Option<InnerNode>>, StoreError>;
         Values values(kind: u8, prefix: &str, after: Option<&str>, limit: usize)
             -> Result<Vec<String>, StoreError>;
         ListedKeys listed_keys(keys: &[TermKey]) -> Result<Vec<TermKey>, StoreError>;

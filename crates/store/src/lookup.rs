@@ -10,6 +10,7 @@
 //! Not here: which terms an entry has (`registration`), and the task that keeps the index up to date (the service).
 
 mod catalog;
+mod head;
 mod index;
 mod job;
 mod postings;
@@ -20,12 +21,14 @@ mod terms;
 mod writer;
 
 use async_trait::async_trait;
-use lookup_tree::{Posting, PostingBlock, RunId, RunSummary, TermKey};
+use lookup_tree::{InnerNode, Posting, PostingBlock, PostingPrefix, RunId, RunSummary, TermKey};
 use merkle::{LeafIndex, TreeSize};
 
 use crate::StoreError;
 pub use catalog::{Build, ErasedLeaves, RunCatalog, StoredRun};
+pub use head::{HeadRuns, HeadSnapshot, ProofParts, ProveError};
 pub use index::SearchIndex;
+pub use postings::BlindLeaf;
 pub(crate) use postings::{postings_from, present};
 pub use query::{Indexed, Order, Page, Query, TERMS, Term, VALUES_PER_TERM};
 pub use terms::{EntryTerms, LISTED_BYTES, ListedValue, end_of_values};
@@ -40,9 +43,14 @@ pub trait LookupIndex: Send + Sync + 'static {
     /// Begins to write a run. Its number is larger than that of every earlier build and erasure.
     async fn begin_run(&self) -> Result<Build, StoreError>;
 
-    /// Writes blocks of a run that is not complete. Searches do not read them until [`finish_run`](Self::finish_run).
-    /// After a crash they may be lost together with the later ones.
-    async fn add_blocks(&self, build: Build, blocks: &[PostingBlock]) -> Result<(), StoreError>;
+    /// Writes blocks of a run that is not complete, and nodes of its tree, in one transaction. Searches and proofs do not
+    /// read them until [`finish_run`](Self::finish_run). After a crash they may be lost together with the later ones.
+    async fn add_blocks(
+        &self,
+        build: Build,
+        blocks: &[PostingBlock],
+        nodes: &[InnerNode],
+    ) -> Result<(), StoreError>;
 
     /// Completes a run, in one transaction: it takes the place of an earlier build of the same run, its values are
     /// listed, and the erased leaves that no run holds any more are forgotten.
@@ -51,10 +59,10 @@ pub trait LookupIndex: Send + Sync + 'static {
     /// `without` had been erased when it was begun. For leaves erased later it is written again. A run of leaves that were never committed is [`StoreError::Refused`].
     async fn finish_run(&self, run: &FinishedRun) -> Result<bool, StoreError>;
 
-    /// Takes a complete run out of the index. [`sweep`](Self::sweep) deletes its blocks.
+    /// Takes a complete run out of the index. [`sweep`](Self::sweep) deletes its blocks and nodes.
     async fn retire_run(&self, build: Build) -> Result<(), StoreError>;
 
-    /// Deletes up to `limit` blocks of runs that were replaced, retired or dropped, and of those that were begun before
+    /// Deletes up to `limit` blocks, and as many nodes, of runs that were replaced, retired or dropped, and of those that were begun before
     /// `abandoned` and not finished. Returns whether there may be more.
     async fn sweep(&self, abandoned: Build, limit: usize) -> Result<bool, StoreError>;
 
@@ -74,6 +82,14 @@ pub trait LookupIndex: Send + Sync + 'static {
     /// Reads each block of a run in which one of these postings may stand, once, in the order of the blocks.
     async fn blocks_with(&self, build: Build, postings: &[Posting]) -> Result<Vec<PostingBlock>, StoreError>;
 
+    /// Returns the stored node of a run with the shortest prefix within each of these places, in order; `None` where no node
+    /// is stored.
+    async fn nodes(
+        &self,
+        build: Build,
+        places: &[PostingPrefix],
+    ) -> Result<Vec<Option<InnerNode>>, StoreError>;
+
     /// Lists up to `limit` values of a kind that begin with `prefix`, in byte order: those greater than `after`
     /// if it is given.
     async fn values(
@@ -86,6 +102,13 @@ pub trait LookupIndex: Send + Sync + 'static {
 
     /// Returns those of these keys under which a value is listed.
     async fn listed_keys(&self, keys: &[TermKey]) -> Result<Vec<TermKey>, StoreError>;
+}
+
+/// Reads a node as it is stored: its prefix, and the bytes of [`InnerNode::to_bytes`].
+pub fn stored_node(prefix: &[u8], bytes: &[u8]) -> Result<InnerNode, StoreError> {
+    let prefix = prefix.try_into().ok().and_then(PostingPrefix::from_bytes);
+    let node = prefix.zip(bytes.try_into().ok()).map(|(prefix, bytes)| InnerNode::from_bytes(prefix, bytes));
+    node.ok_or_else(|| StoreError::Damaged("a node of the lookup index is not a node".into()))
 }
 
 /// A run whose blocks are all written.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use merkle::TreeSize;
+
 use crate::lookup::{EntryTerms, RunWriter, SearchIndex};
 use crate::{LogStore, Order, Page, Query, Term};
 
@@ -9,6 +11,8 @@ use crate::{LogStore, Order, Page, Query, Term};
 pub struct Indexer {
     /// The index.
     pub index: SearchIndex,
+    /// Size of the newest head, whose runs stay.
+    pub head: Option<TreeSize>,
     store: Arc<dyn LogStore>,
     writer: RunWriter,
 }
@@ -19,7 +23,7 @@ impl Indexer {
         let catalog = store.catalog().await.unwrap();
         let index = SearchIndex::new(catalog.form);
         index.align(&catalog);
-        Self { index, store, writer: RunWriter::new() }
+        Self { index, head: None, store, writer: RunWriter::new() }
     }
 
     /// Adds the leaves up to the last one that has a value. The values are in the order of their leaves.
@@ -44,7 +48,7 @@ impl Indexer {
     pub async fn step(&mut self) -> bool {
         let catalog = self.store.catalog().await.unwrap();
         self.index.align(&catalog);
-        self.writer.step(&*self.store, &self.index, &catalog).await.unwrap()
+        self.writer.step(&*self.store, &self.index, &catalog, self.head).await.unwrap()
     }
 
     /// Writes all that is to be written.

@@ -4,13 +4,18 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use lookup_tree::limits::LEVEL_0_LEAVES;
-use lookup_tree::{BlindCode, Posting, RunId, RunSummary, TermKey};
-use merkle::{EntryDigest, Hash, LeafIndex, TreeSize};
+use lookup_tree::{
+    BlindCode, IndexHead, IndexQuestion, InnerNode, LeafRange, Posting, PostingPrefix, RunId, RunProofs,
+    RunSource, RunSummary, RunTree, TermKey,
+};
+use merkle::{EntryDigest, Hash, LeafIndex, RootHash, TreeSize};
 
 use super::indexer::one;
 use super::{Appender, Indexer, LogDatabase};
 use crate::fsck::{Defect, Fsck, FsckFacts};
-use crate::lookup::{Build, EntryTerms, FinishedRun, SearchIndex, TERMS, VALUES_PER_TERM};
+use crate::lookup::{
+    Build, EntryTerms, FinishedRun, HeadRuns, ProveError, RunCatalog, SearchIndex, TERMS, VALUES_PER_TERM,
+};
 use crate::{
     CommittedHead, Entry, GuardKey, HeadSignature, Indexed, LogKey, LogReader, LogStore, Order, Page, Query,
     StoreError, Term,
@@ -162,13 +167,17 @@ pub async fn a_run_that_is_not_finished_is_not_seen_and_goes(database: &impl Log
     Appender::with(Arc::clone(&store), SIZE).await;
     let abandoned = store.begin_run().await.unwrap();
     let block = lookup_tree::PostingBlock { first: postings(parity, 0..1)[0], bytes: vec![7] };
-    store.add_blocks(abandoned, std::slice::from_ref(&block)).await.unwrap();
+    let tree = RunTree::new(postings(parity, 0..LEVEL_0_LEAVES)).unwrap();
+    let node = tree.node_at(&PostingPrefix::ROOT).unwrap().unwrap();
+    store.add_blocks(abandoned, std::slice::from_ref(&block), &[node]).await.unwrap();
+    assert_eq!(store.nodes(abandoned, &[PostingPrefix::ROOT]).await.unwrap(), [Some(node)]);
     assert_eq!(store.catalog().await.unwrap().runs, []);
     let mut index = Indexer::of(database.handle().await).await;
     index.add_up_to(SIZE, parity);
     index.settle().await;
     assert_eq!(index.found("odd").await.len() as u64, SIZE / 2);
     assert_eq!(store.blocks_with(abandoned, &[block.first]).await.unwrap(), []);
+    assert_eq!(store.nodes(abandoned, &[PostingPrefix::ROOT]).await.unwrap(), [None]);
     assert!(!store.finish_run(&empty_run(abandoned)).await.unwrap(), "it was begun too long ago");
 }
 
@@ -236,6 +245,46 @@ pub async fn an_erased_entry_leaves_its_runs_and_the_list_of_values(database: &i
     assert_eq!(index.values("", None, 10).await, ["any", "shared"]);
 }
 
+/// Lists the entries of a page that may have any term: erased ones, before and after their run is written anew, and those that
+/// cannot be read, in a run and in the tail.
+pub async fn a_search_lists_the_entries_that_it_cannot_tell_about(database: &impl LogDatabase) {
+    let store = database.handle().await;
+    Appender::with(Arc::clone(&store), SIZE).await;
+    let mut index = Indexer::of(Arc::clone(&store)).await;
+    index.add_up_to(SIZE, |leaf| match leaf {
+        5 => EntryTerms::blind(BlindCode::Unreadable),
+        leaf if leaf == SIZE - 1 => EntryTerms::blind(BlindCode::TooManyTerms),
+        _ => parity(leaf),
+    });
+    index.settle().await;
+    store.erase(&[3, SIZE - 2].map(LeafIndex::new)).await.unwrap();
+    let blind = async |index: &Indexer, query: &Query, most: usize| {
+        let (page, blind) = index.index.search_and_list_blind(&*store, query, most).await.unwrap();
+        assert!(!numbers(&page).contains(&3));
+        blind.iter().map(|(leaf, code)| (leaf.get(), *code)).collect::<Vec<_>>()
+    };
+    let all = [
+        (3, BlindCode::Erased),
+        (5, BlindCode::Unreadable),
+        (SIZE - 2, BlindCode::Erased),
+        (SIZE - 1, BlindCode::TooManyTerms),
+    ];
+    let even = Query { limit: usize::MAX, ..query(vec![Term::exactly(1, "even")]) };
+    for _ in 0..2 {
+        assert_eq!(blind(&index, &even, 10).await, all);
+        assert_eq!(blind(&index, &even, 2).await, all[..2]);
+        assert_eq!(
+            blind(&index, &Query { limit: 3, ..even.clone() }, 10).await,
+            all[..1],
+            "the page ends at leaf 4"
+        );
+        let newest = Query { order: Order::NewestFirst, limit: 2, ..even.clone() };
+        assert_eq!(blind(&index, &newest, 10).await, [all[3], all[2]]);
+        assert_eq!(blind(&index, &Query { within: 4..6, ..even.clone() }, 10).await, all[1..2]);
+        index.settle().await;
+    }
+}
+
 /// Merges runs with a crash in between, and takes the merged ones out once they are old.
 pub async fn eight_runs_merge_into_one(database: &impl LogDatabase) {
     const MERGED: u64 = 8 * LEVEL_0_LEAVES;
@@ -279,7 +328,125 @@ pub async fn eight_runs_merge_into_one(database: &impl LogDatabase) {
     assert_eq!(index.found("even").await.len() as u64, 5 * LEVEL_0_LEAVES);
 }
 
-/// Damages a block of a run: the check names the entry that lost its posting, and the run.
+/// Reads nodes of a run by places: at its root, at a node, below one, and where there is none.
+pub async fn a_node_is_found_by_the_place_that_it_is_in(database: &impl LogDatabase) {
+    let store = database.handle().await;
+    Appender::with(Arc::clone(&store), SIZE).await;
+    let mut index = Indexer::of(Arc::clone(&store)).await;
+    index.add_up_to(SIZE, numbered);
+    index.settle().await;
+    let run = store.catalog().await.unwrap().runs[0];
+    let tree = RunTree::new(postings(numbered, 0..LEVEL_0_LEAVES)).unwrap();
+    let root = tree.node_at(&PostingPrefix::ROOT).unwrap().unwrap();
+    let (left, right) = root.prefix.children().unwrap();
+    let nowhere = PostingPrefix::of(Posting::FIRST, 100);
+    let places = [nowhere, right, PostingPrefix::ROOT, left, root.prefix, right];
+    let expected: Vec<_> = places.iter().map(|place| tree.node_at(place).unwrap()).collect();
+    assert!(expected[0].is_none() && expected[1..].iter().all(Option::is_some));
+    assert_eq!(store.nodes(run.build, &places).await.unwrap(), expected);
+    assert_eq!(store.nodes(run.build, &[]).await.unwrap(), []);
+}
+
+/// Proves answers under a head of runs and tail, reads few postings for it, and proves nothing of a run after an erasure.
+pub async fn answers_are_proven_until_an_erasure_changes_their_run(database: &impl LogDatabase) {
+    let store = database.handle().await;
+    const LEAVES: u64 = 2 * LEVEL_0_LEAVES + 100;
+    Appender::with(Arc::clone(&store), LEAVES).await;
+    let mut index = Indexer::of(Arc::clone(&store)).await;
+    index.add_up_to(LEAVES, numbered);
+    assert_eq!(
+        index.index.snapshot(&store.catalog().await.unwrap()),
+        None,
+        "full runs are to be written first"
+    );
+    index.settle().await;
+    let catalog = store.catalog().await.unwrap();
+    let snapshot = index.index.snapshot(&catalog).unwrap();
+    assert_eq!(snapshot.size().get(), LEAVES);
+    let runs = snapshot.hash().unwrap();
+    let head = head_of(LEAVES, &runs);
+    assert_eq!(head.runs[1].summary, summary(&postings(numbered, LEVEL_0_LEAVES..2 * LEVEL_0_LEAVES)));
+    assert_eq!(head.runs[2].summary, summary(&postings(numbered, 2 * LEVEL_0_LEAVES..LEAVES)));
+
+    let even = TermKey::of(1, b"even");
+    let within = LeafRange::new(LEVEL_0_LEAVES - 10, LEAVES - 5);
+    for order in [Order::OldestFirst, Order::NewestFirst] {
+        let mut expected: Vec<u64> =
+            (within.start.get()..within.end.get()).filter(|leaf| leaf.is_multiple_of(2)).collect();
+        if order == Order::NewestFirst {
+            expected.reverse();
+        }
+        for limit in [3, 2_000, 10_000] {
+            let found = runs.leaves(&*store, &catalog, even, within, order, limit).await.unwrap();
+            let found: Vec<u64> = found.iter().map(|leaf| leaf.get()).collect();
+            assert_eq!(found, expected[..limit.min(expected.len())], "{order:?} by {limit}");
+        }
+    }
+    for keys in [vec![even], vec![TermKey::of(2, b"4711"), TermKey::of(3, b"none")]] {
+        let question = IndexQuestion::new(keys, within).unwrap();
+        let proofs = prove(&*store, &catalog, &runs, &question).await.unwrap();
+        assert_eq!(proofs.len(), 3);
+        head.verify(question, &proofs).unwrap();
+    }
+
+    assert_eq!(HeadRuns::of(&head, vec![any(0)]).unwrap().map(|runs| runs.in_head()), None, "another tail");
+    store.erase(&[LeafIndex::new(7)]).await.unwrap();
+    for _ in 0..2 {
+        let catalog = store.catalog().await.unwrap();
+        let first = IndexQuestion::new([even], LeafRange::new(0, LEAVES)).unwrap();
+        let refused = prove(&*store, &catalog, &runs, &first).await;
+        assert!(matches!(refused, Err(ProveError::RunChanged(RunId { level: 0, number: 0 }))), "{refused:?}");
+        let others = IndexQuestion::new([even], LeafRange::new(LEVEL_0_LEAVES, LEAVES)).unwrap();
+        head.verify(others.clone(), &prove(&*store, &catalog, &runs, &others).await.unwrap()).unwrap();
+        index.settle().await;
+    }
+    let catalog = store.catalog().await.unwrap();
+    let next = index.index.snapshot(&catalog).unwrap().hash().unwrap();
+    let question = IndexQuestion::new([even], LeafRange::new(0, LEAVES)).unwrap();
+    let proofs = prove(&*store, &catalog, &next, &question).await.unwrap();
+    let proven = head_of(LEAVES, &next).verify(question, &proofs).unwrap();
+    assert_eq!(proven.blind().collect::<Vec<_>>(), [(LeafIndex::new(7), BlindCode::Erased)]);
+}
+
+/// Keeps the runs of the newest head although longer ones hold their leaves.
+pub async fn the_runs_of_the_newest_head_stay(database: &impl LogDatabase) {
+    let store = database.handle().await;
+    const LEAVES: u64 = 10 * LEVEL_0_LEAVES;
+    let mut appender = Appender::new(Arc::clone(&store)).await;
+    let mut index = Indexer::of(Arc::clone(&store)).await;
+    index.head = Some(TreeSize::new(8 * LEVEL_0_LEAVES));
+    while index.index.size().get() < LEAVES {
+        appender.append(LEVEL_0_LEAVES).await;
+        index.add_up_to(index.index.size().get() + LEVEL_0_LEAVES, parity);
+        index.settle().await;
+    }
+    assert_eq!(store.catalog().await.unwrap().runs.len(), 11, "all runs are there");
+    index.head = Some(TreeSize::new(LEAVES));
+    index.settle().await;
+    assert_eq!(store.catalog().await.unwrap().runs.len(), 3);
+}
+
+fn head_of(size: u64, runs: &HeadRuns) -> IndexHead {
+    IndexHead {
+        series: Hash::from_bytes([1; 32]),
+        size: TreeSize::new(size),
+        log_root: RootHash::from_bytes([2; 32]),
+        horizon: LeafIndex::new(0),
+        runs: runs.in_head(),
+    }
+}
+
+async fn prove(
+    store: &dyn LogStore,
+    catalog: &RunCatalog,
+    runs: &HeadRuns,
+    question: &IndexQuestion,
+) -> Result<RunProofs, ProveError> {
+    let parts = runs.read(store, catalog, question).await?;
+    parts.iter().map(|part| part.prove().map_err(ProveError::from)).collect()
+}
+
+/// Damages a block of a run, and then a node: the check names the entry that lost its posting, and the run.
 pub async fn a_check_names_entries_and_runs_that_are_damaged(database: &impl LogDatabase) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), SIZE).await;
@@ -297,11 +464,16 @@ pub async fn a_check_names_entries_and_runs_that_are_damaged(database: &impl Log
     for posting in left {
         assert_eq!(writer.push(posting).unwrap(), None);
     }
-    store.add_blocks(run.build, &[writer.finish().unwrap()]).await.unwrap();
+    store.add_blocks(run.build, &[writer.finish().unwrap()], &[]).await.unwrap();
     let found = checked().await;
     assert!(matches!(found[0], Defect::LookupWrong { index } if index == lost.leaf), "{found:?}");
     assert!(matches!(found[1], Defect::RunWrong { run: RunId { level: 0, number: 0 }, .. }), "{found:?}");
     assert_eq!(found.len(), 2);
+    let node = store.nodes(run.build, &[PostingPrefix::ROOT]).await.unwrap()[0].unwrap();
+    let node = InnerNode { left: node.right, ..node };
+    store.add_blocks(run.build, &[blocks[0].clone()], &[node]).await.unwrap();
+    let found = checked().await;
+    assert!(matches!(&found[..], [Defect::RunWrong { why, .. }] if why.contains("nodes")), "{found:?}");
 }
 
 /// What an index must have whose terms a function makes up.

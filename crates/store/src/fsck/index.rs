@@ -1,9 +1,9 @@
-//! Checks of the lookup index: each entry has its postings in the run of its leaf, and each run has the root of its
-//! postings.
+//! Checks of the lookup index: each entry has its postings in the run of its leaf, and each run has the root and the tree
+//! nodes of its postings.
 
 use std::collections::BTreeSet;
 
-use lookup_tree::{BlindCode, Posting, RunBuilder};
+use lookup_tree::{BlindCode, InnerNode, Posting, PostingPrefix, RunBuilder};
 use merkle::LeafIndex;
 
 use super::{Defect, Fsck, FsckReport, damage};
@@ -94,7 +94,7 @@ impl Fsck<'_> {
         Ok(incomplete.is_ok_and(|incomplete| !incomplete.is_empty()))
     }
 
-    /// Computes the root of a run again; [`StoreError::Damaged`] if it is another one.
+    /// Computes root and nodes of a run again; [`StoreError::Damaged`] if they are others.
     async fn check_root(&self, run: &StoredRun) -> Result<(), StoreError> {
         let wrong = |why: String| StoreError::Damaged(why);
         let mut tree = RunBuilder::new();
@@ -104,17 +104,29 @@ impl Fsck<'_> {
             for block in &blocks {
                 for posting in postings_from(run, block, from)? {
                     tree.push(posting).map_err(|why| wrong(why.to_string()))?;
-                    tree.take_nodes();
                     from = posting.successor();
                 }
             }
+            self.check_nodes(run, &tree.take_nodes()).await?;
             if blocks.len() < BLOCKS {
                 break;
             }
         }
-        match tree.finish().0 {
-            summary if summary == run.summary => Ok(()),
-            _ => Err(wrong("its postings are not those that it was written with".into())),
+        let (summary, nodes) = tree.finish();
+        self.check_nodes(run, &nodes).await?;
+        match summary == run.summary {
+            true => Ok(()),
+            false => Err(wrong("its postings are not those that it was written with".into())),
+        }
+    }
+
+    /// Checks that the run has these nodes.
+    async fn check_nodes(&self, run: &StoredRun, nodes: &[InnerNode]) -> Result<(), StoreError> {
+        let places: Vec<PostingPrefix> = nodes.iter().map(|node| node.prefix).collect();
+        let stored = self.store.nodes(run.build, &places).await?;
+        match stored.into_iter().eq(nodes.iter().copied().map(Some)) {
+            true => Ok(()),
+            false => Err(StoreError::Damaged("its tree has other nodes than its postings give".into())),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lookup_tree::{RunId, RunSummary};
+use lookup_tree::{RunId, RunSummary, schedule};
 use merkle::{LeafIndex, TreeSize};
 
 /// Number of an attempt to write a run. Builds and erasures share one sequence.
@@ -86,9 +86,12 @@ impl RunCatalog {
 
     /// Returns a run that may hold postings of an entry that was erased after the run was begun.
     pub(super) fn outdated(&self) -> Option<StoredRun> {
-        let outdated =
-            |run: &&StoredRun| self.erased_in(run.leaves()).any(|(_, erasure)| erasure > run.build);
-        self.runs.iter().find(outdated).copied()
+        self.runs.iter().find(|run| self.is_outdated(run)).copied()
+    }
+
+    /// Returns whether a run may hold postings of an entry that was erased after the run was begun.
+    pub(super) fn is_outdated(&self, run: &StoredRun) -> bool {
+        self.erased_in(run.leaves()).any(|(_, erasure)| erasure > run.build)
     }
 
     /// Returns a run that can be merged from eight complete ones, the shortest first.
@@ -101,14 +104,16 @@ impl RunCatalog {
         due.min_by_key(|run| (run.level, run.number))
     }
 
-    /// Returns a run that is no longer needed: a longer one holds its leaves, and the log grew by two further runs since,
-    /// so that heads of a size that needs the shorter one are old.
-    pub(super) fn superseded(&self) -> Option<StoredRun> {
+    /// Returns a run that is no longer needed: a longer one holds its leaves, the log grew by two further runs since, and
+    /// the newest head, of the size `head`, does not name it.
+    pub(super) fn superseded(&self, head: Option<TreeSize>) -> Option<StoredRun> {
         let covered = self.covered().get();
+        let in_head: Vec<RunId> = head.map(schedule).into_iter().flatten().map(|run| run.id).collect();
         let is_superseded = |run: &&StoredRun| {
             let longer = parent(run.id).and_then(|parent| self.run(parent));
             let length = run.leaves().end - run.leaves().start;
             longer.is_some_and(|longer| longer.leaves().end + 2 * length <= covered)
+                && !in_head.contains(&run.id)
         };
         self.runs.iter().find(is_superseded).copied()
     }

@@ -12,8 +12,9 @@ use merkle::{LeafIndex, TreeSize};
 
 use super::LookupIndex;
 use super::catalog::{RunCatalog, StoredRun, leaves_of};
+use super::head::HeadSnapshot;
 use super::job::{RunJob, RunSources};
-use super::postings::Postings;
+use super::postings::{BlindLeaf, Postings};
 use super::query::{Indexed, Order, Page, Query};
 use super::search::search;
 use super::tail::Tail;
@@ -72,23 +73,39 @@ impl SearchIndex {
 
     /// Finds the entries that match every term of a query, in the query's order.
     pub async fn search(&self, store: &dyn LookupIndex, query: &Query) -> Result<Page, StoreError> {
+        self.search_and_list_blind(store, query, 0).await.map(|(page, _)| page)
+    }
+
+    /// Searches, and lists up to `most_blind` entries in the leaves of the page that may match: they were erased, or cannot be
+    /// read.
+    pub async fn search_and_list_blind(
+        &self,
+        store: &dyn LookupIndex,
+        query: &Query,
+        most_blind: usize,
+    ) -> Result<(Page, Vec<BlindLeaf>), StoreError> {
         let mut catalog = store.catalog().await?;
         for _ in 0..ATTEMPTS {
             let newest = self.newest(&catalog);
             let indexed = Indexed { form: catalog.form, to: TreeSize::new(newest.end) };
             let postings = Postings::new(store, &catalog, &self.tail, newest.clone());
             let mut page = search(&postings, indexed, query).await?;
-            if postings.runs().is_empty() && self.still_has(&newest) {
-                return Ok(page);
+            let runs = postings.runs().to_vec();
+            let blind = match most_blind {
+                0 => Vec::new(),
+                most => {
+                    let postings = postings.with_blind_runs_only();
+                    postings.blind(page.leaves(query), query.order, most).await?
+                }
+            };
+            if runs.is_empty() && self.still_has(&newest) {
+                return Ok((page, blind));
             }
             let now = store.catalog().await?;
             let is_there = |run: &StoredRun| now.runs.contains(run);
-            if now.dropped == catalog.dropped
-                && postings.runs().iter().all(is_there)
-                && self.still_has(&newest)
-            {
+            if now.dropped == catalog.dropped && runs.iter().all(is_there) && self.still_has(&newest) {
                 page.entries.retain(|entry| !now.erased.contains_key(entry));
-                return Ok(page);
+                return Ok((page, blind));
             }
             catalog = now;
         }
@@ -138,8 +155,12 @@ impl SearchIndex {
     ) -> Result<bool, StoreError> {
         let Some((id, sources)) = self.full_run(catalog) else { return Ok(false) };
         let mut job = RunJob::begin(store, id, sources).await?;
-        while job.advance(store).await? {}
-        store.finish_run(&job.finish(Vec::new())).await?;
+        let summary = loop {
+            if let Some(summary) = job.advance(store).await? {
+                break summary;
+            }
+        };
+        store.finish_run(&job.finish(summary, Vec::new())).await?;
         Ok(true)
     }
 
@@ -161,11 +182,25 @@ impl SearchIndex {
     /// none for an index of another form or one that was dropped since.
     fn newest(&self, catalog: &RunCatalog) -> Range<u64> {
         let covered = catalog.covered().get();
-        let tail = self.tail();
+        self.newest_in(&self.tail(), catalog).unwrap_or(covered..covered)
+    }
+
+    /// The leaves of the tail after the complete runs; `None` while the two do not meet.
+    fn newest_in(&self, tail: &Tail, catalog: &RunCatalog) -> Option<Range<u64>> {
+        let covered = catalog.covered().get();
         let meets = catalog.form == self.form
             && catalog.dropped == tail.dropped()
             && (tail.from()..=tail.to()).contains(&covered);
-        covered..if meets { tail.to() } else { covered }
+        meets.then(|| covered..tail.to())
+    }
+
+    /// Everything that a head commits to at the size of this index; `None` while a run of it is to be written first.
+    /// The tail holds no posting of an entry that was erased before the catalog was read.
+    pub fn snapshot(&self, catalog: &RunCatalog) -> Option<HeadSnapshot> {
+        let tail = self.tail();
+        let newest = self.newest_in(&tail, catalog)?;
+        let erased: BTreeSet<LeafIndex> = catalog.erased_in(newest.clone()).map(|(leaf, _)| leaf).collect();
+        HeadSnapshot::new(catalog, newest.clone(), tail.postings(&newest, &erased))
     }
 
     /// Returns whether these leaves are still in memory.

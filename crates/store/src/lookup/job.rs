@@ -7,7 +7,10 @@
 
 use std::collections::BTreeSet;
 
-use lookup_tree::{BlockWriter, MergeStep, Posting, PostingBlock, RunBuilder, RunId, RunMerger, TermKey};
+use lookup_tree::{
+    BlockWriter, InnerNode, MergeStep, Posting, PostingBlock, RunBuilder, RunId, RunMerger, RunSummary,
+    TermKey,
+};
 use merkle::LeafIndex;
 
 use super::catalog::{Build, StoredRun, leaves_of};
@@ -48,6 +51,7 @@ pub(super) struct RunJob {
     tree: RunBuilder,
     writer: BlockWriter,
     full: Vec<PostingBlock>,
+    nodes: Vec<InnerNode>,
     removed: BTreeSet<TermKey>,
 }
 
@@ -83,6 +87,7 @@ impl RunJob {
             tree: RunBuilder::new(),
             writer: BlockWriter::new(LeafIndex::new(leaves_of(id).start)),
             full: Vec::new(),
+            nodes: Vec::new(),
             removed: BTreeSet::new(),
         })
     }
@@ -97,8 +102,11 @@ impl RunJob {
         self.removed.iter().copied().collect()
     }
 
-    /// Writes the next blocks; returns whether there may be more.
-    pub(super) async fn advance(&mut self, store: &dyn LookupIndex) -> Result<bool, StoreError> {
+    /// Writes the next blocks with their nodes; returns size and root of the run once all is written.
+    pub(super) async fn advance(
+        &mut self,
+        store: &dyn LookupIndex,
+    ) -> Result<Option<RunSummary>, StoreError> {
         while self.full.len() < WRITTEN_BLOCKS {
             match self.merger.step() {
                 MergeStep::Posting(posting) => self.push(posting)?,
@@ -106,27 +114,32 @@ impl RunJob {
                 MergeStep::End => {
                     let writer = std::mem::replace(&mut self.writer, BlockWriter::new(LeafIndex::new(0)));
                     self.full.extend(writer.finish());
-                    store.add_blocks(self.build, &std::mem::take(&mut self.full)).await?;
-                    return Ok(false);
+                    let (summary, nodes) = std::mem::take(&mut self.tree).finish();
+                    self.nodes.extend(nodes);
+                    self.write(store).await?;
+                    return Ok(Some(summary));
                 }
             }
         }
-        store.add_blocks(self.build, &std::mem::take(&mut self.full)).await?;
-        Ok(true)
+        self.write(store).await?;
+        Ok(None)
     }
 
-    /// Describes the run once [`advance`](Self::advance) has written all of it.
-    pub(super) fn finish(self, gone: Vec<TermKey>) -> FinishedRun {
+    async fn write(&mut self, store: &dyn LookupIndex) -> Result<(), StoreError> {
+        let (blocks, nodes) = (std::mem::take(&mut self.full), std::mem::take(&mut self.nodes));
+        store.add_blocks(self.build, &blocks, &nodes).await
+    }
+
+    /// Describes the run after [`advance`](Self::advance) returned its `summary`.
+    pub(super) fn finish(self, summary: RunSummary, gone: Vec<TermKey>) -> FinishedRun {
         let Self { id, build, dropped, listed, .. } = self;
-        let (summary, _) = self.tree.finish();
         FinishedRun { build, dropped, id, summary, without: self.without.into_iter().collect(), listed, gone }
     }
 
     fn push(&mut self, posting: Posting) -> Result<(), StoreError> {
         let wrong = |why: String| StoreError::Damaged(format!("run {} of the lookup index: {why}", self.id));
         self.tree.push(posting).map_err(|why| wrong(why.to_string()))?;
-        // The nodes are not stored: no answer proves anything yet.
-        self.tree.take_nodes();
+        self.nodes.append(&mut self.tree.take_nodes());
         self.full.extend(self.writer.push(posting).map_err(|why| wrong(why.to_string()))?);
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use lookup_tree::{Posting, PostingBlock, TermKey, read_block};
+use lookup_tree::{BlindCode, Posting, PostingBlock, PostingPrefix, TermKey, read_block};
 use merkle::LeafIndex;
 
 use super::LookupIndex;
@@ -16,6 +16,9 @@ use crate::StoreError;
 const BLOCKS: usize = 4;
 /// Number of postings whose blocks are read at once.
 const PROBES: usize = 1024;
+
+/// An entry that may have any term, and why.
+pub type BlindLeaf = (LeafIndex, BlindCode);
 
 /// The postings of an index: those of complete runs, then those of the tail. Erased entries are left out.
 pub(super) struct Postings<'a> {
@@ -100,6 +103,34 @@ impl<'a> Postings<'a> {
         Ok(found)
     }
 
+    /// Returns the first `limit` entries of a range, in order, that may have any term, with the reasons. Those erased lately
+    /// count, although runs still have their terms.
+    pub(super) async fn blind(
+        &self,
+        within: Range<u64>,
+        order: Order,
+        limit: usize,
+    ) -> Result<Vec<BlindLeaf>, StoreError> {
+        let erased = self.erased.keys().filter(|leaf| within.contains(&leaf.get()));
+        let mut found: Vec<BlindLeaf> = erased.map(|leaf| (*leaf, BlindCode::Erased)).collect();
+        for code in BlindCode::ALL {
+            let leaves = self.follow(&[code.key()], within.clone(), order, limit).await?;
+            found.extend(leaves.into_iter().map(|leaf| (leaf, code)));
+        }
+        found.sort_unstable();
+        if order == Order::NewestFirst {
+            found.reverse();
+        }
+        found.truncate(limit);
+        Ok(found)
+    }
+
+    /// The same postings without the runs that have no blind ones.
+    pub(super) fn with_blind_runs_only(mut self) -> Self {
+        self.cover.retain(|run| run.summary.blind > 0);
+        self
+    }
+
     /// Counts the entries with one of the keys, up to `most`.
     pub(super) async fn count(&self, keys: &[TermKey], most: usize) -> Result<usize, StoreError> {
         Ok(self.follow(keys, 0..u64::MAX, Order::NewestFirst, most).await?.len())
@@ -125,7 +156,8 @@ impl<'a> Postings<'a> {
         let mut leaves = Vec::new();
         for key in keys {
             match part {
-                Part::Run(run) => leaves.extend(self.of_run(run, *key, &within, order, limit).await?),
+                Part::Run(run) => leaves
+                    .extend(leaves_of_run(self.store, run, *key, &within, order, limit, self.erased).await?),
                 Part::Tail => leaves.extend(self.tail().leaves(*key, within.clone())),
             }
         }
@@ -138,42 +170,64 @@ impl<'a> Postings<'a> {
         leaves.truncate(limit);
         Ok(leaves)
     }
+}
 
-    /// At least the first `limit` entries of a run that have a key, or all of them.
-    async fn of_run(
-        &self,
-        run: &StoredRun,
-        key: TermKey,
-        within: &Range<u64>,
-        order: Order,
-        limit: usize,
-    ) -> Result<Vec<LeafIndex>, StoreError> {
-        let mut from = Posting { key, leaf: LeafIndex::new(within.start) };
-        let mut to = Posting { key, leaf: LeafIndex::new(within.end - 1) };
-        let mut found = Vec::new();
-        loop {
-            let blocks = self.store.blocks(run.build, from, to, order, BLOCKS).await?;
-            let mut edge = None;
-            for block in &blocks {
-                let postings = postings_of(run, block)?;
-                let here = postings.iter().filter(|posting| (from..=to).contains(*posting));
-                found.extend(here.map(|posting| posting.leaf).filter(|leaf| !self.erased.contains_key(leaf)));
-                edge = match order {
-                    Order::OldestFirst => postings.last().copied(),
-                    Order::NewestFirst => postings.first().copied(),
-                };
-            }
-            let Some(edge) = edge.filter(|edge| blocks.len() == BLOCKS && from < *edge && *edge < to) else {
-                return Ok(found);
+/// At least the first `limit` leaves of a run that have a key, or all of them, in any order. Those in `erased` are left out.
+pub(super) async fn leaves_of_run(
+    store: &dyn LookupIndex,
+    run: &StoredRun,
+    key: TermKey,
+    within: &Range<u64>,
+    order: Order,
+    limit: usize,
+    erased: &ErasedLeaves,
+) -> Result<Vec<LeafIndex>, StoreError> {
+    let mut from = Posting { key, leaf: LeafIndex::new(within.start) };
+    let mut to = Posting { key, leaf: LeafIndex::new(within.end - 1) };
+    let mut found = Vec::new();
+    loop {
+        let blocks = store.blocks(run.build, from, to, order, BLOCKS).await?;
+        let mut edge = None;
+        for block in &blocks {
+            let postings = postings_of(run, block)?;
+            let here = postings.iter().filter(|posting| (from..=to).contains(*posting));
+            found.extend(here.map(|posting| posting.leaf).filter(|leaf| !erased.contains_key(leaf)));
+            edge = match order {
+                Order::OldestFirst => postings.last().copied(),
+                Order::NewestFirst => postings.first().copied(),
             };
-            if found.len() >= limit {
-                return Ok(found);
-            }
-            // An edge within the range has the key, and a leaf that is neither the first nor the last one.
-            match order {
-                Order::OldestFirst => from.leaf = LeafIndex::new(edge.leaf.get() + 1),
-                Order::NewestFirst => to.leaf = LeafIndex::new(edge.leaf.get() - 1),
-            }
+        }
+        let Some(edge) = edge.filter(|edge| blocks.len() == BLOCKS && from < *edge && *edge < to) else {
+            return Ok(found);
+        };
+        if found.len() >= limit {
+            return Ok(found);
+        }
+        // An edge within the range has the key, and a leaf that is neither the first nor the last one.
+        match order {
+            Order::OldestFirst => from.leaf = LeafIndex::new(edge.leaf.get() + 1),
+            Order::NewestFirst => to.leaf = LeafIndex::new(edge.leaf.get() - 1),
+        }
+    }
+}
+
+/// Reads all postings of a run in a place of its tree, in order.
+pub(super) async fn postings_at(
+    store: &dyn LookupIndex,
+    run: &StoredRun,
+    place: &PostingPrefix,
+) -> Result<Vec<Posting>, StoreError> {
+    let (mut from, last) = (place.first(), place.last());
+    let mut found: Vec<Posting> = Vec::new();
+    loop {
+        let blocks = store.blocks(run.build, from, last, Order::OldestFirst, BLOCKS).await?;
+        for block in &blocks {
+            let postings = postings_from(run, block, from)?;
+            found.extend(postings.into_iter().filter(|posting| *posting <= last));
+        }
+        match found.last() {
+            Some(end) if blocks.len() == BLOCKS && *end < last => from = end.successor(),
+            _ => return Ok(found),
         }
     }
 }

@@ -77,3 +77,15 @@ pub struct Page {
     /// Extent of the index at the time of the search.
     pub indexed: Indexed,
 }
+
+impl Page {
+    /// The leaves that the search of this query looked at.
+    pub fn leaves(&self, query: &Query) -> Range<u64> {
+        let Range { start, end } = query.within.start..query.within.end.min(self.indexed.to.get());
+        match (query.order, self.more_after) {
+            (_, None) => start..end,
+            (Order::OldestFirst, Some(last)) => start..last.get() + 1,
+            (Order::NewestFirst, Some(last)) => last.get()..end,
+        }
+    }
+}

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use lookup_tree::{BlindCode, Posting, RunId, TermKey};
-use merkle::LeafIndex;
+use merkle::{LeafIndex, TreeSize};
 
 use super::catalog::{RunCatalog, StoredRun, leaves_of};
 use super::index::SearchIndex;
@@ -32,12 +32,14 @@ impl RunWriter {
         Self::default()
     }
 
-    /// Does the next part of the work; returns whether there may be more.
+    /// Does the next part of the work; returns whether there may be more. The runs of the newest head, which has the size
+    /// `head`, stay, so that answers under it can be proven.
     pub async fn step(
         &mut self,
         store: &dyn LookupIndex,
         index: &SearchIndex,
         catalog: &RunCatalog,
+        head: Option<TreeSize>,
     ) -> Result<bool, StoreError> {
         if index.write_full_run(store, catalog).await? {
             return Ok(true);
@@ -50,7 +52,7 @@ impl RunWriter {
             self.job = Some(RunJob::begin(store, id, sources(catalog, id, runs)).await?);
             return Ok(true);
         }
-        if let Some(run) = catalog.superseded() {
+        if let Some(run) = catalog.superseded(head) {
             self.is_swept = false;
             store.retire_run(run.build).await?;
             return Ok(true);
@@ -73,12 +75,12 @@ impl RunWriter {
         if job.dropped() != catalog.dropped {
             return Ok(());
         }
-        if job.advance(store).await? {
+        let Some(summary) = job.advance(store).await? else {
             self.job = Some(job);
             return Ok(());
-        }
+        };
         let gone = gone(&job.removed(), store, index, catalog).await?;
-        let run: FinishedRun = job.finish(gone);
+        let run: FinishedRun = job.finish(summary, gone);
         store.finish_run(&run).await.map(|_| ())
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use lookup_tree::{Posting, PostingBlock, RunId, RunSummary, TermKey};
+use lookup_tree::{InnerNode, Posting, PostingBlock, PostingPrefix, RunId, RunSummary, TermKey};
 use merkle::LeafIndex;
 
 use super::Memory;
@@ -27,6 +27,7 @@ pub(super) struct IndexTables {
 struct MemoryRun {
     state: RunState,
     blocks: BTreeMap<Posting, Bytes>,
+    nodes: BTreeMap<PostingPrefix, InnerNode>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -146,9 +147,15 @@ impl LookupIndex for Memory {
         Ok(build)
     }
 
-    async fn add_blocks(&self, build: Build, blocks: &[PostingBlock]) -> Result<(), StoreError> {
+    async fn add_blocks(
+        &self,
+        build: Build,
+        blocks: &[PostingBlock],
+        nodes: &[InnerNode],
+    ) -> Result<(), StoreError> {
         let mut tables = self.tables();
         if let Some(run) = tables.index.runs.get_mut(&build) {
+            run.nodes.extend(nodes.iter().map(|node| (node.prefix, *node)));
             run.blocks.extend(blocks.iter().map(|block| (block.first, block.bytes.clone().into())));
         }
         Ok(())
@@ -204,6 +211,20 @@ impl LookupIndex for Memory {
         let of = |posting: &Posting| blocks.range(..=*posting).next_back().map(|(first, _)| *first);
         let wanted: BTreeSet<Posting> = postings.iter().filter_map(of).collect();
         Ok(blocks.iter().filter(|(first, _)| wanted.contains(first)).map(block).collect())
+    }
+
+    async fn nodes(
+        &self,
+        build: Build,
+        places: &[PostingPrefix],
+    ) -> Result<Vec<Option<InnerNode>>, StoreError> {
+        let tables = self.tables();
+        let run = tables.index.runs.get(&build);
+        let node_at = |place: &PostingPrefix| {
+            let (_, node) = run?.nodes.range(place..).next()?;
+            Some(*node).filter(|node| node.prefix.is_within(place))
+        };
+        Ok(places.iter().map(node_at).collect())
     }
 
     async fn values(
