@@ -49,6 +49,16 @@ pub fn inclusion(leaf: LeafIndex, size: TreeSize) -> Result<ProofPlan, NoProof> 
     Ok(plan)
 }
 
+/// Plans the root of the tree of a size: [`ProofPlan::fold`] returns it as the only hash.
+pub fn root(size: TreeSize) -> Result<ProofPlan, NoProof> {
+    if size.last_leaf().is_none() {
+        return Err(NoProof::EmptyOlder);
+    }
+    let mut plan = ProofPlan::new(size);
+    plan.push(perfect_subtrees(0, size.get()));
+    Ok(plan)
+}
+
 /// Plans the consistency proof between two sizes. The proof is empty for equal sizes (a case that the RFC excludes),
 /// where only equality of the roots is to be checked.
 pub fn consistency(older: TreeSize, newer: TreeSize) -> Result<ProofPlan, NoProof> {

@@ -544,8 +544,9 @@ fn a_configured_policy_is_kept_published_or_refused_naming_both() {
 #[test]
 fn a_development_log_takes_what_its_gateway_says_and_nothing_else_from_it() {
     let (gateway, issuer) = (testkit::gateway(), es256());
-    let operator = operator();
-    let log = Identity { iss: "https://log.example", origin: ORIGIN, operator: operator.public_key() };
+    let (operator, index) = (operator(), verifier());
+    let (operator, index) = (operator.public_key(), index.public_key());
+    let log = Identity { iss: "https://log.example", origin: ORIGIN, operator, index };
     let text = for_dev(
         log,
         Trusted { iss: ISSUER, key: issuer.public_key() },

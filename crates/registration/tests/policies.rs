@@ -13,14 +13,14 @@ use registration::{Policy, PolicyDigest};
 use scitt::Signer;
 use serde_json::{Value, json};
 use testkit::vectors::assert_kind_matches_source;
-use testkit::{GATEWAY, ISSUER, LOG_ISS, ORIGIN, es256, gateway, operator, policy_toml};
+use testkit::{GATEWAY, ISSUER, LOG_ISS, ORIGIN, es256, gateway, operator, policy_toml, verifier};
 
 fn folder(kind: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/policy").join(kind)
 }
 
-fn identity(key: &scitt::PublicKey) -> Identity<'_> {
-    Identity { iss: LOG_ISS, origin: ORIGIN, operator: key }
+fn identity<'k>(operator: &'k scitt::PublicKey, index: &'k scitt::PublicKey) -> Identity<'k> {
+    Identity { iss: LOG_ISS, origin: ORIGIN, operator, index }
 }
 
 /// Returns the policies of a kind of vectors by name.
@@ -47,14 +47,15 @@ fn a_sound_policy_has_the_payload_and_digest_it_always_had() {
 
 #[test]
 fn the_policies_that_programs_write_are_sound() {
-    let (operator, issuer, gateway) = (operator(), es256(), gateway());
+    let (operator, index, issuer, gateway) = (operator(), verifier(), es256(), gateway());
+    let log = identity(operator.public_key(), index.public_key());
     let dev = for_dev(
-        identity(operator.public_key()),
+        log,
         Trusted { iss: ISSUER, key: issuer.public_key() },
         Trusted { iss: GATEWAY, key: gateway.public_key() },
     );
     let sound = policies("sound");
-    assert_eq!(sound["init"], for_init(identity(operator.public_key())));
+    assert_eq!(sound["init"], for_init(log));
     assert_eq!(sound["dev"], dev);
     assert_eq!(sound["tests"], policy_toml());
 }

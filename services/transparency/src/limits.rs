@@ -98,6 +98,18 @@ pub const INDEX_PATIENCE: Duration = Duration::from_secs(2);
 pub const INDEX_WAIT: Duration = Duration::from_millis(500);
 /// Interval at which a waiting search checks how far the index goes, and asks the indexing task to continue.
 pub const INDEX_LOOK: Duration = Duration::from_millis(25);
+/// Interval at which the leading process checks whether a head of the index is due.
+pub const INDEX_HEAD_LOOK: Duration = Duration::from_millis(250);
+/// Pause of the making of heads after an error.
+pub const INDEX_HEAD_RETRY: Duration = Duration::from_secs(5);
+/// Heads of the index read at one time, newest first, to find one of the policy's series.
+pub const INDEX_HEADS_READ: usize = 16;
+/// Erasures read at one time, to find the entries that left the index after a head was made.
+pub const ERASURES_READ: u64 = 16;
+/// Postings of one term, or of one reason why entries may match, on a page of a search that is proven.
+pub const PROVEN_POSTINGS: usize = 4096;
+/// Entries that may match, listed on a page of a search without proof.
+pub const BLIND_LEAVES: usize = 1000;
 /// Entries with one name that `GET /entries/{entry_id}` refers to.
 pub const NAMED_ENTRIES: usize = 16;
 /// Receipts of a chain on one page.

@@ -11,6 +11,7 @@ mod key_rotation;
 mod log_end;
 mod operators;
 mod proofs;
+mod proven_searches;
 mod quotas;
 mod relying_parties;
 mod scrapi;

@@ -160,6 +160,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "store-sqlite",
             "tabellion-tlog",
             "vap",
+            "tabellion-verifier",
         ],
     ),
     (

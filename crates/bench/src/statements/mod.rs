@@ -178,10 +178,12 @@ mod tests {
 
     fn policy() -> String {
         let operator = SigningKey::from_ed25519_seed(&[7; 32]).unwrap();
+        let index = SigningKey::from_ed25519_seed(&[8; 32]).unwrap();
         let log = Identity {
             iss: "https://bench.example/log",
             origin: "bench.example/log",
             operator: operator.public_key(),
+            index: index.public_key(),
         };
         admit_issuer(&for_init(log)).unwrap()
     }

@@ -32,7 +32,7 @@ pub use crate::pattern::Pattern;
 pub use crate::section::{Mistake, Mistakes};
 pub use claim::Claim;
 pub use condition::{Condition, Outcome};
-pub use index::IndexRules;
+pub use index::{IndexRules, index_table_digest};
 pub use log_end::{LOG_ENDED, LOG_FULL, LogEnd};
 pub use model::{Anchor, Contents, Issuer, SelfCertified, TypeRule};
 pub use required::Required;

@@ -3,6 +3,8 @@
 use scitt::PublicKey;
 use toml::Value;
 
+use super::index::index_table_digest;
+
 /// The log and the operator of a new policy.
 #[derive(Clone, Copy, Debug)]
 pub struct Identity<'a> {
@@ -12,7 +14,12 @@ pub struct Identity<'a> {
     pub origin: &'a str,
     /// The operator's public key.
     pub operator: &'a PublicKey,
+    /// The public key that signs heads of the search index.
+    pub index: &'a PublicKey,
 }
+
+/// Seconds between two heads of the search index.
+const INDEX_EVERY: u64 = 60;
 
 /// Returns a first policy in TOML with comments, which admits no issuer until some are listed.
 pub fn for_init(log: Identity<'_>) -> String {
@@ -53,10 +60,18 @@ fn head(log: Identity<'_>) -> String {
          # Whose signature makes a policy (PEM, did:key, or a COSE_Key in base64url). Losing every operator key means\n\
          # that this policy is the last.\n\
          [[operator]]\n\
-         key = {}\n\n",
+         key = {}\n\n\
+         # The log commits to its search index, at most once in `every` seconds, so that answers of a search can be proven to\n\
+         # be complete. These keys sign nothing else.\n\
+         [index]\n\
+         table = \"sha256:{}\"\n\
+         keys = [{}]\n\
+         every = {INDEX_EVERY}\n\n",
         quoted(log.iss),
         quoted(log.origin),
-        quoted(&log.operator.did_key())
+        quoted(&log.operator.did_key()),
+        index_table_digest(),
+        quoted(&log.index.did_key())
     )
 }
 

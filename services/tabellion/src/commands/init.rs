@@ -56,15 +56,22 @@ impl Init {
         let receipt = self.key("receipt", self.alg)?;
         let checkpoint = self.key("checkpoint", Algorithm::EdDsa)?;
         let operator = self.key("operator", Algorithm::Es256)?;
-        self.write_policy(operator.public_key())?;
+        let index = self.key("index", Algorithm::Es256)?;
+        self.write_policy(operator.public_key(), index.public_key())?;
         files::write(&config, self.config_text().as_bytes(), self.config_access(), Existing::Keep)?;
         let receipt = self.names(&receipt, "receipt");
         let checkpoint = self.names(&checkpoint, "checkpoint");
         let operator = self.names(&operator, "operator");
+        let index = self.names(&index, "index");
         let (next, config) = (self.next_steps(&config), config.display().to_string());
-        context.console.print(&members! { config, receipt, checkpoint, operator, next }, |out| {
+        context.console.print(&members! { config, receipt, checkpoint, operator, index, next }, |out| {
             writeln!(out, "wrote      {}", safe(&config))?;
-            let keys = [("receipts", &receipt), ("checkpoints", &checkpoint), ("policies", &operator)];
+            let keys = [
+                ("receipts", &receipt),
+                ("checkpoints", &checkpoint),
+                ("policies", &operator),
+                ("search index", &index),
+            ];
             for (purpose, key) in keys {
                 writeln!(out, "key        {purpose:12} {:6} kid {}", key.alg, key.kid)?;
             }
@@ -115,8 +122,8 @@ impl Init {
         format!("https://{}", self.origin)
     }
 
-    fn write_policy(&self, operator: &scitt::PublicKey) -> Result<(), Failure> {
-        let text = policy::for_init(Identity { iss: &self.iss(), origin: &self.origin, operator });
+    fn write_policy(&self, operator: &scitt::PublicKey, index: &scitt::PublicKey) -> Result<(), Failure> {
+        let text = policy::for_init(Identity { iss: &self.iss(), origin: &self.origin, operator, index });
         files::write(&self.folder.join("policy.toml"), text.as_bytes(), Access::Ordinary, Existing::Keep)
     }
 

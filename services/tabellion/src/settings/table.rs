@@ -53,6 +53,11 @@ pub const SETTINGS: &[Setting] = &[
     fixed("receipt_alg", Some("ES256"), "ES256, ES384 or EdDSA; must fit the receipt key"),
     fixed("checkpoint_key", Some("keys/checkpoint.pem"), "key that signs C2SP checkpoints (Ed25519)"),
     fixed("operator_key", Some("keys/operator.pem"), "key that signs registration policies"),
+    fixed(
+        "index_key",
+        Some("keys/index.pem"),
+        "key that signs heads of the search index, from the policy's [index]",
+    ),
     reloading("policy", Some("policy.toml"), "the registration policy to publish"),
     reloading("tls_cert", None, "certificate chain, PEM"),
     reloading("tls_key", None, "private key of the certificate, PEM"),

@@ -5,7 +5,7 @@
 //! entry on hold keeps its bytes, and its erasure stays open until the hold ends. An unreadable erasure does not block
 //! the others.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -48,6 +48,8 @@ struct Eraser {
     looked_at: TreeSize,
     /// Entries kept by a hold, by the number of their erasure.
     held: BTreeMap<u64, Vec<LeafIndex>>,
+    /// Numbers of erasures that cannot be read.
+    unreadable: BTreeSet<u64>,
 }
 
 impl Eraser {
@@ -55,6 +57,7 @@ impl Eraser {
         let store = &*log.store;
         loop {
             if !matches!(log.sequencer.status().borrow().role, Role::Leading { .. }) {
+                log.carried_out.set(None);
                 return Ok(());
             }
             self.again(store).await?;
@@ -64,9 +67,16 @@ impl Eraser {
                 self.looked_at = size;
             }
             if !self.older(store).await? {
+                log.carried_out.set(self.carried_out());
                 return Ok(());
             }
         }
+    }
+
+    /// The number of erasures, if all of them are carried out.
+    fn carried_out(&self) -> Option<u64> {
+        let seen = self.seen.as_ref().filter(|seen| seen.start == 0);
+        seen.filter(|_| self.held.is_empty() && self.unreadable.is_empty()).map(|seen| seen.end)
     }
 
     /// Tries again the erasures with entries on hold. They are removed once done, and not before.
@@ -116,6 +126,7 @@ impl Eraser {
                 Ok(registered) => self.execute(store, number, &registered.erasure).await?,
                 Err(StoreError::Damaged(why)) => {
                     tracing::error!(erasure = number, why, "what it erases may still be there");
+                    self.unreadable.insert(number);
                 }
                 Err(error) => return Err(error),
             }

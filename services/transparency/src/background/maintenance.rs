@@ -13,6 +13,7 @@ use crate::background::retention::keep_sweeping;
 use crate::config::Config;
 use crate::fsck::{CheckSchedule, keep_checking};
 use crate::index::Index;
+use crate::index::head_maker::keep_making_heads;
 use crate::limits::{DURABILITY_CHECK, INBOX_MEASURE, KEY_POLL, RATE_SWEEP};
 use crate::log::state::Log;
 use crate::proofs::published_keys::PublishedKeys;
@@ -43,6 +44,7 @@ pub fn start(log: &Arc<Log>, index: &Arc<Index>, config: &Config, background: &B
     let retention = keep_sweeping(log.clone(), index.clone(), operator, config.limits.retention_every);
     background.spawn("retention", retention);
     background.spawn("the look-up index", index.clone().follow());
+    background.spawn("heads of the index", keep_making_heads(index.clone(), config.keys.index.clone()));
 }
 
 /// Follows the sequencer's status: updates gauges and the policy in force.

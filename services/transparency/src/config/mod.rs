@@ -165,6 +165,8 @@ pub struct SigningKeyFiles {
     pub receipt: PathBuf,
     /// Signs checkpoints (C2SP note, Ed25519).
     pub checkpoint: PathBuf,
+    /// Signs heads of the search index. `None`: this process makes none.
+    pub index: Option<PathBuf>,
     /// Signs policy statements. Needed only to publish one: `None` serves a log whose policy does not change.
     pub operator: Option<PathBuf>,
 }

@@ -5,8 +5,13 @@
 //! background by the leading process; another one writes a full run if it is still missing after `INDEX_PATIENCE`. A
 //! dropped index is rebuilt from entry 0 while searches continue; their responses state the size up to which it was built.
 //!
+//! The log commits to the index in heads (`heads`, made by `head_maker`), from which `proof` proves answers.
+//!
 //! Not here: the values of an entry (`log::terms`), runs and queries (`store`), HTTP requests and responses (`routes`).
 
+pub mod head_maker;
+mod heads;
+pub mod proof;
 mod read;
 mod tally;
 
@@ -21,17 +26,18 @@ use merkle::{LeafIndex, TreeSize};
 use registration::{Lookup, LookupKind, SearchValues};
 use sequencer::{Halt, Role, Status};
 use serde_json::json;
-use store::lookup::{EntryTerms, RunCatalog, RunWriter, SearchIndex};
+use store::lookup::{BlindLeaf, RunCatalog, RunWriter, SearchIndex};
 use store::{Entry, Indexed, LogReader, Order, Page, Query, StoreError, Term};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::limits::{
-    INDEX_BYTES, INDEX_ENTRIES, INDEX_FIRST, INDEX_LOOK, INDEX_PATIENCE, INDEX_PAUSE, INDEX_POLL,
-    INDEX_RETRY, INDEX_WAIT,
+    BLIND_LEAVES, INDEX_ENTRIES, INDEX_LOOK, INDEX_PATIENCE, INDEX_PAUSE, INDEX_POLL, INDEX_RETRY, INDEX_WAIT,
 };
 use crate::log::state::Log;
-use crate::log::terms::entry_terms;
+use heads::NewestHead;
+pub use heads::RegisteredHead;
+use read::EntryTermReader;
 pub use tally::{ReceiptGroup, ReceiptTally};
 
 /// The form of the terms. Raised when an entry is read for other values than before: the index is then made anew.
@@ -46,6 +52,7 @@ pub struct Index {
     /// Notified when a search waits for the index.
     wakeup: Notify,
     tallies: tally::Tallies,
+    heads: NewestHead,
 }
 
 impl Index {
@@ -57,6 +64,7 @@ impl Index {
             moved: watch::Sender::new(0),
             wakeup: Notify::new(),
             tallies: tally::Tallies::default(),
+            heads: NewestHead::default(),
         })
     }
 
@@ -119,7 +127,7 @@ impl Index {
             if let Some(known) = self.log.decided.first() {
                 left = left.min(known.get().saturating_sub(from.get()) as usize);
             }
-            terms = builder.read(&self.log, from, left).await?;
+            terms = builder.reader.read(&*self.log.store, from, left).await?;
         }
         let is_new = !terms.is_empty() && self.terms.append(from, terms);
         self.show(committed);
@@ -180,6 +188,12 @@ impl Index {
         self.terms.search(&*self.log.store, &Query { terms, within, order, limit }).await
     }
 
+    /// Searches like [`search`](Self::search), and lists up to [`BLIND_LEAVES`] entries in the leaves of the page that may match:
+    /// they were erased, or cannot be read.
+    pub async fn search_and_list_blind(&self, query: &Query) -> Result<(Page, Vec<BlindLeaf>), StoreError> {
+        self.terms.search_and_list_blind(&*self.log.store, query, BLIND_LEAVES).await
+    }
+
     /// Lists up to `limit` values of a kind that begin with `prefix`, in byte order: those greater than `after` if it is
     /// given. Only values of a kind that [is listed](LookupKind::is_listed) are found.
     pub async fn values(
@@ -221,8 +235,7 @@ impl IndexProgress {
 
 /// The task that builds the index.
 struct IndexBuilder {
-    /// Number of entries read at one time.
-    chunk: usize,
+    reader: EntryTermReader,
     writer: RunWriter,
     /// The leaves that runs cover, and since when.
     covered: TreeSize,
@@ -232,20 +245,7 @@ struct IndexBuilder {
 impl IndexBuilder {
     fn new() -> Self {
         let (covered, since) = (TreeSize::new(0), Instant::now());
-        Self { chunk: INDEX_FIRST, writer: RunWriter::new(), covered, since }
-    }
-
-    /// Reads the terms of up to `left` entries; fewer if they are large.
-    async fn read(&mut self, log: &Log, from: TreeSize, left: usize) -> Result<Vec<EntryTerms>, StoreError> {
-        if left == 0 {
-            return Ok(Vec::new());
-        }
-        let entries = read::entries(&*log.store, from, self.chunk.min(left)).await?;
-        let bytes: usize = entries.iter().map(read::EntryWithPayload::bytes).sum();
-        self.chunk = (INDEX_BYTES * entries.len().max(1) / bytes.max(1)).clamp(1, INDEX_ENTRIES);
-        // Parsing a long record takes a while, and would block other tasks of this thread.
-        let terms = move || entries.iter().map(|entry| entry_terms(entry.values())).collect();
-        Ok(tokio::task::spawn_blocking(terms).await.unwrap_or_default())
+        Self { reader: EntryTermReader::new(), writer: RunWriter::new(), covered, since }
     }
 
     /// Writes the next part of a run if this process may; returns whether there may be more.
@@ -255,7 +255,7 @@ impl IndexBuilder {
             (self.covered, self.since) = (catalog.covered(), Instant::now());
         }
         if index.may_write() {
-            return self.writer.step(store, &index.terms, catalog).await;
+            return self.writer.step(store, &index.terms, catalog, index.heads.size()).await;
         }
         // Another process writes, and may delete what this one has begun.
         self.writer = RunWriter::new();

@@ -7,7 +7,11 @@ use lookup_tree::BlindCode;
 use merkle::{LeafIndex, TreeSize};
 use registration::{COLLATERAL_PAYLOAD, SearchValues};
 use scitt::{Malformed, SignedStatement};
+use store::lookup::EntryTerms;
 use store::{Entry, LogReader, StoreError};
+
+use crate::limits::{INDEX_BYTES, INDEX_ENTRIES, INDEX_FIRST};
+use crate::log::terms::entry_terms;
 
 /// An entry with its detached payload.
 pub struct EntryWithPayload {
@@ -22,6 +26,36 @@ enum StoredStatement {
     There(Bytes),
     Erased,
     Damaged,
+}
+
+/// Reads the terms of entries, as many at one time as fit into [`INDEX_BYTES`].
+pub struct EntryTermReader {
+    /// Number of entries read at one time.
+    chunk: usize,
+}
+
+impl EntryTermReader {
+    pub fn new() -> Self {
+        Self { chunk: INDEX_FIRST }
+    }
+
+    /// Reads the terms of up to `left` entries; fewer if they are large, and none only if `left` is 0.
+    pub async fn read(
+        &mut self,
+        store: &dyn LogReader,
+        from: TreeSize,
+        left: usize,
+    ) -> Result<Vec<EntryTerms>, StoreError> {
+        if left == 0 {
+            return Ok(Vec::new());
+        }
+        let entries = entries(store, from, self.chunk.min(left)).await?;
+        let bytes: usize = entries.iter().map(EntryWithPayload::bytes).sum();
+        self.chunk = (INDEX_BYTES * entries.len().max(1) / bytes.max(1)).clamp(1, INDEX_ENTRIES);
+        // Parsing a long record takes a while, and would block other tasks of this thread.
+        let terms = move || entries.iter().map(|entry| entry_terms(entry.values())).collect();
+        Ok(tokio::task::spawn_blocking(terms).await.unwrap_or_default())
+    }
 }
 
 /// Reads the next `count` entries. If some are damaged, the others are read all the same.

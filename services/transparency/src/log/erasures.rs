@@ -6,6 +6,7 @@
 //! Not here: the permission to erase (`registration::erasure`), and the deletion itself (`store::Custody`).
 
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 use crate::log::content_type::is_type;
 use merkle::{EntryDigest, LeafIndex};
@@ -117,6 +118,32 @@ pub async fn on_hold(
     let hold = holds.into_iter().find(|hold| hold.entry == held && hold.released.is_none());
     let entry = named.into_iter().find(|(leaf, _)| *leaf == held).map(|(_, entry)| entry);
     Ok(hold.zip(entry).map(|(hold, entry)| ErasureHold { entry, case: hold.case }))
+}
+
+/// The progress of this process's eraser, which a head of the index waits for.
+#[derive(Debug, Default)]
+pub struct CarriedOut(Mutex<Option<u64>>);
+
+impl CarriedOut {
+    /// A number n: the bytes that the erasures 0 to n - 1 name are deleted. `None` while this process does not know of
+    /// all of them, and while one waits for the end of a hold or cannot be read.
+    pub fn count(&self) -> Option<u64> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets the number.
+    pub fn set(&self, count: Option<u64>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = count;
+    }
+}
+
+/// The number of erasures whose statements are before a leaf.
+pub async fn count_before(store: &dyn LogReader, leaf: LeafIndex) -> Result<u64, StoreError> {
+    let mut number = count(store).await?;
+    while number > 0 && leaves(store, number - 1..number).await?.iter().any(|at| *at >= leaf) {
+        number -= 1;
+    }
+    Ok(number)
 }
 
 /// Wakes the eraser: an erasure was registered, or a hold has ended.

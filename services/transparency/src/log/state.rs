@@ -11,7 +11,7 @@ use store::{Found, LogStore, Progress, StoreError};
 use crate::edge::rate_limit::AccessControl;
 use crate::keys::signer::LogSigner;
 use crate::log::decided::DecidedTerms;
-use crate::log::erasures::EraserWakeup;
+use crate::log::erasures::{CarriedOut, EraserWakeup};
 use crate::log::free_space::FreeSpace;
 use crate::log::open_findings::OpenFindings;
 use crate::log::policies::Policies;
@@ -66,6 +66,8 @@ pub struct Log {
     pub witnessing: Arc<Witnessing>,
     /// Wakes the task that deletes erased bytes.
     pub erasing: EraserWakeup,
+    /// How far the deletion of erased bytes is.
+    pub carried_out: CarriedOut,
     /// The search terms of entries that this process registered, until they are indexed.
     pub decided: DecidedTerms,
     /// The rate limiter with the issuer quotas.

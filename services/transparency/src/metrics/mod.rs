@@ -109,6 +109,10 @@ pub struct Metrics {
     pub fence_epoch: IntGauge,
     /// `tabellion_index_lag_leaves`: committed leaves that are not in the lookup index yet.
     pub index_lag: IntGauge,
+    /// `tabellion_index_head_size_leaves`: number of leaves that the newest known head of the lookup index commits to.
+    pub index_head_size: IntGauge,
+    /// `tabellion_index_head_timestamp_seconds`: time of that head, in Unix seconds.
+    pub index_head_timestamp: IntGauge,
     /// `tabellion_entry_streams`: open streams of entries.
     pub entry_streams: IntGauge,
     entry_streams_ended: IntCounterVec,
@@ -200,6 +204,12 @@ impl Metrics {
             fence_epoch: registry.gauge("tabellion_storage_fence_epoch", "The fencing epoch in force")?,
             index_lag: registry.gauge("tabellion_index_lag_leaves",
                 "Committed leaves that searches do not find yet",
+            )?,
+            index_head_size: registry.gauge("tabellion_index_head_size_leaves",
+                "Leaves that the newest known head of the search index commits to",
+            )?,
+            index_head_timestamp: registry.gauge("tabellion_index_head_timestamp_seconds",
+                "When that head was made",
             )?,
             entry_streams: registry.gauge("tabellion_entry_streams", "Streams of entries that are open")?,
             entry_streams_ended: registry.counters("tabellion_entry_streams_ended_total",

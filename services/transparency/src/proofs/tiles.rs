@@ -15,7 +15,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use merkle::proof::{self, NoProof, ProofPlan};
 use merkle::tile::{self, FULL_WIDTH, InnerNodes, ShortTile, TileId, TilePart};
-use merkle::{Hash, LeafIndex, TreeSize};
+use merkle::{Hash, LeafIndex, RootHash, TreeSize};
 use moka::sync::Cache;
 use store::{HASH_BYTES, Head, StoreError, TileAddress, TreeReader};
 
@@ -85,6 +85,12 @@ impl Tiles {
         let path = self.prove(&proof::consistency(older, newer)?).await;
         self.metrics.proof("consistency", started.elapsed());
         path
+    }
+
+    /// The root of the tree of any size that is not above the committed one.
+    pub async fn root(&self, size: TreeSize) -> Result<RootHash, ProofFailure> {
+        let roots = self.prove(&proof::root(size)?).await?;
+        roots.first().map(|root| RootHash::from_bytes(*root.as_bytes())).ok_or_else(|| missing(None))
     }
 
     /// A tile of exactly the width in its ID.

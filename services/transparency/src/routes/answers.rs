@@ -15,6 +15,7 @@ use store::{StorageFault, StoreError};
 use crate::edge::multipart::{MultipartDefect, MultipartError};
 use crate::edge::problem::{Problem, shortened};
 use crate::edge::rate_limit::AccessRefusal;
+use crate::index::proof::ProofUnavailable;
 use crate::log::admission::NotAdmitted;
 use crate::log::erasures::ErasureHold;
 use crate::log::policies::PolicyUnreadable;
@@ -169,6 +170,26 @@ impl From<ReceiptUnavailable> for Problem {
             ReceiptUnavailable::Store(why)
             | ReceiptUnavailable::Proof(crate::proofs::tiles::ProofFailure::Store(why)) => why.into(),
             ReceiptUnavailable::Proof(_) | ReceiptUnavailable::Signature(_) => damaged(&why),
+        }
+    }
+}
+
+impl From<ProofUnavailable> for Problem {
+    fn from(why: ProofUnavailable) -> Self {
+        match why {
+            ProofUnavailable::NoIndex => {
+                let detail = "The log's policy has no [index]: the log commits to no search index, and proves no answer";
+                Problem::new(StatusCode::NOT_FOUND, "index-head-missing", "Not Found", detail)
+            }
+            ProofUnavailable::NoHead { retry_after } => {
+                let detail = "The log has not committed to its search index yet";
+                Problem::busy("index-head-missing", detail, retry_after)
+            }
+            ProofUnavailable::Outdated { retry_after } => {
+                let detail = "Entries were erased since the log last committed to its search index; the next head proves the answer";
+                Problem::busy("index-head-outdated", detail, retry_after)
+            }
+            ProofUnavailable::Store(error) => error.into(),
         }
     }
 }

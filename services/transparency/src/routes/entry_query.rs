@@ -37,6 +37,8 @@ pub struct EntryQuery {
     from_time: Option<String>,
     /// Committed before this time.
     to_time: Option<String>,
+    /// `1` for a proof that the page is complete: needs at least one exact value, and no prefix.
+    proof: Option<String>,
     /// What must be true of them.
     #[serde(flatten)]
     #[param(ignore)]
@@ -175,6 +177,32 @@ impl EntryQuery {
         Ok(terms)
     }
 
+    /// Returns whether the page is to be proven; 400 for another value than 1.
+    pub fn wants_proof(&self) -> Result<bool, Problem> {
+        match self.proof.as_deref() {
+            None => Ok(false),
+            Some("1") => Ok(true),
+            Some(_) => Err(wrong("proof is 1, or is left out".to_owned())),
+        }
+    }
+
+    /// The terms of a search that is to be proven; 400 unless it has exact values, and only those.
+    pub fn provable_terms(&self) -> Result<Vec<Term>, Problem> {
+        let unprovable = |detail: String| Problem::malformed("search-not-provable", detail);
+        if let Some((name, ..)) = self.prefixes.values().next() {
+            return Err(unprovable(format!(
+                "No proof shows all values that begin with {name}: give whole values"
+            )));
+        }
+        let terms = self.values.terms()?;
+        match terms.is_empty() {
+            true => {
+                Err(unprovable("A proof needs a value to search for, such as agent or subject".to_owned()))
+            }
+            false => Ok(terms),
+        }
+    }
+
     /// The range of leaves to search.
     pub async fn within(&self, store: &dyn LogReader) -> Result<Range<u64>, Problem> {
         let mut within = first_leaf(self.after)?..self.before.unwrap_or(u64::MAX);
@@ -195,7 +223,7 @@ impl EntryQuery {
         };
         let order = (self.order == ListOrder::Newest).then(|| "newest".to_owned());
         let numbers = [("after", after.map(|n| n.to_string())), ("before", before.map(|n| n.to_string()))];
-        let own = numbers.into_iter().chain([("order", order)]);
+        let own = numbers.into_iter().chain([("order", order), ("proof", self.proof.clone())]);
         let mut query = format!("limit={limit}");
         let times = [("from_time", self.from_time.clone()), ("to_time", self.to_time.clone())];
         let values = self.values.values().chain(self.prefixes.values());

@@ -24,6 +24,7 @@ pub mod paging;
 pub mod payloads;
 pub mod policy;
 pub mod proof;
+pub mod proven_search;
 pub mod search;
 pub mod sessions;
 pub mod statements;

@@ -13,16 +13,19 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use http::header::CACHE_CONTROL;
+use lookup_tree::BlindCode;
 use serde::Serialize;
+use store::lookup::BlindLeaf;
 use store::{Order, Page, Term};
 use utoipa::ToSchema;
 
 use super::entry_query::{EntryPrefixes, EntryQuery, EntryValues};
 use super::names::behind;
 use super::paging::wrong_page;
-use super::{lead_on, wrong_query};
+use super::{lead_on, proven_search, wrong_query};
 use crate::edge::problem::Problem;
 use crate::index::IndexProgress;
+use crate::limits::BLIND_LEAVES;
 use crate::routes::app::App;
 use crate::view::entry_view::EntryView;
 use crate::view::pages::{PAGE_BYTES, date, read};
@@ -35,10 +38,66 @@ pub struct Entries {
     /// Of a search: entries of this tree were searched. Later ones are found in a moment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub indexed_to: Option<u64>,
+    /// Of a search: entries in the leaves of the page that may match, since they were erased or cannot be read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub blind: Vec<BlindEntry>,
+    /// Whether there may be more of them. Never with a proof.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub more_blind: bool,
+    /// With `proof=1`: the proof that the page has all entries of its leaves that match.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proof: Option<PageProof>,
+}
+
+/// An entry that may match any search.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct BlindEntry {
+    /// The leaf.
+    pub leaf: u64,
+    /// `erased`; `unreadable`: its form is broken, or the log does not serve its payload; or `too-many-terms`.
+    pub why: &'static str,
+}
+
+/// The proof of a page, under a head of the search index.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PageProof {
+    /// Number of leaves that the head commits to. Later entries are on no page with a proof.
+    pub size: u64,
+    /// The leaves of the page.
+    pub leaves: PageLeaves,
+    /// The entry ID of the head's statement.
+    pub head_entry: String,
+    /// Base64 of the file with the head's statement, its receipt and the proofs (docs/search-index.md).
+    pub file: String,
+}
+
+/// A range of leaves.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PageLeaves {
+    /// The first leaf.
+    pub from: u64,
+    /// The leaf after the last one.
+    pub to: u64,
+}
+
+impl BlindEntry {
+    /// Lists entries that may match.
+    pub fn list(blind: &[BlindLeaf]) -> Vec<Self> {
+        blind.iter().map(|(leaf, code)| Self { leaf: leaf.get(), why: why_blind(*code) }).collect()
+    }
+}
+
+fn why_blind(code: BlindCode) -> &'static str {
+    match code {
+        BlindCode::Erased => "erased",
+        BlindCode::Unreadable => "unreadable",
+        BlindCode::TooManyTerms => "too-many-terms",
+    }
 }
 
 /// A page of entries, oldest first unless `order=newest`; with values, only of those that have all of them. `Link: rel="next"`
-/// leads on while there may be more: a search that looked at many entries in vain answers a short page and leads on.
+/// leads on while there may be more: a search that looked at many entries in vain answers a short page and leads on. With
+/// `proof=1` the page has a proof that it is complete, and ends at the newest head of the search index.
 #[utoipa::path(
     get,
     path = "/v1/entries",
@@ -47,7 +106,9 @@ pub struct Entries {
     params(EntryQuery, EntryValues, EntryPrefixes),
     responses(
         (status = 200, description = "The entries that match, in the given order", body = Entries, headers(("Link" = String, description = "rel=next, while there may be more"))),
-        (status = 400, description = "A parameter is unknown, its value is none, or too many values begin with a prefix")
+        (status = 400, description = "A parameter is unknown, its value is none, too many values begin with a prefix, or the search cannot be proven"),
+        (status = 404, description = "With proof=1: the log has no heads of its search index"),
+        (status = 503, description = "The index is behind; with proof=1: there is no head of the index yet, or entries were erased since. Retry-After gives the time to wait")
     )
 )]
 pub async fn list(
@@ -55,7 +116,10 @@ pub async fn list(
     search: Result<Query<EntryQuery>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let Query(search) = search.map_err(|refused| wrong_page(wrong_query(&refused)))?;
-    let (page, next) = page(&app, &search).await?;
+    let (page, next) = match search.wants_proof()? {
+        true => proven_search::page(&app, &search).await?,
+        false => page(&app, &search).await?,
+    };
     let mut response = ([(CACHE_CONTROL, "no-cache")], Json(page)).into_response();
     if let Some(next) = next {
         lead_on(&app, &mut response, "v1/entries", &next);
@@ -83,7 +147,14 @@ async fn every(
 ) -> Result<(Entries, Option<u64>), Problem> {
     let (entries, more) = read(&app.log, within, order, limit).await?;
     let last = entries.last().map(|entry| entry.index).filter(|_| more);
-    Ok((Entries { entries, indexed_to: None }, last))
+    Ok((Entries::of(entries, None), last))
+}
+
+impl Entries {
+    /// A page of a list, or of a search of a tree of `indexed_to` entries.
+    fn of(entries: Vec<EntryView>, indexed_to: Option<u64>) -> Self {
+        Self { entries, indexed_to, blind: Vec::new(), more_blind: false, proof: None }
+    }
 }
 
 /// Finds a page of the entries that match all terms, and the leaf after which there may be more.
@@ -95,7 +166,8 @@ pub async fn found(
     limit: usize,
 ) -> Result<(Entries, Option<u64>), Problem> {
     let reached = app.index.caught_up().await?;
-    let page = app.index.search(terms, within.clone(), order, limit).await?;
+    let query = store::Query { terms, within: within.clone(), order, limit };
+    let (page, blind) = app.index.search_and_list_blind(&query).await?;
     let mut last = match order {
         Order::OldestFirst => goes_on_after(reached, &within, &page)?,
         Order::NewestFirst => goes_on_before(reached, &within, &page)?,
@@ -111,7 +183,8 @@ pub async fn found(
         }
     }
     date(&app.log, &mut entries).await?;
-    Ok((Entries { entries, indexed_to: Some(page.indexed.to.get()) }, last))
+    let found = Entries::of(entries, Some(page.indexed.to.get()));
+    Ok((Entries { blind: BlindEntry::list(&blind), more_blind: blind.len() == BLIND_LEAVES, ..found }, last))
 }
 
 /// The leaf before which a search with the newest entries first continues, or `None` if the page is complete. Entries

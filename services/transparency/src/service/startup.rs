@@ -17,7 +17,7 @@ use crate::keys::key_files::PrivateKeys;
 use crate::keys::signer::{IntroduceError, LogSigner};
 use crate::log::admission::InboxRedecider;
 use crate::log::decided::DecidedTerms;
-use crate::log::erasures::EraserWakeup;
+use crate::log::erasures::{CarriedOut, EraserWakeup};
 use crate::log::free_space::FreeSpace;
 use crate::log::open_findings::OpenFindings;
 use crate::log::policies::Policies;
@@ -156,6 +156,7 @@ pub async fn open_log(
         space,
         witnessing,
         erasing: EraserWakeup::default(),
+        carried_out: CarriedOut::default(),
         decided: DecidedTerms::default(),
         access: edge.access.clone(),
         metrics,

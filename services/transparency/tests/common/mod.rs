@@ -85,6 +85,7 @@ impl Place {
             keys: SigningKeyFiles {
                 receipt: self.path("receipt.pem"),
                 checkpoint: self.path("checkpoint.pem"),
+                index: None,
                 operator: Some(self.path("operator.pem")),
             },
             receipt_algorithm: ReceiptAlgorithm::Es256,

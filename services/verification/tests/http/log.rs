@@ -65,6 +65,7 @@ impl Log {
             keys: SigningKeyFiles {
                 receipt: self.path("receipt.pem"),
                 checkpoint: self.path("checkpoint.pem"),
+                index: None,
                 operator: Some(self.path("operator.pem")),
             },
             receipt_algorithm: ReceiptAlgorithm::Es256,

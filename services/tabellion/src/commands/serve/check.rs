@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use registration::Policy;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use scitt::Algorithm;
+use scitt::{Algorithm, Signer};
 use secrecy::ExposeSecret;
 use serving::tls::TlsFiles;
 use transparency::{Config, Database, ReceiptAlgorithm};
@@ -41,7 +42,10 @@ pub fn mistakes(config: &Config, settings: &Settings) -> Vec<SettingError> {
     let mut mistakes = keys(config);
     mistakes.extend(exposed_settings::log::mistakes(config, settings));
     mistakes.extend(config.tls.as_ref().and_then(tls));
-    mistakes.extend(policy_file(config));
+    match policy_file(config) {
+        Ok(policy) => mistakes.extend(index_key(config, &policy)),
+        Err(mistake) => mistakes.push(mistake),
+    }
     mistakes
 }
 
@@ -87,12 +91,14 @@ fn keys(config: &Config) -> Vec<SettingError> {
         ReceiptAlgorithm::EdDsa => Algorithm::EdDsa,
     };
     let operator = config.keys.operator.as_ref().map(|path| ("operator_key", path, None));
+    let index = config.keys.index.as_ref().map(|path| ("index_key", path, None));
     [
         ("receipt_key", &config.keys.receipt, Some(receipts)),
         ("checkpoint_key", &config.keys.checkpoint, Some(Algorithm::EdDsa)),
     ]
     .into_iter()
     .chain(operator)
+    .chain(index)
     .filter_map(|(setting, path, algorithm)| key(setting, path, algorithm))
     .collect()
 }
@@ -135,13 +141,24 @@ fn tls(files: &TlsFiles) -> Option<SettingError> {
     built.err().and_then(|error| wrong("tls_key", &files.key, format!("with this certificate: {error}")))
 }
 
-fn policy_file(config: &Config) -> Option<SettingError> {
-    let wrong = |what: String| Some(SettingError { key: "policy".into(), what });
-    let policy = match policy::read(&config.policy) {
-        Ok(policy) => policy,
-        Err(failure) => return wrong(failure.in_short()),
-    };
+fn policy_file(config: &Config) -> Result<Policy, SettingError> {
+    let wrong = |what: String| SettingError { key: "policy".into(), what };
+    let policy = policy::read(&config.policy).map_err(|failure| wrong(failure.in_short()))?;
     let contents = policy.contents();
-    let same = contents.iss == config.iss && contents.origin == config.origin;
-    if same { None } else { wrong(format!("is for {} ({})", contents.iss, contents.origin)) }
+    match contents.iss == config.iss && contents.origin == config.origin {
+        true => Ok(policy),
+        false => Err(wrong(format!("is for {} ({})", contents.iss, contents.origin))),
+    }
+}
+
+/// Rejects a key of the search index that the policy does not list: the log would not admit the heads that it signs.
+fn index_key(config: &Config, policy: &Policy) -> Option<SettingError> {
+    let (path, rules) = config.keys.index.as_ref().zip(policy.contents().index.as_ref())?;
+    // `keys` reports a file that is not a key.
+    let key = keyfile::read(path).ok()?;
+    let listed = rules.keys.iter().any(|bound| bound.key == *key.public_key());
+    (!listed).then(|| SettingError {
+        key: "index_key".into(),
+        what: format!("the policy's [index] does not list the key in {}", path.display()),
+    })
 }

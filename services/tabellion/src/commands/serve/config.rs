@@ -152,7 +152,9 @@ impl Reading<'_> {
         let (receipt, checkpoint) = (self.path("receipt_key"), self.path("checkpoint_key"));
         // A service whose policy is published already does not need the operator key.
         let operator = self.path("operator_key").filter(|path| path.exists());
-        Some(SigningKeyFiles { receipt: receipt?, checkpoint: checkpoint?, operator })
+        // A log whose policy has no index does not need a key of it.
+        let index = self.path("index_key").filter(|path| path.exists());
+        Some(SigningKeyFiles { receipt: receipt?, checkpoint: checkpoint?, index, operator })
     }
 
     fn access(&mut self) -> AccessConfig {

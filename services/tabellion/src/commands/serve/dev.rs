@@ -53,11 +53,13 @@ pub fn prepare(context: &Context) -> Result<Dev, Failure> {
     key("receipt.key", Algorithm::Es256)?;
     key("checkpoint.key", Algorithm::EdDsa)?;
     let operator = key("operator.key", Algorithm::Es256)?;
+    let index = key("index.key", Algorithm::Es256)?;
     let issuer = key("issuer.key", Algorithm::Es256)?;
     let verifier = key("verifier.key", Algorithm::EdDsa)?;
     let gateway = key("gateway.key", Algorithm::EdDsa)?;
     let iss = format!("https://{ORIGIN}");
-    let log = Identity { iss: &iss, origin: ORIGIN, operator: operator.public_key() };
+    let (operator, index) = (operator.public_key(), index.public_key());
+    let log = Identity { iss: &iss, origin: ORIGIN, operator, index };
     if !at("policy.toml").exists() {
         let trusted = Trusted { iss: DEV_ISSUER, key: issuer.public_key() };
         let text = policy::for_dev(log, trusted, Trusted { iss: DEV_GATEWAY, key: gateway.public_key() });
@@ -86,6 +88,7 @@ impl Dev {
             ("receipt_key", file("receipt.key")),
             ("checkpoint_key", file("checkpoint.key")),
             ("operator_key", file("operator.key")),
+            ("index_key", file("index.key")),
             ("receipt_alg", "ES256".into()),
             ("closed_content_types", "[]".into()),
             ("cors_origins", "[\"*\"]".into()),
@@ -113,6 +116,7 @@ impl Dev {
         set("receipt_key", file(&config.keys.receipt)?.into());
         set("checkpoint_key", file(&config.keys.checkpoint)?.into());
         set("operator_key", file(&at("operator.key"))?.into());
+        set("index_key", file(&at("index.key"))?.into());
         if let Some(pin) = &config.pin {
             set("pin", pin.expose_secret().into());
         }
