@@ -9,8 +9,8 @@ use registration::operator::{Action, is_operator_statement};
 use registration::policy::essence;
 use registration::policy_statement::genesis;
 use registration::{
-    Answers, Authenticated, COLLATERAL_PAYLOAD, COLLATERAL_X5CHAIN, Decision, Guard, Outline,
-    POLICY_CONTENT_TYPE, Permit, Policy, PolicyInForce, Questions, Record, SideData, Violation,
+    Answers, Authenticated, COLLATERAL_PAYLOAD, COLLATERAL_X5CHAIN, Decision, Guard, POLICY_CONTENT_TYPE,
+    Permit, Policy, PolicyInForce, Questions, Record, SideData, Violation,
 };
 use scitt::{SignedStatement, X5Chain};
 use serde::{Deserialize, Serialize};
@@ -205,11 +205,6 @@ impl ReadableEntry<'_> {
             let detail = format!("the row says {}, which is no rule of its type", quote(&row.rule));
             findings.push(self.finding(LogRule::RuleDiffers, detail));
         }
-        let facts: serde_json::Map<_, _> = serde_json::from_str(&row.facts).unwrap_or_default();
-        if let Some(name) = Outline::FACTS.iter().find(|name| facts.get(**name) != outline.fact(name)) {
-            let detail = fact_differs(name, facts.get(*name), outline.fact(name));
-            findings.push(self.finding(LogRule::FactsDiffer, detail));
-        }
         if let Some(at) = at.filter(|at| !outline.may_be_admitted_at(*at)) {
             let detail = format!("the log's time was {at}, at which it was not to be admitted");
             findings.push(self.finding(LogRule::Time, detail));
@@ -368,7 +363,7 @@ fn fact_differs(name: &str, row: Option<&serde_json::Value>, read: Option<&serde
         Some(value) => quote(&value.to_string()),
         None => "nothing".to_owned(),
     };
-    format!("of {}: the row says {}, the statement {}", quote(name), show(row), show(read))
+    format!("of {}: the row says {}, the decision {}", quote(name), show(row), show(read))
 }
 
 /// Returns `true` if `found` is an answer for this leaf: a decision depends only on entries below it.

@@ -50,7 +50,7 @@ rules! {
     PolicyLost = "audit-policy-lost",
     /// The entry is admitted by another rule than the one that its row names.
     RuleDiffers = "audit-rule-differs",
-    /// The row's facts are not those of the statement.
+    /// The row's facts are not those that the decision finds.
     FactsDiffer = "audit-facts-differ",
     /// A guard that the entry claims is not recorded as claimed by it.
     GuardMissing = "audit-guard-missing",

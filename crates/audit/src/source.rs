@@ -33,7 +33,7 @@ pub struct EntryEvidence {
     pub policy: LeafIndex,
     /// Name of the rule in that policy.
     pub rule: String,
-    /// Facts of the entry, as canonical JSON.
+    /// Facts that are stored with the entry ([`registration::Permit::facts`]), as canonical JSON.
     pub facts: String,
     /// Commit time of the entry's batch in Unix seconds; `None` if it must be taken from the history of heads.
     pub at: Option<u64>,

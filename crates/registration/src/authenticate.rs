@@ -21,7 +21,6 @@ use scitt::{Header, Label, PublicKey, SignedStatement, X5Chain};
 
 use crate::authenticated::{Authenticated, Established, Method};
 use crate::bound_key::BoundKey;
-use crate::content_types::{INDEX_HEAD_CONTENT_TYPE, essence, is_operator_statement};
 use crate::policy::{Anchor, Contents, Policy};
 use crate::time_window::TimeWindow;
 use crate::untrusted::Untrusted;
@@ -86,13 +85,39 @@ fn establish<'s>(
     policy: &Contents,
 ) -> Result<Established<'s>, Untrusted> {
     let header = statement.header();
-    let media_type = header.content_type().and_then(|name| name.as_text());
-    if let Some(media_type) = media_type.filter(|media_type| is_operator_statement(media_type)) {
-        return operator(header, media_type, iss, policy);
+    match Method::of(header, iss) {
+        method @ Method::Operator => of_the_log(header, &policy.operators, method, iss, policy),
+        method @ Method::Index => {
+            let keys = policy.index.as_ref().map_or(&[][..], |index| &index.keys);
+            of_the_log(header, keys, method, iss, policy)
+        }
+        Method::Certificate => certified_and_named(statement, side_data, iss, policy),
+        Method::Bound | Method::DidKey | Method::DidJwk => named(header, iss, policy),
     }
-    if header.x5chain().is_none() && header.x5t().is_none() {
-        return named(header, iss, policy);
+}
+
+/// Finds the key of a statement of the log itself among its keys for such statements.
+fn of_the_log<'s>(
+    header: &Header,
+    keys: &[BoundKey],
+    method: Method,
+    iss: &str,
+    policy: &Contents,
+) -> Result<Established<'s>, Untrusted> {
+    if iss != policy.iss {
+        return Err(Untrusted::NotTheLog { log: policy.iss.clone() });
     }
+    pick(keys, header, iss).map(|key| Established::of(key, method))
+}
+
+/// Finds the key by certificate. A key that the policy lists for the issuer as well must be the same.
+fn certified_and_named<'s>(
+    statement: &'s SignedStatement,
+    side_data: SideData<'s>,
+    iss: &str,
+    policy: &Contents,
+) -> Result<Established<'s>, Untrusted> {
+    let header = statement.header();
     let certified = certified(statement, side_data, iss, policy)?;
     match named(header, iss, policy) {
         Ok(named) if named.key != certified.key => Err(Untrusted::KeysDisagree { iss: iss.to_owned() }),
@@ -103,34 +128,25 @@ fn establish<'s>(
     }
 }
 
-/// Finds the key of a statement of the log itself.
-fn operator<'s>(
-    header: &Header,
-    media_type: &str,
-    iss: &str,
-    policy: &Contents,
-) -> Result<Established<'s>, Untrusted> {
-    if iss != policy.iss {
-        return Err(Untrusted::NotTheLog { log: policy.iss.clone() });
-    }
-    if essence(media_type) == INDEX_HEAD_CONTENT_TYPE {
-        let keys = policy.index.as_ref().map_or(&[][..], |index| &index.keys);
-        return pick(keys, header, iss).map(|key| Established::of(key, Method::Index));
-    }
-    pick(&policy.operators, header, iss).map(|key| Established::of(key, Method::Operator))
-}
-
 /// Finds the key by the issuer's name alone: the policy lists the issuer, or the name is a DID that contains the key.
 fn named<'s>(header: &Header, iss: &str, policy: &Contents) -> Result<Established<'s>, Untrusted> {
-    if iss.starts_with("did:key:") {
-        return self_certified(iss, policy.did_key.admits(iss), Method::DidKey);
+    match Method::of_name(iss) {
+        method @ Method::DidKey => self_certified(iss, policy.did_key.admits(iss), method),
+        method @ Method::DidJwk => self_certified(iss, policy.did_jwk.admits(iss), method),
+        method => listed(header, iss, policy, method),
     }
-    if iss.starts_with("did:jwk:") {
-        return self_certified(iss, policy.did_jwk.admits(iss), Method::DidJwk);
-    }
+}
+
+/// Finds the key that the policy lists for the issuer.
+fn listed<'s>(
+    header: &Header,
+    iss: &str,
+    policy: &Contents,
+    method: Method,
+) -> Result<Established<'s>, Untrusted> {
     let issuer = policy.issuers.iter().find(|issuer| issuer.iss == iss);
     let issuer = issuer.ok_or_else(|| Untrusted::IssuerUnknown { iss: iss.to_owned() })?;
-    pick(&issuer.keys, header, iss).map(|key| Established::of(key, Method::Bound))
+    pick(&issuer.keys, header, iss).map(|key| Established::of(key, method))
 }
 
 fn self_certified<'s>(iss: &str, admitted: bool, method: Method) -> Result<Established<'s>, Untrusted> {

@@ -3,6 +3,7 @@
 use merkle::EntryDigest;
 use scitt::{Algorithm, Header, PublicKey, SignedStatement, X5Chain};
 
+use crate::content_types::{INDEX_HEAD_CONTENT_TYPE, essence, is_operator_statement};
 use crate::time_window::{Bound, TimeWindow};
 use crate::violation::{Place, RuleName};
 
@@ -49,6 +50,29 @@ pub enum Method {
 }
 
 impl Method {
+    /// Returns the only way in which a statement of this issuer with this header can be authenticated; the policy
+    /// decides whether it is. RFC 9943, section 5.1.1.1.
+    pub(crate) fn of(header: &Header, iss: &str) -> Method {
+        let media_type = header.content_type().and_then(|name| name.as_text());
+        match media_type.filter(|media_type| is_operator_statement(media_type)) {
+            Some(media_type) if essence(media_type) == INDEX_HEAD_CONTENT_TYPE => Method::Index,
+            Some(_) => Method::Operator,
+            None if header.x5chain().is_some() || header.x5t().is_some() => Method::Certificate,
+            None => Method::of_name(iss),
+        }
+    }
+
+    /// Returns the way from an issuer's name to its key, without a certificate.
+    pub(crate) fn of_name(iss: &str) -> Method {
+        if iss.starts_with("did:key:") {
+            Method::DidKey
+        } else if iss.starts_with("did:jwk:") {
+            Method::DidJwk
+        } else {
+            Method::Bound
+        }
+    }
+
     /// The method's name in facts and in conditions (`authenticated_by`).
     pub fn name(self) -> &'static str {
         match self {

@@ -26,7 +26,7 @@ use crate::operator::{APPROVAL_RULE, Effect};
 use crate::policy::{Claim, Pattern, Policy, TypeRule};
 use crate::profile::{HashSetting, TypedRecord};
 use crate::record::Record;
-use crate::statement_facts::facts;
+use crate::statement_facts::stored_facts;
 use crate::time_window::{Bound, TimeWindow};
 use crate::untrusted::Untrusted;
 use crate::violation::{Place, RuleName, Violation};
@@ -144,7 +144,7 @@ impl PolicyInForce {
             guards,
             relied_absent,
             relied_free,
-            facts: facts(statement, record, learned),
+            facts: stored_facts(statement, record, learned),
             successor: terms.successor,
             corrects: terms.correction,
             effect: terms.effect.map(Box::new),

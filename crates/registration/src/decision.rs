@@ -123,7 +123,8 @@ impl Permit {
         &self.relied_free
     }
 
-    /// The facts read from the statement, as canonical JSON (RFC 8785), for display and search. No rule reads them.
+    /// The facts that the log stores with the entry, as canonical JSON (RFC 8785): those that the statement does not
+    /// contain. [`entry_facts`](crate::entry_facts) returns all of them. For display and search; no rule reads them.
     pub fn facts(&self) -> &str {
         &self.facts
     }

@@ -80,6 +80,7 @@ pub use policy::{POLICY_CONTENT_TYPE, Policy, PolicyDigest};
 pub use profile::{PayloadHash, TypeProfile, TypedRecord};
 pub use record::Record;
 pub use search_values::SearchValues;
+pub use statement_facts::entry_facts;
 pub use time_window::TimeWindow;
 pub use untrusted::Untrusted;
 pub use utc_time::UtcTime;

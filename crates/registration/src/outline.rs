@@ -8,7 +8,6 @@
 
 use merkle::{LeafIndex, TreeSize};
 use scitt::{SignedStatement, X5Chain};
-use serde_json::{Map, Value};
 
 use crate::answers::Answers;
 use crate::authenticate::{SideData, unsigned};
@@ -17,7 +16,6 @@ use crate::guard::Guard;
 use crate::guard::permanent_guard;
 use crate::policy::{Outcome, TypeRule};
 use crate::record::Record;
-use crate::statement_facts::header_facts;
 use crate::time_window::Bound;
 use crate::violation::Violation;
 
@@ -25,7 +23,6 @@ use crate::violation::Violation;
 #[derive(Debug)]
 pub struct Outline<'p> {
     rule: &'p TypeRule,
-    facts: Map<String, Value>,
     bounds: Vec<Bound>,
     largest_tree: Option<TreeSize>,
 }
@@ -49,7 +46,7 @@ impl PolicyInForce {
         check_common(rule, &stated)?;
         let log_end = &self.policy().contents().log_end;
         bounds.extend(log_end.bound());
-        Ok(Outline { rule, facts: header_facts(&stated).0, bounds, largest_tree: log_end.largest_tree() })
+        Ok(Outline { rule, bounds, largest_tree: log_end.largest_tree() })
     }
 
     /// Derives the guards that an admitted statement claimed from its bytes. Returns `None` if its payload is detached
@@ -76,14 +73,6 @@ impl PolicyInForce {
 }
 
 impl Outline<'_> {
-    /// The names of the facts in a protected header.
-    pub const FACTS: [&'static str; 6] = ["iss", "sub", "alg", "authenticated_by", "content_type", "iat"];
-
-    /// Returns the fact of this name, one of [`FACTS`](Self::FACTS), if the header states it.
-    pub fn fact(&self, name: &str) -> Option<&Value> {
-        self.facts.get(name)
-    }
-
     /// Returns whether this rule can have admitted the statement: the rule of its content type, or one of its admitting
     /// conditions.
     pub fn may_be_admitted_by(&self, rule: &str) -> bool {

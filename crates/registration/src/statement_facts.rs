@@ -1,33 +1,58 @@
-//! The facts of an admitted statement: those of its header, of its record, and of the decision.
+//! The facts of an entry: those of its header and record, and those that the decision found.
+//!
+//! The log stores with an entry only the facts that its statement does not contain. Readers of an entry read the others
+//! from the statement again ([`entry_facts`]).
 
+use scitt::{Header, SignedStatement};
 use serde_json::{Map, Value};
 
-use crate::authenticated::Authenticated;
+use crate::authenticated::{Authenticated, Method};
 use crate::content_types::{content_type, spell};
 use crate::facts::Facts;
 use crate::record::Record;
 
-/// Serializes the facts of a statement as canonical JSON: those of its header and record, and those found during the
-/// decision. Texts are bounded and free of U+0000, which not every database stores.
-pub(crate) fn facts(statement: &Authenticated<'_>, record: &Record, learned: Map<String, Value>) -> String {
+/// Serializes the facts that the log stores with an entry, as canonical JSON (RFC 8785): those found during the
+/// decision, and those of a payload that is not in the statement. `{}` for most entries.
+pub(crate) fn stored_facts(
+    statement: &Authenticated<'_>,
+    record: &Record,
+    learned: Map<String, Value>,
+) -> String {
     let mut facts = Facts(learned);
-    facts.0.append(&mut header_facts(statement).0);
-    record.facts(&mut facts);
+    if statement.statement().is_detached() {
+        record.facts(&mut facts);
+    }
     String::from_utf8(jose::jcs::canonical(&Value::Object(facts.0))).unwrap_or_default()
 }
 
-/// Reads the facts in the protected header.
-pub(crate) fn header_facts(statement: &Authenticated<'_>) -> Facts {
-    let mut facts = Facts::default();
-    facts.text("iss", statement.iss());
-    facts.text("sub", statement.sub());
-    facts.text("alg", statement.algorithm().name());
-    facts.text("authenticated_by", statement.method().name());
-    if let Some(content_type) = content_type(statement.header()) {
+/// Returns all facts of an admitted statement, for display and search: those that it contains, and those stored with its
+/// entry ([`Permit::facts`](crate::Permit::facts)). Signatures are not checked. Texts are bounded and free of U+0000.
+pub fn entry_facts(statement: &SignedStatement, stored: &str) -> Map<String, Value> {
+    let mut facts = Facts(serde_json::from_str(stored).unwrap_or_default());
+    header_facts(statement.header(), &mut facts);
+    if let Some(Ok(record)) = statement.payload().map(|payload| Record::of(statement.header(), payload)) {
+        record.facts(&mut facts);
+    }
+    facts.0
+}
+
+/// Adds the facts in the protected header.
+fn header_facts(header: &Header, facts: &mut Facts) {
+    let claims = header.claims();
+    if let Some(iss) = claims.and_then(|claims| claims.iss()) {
+        facts.text("iss", iss);
+        facts.text("authenticated_by", Method::of(header, iss).name());
+    }
+    if let Some(sub) = claims.and_then(|claims| claims.sub()) {
+        facts.text("sub", sub);
+    }
+    if let Some(algorithm) = header.algorithm() {
+        facts.text("alg", algorithm.name());
+    }
+    if let Some(content_type) = content_type(header) {
         facts.text("content_type", &spell(content_type));
     }
-    if let Some(iat) = statement.header().claims().and_then(|claims| claims.iat()) {
+    if let Some(iat) = claims.and_then(|claims| claims.iat()) {
         facts.put("iat", iat.into());
     }
-    facts
 }

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use registration::aer::AerRecord;
-use registration::{Answers, LookupKind, PolicyInForce, Record, SideData};
+use registration::{Answers, LookupKind, PolicyInForce, Record, SideData, entry_facts};
 use roa::limits::{AER, MAX_AER_SIGNATURES};
 use scitt::SignedStatement;
 use serde_json::{Value, json};
@@ -163,7 +163,8 @@ fn a_denial_of_a_hostile_name_is_registered_whatever_the_name_is() {
         let authenticated = POLICY.authenticate(&statement, SideData::default()).unwrap();
         let record = Record::read(&authenticated).unwrap();
         let permit = POLICY.decide(&authenticated, &record, &Answers::none()).into_permit().unwrap();
-        assert!(!permit.facts().contains("\\u0000"));
+        let facts = serde_json::Value::from(entry_facts(&statement, permit.facts()));
+        assert!(!facts.to_string().contains("\\u0000"));
         let lookups = record.lookups(statement.header(), statement.payload());
         let tools = lookups.iter().filter(|lookup| lookup.kind == LookupKind::Tool);
         assert_eq!(tools.count(), usize::from(!tool.is_empty()));

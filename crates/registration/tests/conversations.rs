@@ -6,7 +6,7 @@ use data_encoding::HEXLOWER;
 use registration::conversation::{AGENT_CONVERSATION, ConversationRecord, Form, SessionId};
 use registration::{
     Answers, LookupKind, NotPermitted, PayloadHash, Permit, Policy, PolicyInForce, Record, SideData,
-    Violation,
+    Violation, entry_facts,
 };
 use scitt::header::HashEnvelope;
 use scitt::{SignedStatement, Signer, StatementBuilder, cbor};
@@ -33,7 +33,7 @@ fn decide(
 
 fn admitted(statement: &SignedStatement) -> (Record, Value) {
     let (record, permit) = decide(statement, SideData::default(), &testkit::policy_toml()).unwrap();
-    (record, serde_json::from_str(permit.facts()).unwrap())
+    (record, entry_facts(statement, permit.facts()).into())
 }
 
 fn signed(record: &Value) -> SignedStatement {
@@ -242,7 +242,7 @@ fn trace_metadata_refuses_and_never_admits_and_is_not_stored() {
 }
 
 #[test]
-fn a_payload_may_come_beside_the_statement() {
+fn a_payload_may_come_beside_the_statement_and_its_facts_are_stored() {
     let payload = conversation_json(0).to_string().into_bytes();
     let statement = conversation_builder(0, Form::Json).detached().sign(&recorder()).unwrap();
     let beside = SideData { payload: Some(&payload), ..SideData::default() };

@@ -11,7 +11,7 @@ use registration::policy::{Identity, Trusted, for_dev};
 use registration::policy_statement::{self as statement, PolicyConflict, Step};
 use registration::{
     Answers, Guard, GuardKind, NotPermitted, Permit, Policy, PolicyInForce, Questions, Record, SideData,
-    TimeWindow, Violation,
+    TimeWindow, Violation, entry_facts,
 };
 use scitt::{HashEnvelope, SignedStatement, Signer, StatementBuilder};
 use serde_json::{Value, json};
@@ -75,12 +75,13 @@ fn a_permit_names_the_statement_the_policy_and_the_rule() {
 }
 
 #[test]
-fn facts_are_canonical_json_of_what_was_read() {
-    let permit = decide(&testkit::vrf(0), &policy()).unwrap();
-    assert!(jose::jcs::is_canonical(permit.facts().as_bytes()), "{}", permit.facts());
-    let facts: Value = serde_json::from_str(permit.facts()).unwrap();
+fn facts_that_the_statement_contains_are_read_from_it_and_not_stored() {
+    let statement = testkit::vrf(0);
+    let permit = decide(&statement, &policy()).unwrap();
+    assert_eq!(permit.facts(), "{}");
+    let facts = entry_facts(&statement, permit.facts());
     assert_eq!(facts["iss"], verifier().public_key().did_key());
-    assert_eq!(facts["sub"], testkit::AGENT);
+    assert_eq!((&facts["sub"], &facts["authenticated_by"]), (&json!(testkit::AGENT), &json!("did:key")));
     assert_eq!(facts["content_type"], "application/vrf+cbor");
     assert_eq!(facts["receipt_id"], "11111111-1111-4111-8111-111111111111");
     assert_eq!((&facts["verdict"], &facts["tier"]), (&json!("pass"), &json!(0)));
@@ -88,9 +89,17 @@ fn facts_are_canonical_json_of_what_was_read() {
 
 #[test]
 fn facts_hold_no_nul_as_not_every_database_keeps_one() {
-    let permit = decide(&signed(note().sub("a\0b")), &policy()).unwrap();
-    let facts: Value = serde_json::from_str(permit.facts()).unwrap();
-    assert_eq!(facts["sub"], "a\u{fffd}b");
+    assert_eq!(entry_facts(&signed(note().sub("a\0b")), "{}")["sub"], "a\u{fffd}b");
+}
+
+#[test]
+fn facts_that_only_the_decision_finds_are_stored_as_canonical_json() {
+    let first = testkit::receipt(0).sign(&verifier()).unwrap();
+    let second = testkit::receipt(1).after(first.digest(), 1).sign(&verifier()).unwrap();
+    let permit = decide(&second, &policy()).unwrap();
+    assert_eq!(permit.facts(), r#"{"chain_verified":false}"#);
+    let facts = entry_facts(&second, permit.facts());
+    assert_eq!((&facts["chain_verified"], &facts["chain_position"]), (&json!(false), &json!(1)));
 }
 
 #[test]
@@ -255,8 +264,9 @@ fn a_redacted_vrf_receipt_is_admitted_only_where_the_policy_says_so() {
     let redacted = testkit::receipt(0).redacted().sign(&verifier()).unwrap();
     assert_eq!(refused(&redacted, &policy()), "vrf-redacted");
     let permit = decide(&redacted, &with_vrf("allow_redacted = true")).unwrap();
-    assert!(permit.facts().contains(r#""redacted":true"#), "{}", permit.facts());
-    assert!(!permit.facts().contains("verdict"), "the log does not know it: {}", permit.facts());
+    let facts = entry_facts(&redacted, permit.facts());
+    assert_eq!(facts["redacted"], true);
+    assert!(!facts.contains_key("verdict"), "the log does not know it: {facts:?}");
     let mistaken = policy_toml().replacen("issuers = [\"did:key:*\"]", "hash_envelope = true", 1);
     let told = Policy::from_toml(&mistaken).unwrap_err().to_string();
     assert!(told.contains("vrf.allow_redacted"), "{told}");

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use registration::aer::{AerRecord, AerStatement, BuildAerError, VerifyingKeys, inner_signature};
-use registration::{Answers, GuardKind, LookupKind, Permit, Record, SideData};
+use registration::{Answers, GuardKind, LookupKind, Permit, Record, SideData, entry_facts};
 use roa::signed::SigningError;
 use scitt::header::{ContentType, HashEnvelope};
 use scitt::{PublicKey, SignedStatement, Signer, StatementBuilder};
@@ -72,8 +72,9 @@ fn placeholders_are_nobody_s_session_and_agent() {
 fn an_entry_says_what_was_decided_and_whose_word_the_rest_is() {
     let mut receipt = denied_aer_json(1, "envelope_revoked");
     receipt["plan_hash"] = json!(format!("sha256:{}", "4b".repeat(32)));
-    let (record, permit) = admitted(&signed(receipt.clone()));
-    let facts: Value = serde_json::from_str(permit.facts()).unwrap();
+    let statement = signed(receipt.clone());
+    let (record, permit) = admitted(&statement);
+    let facts: Value = entry_facts(&statement, permit.facts()).into();
     assert_eq!(
         (&facts["decision"], &facts["denial_reason"], &facts["capability"], &facts["enforcement_mode"]),
         (&json!("deny"), &json!("envelope_revoked"), &json!("mcp:github.get_pull_request"), &json!("normal"))
@@ -90,7 +91,7 @@ fn a_redacted_receipt_is_found_by_its_aer_id_or_its_session_and_says_nothing_els
     for kind in [LookupKind::Tool, LookupKind::Session] {
         assert!(found_under(&statement, kind).is_empty());
     }
-    let facts: Value = serde_json::from_str(admitted(&statement).1.facts()).unwrap();
+    let facts: Value = entry_facts(&statement, admitted(&statement).1.facts()).into();
     assert_eq!((&facts["aer_id"], &facts["decision"]), (&json!("aer:0000aaaa00000001"), &Value::Null));
     let of_session = aer_statement(aer_json(1)).about_session().redacted().sign(&gateway()).unwrap();
     assert!(found_under(&of_session, LookupKind::AerId).is_empty());

@@ -68,7 +68,7 @@ pub struct NewEntry {
     pub policy: LeafIndex,
     /// Name of the rule in that policy.
     pub rule: String,
-    /// Facts read from the statement, as canonical JSON; derived, for display and look-up.
+    /// Facts that the decision found and the statement does not contain, as canonical JSON; `{}` for most entries.
     pub facts: String,
     /// Claims that no later entry may repeat.
     pub guards: Vec<GuardKey>,
@@ -89,7 +89,7 @@ pub struct Entry {
     pub policy: LeafIndex,
     /// Name of the rule in that policy.
     pub rule: String,
-    /// Facts read from the statement, as canonical JSON.
+    /// Facts that the decision found and the statement does not contain, as canonical JSON. `{}` once erased.
     pub facts: String,
 }
 

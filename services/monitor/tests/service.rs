@@ -267,7 +267,9 @@ async fn a_log_that_cannot_show_why_it_admitted_an_entry_is_accused_with_the_ent
     let site = place.start().await;
     let statement = testkit::vrf(1);
     site.register(&statement).await;
-    let url = liar(&site, "\"verdict\":\"pass\"", "\"verdict\":\"fail\"").await;
+    let stored = r#""rule":"application/vrf+cbor","facts":{}"#;
+    let forged = r#""rule":"application/vrf+cbor","facts":{"verdict":"fail"}"#;
+    let url = liar(&site, stored, forged).await;
     let target = WatchedLog { url: url.parse().unwrap(), ..target(&place, &site) };
     let round = once(&place, &target).await;
     let [alarm] = &of_kind(&round, AlarmKind::Decision)[..] else { panic!("{:?}", said(&round)) };

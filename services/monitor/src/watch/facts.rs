@@ -2,6 +2,7 @@
 
 use audit::EntryEvidence as Row;
 use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
+use registration::entry_facts;
 use registration::policy::essence;
 use registration::vrf::{VRF_CBOR, VRF_JSON};
 use scitt::SignedStatement;
@@ -80,7 +81,7 @@ impl WatchedFacts {
     /// Reads an entry; `None` if its statement was erased or malformed, or lacks `iss` or `sub`.
     pub fn of(row: &Row) -> Option<Self> {
         let statement = SignedStatement::parse(row.statement.clone()?).ok()?;
-        let facts: Map<String, Value> = serde_json::from_str(&row.facts).ok()?;
+        let facts = entry_facts(&statement, &row.facts);
         let text = |name: &str| facts.get(name).and_then(Value::as_str).map(str::to_owned);
         let number = |name: &str| facts.get(name).and_then(Value::as_u64);
         let is_vrf =

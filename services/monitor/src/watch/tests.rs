@@ -2,22 +2,28 @@
 
 use audit::EntryEvidence as Row;
 use merkle::{EntryDigest, LeafIndex};
+use scitt::{SignedStatement, StatementBuilder};
 
 use super::*;
 use crate::testing;
 
 const ISS: &str = "did:example:issuer";
 
-/// A row of a chain by an unspecified signer.
+/// A statement of the issuer whose payload contains no facts: those of a row are all stored with it.
+fn statement_about(sub: &str) -> SignedStatement {
+    let builder = StatementBuilder::new("").content_type("text/plain").kid(testkit::KID).iss(ISS).sub(sub);
+    builder.sign(&testkit::es256()).unwrap()
+}
+
+/// A row of a chain.
 fn row(leaf: u64, position: u64) -> Row {
-    let statement = testkit::vrf(leaf);
     Row {
         index: LeafIndex::new(leaf),
         digest: EntryDigest::of(&leaf.to_be_bytes()),
-        statement: Some(statement.bytes().clone()),
+        statement: Some(statement_about("agent").bytes().clone()),
         policy: LeafIndex::new(0),
         rule: "r".into(),
-        facts: format!("{{\"iss\":\"{ISS}\",\"sub\":\"agent\",\"chain_position\":{position}}}"),
+        facts: format!("{{\"chain_position\":{position}}}"),
         at: None,
     }
 }
@@ -143,8 +149,9 @@ async fn a_reported_fork_is_one_only_if_the_issuer_signed_both() {
 
 /// A record of a gateway's stream; its entry ID is that of its leaf.
 fn record(leaf: u64, seq: u64, members: &str) -> Row {
-    let facts = format!("{{\"iss\":\"{ISS}\",\"sub\":\"session\",\"seq\":{seq},{members}}}");
-    Row { facts, at: Some(leaf), ..row(leaf, 0) }
+    let facts = format!("{{\"seq\":{seq},{members}}}");
+    let statement = Some(statement_about("session").bytes().clone());
+    Row { statement, facts, at: Some(leaf), ..row(leaf, 0) }
 }
 
 fn decision(leaf: u64, seq: u64) -> Row {

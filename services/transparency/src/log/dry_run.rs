@@ -8,8 +8,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex};
-use registration::{Guard, Permit, Place, RuleName, SideData, TimeWindow, Violation};
+use registration::{Guard, Permit, Place, RuleName, SideData, TimeWindow, Violation, entry_facts};
 use scitt::SignedStatement;
+use serde_json::{Map, Value};
 use store::GuardKey;
 
 use crate::log::admission::{self, NotAdmitted};
@@ -40,8 +41,8 @@ pub struct Permitted {
     pub rule: String,
     /// The times at which the statement may enter.
     pub valid: TimeWindow,
-    /// The facts read from the statement, canonical JSON.
-    pub facts: String,
+    /// All facts of the entry that it would be.
+    pub facts: Map<String, Value>,
 }
 
 impl DryRun {
@@ -80,7 +81,7 @@ impl Log {
         let decided =
             admission::admit(statement, side_data, &policy.in_force, &*self.store, &self.metrics, None);
         match decided.await {
-            Ok(admitted) => return self.at_the_log(&admitted.permit, run).await,
+            Ok(admitted) => return self.at_the_log(statement, &admitted.permit, run).await,
             Err(NotAdmitted::Untrusted(untrusted)) => run.violation = Some(untrusted.violation()),
             Err(NotAdmitted::Refused(refusal)) => run.violation = Some(refusal.violation),
             Err(NotAdmitted::Held(hold)) => run.violation = Some(held(&hold)),
@@ -104,7 +105,12 @@ impl Log {
     }
 
     /// Checks a permit against the log as the sequencer would: taken guards, then the time.
-    async fn at_the_log(&self, permit: &Permit, run: &mut DryRun) -> Result<(), RegisterError> {
+    async fn at_the_log(
+        &self,
+        statement: &SignedStatement,
+        permit: &Permit,
+        run: &mut DryRun,
+    ) -> Result<(), RegisterError> {
         let keys: Vec<GuardKey> =
             permit.guards().iter().map(|guard| GuardKey(guard.as_bytes().to_vec())).collect();
         let held = if keys.is_empty() { Vec::new() } else { self.store.guards(&keys).await? };
@@ -117,7 +123,7 @@ impl Log {
         run.permitted = Some(Permitted {
             rule: permit.rule().to_string(),
             valid: permit.valid(),
-            facts: permit.facts().to_owned(),
+            facts: entry_facts(statement, permit.facts()),
         });
         Ok(())
     }

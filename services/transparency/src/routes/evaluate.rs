@@ -144,7 +144,7 @@ impl EvaluationView {
                 .map(|(guard, leaf)| TakenView { rule: guard.rule().to_string(), by: leaf.get() })
                 .collect(),
             valid: permitted.map(|permitted| ValidView::of(permitted.valid)),
-            facts: permitted.map(|permitted| serde_json::from_str(&permitted.facts).unwrap_or_default()),
+            facts: permitted.map(|permitted| permitted.facts.clone().into()),
         }
     }
 }

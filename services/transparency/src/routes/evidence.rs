@@ -52,7 +52,7 @@ pub struct Evidence {
     policy: PolicyReference,
     /// The rule of that policy.
     rule: String,
-    /// What was read from the statement: canonical JSON. Nothing decides by it.
+    /// What the decision found and the statement does not contain: canonical JSON. Nothing decides by it.
     #[schema(value_type = Object)]
     facts: Box<RawValue>,
     /// The committed time of its batch, in Unix seconds: what rules about time were asked with.

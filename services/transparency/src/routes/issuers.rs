@@ -27,6 +27,7 @@ use crate::limits::CHAIN_PAGE;
 use crate::log::heads::Heads;
 use crate::routes::app::App;
 use crate::time::rfc3339;
+use crate::view::entry_facts::facts_of;
 
 /// An issuer, as the log knows it.
 #[derive(Debug, Serialize, ToSchema)]
@@ -261,7 +262,7 @@ async fn receipts(app: &App, leaves: &[LeafIndex]) -> Result<(Vec<ReceiptView>, 
     let mut heads = Heads::of(&*app.log.store);
     for leaf in leaves {
         let Some(entry) = app.log.store.entry(*leaf).await? else { continue };
-        let facts: Json_ = serde_json::from_str(&entry.facts).unwrap_or_default();
+        let facts = Json_::from(facts_of(&entry));
         match ReceiptView::of(&entry, &facts) {
             Some(receipt) => {
                 let head = heads.first_with(*leaf).await?;

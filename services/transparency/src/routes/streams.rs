@@ -28,6 +28,7 @@ use crate::index::term;
 use crate::limits::{STREAM_GAPS, STREAM_PAGE, STREAM_RECORDS, STREAM_RECORDS_A_READ};
 use crate::routes::app::App;
 use crate::time::rfc3339;
+use crate::view::entry_facts::facts_of;
 
 /// A stream of audit records.
 #[derive(Debug, Serialize, ToSchema)]
@@ -101,7 +102,7 @@ pub struct Open {
     pub entry_id: String,
 }
 
-/// The facts of an audit record, as read at its admission.
+/// The facts of an audit record.
 #[derive(Deserialize)]
 struct RecordFacts {
     iss: String,
@@ -204,7 +205,7 @@ async fn records(
 
 /// Returns gateway, stream and record if the entry is an audit record.
 pub fn record_of(entry: &Entry) -> Option<(String, String, RecordView)> {
-    let facts: RecordFacts = serde_json::from_str(&entry.facts).ok()?;
+    let facts: RecordFacts = serde_json::from_value(facts_of(entry).into()).ok()?;
     let record = RecordView {
         seq: facts.seq,
         entry_id: entry.digest.to_string(),

@@ -4,6 +4,8 @@ use serde::Serialize;
 use store::Entry;
 use utoipa::ToSchema;
 
+use super::entry_facts::facts_of;
+use crate::run_blocking::run_blocking;
 use crate::time::rfc3339;
 
 /// An entry of the log.
@@ -22,7 +24,7 @@ pub struct EntryView {
     /// Of the payload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
-    /// Everything that was read from the statement when it was admitted.
+    /// Values in the statement, and results of its admission.
     #[schema(value_type = Object)]
     pub facts: serde_json::Value,
     /// The policy entry that admitted it.
@@ -47,7 +49,8 @@ impl EntryView {
 
     /// Creates the view of an entry, without its commit time.
     pub fn of(entry: &Entry) -> Self {
-        let facts: serde_json::Value = serde_json::from_str(&entry.facts).unwrap_or_default();
+        let size = entry.statement.as_ref().map(bytes::Bytes::len);
+        let facts = run_blocking(size.unwrap_or(0), || facts_of(entry));
         let text = |name: &str| facts.get(name).and_then(|value| value.as_str()).map(str::to_owned);
         Self {
             entry_id: entry.digest.to_string(),
@@ -57,10 +60,10 @@ impl EntryView {
             content_type: text("content_type"),
             policy: entry.policy.get(),
             rule: entry.rule.clone(),
-            size: entry.statement.as_ref().map(bytes::Bytes::len),
+            size,
             erased: entry.statement.is_none(),
             at: None,
-            facts,
+            facts: facts.into(),
         }
     }
 }
