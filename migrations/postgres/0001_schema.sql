@@ -3,7 +3,7 @@
 -- Triggers refuse changes that the store promises never to make (the trait `LogStore`), whoever asks for them. Damage by
 -- other means is found by `tabellion log fsck`. Times are whole Unix seconds.
 --
---   log and tree          log, batch, entry, seen, guard, collateral, tile
+--   log and tree          log, batch, admission, entry, seen, guard, collateral, tile
 --   inbox                 inbox, inbox_outcome
 --   keys and signatures   log_key, key_announcement, head_signature, cosignature
 --   lookup index          index_run, index_block, index_node, index_erased, index_value, index_state
@@ -57,8 +57,8 @@ BEGIN
       USING ERRCODE = 'integrity_constraint_violation';
   END IF;
   IF NEW.at < OLD.at AND NOT EXISTS (
-    SELECT 1 FROM entry
-     WHERE log_id = OLD.log_id AND idx >= OLD.size AND idx < NEW.size AND rule = 'clock-correction') THEN
+    SELECT FROM entry JOIN admission ON admission.log_id = entry.log_id AND admission.number = entry.admission
+     WHERE entry.log_id = OLD.log_id AND idx >= OLD.size AND idx < NEW.size AND rule = 'clock-correction') THEN
     RAISE EXCEPTION 'the time of the head only goes back with a clock correction'
       USING ERRCODE = 'integrity_constraint_violation';
   END IF;
@@ -83,19 +83,35 @@ CREATE TABLE batch (
 
 CREATE TRIGGER batch_stays BEFORE UPDATE OR DELETE OR TRUNCATE ON batch EXECUTE FUNCTION refuse_change();
 
+-- The policies and rules that admitted entries. An entry has the number of its pair, because the pair itself would be
+-- repeated in each entry.
+-- Invariant: a number means one pair for ever.
+CREATE TABLE admission (
+  log_id smallint NOT NULL,
+  number integer  NOT NULL,
+  policy bigint   NOT NULL, -- index of the policy
+  rule   text     NOT NULL, -- name of the rule in that policy
+  PRIMARY KEY (log_id, number),
+  UNIQUE (log_id, policy, rule)
+);
+
+CREATE TRIGGER admission_stays BEFORE UPDATE OR DELETE OR TRUNCATE ON admission EXECUTE FUNCTION refuse_change();
+
 -- The entries, partitioned by index, so that no table grows without bound.
 -- Invariant: an index has one entry for ever. The only change of an entry is its erasure: its statement and its facts go
 -- together, and never while a hold lasts.
 -- There is no DEFAULT partition: if the partition for the next index is missing, the log is read-only, which is better than
 -- rows in a partition that cannot be split.
+-- The columns are in the order that needs no padding. `admission` is no foreign key: the insert takes the number from
+-- the table, and a check for each entry would cost a look-up more.
 CREATE TABLE entry (
-  log_id    smallint NOT NULL,
   idx       bigint   NOT NULL CHECK (idx >= 0),
+  admission integer  NOT NULL,
+  log_id    smallint NOT NULL,
   digest    bytea    NOT NULL CHECK (octet_length(digest) = 32), -- SHA-256 of the statement
+  facts     text     NOT NULL,                                   -- what the decision found and the statement does not
+                                                                 -- contain; canonical JSON, which jsonb would rewrite
   statement bytea,                                               -- null: erased
-  policy    bigint   NOT NULL,                                   -- index of the policy that admitted it
-  rule      text     NOT NULL,
-  facts     text     NOT NULL,                                   -- canonical JSON; text, as jsonb would rewrite it
   PRIMARY KEY (log_id, idx)
 ) PARTITION BY RANGE (idx);
 
@@ -105,8 +121,8 @@ ALTER TABLE entry ALTER COLUMN statement SET STORAGE EXTERNAL;
 CREATE FUNCTION entry_is_only_erased() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF NEW.statement IS NOT NULL OR NEW.facts <> '{}'
-     OR (NEW.log_id, NEW.idx, NEW.digest, NEW.policy, NEW.rule)
-        IS DISTINCT FROM (OLD.log_id, OLD.idx, OLD.digest, OLD.policy, OLD.rule) THEN
+     OR (NEW.log_id, NEW.idx, NEW.digest, NEW.admission)
+        IS DISTINCT FROM (OLD.log_id, OLD.idx, OLD.digest, OLD.admission) THEN
     RAISE EXCEPTION 'an entry can be erased, not changed' USING ERRCODE = 'integrity_constraint_violation';
   END IF;
   IF EXISTS (SELECT FROM hold WHERE log_id = OLD.log_id AND idx = OLD.idx AND released_at IS NULL) THEN
@@ -202,7 +218,8 @@ CREATE TRIGGER collateral_is_only_erased BEFORE UPDATE ON collateral FOR EACH RO
 CREATE TRIGGER collateral_stays BEFORE DELETE OR TRUNCATE ON collateral EXECUTE FUNCTION refuse_change();
 
 -- The tiles of the tree (C2SP tlog-tiles): 1 to 256 hashes each. A batch adds its hashes to a tile as a row of their own,
--- since rewriting the tile with each batch costs up to 8 KiB. Once a tile is full, its first row has all of it.
+-- since rewriting the tile with each batch costs up to 8 KiB. If many batches have filled a tile, the last one writes all
+-- of it as its first row and deletes the others.
 -- Invariant: a tile only grows. Its hashes stay the beginning of the larger one, and a full tile never changes.
 CREATE TABLE tile (
   log_id smallint NOT NULL,
@@ -349,7 +366,6 @@ CREATE TABLE head_signature (
   FOREIGN KEY (log_id, size) REFERENCES batch (log_id, size)
 );
 
-CREATE INDEX head_signature_newest ON head_signature (log_id, kind, size, kid);
 CREATE TRIGGER head_signature_stays BEFORE UPDATE OR DELETE OR TRUNCATE ON head_signature EXECUTE FUNCTION refuse_change();
 
 -- Cosignatures of witnesses.

@@ -235,8 +235,9 @@ pub(crate) async fn statuses(
     entries: &[LeafIndex],
 ) -> Result<Vec<EntryStatus>, StoreError> {
     sqlx::query!(
-        r#"SELECT idx, rule, statement IS NOT NULL AS "there!" FROM entry
-            WHERE log_id = $1 AND idx = ANY($2) ORDER BY idx"#,
+        r#"SELECT idx, rule, statement IS NOT NULL AS "there!"
+             FROM entry JOIN admission ON admission.log_id = $1 AND admission.number = entry.admission
+            WHERE entry.log_id = $1 AND idx = ANY($2) ORDER BY idx"#,
         log,
         &columns(entries)
     )

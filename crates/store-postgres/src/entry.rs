@@ -78,21 +78,24 @@ struct EntryRow {
     idx: i64,
     digest: Vec<u8>,
     statement: Option<Vec<u8>>,
-    policy: i64,
-    rule: String,
     facts: String,
+    policy: Option<i64>,
+    rule: Option<String>,
 }
 
 impl TryFrom<EntryRow> for Entry {
     type Error = StoreError;
 
     fn try_from(row: EntryRow) -> Result<Self, StoreError> {
+        let (Some(policy), Some(rule)) = (row.policy, row.rule) else {
+            return Err(StoreError::Damaged(format!("the admission of entry {} is missing", row.idx)));
+        };
         Ok(Self {
             index: LeafIndex::new(number(row.idx)?),
             digest: EntryDigest::from_bytes(hash(&row.digest)?),
             statement: row.statement.map(Bytes::from),
-            policy: LeafIndex::new(number(row.policy)?),
-            rule: row.rule,
+            policy: LeafIndex::new(number(policy)?),
+            rule,
             facts: row.facts,
         })
     }
@@ -121,7 +124,9 @@ async fn must_end_before(pool: &PgPool, log: i16, index: LeafIndex) -> Result<()
 async fn row(pool: &PgPool, log: i16, index: LeafIndex) -> Result<Option<Entry>, StoreError> {
     sqlx::query_as!(
         EntryRow,
-        "SELECT idx, digest, statement, policy, rule, facts FROM entry WHERE log_id = $1 AND idx = $2",
+        r#"SELECT idx, digest, statement, facts, policy AS "policy?", rule AS "rule?"
+             FROM entry LEFT JOIN admission ON admission.log_id = $1 AND admission.number = entry.admission
+            WHERE entry.log_id = $1 AND idx = $2"#,
         log,
         column(index.get())
     )
@@ -140,8 +145,9 @@ pub(crate) async fn entries(
 ) -> Result<Vec<Entry>, StoreError> {
     let found = sqlx::query_as!(
         EntryRow,
-        "SELECT idx, digest, statement, policy, rule, facts FROM entry
-          WHERE log_id = $1 AND idx >= $2 ORDER BY idx LIMIT $3",
+        r#"SELECT idx, digest, statement, facts, policy AS "policy?", rule AS "rule?"
+             FROM entry LEFT JOIN admission ON admission.log_id = $1 AND admission.number = entry.admission
+            WHERE entry.log_id = $1 AND idx >= $2 ORDER BY idx LIMIT $3"#,
         log,
         column(from.get()),
         rows(limit)

@@ -62,7 +62,7 @@ pub use quota::Quotas;
 pub use report::{KeptReport, REPORTS_PER_GUARD, Report, Reports};
 pub use rotation::{KeyAnnouncement, KeyRotation, LogKeys};
 pub use signed::SignatureStore;
-pub use tiles::TileStore;
+pub use tiles::{TILE_PARTS, TileStore};
 
 /// Declares combinations of storage traits. They are supertraits of [`LogStore`], because a `dyn LogStore` converts to
 /// the trait object of a supertrait only.

@@ -1,12 +1,10 @@
 //! Inserts the rows of a batch and moves the head, in one statement: one round trip, and nothing at all if another head
 //! is in force.
 
-use merkle::tile::TileId;
+use std::collections::HashMap;
+
 use sqlx::PgTransaction;
-use store::{
-    Batch, CommittedHead, HASH_BYTES, Head, HeadSignature, NewEntry, StoreError, TILE_BYTES, TileAddress,
-    TileWrite,
-};
+use store::{Batch, CommittedHead, Head, HeadSignature, NewEntry, StoreError, TILE_PARTS, TileWrite};
 
 use super::CommitFailure;
 use crate::entry::{guard_column, seen_key};
@@ -42,57 +40,15 @@ pub(super) async fn append(
     let (from, to) = (rows.from, &rows.batch.to);
     let first = column(from.size().get());
     let (old_root, new_root) = (from.root(), to.root());
+    let admissions = AdmissionColumns::of(&rows.batch.entries);
     let entries = EntryColumns::of(&rows.batch.entries);
     let seen = seen_rows(first, &rows.batch.entries);
     let guards = guard_rows(first, &rows.batch.entries);
     let tiles = TileColumns::of(from, &rows.batch.tiles)?;
     let heads = HeadColumns::of(rows.heads);
     let signatures = SignatureColumns::of(rows.signatures);
-    let moved = sqlx::query!(
-        "WITH head AS MATERIALIZED (
-           SELECT log_id FROM log
-            WHERE log_id = $1 AND epoch = $2 AND size = $3 AND root = $4 AND edge = $5 AND batch = $6 AND at = $7
-              AND policy = $8 AND frozen_at IS NULL AND filling IS NOT DISTINCT FROM $9
-              FOR UPDATE),
-         new_entry AS (
-           INSERT INTO entry (log_id, idx, digest, statement, policy, rule, facts)
-           SELECT head.log_id, $3 + row.no - 1, row.digest, row.statement, row.policy, row.rule, row.facts
-             FROM head, UNNEST($17::bytea[], $18::bytea[], $19::bigint[], $20::text[], $21::text[])
-                        WITH ORDINALITY AS row (digest, statement, policy, rule, facts, no)
-           RETURNING idx),
-         new_seen AS (
-           INSERT INTO seen (log_id, key, idx)
-           SELECT head.log_id, row.key, row.idx
-             FROM head, UNNEST($22::uuid[], $23::bigint[]) AS row (key, idx)),
-         new_guard AS (
-           INSERT INTO guard (log_id, key, idx)
-           SELECT head.log_id, row.key, row.idx
-             FROM head, UNNEST($24::bytea[], $25::bigint[]) AS row (key, idx)),
-         new_tile AS (
-           INSERT INTO tile (log_id, level, no, first, data)
-           SELECT head.log_id, row.level, row.no, row.first, row.data
-             FROM head, UNNEST($26::smallint[], $27::bigint[], $28::smallint[], $29::bytea[])
-                        AS row (level, no, first, data)
-               ON CONFLICT (log_id, level, no, first) DO UPDATE SET data = excluded.data
-           RETURNING log_id, level, no, octet_length(data) = 8192 AS is_full),
-         parts_of_full_tile AS (
-           DELETE FROM tile USING new_tile
-            WHERE new_tile.is_full AND tile.log_id = new_tile.log_id AND tile.level = new_tile.level
-              AND tile.no = new_tile.no AND tile.first > 0),
-         new_batch AS (
-           INSERT INTO batch (log_id, batch, size, root, epoch, at)
-           SELECT head.log_id, row.batch, row.size, row.root, row.epoch, row.at
-             FROM head, UNNEST($30::bigint[], $31::bigint[], $32::bytea[], $33::bigint[], $34::bigint[])
-                        AS row (batch, size, root, epoch, at)),
-         new_signature AS (
-           INSERT INTO head_signature (log_id, size, kind, kid, bytes)
-           SELECT head.log_id, row.size, row.kind, row.kid, row.bytes
-             FROM head, UNNEST($35::bigint[], $36::smallint[], $37::bytea[], $38::bytea[])
-                        AS row (size, kind, kid, bytes)
-               ON CONFLICT (log_id, size, kind, kid) DO NOTHING)
-         UPDATE log SET epoch = $10, size = $11, root = $12, edge = $13, batch = $14, at = $15, policy = $16
-           FROM head
-          WHERE log.log_id = head.log_id AND (SELECT count(*) FROM new_entry) = $11 - $3",
+    let moved = sqlx::query_file!(
+        "src/commit/append.sql",
         log,
         column(from.epoch),
         first,
@@ -109,10 +65,11 @@ pub(super) async fn append(
         column(to.batch),
         column(to.at),
         column(to.policy.get()),
+        &admissions.policies,
+        &admissions.rules as &[&str],
         &entries.digests as &[&[u8]],
         &entries.statements as &[&[u8]],
-        &entries.policies,
-        &entries.rules as &[&str],
+        &admissions.of_entries,
         &entries.facts as &[&str],
         &seen.0,
         &seen.1,
@@ -121,7 +78,8 @@ pub(super) async fn append(
         &tiles.levels,
         &tiles.numbers,
         &tiles.firsts,
-        &tiles.data as &[&[u8]],
+        &tiles.added as &[&[u8]],
+        &tiles.full as &[Option<&[u8]>],
         &heads.numbers,
         &heads.sizes,
         &heads.roots as &[&[u8]],
@@ -131,6 +89,7 @@ pub(super) async fn append(
         &signatures.kinds,
         &signatures.kids as &[&[u8]],
         &signatures.bytes as &[&[u8]],
+        column(TILE_PARTS as u64),
     )
     .execute(&mut **transaction)
     .await?;
@@ -141,12 +100,36 @@ pub(super) async fn append(
     Ok(is_moved)
 }
 
+/// Columns of the table `admission`: the distinct pairs of policy and rule of a batch.
+#[derive(Default)]
+struct AdmissionColumns<'a> {
+    policies: Vec<i64>,
+    rules: Vec<&'a str>,
+    /// The pair of each entry, counted from 1.
+    of_entries: Vec<i64>,
+}
+
+impl<'a> AdmissionColumns<'a> {
+    fn of(entries: &'a [NewEntry]) -> Self {
+        let mut columns = Self::default();
+        let mut known = HashMap::new();
+        for entry in entries {
+            let (policy, rule) = (column(entry.policy.get()), entry.rule.as_str());
+            let pair = known.entry((policy, rule)).or_insert_with(|| {
+                columns.policies.push(policy);
+                columns.rules.push(rule);
+                column(columns.rules.len() as u64)
+            });
+            columns.of_entries.push(*pair);
+        }
+        columns
+    }
+}
+
 /// Columns of the table `entry`.
 struct EntryColumns<'a> {
     digests: Vec<&'a [u8]>,
     statements: Vec<&'a [u8]>,
-    policies: Vec<i64>,
-    rules: Vec<&'a str>,
     facts: Vec<&'a str>,
 }
 
@@ -155,8 +138,6 @@ impl<'a> EntryColumns<'a> {
         Self {
             digests: entries.iter().map(|entry| entry.digest.as_bytes().as_slice()).collect(),
             statements: entries.iter().map(|entry| entry.statement.as_ref()).collect(),
-            policies: entries.iter().map(|entry| column(entry.policy.get())).collect(),
-            rules: entries.iter().map(|entry| entry.rule.as_str()).collect(),
             facts: entries.iter().map(|entry| entry.facts.as_str()).collect(),
         }
     }
@@ -178,36 +159,29 @@ fn guard_rows(first: i64, entries: &[NewEntry]) -> (Vec<Vec<u8>>, Vec<i64>) {
     guards.unzip()
 }
 
-/// Columns of the table `tile`: the hashes that the batch adds to each tile, or all of a tile that it fills.
+/// Columns of the table `tile`: the hashes that the batch adds to each tile, and all of a tile that it fills.
 #[derive(Default)]
 struct TileColumns<'a> {
     levels: Vec<i16>,
     numbers: Vec<i64>,
     firsts: Vec<i16>,
-    data: Vec<&'a [u8]>,
+    added: Vec<&'a [u8]>,
+    full: Vec<Option<&'a [u8]>>,
 }
 
 impl<'a> TileColumns<'a> {
     fn of(from: &Head, tiles: &'a [TileWrite]) -> Result<Self, StoreError> {
         let mut columns = Self::default();
-        for TileWrite { address, data } in tiles {
-            let first = if data.len() == TILE_BYTES { 0 } else { stored_hashes(from, *address) };
-            let added = data.get(usize::from(first) * HASH_BYTES..).filter(|added| !added.is_empty());
-            columns.levels.push(i16::from(address.level));
-            columns.numbers.push(column(address.number));
+        for tile in tiles {
+            let (first, added) = tile.added(from)?;
+            columns.levels.push(i16::from(tile.address.level));
+            columns.numbers.push(column(tile.address.number));
             columns.firsts.push(first.cast_signed());
-            columns.data.push(added.ok_or_else(|| {
-                let TileAddress { level, number } = address;
-                StoreError::Refused(format!("tile {level}/{number} would change instead of growing"))
-            })?);
+            columns.added.push(added);
+            columns.full.push(tile.full());
         }
         Ok(columns)
     }
-}
-
-/// Returns the number of hashes that a tile has in the tree of a head.
-fn stored_hashes(head: &Head, address: TileAddress) -> u16 {
-    TileId::at(address.level, address.number, head.size()).map_or(0, TileId::width)
 }
 
 /// Columns of the table `batch`.
