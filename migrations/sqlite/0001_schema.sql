@@ -76,7 +76,8 @@ CREATE TABLE entry (
   digest    BLOB    NOT NULL CHECK (length(digest) = 32),   -- SHA-256 of the statement
   policy    INTEGER NOT NULL,                               -- index of the policy that admitted it
   rule      TEXT    NOT NULL,
-  facts     TEXT    NOT NULL,                               -- canonical JSON
+  facts     TEXT    NOT NULL,                               -- what the decision found and the statement does not contain;
+                                                            -- canonical JSON
   statement BLOB                                            -- null: erased
 ) STRICT;
 
@@ -135,22 +136,28 @@ CREATE TRIGGER collateral_goes_after_its_entry BEFORE DELETE ON collateral
 WHEN (SELECT statement FROM entry WHERE idx = OLD.idx) IS NOT NULL
 BEGIN SELECT RAISE(ABORT, 'collateral: it goes with its entry'); END;
 
--- The tiles of the tree (C2SP tlog-tiles): 1 to 256 hashes each.
+-- The tiles of the tree (C2SP tlog-tiles): 1 to 256 hashes each. A batch adds its hashes to a tile as a row of their own.
+-- If many batches have filled a tile, the last one writes all of it as its first row and deletes the others.
 -- Invariant: a tile only grows. Its hashes stay the beginning of the larger one, and a full tile never changes.
 CREATE TABLE tile (
   level  INTEGER NOT NULL,
   number INTEGER NOT NULL,
+  first  INTEGER NOT NULL CHECK (first BETWEEN 0 AND 255), -- position of the row's first hash in the tile
   data   BLOB    NOT NULL CHECK (length(data) BETWEEN 32 AND 8192 AND length(data) % 32 = 0),
-  PRIMARY KEY (level, number)
+  PRIMARY KEY (level, number, first)
 ) STRICT;
 
 CREATE TRIGGER tile_only_grows BEFORE UPDATE ON tile
-WHEN NEW.level IS NOT OLD.level OR NEW.number IS NOT OLD.number OR length(NEW.data) <= length(OLD.data)
-  OR substr(NEW.data, 1, length(OLD.data)) IS NOT OLD.data
+WHEN NEW.level IS NOT OLD.level OR NEW.number IS NOT OLD.number OR NEW.first IS NOT OLD.first
+  OR length(NEW.data) <= length(OLD.data) OR substr(NEW.data, 1, length(OLD.data)) IS NOT OLD.data
 BEGIN SELECT RAISE(ABORT, 'tile: only a partial tile may be extended'); END;
 
-CREATE TRIGGER tile_stays BEFORE DELETE ON tile
-BEGIN SELECT RAISE(ABORT, 'tile: a tile is never deleted'); END;
+CREATE TRIGGER tile_part_is_in_the_full_tile BEFORE DELETE ON tile
+WHEN OLD.first = 0 OR NOT EXISTS (
+  SELECT 1 FROM tile
+   WHERE level = OLD.level AND number = OLD.number AND first = 0 AND length(data) = 8192
+     AND substr(data, 32 * OLD.first + 1, length(OLD.data)) = OLD.data)
+BEGIN SELECT RAISE(ABORT, 'tile: its hashes would be lost'); END;
 
 -- === Inbox ==============================================================================================================
 

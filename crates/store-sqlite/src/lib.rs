@@ -28,6 +28,7 @@ mod reader;
 mod sql;
 #[cfg(test)]
 mod tests;
+mod tiles;
 mod transaction;
 mod writer;
 
@@ -295,7 +296,7 @@ impl LogWriter for Sqlite {
 #[async_trait]
 impl TileStore for Sqlite {
     async fn tiles(&self, addresses: &[TileAddress]) -> Result<Vec<Option<Bytes>>, StoreError> {
-        reader::tiles(&self.read, addresses).await
+        tiles::tiles(&self.read, addresses).await
     }
 }
 

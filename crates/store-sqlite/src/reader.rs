@@ -1,4 +1,4 @@
-//! Reading the head, entries, tiles and look-up keys.
+//! Reading the head, entries and look-up keys.
 //!
 //! Look-ups of many keys bind a fixed number of keys to each statement, so that one prepared statement serves all;
 //! the last statement repeats its last key.
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use merkle::{CompactRange, EntryDigest, Hash, LeafIndex, TreeSize};
 use sqlx::sqlite::{SqlitePool, SqliteRow};
 use sqlx::{AssertSqlSafe, Row, SqliteExecutor};
-use store::{Collateral, Entry, Found, GuardKey, Head, StoreError, TileAddress};
+use store::{Collateral, Entry, Found, GuardKey, Head, StoreError};
 
 use crate::sql::{self, seen_key, signed, store_error, to_bytes, unsigned};
 
@@ -162,19 +162,6 @@ pub(crate) async fn collateral(pool: &SqlitePool, index: LeafIndex) -> Result<Ve
         Ok(Collateral { kind, bytes: Bytes::copy_from_slice(blob(row, 1)?) })
     };
     rows.iter().map(item).collect()
-}
-
-pub(crate) async fn tiles(
-    pool: &SqlitePool,
-    addresses: &[TileAddress],
-) -> Result<Vec<Option<Bytes>>, StoreError> {
-    let mut tiles = Vec::with_capacity(addresses.len());
-    for address in addresses {
-        let query = sqlx::query_scalar::<_, Vec<u8>>("SELECT data FROM tile WHERE level = ? AND number = ?");
-        let tile = query.bind(address.level).bind(signed(address.number)).fetch_optional(pool);
-        tiles.push(tile.await.map_err(store_error)?.map(to_bytes));
-    }
-    Ok(tiles)
 }
 
 pub(crate) fn number(row: &SqliteRow, column: usize) -> Result<u64, StoreError> {

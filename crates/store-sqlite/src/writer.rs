@@ -7,7 +7,7 @@ use store::{Batch, CommitError, Effect, Head, NewEntry, State, StoreError};
 
 use crate::sql::{self, seen_key, signed};
 use crate::transaction::{self, IMMEDIATE};
-use crate::{Sqlite, custody, heads, journal, log_state, reader};
+use crate::{Sqlite, custody, heads, journal, log_state, reader, tiles};
 
 /// Value of `log.holder` after an entry froze the log.
 const FROZEN_BY: &str = "the operator's freeze";
@@ -169,12 +169,8 @@ async fn insert_look_ups(connection: &mut SqliteConnection, batch: &Batch) -> Re
 
 async fn extend_tiles(connection: &mut SqliteConnection, batch: &Batch) -> Result<(), CommitError> {
     for tile in &batch.tiles {
-        let upsert = sqlx::query(
-            "INSERT INTO tile (level, number, data) VALUES (?, ?, ?)
-             ON CONFLICT (level, number) DO UPDATE SET data = excluded.data",
-        );
-        let upsert = upsert.bind(tile.address.level).bind(signed(tile.address.number)).bind(&tile.data[..]);
-        upsert.execute(&mut *connection).await.map_err(not_committed)?;
+        let (first, added) = tile.added(&batch.from).map_err(CommitError::NotCommitted)?;
+        tiles::extend(connection, tile, first, added).await.map_err(beyond_the_head)?;
     }
     Ok(())
 }

@@ -209,14 +209,15 @@ async fn r38_a_changed_digest_is_named_from_all_sides() {
 #[tokio::test]
 async fn r38_a_flipped_bit_in_a_tile_of_leaves_is_named_by_its_leaf() {
     let flip = "UPDATE tile SET data = CAST(substr(data, 1, 32 * 5) || zeroblob(32) || substr(data, 32 * 6 + 1) AS BLOB)
-                WHERE level = 0 AND number = 1";
+                WHERE level = 0 AND number = 1 AND first = 0";
     let report = log_after(&[flip]).await.deep().await;
     assert_eq!(report.findings, [Defect::LeafNotInTile { index: index(261) }]);
 }
 
 #[tokio::test]
 async fn r38_a_flipped_bit_in_an_inner_tile_is_named_and_found_by_a_quick_check() {
-    let flip = "UPDATE tile SET data = CAST(zeroblob(32) || substr(data, 33) AS BLOB) WHERE level = 1";
+    let flip =
+        "UPDATE tile SET data = CAST(zeroblob(32) || substr(data, 33) AS BLOB) WHERE level = 1 AND first = 0";
     let log = log_after(&[flip]).await;
     let named = Defect::NodeNotOfTile { level: 1, number: 0, position: 0 };
     assert_eq!(log.deep().await.findings, [Defect::EdgeNotOfTiles, named]);
@@ -299,6 +300,7 @@ async fn rewrite(log: &Tampered, at: u64, forged: &[u8], leaves: &[LeafHash]) {
         format!("INSERT INTO seen VALUES (substr(x'{}', 1, 16), {at})", Toy::twin(forged)),
         format!("UPDATE guard SET key = x'{}' WHERE idx = {at}", hex(&Toy::guard(forged).0)),
     ];
+    statements.push("DELETE FROM tile WHERE first > 0".to_owned());
     let tiles = merkle::tile::OpenTiles::empty().grow(&CompactRange::empty().grow(leaves)).unwrap().1;
     for tile in tiles {
         let (level, number, data) = (tile.id.level(), tile.id.number(), hex(&tile.data));
@@ -450,7 +452,8 @@ async fn walk_with_restarts(log: &Tampered) -> (Vec<String>, usize) {
 async fn a_walk_that_is_taken_up_again_after_every_step_finds_what_one_run_finds() {
     let damage = [
         "UPDATE entry SET statement = CAST('statement 78' AS BLOB) WHERE idx = 77",
-        "UPDATE tile SET data = CAST(zeroblob(32) || substr(data, 33) AS BLOB) WHERE level = 0 AND number = 1",
+        "UPDATE tile SET data = CAST(zeroblob(32) || substr(data, 33) AS BLOB)
+         WHERE level = 0 AND number = 1 AND first = 0",
         "UPDATE batch SET root = zeroblob(32) WHERE batch = 4",
         "DELETE FROM head_signature WHERE size = 180",
     ];

@@ -223,7 +223,7 @@ async fn every_hot_look_up_uses_its_key() {
             "SCAN",
         ),
         ("SELECT key, idx FROM guard WHERE key IN (?,?,?)", "SCAN"),
-        ("SELECT data FROM tile WHERE level = ? AND number = ?", "SCAN"),
+        ("SELECT data FROM tile WHERE level = ? AND number = ? ORDER BY first", "SCAN"),
         ("SELECT * FROM batch WHERE size = ?", "SCAN"),
         ("SELECT * FROM entry WHERE idx >= ? ORDER BY idx LIMIT ?", "SCAN"),
         ("SELECT size FROM head_signature WHERE kind = ? ORDER BY size DESC LIMIT 1", "TEMP B-TREE"),

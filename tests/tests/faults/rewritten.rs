@@ -63,7 +63,7 @@ fn rewrite_the_tree(log: &Log, leaves: &[LeafHash]) {
     let tile: String = leaves.iter().map(|leaf| hex(leaf.as_bytes())).collect();
     log.database().by_hand(
         "tile",
-        &[&format!("UPDATE tile SET data = x'{tile}' WHERE level = 0")],
+        &["DELETE FROM tile WHERE first > 0", &format!("UPDATE tile SET data = x'{tile}' WHERE level = 0")],
         &["DELETE FROM tile WHERE first > 0", &format!("UPDATE tile SET data = '\\x{tile}' WHERE level = 0")],
     );
     let mut range = CompactRange::empty();

@@ -344,9 +344,9 @@ impl Edited {
 async fn a_leaf_that_was_changed_in_its_tile_is_named() {
     let leaf = leaf(1);
     let flip = format!(
-        "UPDATE tile SET data = CAST(substr(data, 1, {}) || zeroblob(32) || substr(data, {}) AS BLOB) WHERE level = 0",
-        leaf * 32,
-        leaf * 32 + 33
+        "UPDATE tile SET data = CAST(substr(data, 1, 32 * ({leaf} - first)) || zeroblob(32) ||
+                                     substr(data, 32 * ({leaf} - first) + 33) AS BLOB)
+          WHERE level = 0 AND first <= {leaf} AND {leaf} < first + length(data) / 32"
     );
     let edited = after(&[flip]).await;
     assert_eq!(edited.of_leaf(leaf), [LogRule::Leaf]);
