@@ -16,7 +16,8 @@ fn options(path: &Path) -> SqliteConnectOptions {
 }
 
 fn writing(path: &Path) -> SqliteConnectOptions {
-    sqlite::writing(options(path), limits::WAL_BYTES).journal_mode(SqliteJournalMode::Wal)
+    // Shortened when it begins anew: a longer one would count as due for a checkpoint after each commit.
+    sqlite::writing(options(path), limits::CHECKPOINT_BYTES).journal_mode(SqliteJournalMode::Wal)
 }
 
 /// Opens the connection that commits.

@@ -158,6 +158,24 @@ async fn the_write_ahead_log_is_copied_before_it_grows_without_end() {
     assert!(length("") > 0);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_ahead_log_that_was_copied_is_not_due_until_it_is_full_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder).await;
+    let length = || std::fs::metadata(folder.path().join("evidence.db-wal")).unwrap().len();
+    let mut streams: Vec<Stream> = (0..40).map(|n| Stream::new(&format!("stream {n}"))).collect();
+    while length() <= limits::CHECKPOINT_BYTES {
+        let changes: Vec<Change> = streams.iter_mut().map(|stream| large(stream.change(1))).collect();
+        store.commit(&changes).await.unwrap();
+    }
+    // The checkpoint runs beside the commits, and the first commit after it begins the log anew.
+    while length() > limits::CHECKPOINT_BYTES {
+        streams[0].grow(&store, 1).await;
+    }
+    streams[0].grow(&store, 1).await;
+    assert_eq!(length(), limits::CHECKPOINT_BYTES);
+}
+
 #[tokio::test]
 async fn what_was_pruned_is_not_in_the_database_any_more() {
     const SECRET: &[u8] = b"what nobody may read any more";
