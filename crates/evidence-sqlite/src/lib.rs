@@ -2,8 +2,9 @@
 //!
 //! * WAL with `synchronous=FULL`: a commit is one fsync, and once acknowledged it survives power loss. Deliveries
 //!   are written without one, as to deliver a record again is harmless.
-//! * One connection writes, under `BEGIN IMMEDIATE`; others read. Every statement is prepared once for each power
-//!   of two of rows, so a commit of 200 changes is a few dozen statements.
+//! * One connection writes, under `BEGIN IMMEDIATE`; others read. A commit of few changes is two requests to the
+//!   connection's thread: all rows, and COMMIT. Every statement is prepared once for each power of two of rows, so a
+//!   commit of 200 changes is a few dozen statements.
 //! * The write-ahead log is copied into the file by a connection of its own, in parallel with the commits.
 //! * A lock file next to the database admits one writing process ([`durable::DatabaseLocation`]), and only the owner
 //!   may read
@@ -27,6 +28,7 @@ mod outbox;
 mod prune;
 mod reader;
 mod rows;
+mod script;
 mod sql;
 mod stream_editor;
 #[cfg(test)]
@@ -189,6 +191,14 @@ impl EvidenceStore for Sqlite {
 
     async fn claimed(&self, claims: &[Claim]) -> Result<Vec<bool>, StoreError> {
         reader::claimed(&self.shared.read, claims).await
+    }
+
+    async fn look_up(
+        &self,
+        names: &[&str],
+        claims: &[Claim],
+    ) -> Result<(Vec<Option<StoredStream>>, Vec<bool>), StoreError> {
+        reader::look_up(&self.shared.read, names, claims).await
     }
 
     async fn commit(&self, changes: &[Change]) -> Result<(), CommitError> {

@@ -7,7 +7,7 @@ use sqlx::{AssertSqlSafe, Row};
 
 use crate::reader::kind;
 use crate::sql::{self, signed, store_error};
-use crate::transaction::WriteTransaction;
+use crate::transaction::{CommitFailure, WriteTransaction};
 use crate::{SharedConnections, reader};
 
 pub(crate) async fn pending(
@@ -59,22 +59,20 @@ pub(crate) async fn delivered(
 }
 
 async fn deliver(writing: &mut WriteTransaction<'_>, deliveries: &[Delivered]) -> Result<(), StoreError> {
-    let kept = sql::with_rows(
-        writing.connection,
+    writing.script.add_rows(
         "WITH done (id, leaf_index, receipt) AS (VALUES ",
-        3,
+        "(?,?,?)",
         ") INSERT INTO delivery (record, leaf_index, receipt)
              SELECT r.no, done.leaf_index, done.receipt FROM done CROSS JOIN record r ON r.id = done.id WHERE true
          ON CONFLICT (record) DO UPDATE
             SET leaf_index = coalesce(delivery.leaf_index, excluded.leaf_index),
                 receipt = coalesce(delivery.receipt, excluded.receipt)",
         deliveries,
-        |query, delivery| {
-            let query = query.bind(&delivery.id.as_bytes()[..]).bind(delivery.leaf_index.map(signed));
-            query.bind(delivery.receipt.as_deref())
+        |values, delivery| {
+            values.bind(&delivery.id.as_bytes()[..]).bind(delivery.leaf_index.map(signed));
+            values.bind(delivery.receipt.as_deref());
         },
     );
-    kept.await.map_err(store_error)?;
     let (gone, bytes) = take_out(writing, "outbox", deliveries).await?;
     let (freed, more) = match writing.count.stuck {
         0 => (0, 0),
@@ -86,22 +84,17 @@ async fn deliver(writing: &mut WriteTransaction<'_>, deliveries: &[Delivered]) -
     Ok(())
 }
 
-/// Deletes the delivered records from a table; returns their number and their bytes.
+/// Runs the script and deletes the delivered records from a table; returns their number and their bytes.
 async fn take_out(
     writing: &mut WriteTransaction<'_>,
     table: &str,
     deliveries: &[Delivered],
 ) -> Result<(u64, u64), StoreError> {
     let delete = format!("DELETE FROM {table} WHERE record IN (SELECT no FROM record WHERE id IN (VALUES ");
-    let deleted = sql::with_rows(
-        writing.connection,
-        &delete,
-        1,
-        ")) RETURNING bytes",
-        deliveries,
-        |query, delivery| query.bind(&delivery.id.as_bytes()[..]),
-    );
-    let deleted = deleted.await.map_err(store_error)?;
+    writing.script.add_rows(&delete, "(?)", ")) RETURNING bytes", deliveries, |values, delivery| {
+        values.bind(&delivery.id.as_bytes()[..]);
+    });
+    let deleted = writing.run().await?;
     let bytes = deleted.iter().map(|row| sql::number(row, 0)).sum::<Result<u64, _>>()?;
     Ok((deleted.len() as u64, bytes))
 }
@@ -119,15 +112,16 @@ async fn set_aside(
     id: &EntryDigest,
     why: &str,
 ) -> Result<(), StoreError> {
+    let connection = writing.connection().await?;
     let insert = sqlx::query(
         "INSERT INTO stuck (record, bytes, at, why)
          SELECT o.record, o.bytes, o.at, ? FROM record r CROSS JOIN outbox o ON o.record = r.no WHERE r.id = ?",
     );
-    let insert = insert.bind(why).bind(&id.as_bytes()[..]).execute(&mut *writing.connection);
+    let insert = insert.bind(why).bind(&id.as_bytes()[..]).execute(&mut *connection);
     let stuck = insert.await.map_err(store_error)?.rows_affected();
     if stuck == 1 {
         let delete = sqlx::query("DELETE FROM outbox WHERE record = (SELECT no FROM record WHERE id = ?)");
-        delete.bind(&id.as_bytes()[..]).execute(&mut *writing.connection).await.map_err(store_error)?;
+        delete.bind(&id.as_bytes()[..]).execute(connection).await.map_err(store_error)?;
     }
     writing.count.stuck += stuck;
     Ok(())
@@ -138,21 +132,17 @@ pub(crate) async fn unstick(shared: &SharedConnections) -> Result<u64, StoreErro
     let mut writer = shared.writer.lock().await;
     let mut writing = writer.begin().await?;
     let freed = writing.count.stuck;
-    let done = put_back(&mut writing).await;
-    end(shared, writing, done).await?;
+    put_back(&mut writing);
+    end(shared, writing, Ok(())).await?;
     Ok(freed)
 }
 
 /// Moves all stuck records back into the outbox, with `at` of 0, so that
 /// [`Backlog::oldest_at`](evidence::Backlog::oldest_at) leaves them out.
-async fn put_back(writing: &mut WriteTransaction<'_>) -> Result<(), StoreError> {
-    for statement in
-        ["INSERT INTO outbox (record, bytes, at) SELECT record, bytes, 0 FROM stuck", "DELETE FROM stuck"]
-    {
-        sqlx::query(statement).execute(&mut *writing.connection).await.map_err(store_error)?;
-    }
+fn put_back(writing: &mut WriteTransaction<'_>) {
+    writing.script.add("INSERT INTO outbox (record, bytes, at) SELECT record, bytes, 0 FROM stuck");
+    writing.script.add("DELETE FROM stuck");
     writing.count.stuck = 0;
-    Ok(())
 }
 
 pub(crate) async fn stuck_records(pool: &SqlitePool, limit: usize) -> Result<Vec<StuckRecord>, StoreError> {
@@ -190,9 +180,10 @@ pub(crate) async fn end(
         writing.abandon(&error).await;
         return Err(error);
     }
-    writing.commit(shared).await.map_err(|error| match error {
-        CommitError::Failed(error) => error,
-        CommitError::Full(why) => StoreError::Full(why),
-        other => StoreError::Unavailable(other.to_string()),
+    writing.commit(shared).await.map_err(|failure| match failure {
+        CommitFailure::For(CommitError::Failed(error)) => error,
+        CommitFailure::For(CommitError::Full(why)) => StoreError::Full(why),
+        CommitFailure::For(other) => StoreError::Unavailable(other.to_string()),
+        CommitFailure::Constraint(cause) => StoreError::Refused(cause),
     })
 }

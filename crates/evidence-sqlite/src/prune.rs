@@ -36,6 +36,7 @@ async fn forget(
     horizon: Horizon,
     limit: usize,
 ) -> Result<Pruned, StoreError> {
+    let connection = writing.connection().await?;
     let records = sqlx::query(
         "DELETE FROM record WHERE no IN (
            SELECT no FROM (
@@ -46,7 +47,7 @@ async fn forget(
             WHERE at < ?)",
     );
     let records = records.bind(sql::rows(limit)).bind(signed(horizon.records));
-    let records = records.execute(&mut *writing.connection).await.map_err(store_error)?.rows_affected();
+    let records = records.execute(&mut *connection).await.map_err(store_error)?.rows_affected();
     let streams = sqlx::query(
         "DELETE FROM stream WHERE no IN (
            SELECT s.no FROM stream s
@@ -55,6 +56,6 @@ async fn forget(
             ORDER BY s.keep_until LIMIT ?)",
     );
     let streams = streams.bind(signed(horizon.streams)).bind(sql::rows(limit));
-    let streams = streams.execute(&mut *writing.connection).await.map_err(store_error)?.rows_affected();
+    let streams = streams.execute(connection).await.map_err(store_error)?.rows_affected();
     Ok(Pruned { streams, records })
 }

@@ -12,16 +12,47 @@ use sqlx::sqlite::{SqlitePool, SqliteRow};
 use sqlx::{AssertSqlSafe, Row};
 
 use crate::SharedConnections;
+use crate::script::Script;
 use crate::sql::{self, signed, store_error};
+
+/// Query for streams, up to the list of names.
+const STREAMS: &str = "SELECT s.name, s.version, a.agreed, s.running, s.closed, s.keep_until, s.next_seq
+  FROM stream s LEFT JOIN agreement a ON a.stream = s.no WHERE s.name IN";
 
 pub(crate) async fn streams(
     pool: &SqlitePool,
     names: &[&str],
 ) -> Result<Vec<Option<StoredStream>>, StoreError> {
-    let select = "SELECT s.name, s.version, a.agreed, s.running, s.closed, s.keep_until, s.next_seq
-                    FROM stream s LEFT JOIN agreement a ON a.stream = s.no WHERE s.name IN";
-    let mut found = HashMap::with_capacity(names.len());
-    for row in &sql::with_keys(pool, select, names).await? {
+    in_order(names, &sql::with_keys(pool, STREAMS, names).await?)
+}
+
+/// Reads streams and claims in one request to a connection.
+pub(crate) async fn look_up(
+    pool: &SqlitePool,
+    names: &[&str],
+    claims: &[Claim],
+) -> Result<(Vec<Option<StoredStream>>, Vec<bool>), StoreError> {
+    let mut script = Script::default();
+    script.add_rows(&format!("{STREAMS} (VALUES "), "(?)", ")", names, |values, name| {
+        values.bind(*name);
+    });
+    for claim in claims {
+        script.add_rows("", CLAIMED, "", std::slice::from_ref(claim), |values, claim| {
+            values.bind(claim.stream.as_str()).bind(claim.kind.number()).bind(&claim.key[..]);
+        });
+    }
+    let mut connection = pool.acquire().await.map_err(store_error)?;
+    let rows = script.run(&mut connection).await.map_err(|failure| store_error(failure.error))?;
+    // Each claim has a row, after those of the streams.
+    let (streams, taken) = rows.split_at(rows.len().saturating_sub(claims.len()));
+    let taken = taken.iter().map(|row| row.try_get(0).map_err(store_error)).collect::<Result<_, _>>()?;
+    Ok((in_order(names, streams)?, taken))
+}
+
+/// The streams in the order of these names.
+fn in_order(names: &[&str], rows: &[SqliteRow]) -> Result<Vec<Option<StoredStream>>, StoreError> {
+    let mut found = HashMap::with_capacity(rows.len());
+    for row in rows {
         let kept = StoredStream {
             version: sql::number(row, 1)?,
             agreed: row.try_get::<Option<&[u8]>, _>(2).map_err(store_error)?.map(Bytes::copy_from_slice),

@@ -4,116 +4,81 @@ use std::collections::{BTreeSet, HashMap};
 
 use evidence::{Claim, CommitError, Group, Move, Record, StoreError};
 use merkle::EntryDigest;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, SqliteConnection};
+use sqlx::SqliteConnection;
 
 use crate::reader;
-use crate::sql::{self, not_committed, signed, store_error};
+use crate::script::Script;
+use crate::sql::{self, signed, store_error};
 use crate::transaction::WriteTransaction;
 
-/// Performs all steps of a commit except COMMIT.
-pub(crate) async fn write(
-    writing: &mut WriteTransaction<'_>,
-    instance: &str,
-    group: &Group<'_>,
-) -> Result<(), WriteFailure> {
+/// Adds the statements of a commit, except COMMIT. Rows that are not as the changes require break a constraint; then
+/// [`why_not`] finds out which they are. `instance` is the name of the process that makes the records.
+pub(crate) fn write(writing: &mut WriteTransaction<'_>, instance: &str, group: &Group<'_>) {
     let (new, known): (Vec<&Move<'_>>, Vec<&Move<'_>>) =
         group.moves.iter().partition(|moved| moved.from.is_none());
-    let mut streams = move_streams(writing, &known).await?;
-    streams.extend(make_streams(writing, &new).await?);
-    agree(writing, &streams, &group.moves).await?;
-    let records = insert_records(writing, instance, &streams, &group.records).await?;
-    open(writing, &records, &group.opened).await?;
-    settle(writing, &group.settled).await?;
-    claim(writing, &streams, &group.claims).await
+    move_streams(&mut writing.script, &known);
+    make_streams(writing, &new);
+    agree(&mut writing.script, &group.moves);
+    let records = insert_records(writing, instance, &group.records);
+    open(&mut writing.script, &records, &group.opened);
+    settle(&mut writing.script, &group.settled);
+    claim(&mut writing.script, &group.claims);
 }
 
-/// Row number of each stream.
-type Streams<'a> = HashMap<&'a str, i64>;
+/// The number of a stream, by its name.
+const STREAM: &str = "(SELECT no FROM stream WHERE name = ?)";
 
-/// Moves existing streams by compare-and-swap, as the first step, so that a change that is too late does no work.
-async fn move_streams<'a>(
-    writing: &mut WriteTransaction<'_>,
-    moves: &[&Move<'a>],
-) -> Result<Streams<'a>, WriteFailure> {
-    let moved = sql::with_rows(
-        writing.connection,
-        "WITH moved (name, version, to_version, first_seq, records, closed, keep_until, running) AS (VALUES ",
-        8,
-        ") UPDATE stream SET version = moved.to_version, next_seq = next_seq + moved.records, closed = moved.closed,
-                  keep_until = moved.keep_until, running = moved.running
-             FROM moved
-            WHERE stream.name = moved.name AND stream.version = moved.version
-              AND stream.next_seq = coalesce(moved.first_seq, stream.next_seq)
-        RETURNING stream.no, stream.name",
-        moves,
-        |query, moved| {
-            let query = query.bind(moved.stream).bind(moved.from.map(signed)).bind(signed(moved.to));
-            let query = query.bind(moved.first_seq.map(signed)).bind(signed(moved.records));
-            query.bind(moved.closed).bind(signed(moved.keep_until)).bind(&moved.running[..])
-        },
-    );
-    let moved = moved.await.map_err(stopped)?;
-    if moved.len() != moves.len() {
-        return Err(WriteFailure::Mismatch);
+/// Moves existing streams by compare-and-swap.
+fn move_streams(script: &mut Script, moves: &[&Move<'_>]) {
+    for portion in sql::portions(moves) {
+        script.add_rows(
+            "WITH moved (name, version, to_version, first_seq, records, closed, keep_until, running) AS (VALUES ",
+            "(?,?,?,?,?,?,?,?)",
+            ") UPDATE stream SET version = moved.to_version, next_seq = next_seq + moved.records, closed = moved.closed,
+                      keep_until = moved.keep_until, running = moved.running
+                 FROM moved
+                WHERE stream.name = moved.name AND stream.version = moved.version
+                  AND stream.next_seq = coalesce(moved.first_seq, stream.next_seq)",
+            portion,
+            |values, moved| {
+                values.bind(moved.stream).bind(moved.from.map(signed)).bind(signed(moved.to));
+                values.bind(moved.first_seq.map(signed)).bind(signed(moved.records));
+                values.bind(moved.closed).bind(signed(moved.keep_until)).bind(&moved.running[..]);
+            },
+        );
+        script.add(&refuse_unless_changed(portion.len()));
     }
-    let numbers: HashMap<String, i64> = moved.iter().map(numbered).collect::<Result<_, _>>()?;
-    let number = |moved: &&Move<'a>| numbers.get(moved.stream).map(|number| (moved.stream, *number));
-    Ok(moves.iter().filter_map(number).collect())
 }
 
-fn numbered(row: &SqliteRow) -> Result<(String, i64), StoreError> {
-    Ok((sql::text(row, 1)?, row.try_get(0).map_err(store_error)?))
+/// A statement that breaks a constraint unless the one before it changed this many rows: only triggers can raise an error
+/// of their own.
+fn refuse_unless_changed(rows: usize) -> String {
+    format!("INSERT INTO claim (stream, kind, key) SELECT NULL, 0, x'' WHERE changes() <> {rows}")
 }
 
-async fn make_streams<'a>(
-    writing: &mut WriteTransaction<'_>,
-    moves: &[&Move<'a>],
-) -> Result<Streams<'a>, WriteFailure> {
+fn make_streams(writing: &mut WriteTransaction<'_>, moves: &[&Move<'_>]) {
     let numbers = writing.next_stream..;
-    let made: Vec<(i64, &Move<'a>)> = numbers.zip(moves.iter().copied()).collect();
+    let made: Vec<(i64, &Move<'_>)> = numbers.zip(moves.iter().copied()).collect();
     writing.next_stream += sql::rows(made.len());
-    let inserted = sql::with_rows(
-        writing.connection,
+    writing.script.add_rows(
         "INSERT INTO stream (no, name, version, next_seq, closed, keep_until, running) VALUES ",
-        7,
+        "(?,?,?,?,?,?,?)",
         "",
         &made,
-        |query, (number, moved)| {
-            let query = query.bind(*number).bind(moved.stream).bind(signed(moved.to));
-            let query = query.bind(signed(moved.records)).bind(moved.closed);
-            query.bind(signed(moved.keep_until)).bind(&moved.running[..])
+        |values, (number, moved)| {
+            values.bind(*number).bind(moved.stream).bind(signed(moved.to));
+            values.bind(signed(moved.records)).bind(moved.closed);
+            values.bind(signed(moved.keep_until)).bind(&moved.running[..]);
         },
     );
-    inserted.await.map_err(mismatch_or)?;
-    Ok(made.iter().map(|(number, moved)| (moved.stream, *number)).collect())
 }
 
-/// Reason why the rows were not written.
-pub(crate) enum WriteFailure {
-    /// Some row is not as the changes require; [`why_not`] finds out which after the rollback.
-    Mismatch,
-    For(CommitError),
-}
-
-impl From<StoreError> for WriteFailure {
-    fn from(error: StoreError) -> Self {
-        Self::For(error.into())
-    }
-}
-
-fn stopped(error: sqlx::Error) -> WriteFailure {
-    WriteFailure::For(not_committed(error))
-}
-
-fn mismatch_or(error: sqlx::Error) -> WriteFailure {
-    if sql::is_constraint(&error) { WriteFailure::Mismatch } else { stopped(error) }
-}
-
-/// Finds the streams that are not as the changes require. No other connection writes meanwhile.
+/// Finds the streams that are not as the changes require. No other connection writes meanwhile. `cause` is what the
+/// database said.
 pub(crate) async fn why_not(
     connection: &mut SqliteConnection,
     group: &Group<'_>,
+    cause: &str,
 ) -> Result<CommitError, StoreError> {
     let mut conflicts = BTreeSet::new();
     for moved in &group.moves {
@@ -134,99 +99,72 @@ pub(crate) async fn why_not(
         }
     }
     match conflicts.is_empty() {
-        true => Err(StoreError::Refused("the database refuses what it holds no reason against".into())),
+        true => {
+            Err(StoreError::Refused(format!("the database refuses rows that no stream contradicts: {cause}")))
+        }
         false => Ok(CommitError::Conflict(conflicts.into_iter().map(str::to_owned).collect())),
     }
 }
 
-async fn agree(
-    writing: &mut WriteTransaction<'_>,
-    streams: &Streams<'_>,
-    moves: &[Move<'_>],
-) -> Result<(), WriteFailure> {
-    let agreed = moves.iter().filter_map(|moved| Some((*streams.get(moved.stream)?, moved.agreed?)));
-    let agreed: Vec<_> = agreed.collect();
-    let upserted = sql::with_rows(
-        writing.connection,
+fn agree(script: &mut Script, moves: &[Move<'_>]) {
+    let agreed: Vec<_> = moves.iter().filter_map(|moved| Some((moved.stream, moved.agreed?))).collect();
+    script.add_rows(
         "INSERT INTO agreement (stream, agreed) VALUES ",
-        2,
+        &format!("({STREAM},?)"),
         " ON CONFLICT (stream) DO UPDATE SET agreed = excluded.agreed",
         &agreed,
-        |query, (stream, agreed)| query.bind(*stream).bind(&agreed[..]),
+        |values, (stream, agreed)| _ = values.bind(*stream).bind(&agreed[..]),
     );
-    upserted.await.map(drop).map_err(stopped)
 }
 
-/// Inserts records; a trigger puts each of them into the outbox.
-async fn insert_records(
+/// Inserts records; a trigger puts each of them into the outbox. Returns the row number of each.
+fn insert_records(
     writing: &mut WriteTransaction<'_>,
     instance: &str,
-    streams: &Streams<'_>,
     records: &[&Record],
-) -> Result<HashMap<EntryDigest, i64>, WriteFailure> {
+) -> HashMap<EntryDigest, i64> {
     let numbers = writing.next_record..;
-    let rows = numbers.zip(records).filter_map(|(number, record)| {
-        let stream = streams.get(record.stream.as_str())?;
-        Some((number, *stream, *record))
-    });
-    let rows: Vec<(i64, i64, &Record)> = rows.collect();
+    let rows: Vec<(i64, &Record)> = numbers.zip(records.iter().copied()).collect();
     writing.next_record += sql::rows(rows.len());
-    let inserted = sql::with_rows(
-        writing.connection,
+    writing.script.add_rows(
         "INSERT INTO record (no, id, stream, seq, kind, at, instance, statement, verdict, annex) VALUES ",
-        10,
+        &format!("(?,?,{STREAM},?,?,?,?,?,?,?)"),
         "",
         &rows,
-        |query, (number, stream, record)| {
-            let query = query.bind(*number).bind(&record.id.as_bytes()[..]).bind(*stream);
-            let query = query.bind(signed(record.seq)).bind(record.kind.as_str()).bind(signed(record.at));
-            let query = query.bind(instance).bind(&record.statement[..]);
-            query.bind(record.verdict.as_deref()).bind(&record.annex[..])
+        |values, (number, record)| {
+            values.bind(*number).bind(&record.id.as_bytes()[..]).bind(record.stream.as_str());
+            values.bind(signed(record.seq)).bind(record.kind.as_str()).bind(signed(record.at));
+            values.bind(instance).bind(&record.statement[..]);
+            values.bind(record.verdict.as_deref()).bind(&record.annex[..]);
         },
     );
-    inserted.await.map_err(|error| {
-        let text = format!("a record is there already: {error}");
-        if sql::is_constraint(&error) { StoreError::Refused(text).into() } else { stopped(error) }
-    })?;
     writing.count.records += records.len() as u64;
     writing.count.bytes += records.iter().map(|record| record.statement.len() as u64).sum::<u64>();
-    Ok(rows.iter().map(|(number, _, record)| (record.id, *number)).collect())
+    rows.iter().map(|(number, record)| (record.id, *number)).collect()
 }
 
-async fn open(
-    writing: &mut WriteTransaction<'_>,
-    records: &HashMap<EntryDigest, i64>,
-    opened: &[EntryDigest],
-) -> Result<(), WriteFailure> {
+fn open(script: &mut Script, records: &HashMap<EntryDigest, i64>, opened: &[EntryDigest]) {
     let opened: Vec<i64> = opened.iter().filter_map(|id| records.get(id).copied()).collect();
     let into = "INSERT INTO open_decision (record) VALUES ";
-    let inserted =
-        sql::with_rows(writing.connection, into, 1, "", &opened, |query, number| query.bind(*number));
-    inserted.await.map(drop).map_err(stopped)
+    script.add_rows(into, "(?)", "", &opened, |values, number| _ = values.bind(*number));
 }
 
-async fn settle(writing: &mut WriteTransaction<'_>, settled: &[EntryDigest]) -> Result<(), WriteFailure> {
-    let deleted = sql::with_rows(
-        writing.connection,
+fn settle(script: &mut Script, settled: &[EntryDigest]) {
+    script.add_rows(
         "DELETE FROM open_decision WHERE record IN (SELECT no FROM record WHERE id IN (VALUES ",
-        1,
+        "(?)",
         "))",
         settled,
-        |query, id| query.bind(&id.as_bytes()[..]),
+        |values, id| _ = values.bind(&id.as_bytes()[..]),
     );
-    deleted.await.map(drop).map_err(stopped)
 }
 
-async fn claim(
-    writing: &mut WriteTransaction<'_>,
-    streams: &Streams<'_>,
-    claims: &[&Claim],
-) -> Result<(), WriteFailure> {
-    for claim in claims {
-        let Some(stream) = streams.get(claim.stream.as_str()) else { continue };
-        let insert = sqlx::query("INSERT INTO claim (stream, kind, key) VALUES (?, ?, ?)");
-        let insert = insert.bind(*stream).bind(claim.kind.number()).bind(&claim.key[..]);
-        insert.execute(&mut *writing.connection).await.map_err(mismatch_or)?;
-    }
-    Ok(())
+fn claim(script: &mut Script, claims: &[&Claim]) {
+    script.add_rows(
+        "INSERT INTO claim (stream, kind, key) VALUES ",
+        &format!("({STREAM},?,?)"),
+        "",
+        claims,
+        |values, claim| _ = values.bind(claim.stream.as_str()).bind(claim.kind.number()).bind(&claim.key[..]),
+    );
 }

@@ -1,19 +1,16 @@
-//! Conversions between the tables and the model: numbers, errors, statements over many rows.
+//! Conversions between the tables and the model: numbers, errors, portions of rows, look-ups of many keys.
 
 use durable::LocationError;
 use evidence::{CommitError, StoreError};
 use merkle::EntryDigest;
 use sqlite::{MigrationFailure, SqliteFailure};
 use sqlx::migrate::MigrateError;
-use sqlx::sqlite::{SqliteArguments, SqliteRow};
-use sqlx::{AssertSqlSafe, Row, Sqlite, SqliteConnection, SqliteExecutor};
+use sqlx::sqlite::SqliteRow;
+use sqlx::{AssertSqlSafe, Row, Sqlite, SqliteExecutor};
 
 use crate::limits;
 
 pub(crate) use sqlite::{is_constraint, signed};
-
-/// Query with some of its values bound.
-pub(crate) type BoundQuery<'q> = sqlx::query::Query<'q, Sqlite, SqliteArguments>;
 
 /// Converts a row limit.
 pub(crate) fn rows(limit: usize) -> i64 {
@@ -87,30 +84,6 @@ pub(crate) fn portions<T>(rows: &[T]) -> impl Iterator<Item = &[T]> {
     })
 }
 
-/// Placeholders for `rows` rows of `columns` values each.
-pub(crate) fn values(rows: usize, columns: usize) -> String {
-    let row = format!("({})", vec!["?"; columns].join(","));
-    vec![row; rows].join(",")
-}
-
-/// Runs `before VALUES rows after` over any number of rows; returns the rows that the statements return.
-pub(crate) async fn with_rows<'q, T>(
-    connection: &mut SqliteConnection,
-    before: &str,
-    columns: usize,
-    after: &str,
-    rows: &'q [T],
-    bind: impl Fn(BoundQuery<'q>, &'q T) -> BoundQuery<'q>,
-) -> Result<Vec<SqliteRow>, sqlx::Error> {
-    let mut returned = Vec::new();
-    for portion in portions(rows) {
-        let text = format!("{before}{}{after}", values(portion.len(), columns));
-        let query = portion.iter().fold(sqlx::query(AssertSqlSafe(text)), &bind);
-        returned.extend(query.fetch_all(&mut *connection).await?);
-    }
-    Ok(returned)
-}
-
 /// Runs `before`, which ends with `IN`, over any number of keys.
 pub(crate) async fn with_keys<'q, K>(
     executor: impl SqliteExecutor<'q> + Copy,
@@ -144,6 +117,5 @@ mod tests {
         assert_eq!(sizes(1), [1]);
         assert_eq!(sizes(50), [32, 16, 2]);
         assert_eq!(sizes(200), [64, 64, 64, 8]);
-        assert_eq!(values(2, 3), "(?,?,?),(?,?,?)");
     }
 }

@@ -2,11 +2,13 @@
 
 use evidence::{CommitError, StoreError};
 use sqlite::{Doubt, Repair, SqliteFailure};
+use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
 
 use crate::SharedConnections;
 use crate::counts::Count;
-use crate::sql::{not_committed, store_error};
+use crate::script::{Script, ScriptFailure};
+use crate::sql::{is_constraint, store_error};
 
 /// Numbers of the next rows, and the counts, as of a commit.
 #[derive(Clone, Copy, Debug)]
@@ -18,14 +20,23 @@ pub(crate) struct RowNumbers {
 
 /// Open transaction, with the numbers that the writer will know after its commit.
 pub(crate) struct WriteTransaction<'a> {
-    pub(crate) connection: &'a mut SqliteConnection,
+    /// Statements to execute next; at first BEGIN.
+    pub(crate) script: Script,
     pub(crate) count: Count,
     pub(crate) next_stream: i64,
     pub(crate) next_record: i64,
-    pub(crate) known: &'a mut Option<RowNumbers>,
-    pub(crate) is_left: &'a mut bool,
-    pub(crate) before: RowNumbers,
-    pub(crate) doubt: &'a Doubt,
+    connection: &'a mut SqliteConnection,
+    known: &'a mut Option<RowNumbers>,
+    is_left: &'a mut bool,
+    before: RowNumbers,
+    doubt: &'a Doubt,
+}
+
+/// Reason why a transaction is not committed, or may not be.
+pub(crate) enum CommitFailure {
+    /// Some row breaks a constraint, with the cause in words.
+    Constraint(String),
+    For(CommitError),
 }
 
 impl RowNumbers {
@@ -39,24 +50,64 @@ impl RowNumbers {
     }
 }
 
-impl WriteTransaction<'_> {
-    /// Commits the transaction, and publishes the new counts.
-    pub(crate) async fn commit(self, shared: &SharedConnections) -> Result<(), CommitError> {
-        let Self { connection, count, next_stream, next_record, known, is_left, before, doubt } = self;
+impl<'a> WriteTransaction<'a> {
+    /// A transaction that begins with the first statements. `before` are the numbers as of the last commit; `known` and
+    /// `is_left` are the writer's.
+    pub(crate) fn new(
+        connection: &'a mut SqliteConnection,
+        before: RowNumbers,
+        known: &'a mut Option<RowNumbers>,
+        is_left: &'a mut bool,
+        doubt: &'a Doubt,
+    ) -> Self {
+        let mut script = Script::default();
+        script.add("BEGIN IMMEDIATE");
+        let RowNumbers { next_stream, next_record, count } = before;
+        Self { script, count, next_stream, next_record, connection, known, is_left, before, doubt }
+    }
+
+    /// Executes the statements of the script. Returns the rows that they return, in order.
+    pub(crate) async fn run(&mut self) -> Result<Vec<SqliteRow>, StoreError> {
+        self.script.run(self.connection).await.map_err(|failure| store_error(failure.error))
+    }
+
+    /// Executes the statements of the script, and returns the connection for those that follow.
+    pub(crate) async fn connection(&mut self) -> Result<&mut SqliteConnection, StoreError> {
+        self.run().await?;
+        Ok(self.connection)
+    }
+
+    /// Executes the statements of the script and COMMIT, and publishes the new counts. After an error the transaction is
+    /// rolled back.
+    pub(crate) async fn commit(mut self, shared: &SharedConnections) -> Result<(), CommitFailure> {
         // If the caller is cancelled from here on, the outcome is unknown.
-        *known = None;
-        if let Err(error) = sqlx::query("COMMIT").execute(connection).await {
-            doubt.note(&error);
-            if Repair::after(SqliteFailure::of(&error)) == Repair::Settle {
-                return Err(CommitError::MayHaveHappened(error.to_string()));
-            }
-            *known = Some(before);
-            return Err(not_committed(error));
+        *self.known = None;
+        self.script.add("COMMIT");
+        if let Err(failure) = self.script.run(self.connection).await {
+            return Err(self.failed(failure).await);
         }
-        *is_left = false;
-        *known = Some(RowNumbers { next_stream, next_record, count });
+        let Self { count, next_stream, next_record, .. } = self;
+        *self.is_left = false;
+        *self.known = Some(RowNumbers { next_stream, next_record, count });
         shared.counts.show(count);
         Ok(())
+    }
+
+    async fn failed(self, ScriptFailure { error, may_have_ended }: ScriptFailure) -> CommitFailure {
+        if may_have_ended {
+            self.doubt.note(&error);
+            if Repair::after(SqliteFailure::of(&error)) == Repair::Settle {
+                return CommitFailure::For(CommitError::MayHaveHappened(error.to_string()));
+            }
+        }
+        *self.known = Some(self.before);
+        if is_constraint(&error) {
+            self.roll_back().await;
+            return CommitFailure::Constraint(error.to_string());
+        }
+        let error = store_error(error);
+        self.abandon(&error).await;
+        CommitFailure::For(error.into())
     }
 
     /// Rolls back after an error, and requires the [`Repair`] that the error calls for.

@@ -9,9 +9,9 @@ use sqlite::{Doubt, Repair, probe, settle};
 use sqlx::{AssertSqlSafe, Connection, Row, SqliteConnection};
 
 use crate::counts::{Count, Counts};
-use crate::rows::{WriteFailure, why_not, write};
+use crate::rows::{why_not, write};
 use crate::sql::{self, signed, store_error};
-use crate::transaction::{RowNumbers, WriteTransaction, run};
+use crate::transaction::{CommitFailure, RowNumbers, WriteTransaction, run};
 use crate::{SharedConnections, checkpoint, connect};
 
 /// Connection that writes, and the numbers that it knows without a query.
@@ -101,7 +101,7 @@ impl EvidenceWriter {
         Ok(())
     }
 
-    /// Begins a transaction whose commit survives power loss.
+    /// Begins a transaction whose commit survives power loss. Its first statement takes BEGIN along.
     pub(crate) async fn begin(&mut self) -> Result<WriteTransaction<'_>, StoreError> {
         self.repair().await?;
         self.end_what_was_left().await?;
@@ -147,14 +147,24 @@ impl EvidenceWriter {
         self.counts.show(before.count);
         self.known = Some(before);
         self.is_left = true;
-        sqlx::query("BEGIN IMMEDIATE").execute(&mut *connection).await.map_err(|error| {
-            self.database.doubt.note(&error);
-            store_error(error)
-        })?;
-        let RowNumbers { next_stream, next_record, count } = before;
-        let (known, is_left) = (&mut self.known, &mut self.is_left);
-        let doubt = &*self.database.doubt;
-        Ok(WriteTransaction { connection, count, next_stream, next_record, known, is_left, before, doubt })
+        Ok(WriteTransaction::new(
+            connection,
+            before,
+            &mut self.known,
+            &mut self.is_left,
+            &self.database.doubt,
+        ))
+    }
+
+    /// Begins a transaction and rolls it back: the connection is repaired and can write.
+    async fn begin_and_roll_back(&mut self) -> Result<(), StoreError> {
+        let mut writing = self.begin().await?;
+        let begun = writing.connection().await.map(drop);
+        match &begun {
+            Ok(()) => writing.roll_back().await,
+            Err(error) => writing.abandon(error).await,
+        }
+        begun
     }
 }
 
@@ -170,19 +180,12 @@ pub(crate) async fn commit(
     shared.check()?;
     let mut writer = shared.writer.lock().await;
     let mut writing = writer.begin().await?;
-    match write(&mut writing, instance, group).await {
-        Ok(()) => writing.commit(shared).await?,
-        Err(stopped) => {
-            return Err(match stopped {
-                WriteFailure::For(error) => {
-                    writing.abandon(&cause(&error)).await;
-                    error
-                }
-                WriteFailure::Mismatch => {
-                    writing.roll_back().await;
-                    why_not(writer.connection()?, group).await?
-                }
-            });
+    write(&mut writing, instance, group);
+    match writing.commit(shared).await {
+        Ok(()) => {}
+        Err(CommitFailure::For(error)) => return Err(error),
+        Err(CommitFailure::Constraint(cause)) => {
+            return Err(why_not(writer.connection()?, group, &cause).await?);
         }
     }
     if shared.checkpointer.must_wait() {
@@ -193,20 +196,12 @@ pub(crate) async fn commit(
     Ok(())
 }
 
-fn cause(error: &CommitError) -> StoreError {
-    match error {
-        CommitError::Full(why) => StoreError::Full(why.clone()),
-        CommitError::Failed(error) => error.clone(),
-        other => StoreError::Refused(other.to_string()),
-    }
-}
-
 /// Returns whether a commit in doubt happened. After an I/O error this runs on a connection that has settled the
 /// last write.
 pub(crate) async fn happened(shared: &SharedConnections, group: &Group<'_>) -> Result<bool, StoreError> {
     shared.check()?;
     let mut writer = shared.writer.lock().await;
-    writer.begin().await?.roll_back().await;
+    writer.begin_and_roll_back().await?;
     let connection = writer.connection()?;
     if let Some(record) = group.records.first() {
         let select = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM record WHERE id = ?)");
@@ -224,7 +219,7 @@ pub(crate) async fn happened(shared: &SharedConnections, group: &Group<'_>) -> R
 
 pub(crate) async fn check_durability(shared: &SharedConnections) -> Result<(), StoreError> {
     let mut writer = shared.writer.lock().await;
-    writer.begin().await?.roll_back().await;
+    writer.begin_and_roll_back().await?;
     let connection = writer.connection()?;
     for (pragma, needed) in [
         ("journal_mode", "wal"),

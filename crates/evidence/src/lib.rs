@@ -54,6 +54,16 @@ pub trait EvidenceStore: Outbox + Instances + Upkeep + Send + Sync + 'static {
     /// Returns which of these claims are taken: one answer per claim, in order.
     async fn claimed(&self, claims: &[Claim]) -> Result<Vec<bool>, StoreError>;
 
+    /// Reads the states of streams and which claims are taken, as [`streams`](Self::streams) and
+    /// [`claimed`](Self::claimed) do, one after the other or at once.
+    async fn look_up(
+        &self,
+        names: &[&str],
+        claims: &[Claim],
+    ) -> Result<(Vec<Option<StoredStream>>, Vec<bool>), StoreError> {
+        Ok((self.streams(names).await?, self.claimed(claims).await?))
+    }
+
     /// Moves streams, adds records to them and to the outbox, takes claims, opens and settles decisions: all of it
     /// or nothing. Once `Ok`, all of it survives power loss.
     ///

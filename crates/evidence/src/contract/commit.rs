@@ -291,6 +291,9 @@ pub async fn a_claim_is_taken_once_in_its_stream(database: &impl EvidenceDatabas
         other.claimed(&[a.claim("jti"), a.claim("new"), b.claim("jti")]).await.unwrap(),
         [true, false, true]
     );
+    let (streams, taken) = other.look_up(&["c", "b"], &[a.claim("new"), b.claim("jti")]).await.unwrap();
+    assert_eq!(streams, other.streams(&["c", "b"]).await.unwrap());
+    assert_eq!(taken, [false, true]);
     let again = Change { claims: vec![a.claim("jti")], ..a.clone().change(1) };
     assert_eq!(other.commit(&[again]).await, Err(conflict(&["a"])));
     assert_eq!(version(&*one, "a").await, Some(1));
