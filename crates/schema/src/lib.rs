@@ -104,13 +104,30 @@ impl Schema {
     /// # Errors
     /// [`Misfit`] if the arguments violate the schema, or the check would take too long.
     pub fn check(&self, arguments: &str) -> Result<(), Misfit> {
-        let limits = Limits { bytes: arguments.len(), depth: limits::ARGUMENTS_DEPTH };
-        let arguments = json::parse_strict(arguments.as_bytes(), limits).map_err(Misfit::Unreadable)?;
-        walk::check(&self.document, &arguments)?;
-        if self.validator.is_valid(&arguments) {
+        let arguments = read(arguments)?;
+        walk::check(&self.document, &arguments, walk::Allowance::FULL)?;
+        self.validate(&arguments)
+    }
+
+    /// Checks the text of arguments like [`check`](Self::check), if that takes little time: the text has at most
+    /// [`limits::QUICK_BYTES`], and the check at most [`limits::QUICK_STEPS`] and no regular expression. Otherwise `None`.
+    pub fn check_if_quick(&self, arguments: &str) -> Option<Result<(), Misfit>> {
+        if arguments.len() > limits::QUICK_BYTES {
+            return None;
+        }
+        let arguments = match read(arguments) {
+            Ok(arguments) => arguments,
+            Err(misfit) => return Some(Err(misfit)),
+        };
+        walk::check(&self.document, &arguments, walk::Allowance::QUICK).ok()?;
+        Some(self.validate(&arguments))
+    }
+
+    fn validate(&self, arguments: &Value) -> Result<(), Misfit> {
+        if self.validator.is_valid(arguments) {
             return Ok(());
         }
-        match self.validator.validate(&arguments) {
+        match self.validator.validate(arguments) {
             Ok(()) => Ok(()),
             Err(error) => Err(Misfit::At {
                 place: place(error.instance_path().as_str()),
@@ -118,6 +135,11 @@ impl Schema {
             }),
         }
     }
+}
+
+fn read(arguments: &str) -> Result<Value, Misfit> {
+    let limits = Limits { bytes: arguments.len(), depth: limits::ARGUMENTS_DEPTH };
+    json::parse_strict(arguments.as_bytes(), limits).map_err(Misfit::Unreadable)
 }
 
 /// Cuts a pointer to [`limits::PLACE_BYTES`].

@@ -18,6 +18,10 @@ pub const ARGUMENTS_DEPTH: usize = 64;
 pub const CHECK_STEPS: u64 = 200_000;
 /// Maximum bytes of text that a check matches with regular expressions.
 pub const MATCHED_BYTES: u64 = 1 << 20;
+/// Maximum bytes of arguments that a quick check takes.
+pub const QUICK_BYTES: usize = 4 << 10;
+/// Maximum steps of a quick check.
+pub const QUICK_STEPS: u64 = 1_000;
 /// Maximum nesting of applied subschemas, including references and subschemas for the same value.
 pub const CHECK_DEPTH: usize = 128;
 /// Maximum bytes of the pointer in a [`Misfit`](crate::Misfit).

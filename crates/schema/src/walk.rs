@@ -7,7 +7,7 @@
 use serde_json::{Map, Value};
 
 use crate::Misfit;
-use crate::limits::{CHECK_DEPTH, CHECK_STEPS, MATCHED_BYTES};
+use crate::limits::{CHECK_DEPTH, CHECK_STEPS, MATCHED_BYTES, QUICK_STEPS};
 use crate::refuse::target;
 
 /// Keywords with a subschema, or a list of them, for the same value.
@@ -20,12 +20,28 @@ const NAMES_A_STEP: usize = 8;
 /// Number of bytes of a string that count as one step.
 const BYTES_A_STEP: usize = 256;
 
+/// What a check may take.
+#[derive(Clone, Copy)]
+pub struct Allowance {
+    steps: u64,
+    /// Bytes of text that are matched with regular expressions.
+    matched: u64,
+}
+
+impl Allowance {
+    /// The bounds of every check.
+    pub const FULL: Self = Self { steps: CHECK_STEPS, matched: MATCHED_BYTES };
+    /// The bounds of a quick check, which matches nothing with regular expressions.
+    pub const QUICK: Self = Self { steps: QUICK_STEPS, matched: 0 };
+}
+
 /// Counts the steps of checking the arguments against a schema.
 ///
 /// # Errors
 /// [`Misfit::TooCostly`] if there are too many steps, or the nesting is too deep.
-pub fn check(document: &Value, arguments: &Value) -> Result<(), Misfit> {
-    let mut walk = Walk { document, steps: CHECK_STEPS, matched: MATCHED_BYTES };
+pub fn check(document: &Value, arguments: &Value, allowance: Allowance) -> Result<(), Misfit> {
+    let Allowance { steps, matched } = allowance;
+    let mut walk = Walk { document, steps, matched };
     walk.apply(document, arguments, 0).ok_or(Misfit::TooCostly)
 }
 

@@ -51,6 +51,19 @@ fn what_does_not_fit_is_named_by_its_place_and_never_by_its_value() {
 }
 
 #[test]
+fn a_check_is_quick_if_it_takes_few_steps_and_matches_nothing() {
+    let quick = |schema: &Value, arguments: &Value| compiled(schema).check_if_quick(&arguments.to_string());
+    let amounts = json!({ "items": { "type": "integer", "maximum": 10 } });
+    assert_eq!(quick(&amounts, &json!([1, 2])), Some(Ok(())));
+    assert_eq!(quick(&amounts, &json!([1, 11])), Some(misfit("/1", "maximum")));
+    assert!(matches!(compiled(&amounts).check_if_quick("[1,"), Some(Err(Misfit::Unreadable(_)))));
+    assert_eq!(quick(&amounts, &json!(vec![1; 1_500])), None, "too many steps");
+    assert_eq!(quick(&json!({}), &json!("a".repeat(5_000))), None, "too long");
+    assert_eq!(quick(&json!({ "pattern": "a" }), &json!("a")), None, "a regular expression");
+    assert_eq!(quick(&doubling(20, "allOf"), &json!({})), None, "references that double");
+}
+
+#[test]
 fn a_draft_is_known_by_its_name_and_no_name_is_the_newest() {
     let tuple = |dialect: Option<&str>, keyword: &str| {
         let mut schema = json!({ "properties": { "a": { keyword: [{ "type": "string" }] } } });
