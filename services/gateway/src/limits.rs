@@ -312,6 +312,8 @@ pub const COMMIT_BYTES: usize = 16 << 20;
 pub const DOUBT_ATTEMPTS: usize = 3;
 /// Maximum wait of an outcome without a waiting caller for a decision to share its commit with.
 pub const OUTCOME_LINGER: Duration = Duration::from_millis(10);
+/// Time after which what was read at a call's arrival is read again for its decision.
+pub const EARLY_READ_TIME: Duration = Duration::from_secs(1);
 /// Maximum number of attempts to decide a batch, when another process commits first.
 pub const COMMIT_ATTEMPTS: usize = 32;
 /// First wait before a commit in doubt is queried again, or a batch is decided again; it doubles.

@@ -6,6 +6,7 @@ use admission::clarify::HumanAnswer;
 use admission::decide::{Advised, JudgeAnswer, JudgeQuestion};
 use admission::principal::{Caller, Era};
 use admission::rules::AuthorityDemand;
+use admission::tool::CheckedArguments;
 use decimal::Decimal;
 use http::StatusCode;
 use jose::json::{self, Limits};
@@ -45,13 +46,13 @@ impl Calls {
         if let Some(response) = self.still_waits(&call, &job).await {
             return response;
         }
-        if subject == CallSubject::Tool && self.rules.tools.watches() {
-            let (tools, called) = (&self.shared.tools, (job.route.as_str(), job.tool.as_str()));
-            let checked =
-                tools.check(&self.shared.writer, self.rules.tools, called, job.arguments.text()).await;
-            job.checked = Some(checked);
+        let is_watched = subject == CallSubject::Tool && self.rules.tools.watches();
+        job.checked = is_watched.then(CheckedArguments::default);
+        let early = self.shared.writer.read_early(&job).await;
+        if let (true, Ok(early)) = (is_watched, &early) {
+            job.checked = Some(self.shared.tools.check(self.rules.tools, &job, early).await);
         }
-        let answer = self.shared.writer.call(job).await;
+        let answer = self.shared.writer.call_with(job, early).await;
         match self.next_step(answer).await {
             NextStep::Answer(decision) => self.answer(call, decision).await,
             NextStep::Ask(asked, held) => match asked.approval {

@@ -45,11 +45,16 @@ pub struct CallJob {
 }
 
 impl CallJob {
+    /// Returns the parsed VAP message; `None` if there is none that can be read.
+    #[must_use]
+    pub fn received(&self) -> Option<&Authenticated> {
+        self.envelope.as_ref()?.as_ref().ok()
+    }
+
     /// Returns the size of the arguments and of the message, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let envelope = self.envelope.as_ref().and_then(|envelope| envelope.as_ref().ok());
-        self.arguments.text().len() + envelope.map_or(0, |received| received.text.len())
+        self.arguments.text().len() + self.received().map_or(0, |received| received.text.len())
     }
 }
 

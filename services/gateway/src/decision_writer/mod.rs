@@ -86,6 +86,7 @@ use queue::DecisionQueue;
 use record_outbox::{ReceiptWaiters, RecordOutbox};
 use record_signer::RecordSigner;
 use status::Alarms;
+pub(crate) use transactions::EarlyRead;
 use transactions::{Job, Transactions};
 
 use crate::authority::AgentRoa;

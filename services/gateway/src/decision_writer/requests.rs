@@ -14,7 +14,7 @@ use vap::reason::Reason;
 use super::DecisionWriter;
 use super::decisions::{
     CallAnswer, CallWork, CloseWork, Closed, DecisionAnswer, EarlierPasses, MessageAnswer, MessageWork,
-    RefusalWork, Request, Slot, UnrecordedDenial,
+    RefusalWork, Request, Slot, UnrecordedDenial, claims_of, streams_of_others,
 };
 use super::error::WriterError;
 use super::jobs::{CallJob, MessageJob, MessageKind, RefusalJob};
@@ -22,12 +22,27 @@ use super::published::PublishKeys;
 use super::queue::QueueSlot;
 use super::record_outbox::NoReceipt;
 use super::states::{StreamState, account_stream, random};
-use super::transactions::Job;
+use super::transactions::{EarlyRead, Job};
 
 impl DecisionWriter {
     /// Decides a call. A call whose decision cannot be made durable is denied.
     pub async fn call(&self, job: CallJob) -> CallAnswer {
         self.decide_call(Arc::new(job), EarlierPasses::default()).await
+    }
+
+    /// Decides a call like [`call`](Self::call), with what was read for it.
+    pub(crate) async fn call_with(&self, job: CallJob, early: Result<EarlyRead, WriterError>) -> CallAnswer {
+        self.decided_call(Arc::new(job), EarlierPasses::default(), early).await
+    }
+
+    /// Reads what a call's decision needs from the database.
+    pub(crate) async fn read_early(&self, job: &CallJob) -> Result<EarlyRead, WriterError> {
+        check_name(job.envelope.as_ref())?;
+        let (streams, claims) = (streams_of_others(self, job), claims_of(job));
+        EarlyRead::of(&*self.inner.store, streams, claims).await.map_err(|error| {
+            self.inner.alarms.store_fails(&error.to_string());
+            error.into()
+        })
     }
 
     /// Decides a scope commitment whose carrier request succeeded.
@@ -105,7 +120,17 @@ impl DecisionWriter {
     }
 
     pub(super) async fn decide_call(&self, job: Arc<CallJob>, passes: EarlierPasses) -> CallAnswer {
-        let decided = match self.make_call(&job, passes).await {
+        let early = self.read_early(&job).await;
+        self.decided_call(job, passes, early).await
+    }
+
+    async fn decided_call(
+        &self,
+        job: Arc<CallJob>,
+        passes: EarlierPasses,
+        early: Result<EarlyRead, WriterError>,
+    ) -> CallAnswer {
+        let decided = match self.make_call(&job, passes, early).await {
             Ok(CallAnswer::Ruled(answer)) => {
                 self.with_receipt(answer).await.map(|answer| CallAnswer::Ruled(Box::new(answer)))
             }
@@ -116,13 +141,18 @@ impl DecisionWriter {
         })
     }
 
-    async fn make_call(&self, job: &Arc<CallJob>, passes: EarlierPasses) -> Result<CallAnswer, WriterError> {
-        check_name(job.envelope.as_ref())?;
+    async fn make_call(
+        &self,
+        job: &Arc<CallJob>,
+        passes: EarlierPasses,
+        early: Result<EarlyRead, WriterError>,
+    ) -> Result<CallAnswer, WriterError> {
+        let early = early?;
         // Computed here, since the task that decides is one for all calls.
         job.arguments.canonical();
         let (slot, (reply, answer)) = (QueueSlot::take(self, job.bytes())?, oneshot::channel());
-        let work =
-            CallWork::new(Request::new(self.clone(), reply), job.clone(), passes, dice()?, slot.clone());
+        let request = Request::new(self.clone(), reply);
+        let work = CallWork::new(request, job.clone(), passes, dice()?, slot.clone(), early);
         self.ask(Box::new(work), answer, &slot).await
     }
 

@@ -1,4 +1,4 @@
-//! Pinned tools: reading a pin, and noting a list of tools.
+//! Pinned tools: noting a list of tools.
 
 use admission::tool::{Description, Pin};
 use evidence::StoreError;
@@ -10,11 +10,6 @@ use super::error::WriterError;
 use super::states::{StreamState, tool_stream};
 
 impl DecisionWriter {
-    /// Returns the stored pin of a tool; `None` if no server has listed the tool.
-    pub(crate) async fn pin_of(&self, route: &str, tool: &str) -> Result<Option<Pin>, StoreError> {
-        Ok(self.pins(route, &[tool]).await?.pop().flatten())
-    }
-
     /// Pins the tools that are listed for the first time, and notes changed descriptions. Returns whether there was
     /// anything to note. Once this returns `Ok`, the result is durable, and calls are decided by it.
     pub(crate) async fn tools_listed(

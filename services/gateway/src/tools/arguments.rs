@@ -1,7 +1,7 @@
 //! The check of a call's arguments against the schema of its tool.
 //!
-//! The check runs in a blocking task, with a bound on how many run at once: its time is limited, but a hostile schema
-//! can use it up.
+//! A check that takes few steps runs at once. Others run in a blocking task, with a bound on how many run at once: their
+//! time is limited, but a hostile schema can use it up.
 
 use std::sync::Arc;
 
@@ -10,42 +10,44 @@ use schema::{Misfit, Schema, Unusable};
 use vap::reason::Reason;
 
 use super::{Compiled, Tools};
-use crate::decision_writer::DecisionWriter;
+use crate::decision_writer::{CallJob, EarlyRead};
 
 impl Tools {
     /// Checks arguments against the tool description in force. When the call is decided, this description must still be
     /// in force.
-    pub async fn check(
-        &self,
-        writer: &DecisionWriter,
-        rules: ToolRules,
-        (route, tool): (&str, &str),
-        arguments: &str,
-    ) -> CheckedArguments {
-        if !rules.check_arguments {
-            return CheckedArguments::default();
-        }
-        let pin = match writer.pin_of(route, tool).await {
-            Ok(pin) => pin,
-            Err(error) => {
-                tracing::warn!(%error, "the arguments of a call are not checked: the evidence cannot be read");
-                return CheckedArguments::default();
-            }
-        };
-        let Some(description) = pin.as_ref().and_then(|pin| pin.in_force(rules.pins)).cloned() else {
+    ///
+    /// Arguments of a tool whose pin was not read count as unchecked.
+    pub async fn check(&self, rules: ToolRules, job: &CallJob, early: &EarlyRead) -> CheckedArguments {
+        let pin = early.pin(&job.route, &job.tool).filter(|_| rules.check_arguments);
+        let Some(description) = pin.and_then(|pin| pin.in_force(rules.pins)) else {
             return CheckedArguments::default();
         };
         let against = Some(description.digest.clone());
-        let fault = self.fault(description, arguments).await;
-        CheckedArguments { against, fault }
+        CheckedArguments { against, fault: self.fault(description, job.arguments.text()).await }
     }
 
-    async fn fault(&self, description: Description, arguments: &str) -> Option<ToolFault> {
+    async fn fault(&self, description: &Description, arguments: &str) -> Option<ToolFault> {
         let key = description.digest.to_string();
         let known = self.schemas.get(&key);
-        if known.as_ref().is_some_and(|compiled| matches!(&**compiled, Ok(None))) {
-            return None;
+        match known.as_deref() {
+            Some(Ok(None)) => return None,
+            Some(Ok(Some(schema))) => {
+                if let Some(checked) = schema.check_if_quick(arguments) {
+                    return checked.err().map(misfit);
+                }
+            }
+            Some(Err(_)) | None => {}
         }
+        self.fault_in_background(key, known, description.clone(), arguments).await
+    }
+
+    async fn fault_in_background(
+        &self,
+        key: String,
+        known: Option<Compiled>,
+        description: Description,
+        arguments: &str,
+    ) -> Option<ToolFault> {
         let unfinished = || Some(unusable("the check did not come to an end"));
         let Ok(turn) = self.checks.clone().acquire_owned().await else { return unfinished() };
         let arguments = arguments.to_owned();
@@ -80,13 +82,16 @@ fn fault_in(compiled: &Compiled, arguments: &str) -> Option<ToolFault> {
     match &**compiled {
         Err(why) => Some(unusable(&why.to_string())),
         Ok(None) => None,
-        Ok(Some(schema)) => match schema.check(arguments) {
-            Ok(()) => None,
-            Err(why @ Misfit::TooCostly) => Some(unusable(&why.to_string())),
-            Err(why @ (Misfit::At { .. } | Misfit::Unreadable(_))) => {
-                Some(ToolFault { reason: Reason::ArgumentsInvalid, place: Some(why.to_string()) })
-            }
-        },
+        Ok(Some(schema)) => schema.check(arguments).err().map(misfit),
+    }
+}
+
+fn misfit(why: Misfit) -> ToolFault {
+    match why {
+        Misfit::TooCostly => unusable(&why.to_string()),
+        Misfit::At { .. } | Misfit::Unreadable(_) => {
+            ToolFault { reason: Reason::ArgumentsInvalid, place: Some(why.to_string()) }
+        }
     }
 }
 

@@ -38,6 +38,7 @@ over_each_store! {
     a_budget_is_spent_once_however_many_gateways_serve_it,
     a_session_that_one_gateway_accepted_another_one_serves_and_refuses_anew,
     a_message_replayed_at_another_gateway_is_denied,
+    a_message_that_is_sent_many_times_at_once_is_served_once,
     an_amendment_at_one_gateway_counts_at_the_other,
     what_a_dead_gateway_left_open_becomes_unknown_and_stays_spent,
     a_living_gateways_calls_are_not_called_unknown,
@@ -106,6 +107,32 @@ async fn a_message_replayed_at_another_gateway_is_denied(store: &dyn Store) {
     for office in &offices {
         let told = office.call_with(&alice(), &message, &arguments).await;
         assert_eq!(reason(&told), Some(Reason::Replayed), "{told:?}");
+    }
+    close(offices).await;
+}
+
+/// V-21: also if all of them arrive before one is decided.
+async fn a_message_that_is_sent_many_times_at_once_is_served_once(store: &dyn Store) {
+    let site = Site::start().await;
+    let offices = two(store, &site).await;
+    assert!(is_accepted(&offices[0].commit(json!({ "max_calls": 100 })).await));
+    for round in 0..4 {
+        let arguments = json!({ "ticket": round });
+        let message = signed(&envelope(&arguments), json!({ "jti": format!("round {round}") }));
+        let calls: Vec<_> = (0..12)
+            .map(|n| {
+                let (office, message, arguments) =
+                    (offices[n % 2].clone(), message.clone(), arguments.clone());
+                tokio::spawn(async move { office.call_with(&alice(), &message, &arguments).await })
+            })
+            .collect();
+        let mut served = 0;
+        for call in calls {
+            let answer = call.await.unwrap();
+            served += usize::from(is_served(&answer));
+            assert!(is_served(&answer) || reason(&answer) == Some(Reason::Replayed), "{answer:?}");
+        }
+        assert_eq!(served, 1);
     }
     close(offices).await;
 }

@@ -28,13 +28,14 @@ use super::undecided::{CallAnswer, UndecidedCall};
 use super::writing::{RecordedRuling, claim, jti_of, states_stream, timestamp, write_call};
 use crate::annex::{DecisionInputs, PutInputs};
 use crate::authority::{ReceiptReference, UsedEnvelope};
+use crate::decision_writer::DecisionWriter;
 use crate::decision_writer::error::WriterError;
 use crate::decision_writer::jobs::CallJob;
 use crate::decision_writer::queue::QueueSlot;
 use crate::decision_writer::states::{
-    STATES_STREAM, StoredQuestion, StreamState, question_stream, tool_stream,
+    STATES_STREAM, StoredQuestion, StreamState, is_changed_by_others, question_stream, tool_stream,
 };
-use crate::decision_writer::transactions::{AwaitedSettlement, Batch, Job, JobStep, Work};
+use crate::decision_writer::transactions::{AwaitedSettlement, Batch, EarlyRead, Job, JobStep, Work};
 
 /// A job that decides a [`CallJob`].
 pub struct CallWork {
@@ -43,6 +44,8 @@ pub struct CallWork {
     passes: EarlierPasses,
     dice: RandomInputs,
     slot: Arc<QueueSlot>,
+    /// What was read at the call's arrival, for the first attempt.
+    early: Option<EarlyRead>,
     /// The rules in force, read again for each attempt.
     rules: Arc<Rules>,
     tool: Tool,
@@ -81,6 +84,7 @@ impl CallWork {
         passes: EarlierPasses,
         dice: RandomInputs,
         slot: Arc<QueueSlot>,
+        early: EarlyRead,
     ) -> Self {
         let writer = &request.writer;
         let rules = writer.rules_of(&job.route);
@@ -92,6 +96,7 @@ impl CallWork {
             passes,
             dice,
             slot,
+            early: Some(early),
             rules,
             tool: Tool::default(),
             client_stream,
@@ -104,24 +109,15 @@ impl CallWork {
     }
 
     fn received(&self) -> Option<&Authenticated> {
-        self.job.envelope.as_ref()?.as_ref().ok()
+        self.job.received()
     }
 
     fn session_id(&self) -> Option<&str> {
-        self.received().map(|received| received.message.session_id())
-    }
-
-    fn jti(&self) -> Option<Claim> {
-        jti_of(self.received()?)
-    }
-
-    fn state_claim(&self) -> Option<Claim> {
-        let ticket = self.job.state.as_ref()?.ticket.as_ref()?;
-        Some(claim(states_stream(self.session_id()), ClaimKind::Question, &ticket.nonce))
+        session_id(&self.job)
     }
 
     fn before(&self, batch: &Batch<'_>) -> EarlierResults<'_> {
-        let spent = self.state_claim().is_some_and(|claim| batch.is_used(&claim));
+        let spent = state_claim(&self.job).is_some_and(|claim| batch.is_used(&claim));
         let shown = self.job.state.as_ref();
         EarlierResults {
             held: self.passes.held,
@@ -167,7 +163,7 @@ impl CallWork {
             can_wait: self.can_wait,
             authority: &self.authority,
             tool_fault: self.tool.fault.as_ref(),
-            replayed: self.jti().is_some_and(|claim| batch.is_used(&claim)),
+            replayed: jti(&self.job).is_some_and(|claim| batch.is_used(&claim)),
             before: self.before(batch),
         }
     }
@@ -262,6 +258,35 @@ impl CallWork {
     }
 }
 
+/// Returns the claims that a call may use.
+pub fn claims_of(job: &CallJob) -> Vec<Claim> {
+    jti(job).into_iter().chain(state_claim(job)).chain(authority::proof_claim(job)).collect()
+}
+
+/// Returns the streams that hold the state of a call's tool and authority.
+fn streams_of(writer: &DecisionWriter, job: &CallJob) -> Vec<String> {
+    let tool = job.checked.is_some().then(|| tool_stream(&job.route, &job.tool));
+    tool.into_iter().chain(authority::streams(writer, job)).collect()
+}
+
+/// Returns those of a call's streams that others change while the gateway runs.
+pub fn streams_of_others(writer: &DecisionWriter, job: &CallJob) -> Vec<String> {
+    streams_of(writer, job).into_iter().filter(|name| is_changed_by_others(name)).collect()
+}
+
+fn session_id(job: &CallJob) -> Option<&str> {
+    job.received().map(|received| received.message.session_id())
+}
+
+fn jti(job: &CallJob) -> Option<Claim> {
+    jti_of(job.received()?)
+}
+
+fn state_claim(job: &CallJob) -> Option<Claim> {
+    let ticket = job.state.as_ref()?.ticket.as_ref()?;
+    Some(claim(states_stream(session_id(job)), ClaimKind::Question, &ticket.nonce))
+}
+
 /// Returns the key of the account against whose limit a question about the call would count.
 fn whose(copies: &WorkingCopies) -> String {
     match &copies.session {
@@ -287,17 +312,17 @@ impl Work for CallWork {
         if self.job.state.is_some() {
             streams.push(STATES_STREAM.to_owned());
         }
-        if self.job.checked.is_some() {
-            streams.push(tool_stream(&self.job.route, &self.job.tool));
-        }
         streams.extend(self.question_id().map(question_stream));
-        streams.extend(authority::streams(&self.request.writer, &self.job));
+        streams.extend(streams_of(&self.request.writer, &self.job));
         streams
     }
 
     fn claims(&self) -> Vec<Claim> {
-        let proof = authority::proof_claim(&self.job);
-        self.jti().into_iter().chain(self.state_claim()).chain(proof).collect()
+        claims_of(&self.job)
+    }
+
+    fn take_early_read(&mut self) -> Option<EarlyRead> {
+        self.early.take().filter(EarlyRead::is_recent)
     }
 
     fn is_abandoned(&self) -> bool {

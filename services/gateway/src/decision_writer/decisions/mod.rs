@@ -23,7 +23,7 @@ mod writing;
 pub use admitted_call::{AdmittedCall, HeldRequest};
 pub use answer::DecisionAnswer;
 pub use authority::EnvelopesSinceWork;
-pub use call::CallWork;
+pub use call::{CallWork, claims_of, streams_of_others};
 pub use close::{AliveWork, CloseWork, Closed};
 pub use counted_denials::DenialsWork;
 pub use denial::{Slot, UnrecordedDenial};

@@ -8,26 +8,13 @@ use bytes::Bytes;
 use evidence::{Change, Claim, EvidenceStore, Record, RecordKind, StoreError, StoredStream};
 use merkle::EntryDigest;
 
+use super::committed_stream::CommittedStream;
+use super::early_read::EarlyRead;
 use crate::decision_writer::context::WriterContext;
 use crate::decision_writer::error::WriterError;
 use crate::decision_writer::record_signer::SignedRecord;
 use crate::decision_writer::session_cache::SessionCache;
 use crate::decision_writer::states::{StreamState, is_changed_by_others};
-
-/// A stream as last committed.
-#[derive(Clone, Debug)]
-pub struct CommittedStream {
-    /// The version; `None` if there is no such stream.
-    pub version: Option<u64>,
-    /// The state; `None` if it is empty.
-    pub state: Option<StreamState>,
-    /// `true` if the stream is closed.
-    pub closed: bool,
-    /// Unix time when the stream is due or, if it is closed, until when its name is taken.
-    pub keep_until: u64,
-    /// The sequence number of the next record.
-    pub next_seq: u64,
-}
 
 /// The working copy of a stream, with its changes.
 #[derive(Clone, Debug)]
@@ -71,26 +58,6 @@ pub struct Batch<'a> {
     damaged: HashMap<String, String>,
     /// Total size of the batch's new records, in bytes.
     bytes: Arc<AtomicUsize>,
-}
-
-impl CommittedStream {
-    /// A stream that does not exist yet.
-    pub const fn nothing() -> Self {
-        Self { version: None, state: None, closed: false, keep_until: 0, next_seq: 0 }
-    }
-
-    /// Parses a stream as stored.
-    pub fn read(name: &str, stored: Option<&StoredStream>) -> Result<Self, StoreError> {
-        let Some(stored) = stored else { return Ok(Self::nothing()) };
-        let damaged = |error| StoreError::Damaged(format!("the state of stream {name}: {error}"));
-        Ok(Self {
-            version: Some(stored.version),
-            state: StreamState::read(name, stored.agreed.as_ref(), &stored.running).map_err(damaged)?,
-            closed: stored.closed,
-            keep_until: stored.keep_until,
-            next_seq: stored.next_seq,
-        })
-    }
 }
 
 impl StreamChanges {
@@ -272,9 +239,14 @@ impl<'a> Batch<'a> {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Adds claims that were used before this batch.
-    pub fn used(&mut self, claims: impl IntoIterator<Item = Claim>) {
-        self.used.extend(claims);
+    /// Takes streams as read before the batch, the newest of each, and claims that were used by then.
+    pub fn take_early(&mut self, early: &EarlyRead) {
+        self.used.extend(early.used.iter().cloned());
+        for (name, committed) in &early.streams {
+            if self.streams.get(name).is_none_or(|copy| copy.version < committed.version) {
+                self.streams.insert(name.clone(), StreamChanges::of(committed, self.bytes.clone()));
+            }
+        }
     }
 
     /// Returns whether a claim was used before, in this batch or an earlier one.

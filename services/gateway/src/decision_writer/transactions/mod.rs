@@ -7,6 +7,8 @@
 //! informed. A fault of one stream or of one job does not keep the others from being committed.
 
 mod batch;
+mod committed_stream;
+mod early_read;
 mod parked;
 mod retry_queue;
 mod work;
@@ -19,7 +21,9 @@ use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::session_cache::SessionCache;
-pub use batch::{Batch, CommittedStream, NewRecord, StreamChanges};
+pub use batch::{Batch, NewRecord, StreamChanges};
+use committed_stream::CommittedStream;
+pub use early_read::EarlyRead;
 use parked::{ParkedCalls, ParkedCallsDue};
 use retry_queue::RetryQueue;
 pub use work::{AwaitedSettlement, JobStep, Work};
@@ -262,16 +266,13 @@ impl Transactions {
 
     /// Decides all jobs in order, on fresh working copies.
     async fn decide(&mut self, jobs: &mut Vec<Job>) -> Result<batch::BatchChanges, WriterError> {
-        let claims: Vec<_> = jobs.iter().flat_map(|job| job.claims()).collect();
-        let used = if claims.is_empty() { Vec::new() } else { self.store.claimed(&claims).await? };
-        let used: Vec<_> =
-            claims.into_iter().zip(used).filter_map(|(claim, used)| used.then_some(claim)).collect();
+        let early = early_reads(&*self.store, jobs).await?;
         'afresh: loop {
             let context = self.context.clone();
             let mut batch = Batch::new(&context);
+            early.iter().for_each(|early| batch.take_early(early));
             let names = jobs.iter().flat_map(|job| job.streams());
             batch.open(&*self.store, &mut self.cache, names.collect::<Vec<_>>()).await?;
-            batch.used(used.iter().cloned());
             let mut index = 0;
             while index < jobs.len() && (index == 0 || batch.bytes() < COMMIT_BYTES) {
                 batch.missing();
@@ -374,4 +375,19 @@ impl Transactions {
         }
         ready
     }
+}
+
+/// Takes what was read for the jobs, and looks up the claims of the others.
+async fn early_reads(store: &dyn EvidenceStore, jobs: &mut [Job]) -> Result<Vec<EarlyRead>, StoreError> {
+    let (mut early, mut claims) = (Vec::new(), Vec::new());
+    for job in jobs {
+        match job.take_early_read() {
+            Some(read) => early.push(read),
+            None => claims.extend(job.claims()),
+        }
+    }
+    if !claims.is_empty() {
+        early.push(EarlyRead::of(store, Vec::new(), claims).await?);
+    }
+    Ok(early)
 }

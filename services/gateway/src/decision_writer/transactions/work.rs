@@ -5,6 +5,7 @@ use std::time::Instant;
 use evidence::Claim;
 
 use super::batch::Batch;
+use super::early_read::EarlyRead;
 use crate::decision_writer::error::WriterError;
 
 /// A job for the writer: decided on working copies of its streams, and answered when its batch is durable.
@@ -15,6 +16,12 @@ pub trait Work: Send {
     /// Returns the claims that the job may use, for the writer to look up which were used before.
     fn claims(&self) -> Vec<Claim> {
         Vec::new()
+    }
+
+    /// Returns what was read for the job before it was handed in, once and while it is recent; otherwise its streams and
+    /// claims are read before it is decided.
+    fn take_early_read(&mut self) -> Option<EarlyRead> {
+        None
     }
 
     /// Returns whether the caller has gone and nothing is owed.
