@@ -6,14 +6,16 @@
 //! log's index is wrong.
 //!
 //! A proof ties the log to a public claim. Only a monitor that computes the index from the statements shows that the claim
-//! is right. Not here: which terms a statement has, and the entries themselves.
+//! is right: it signs an [`IndexAttestation`]. Not here: which terms a statement has, and the entries themselves.
 
 mod accusation;
+mod attestation;
 mod encoding;
 mod head;
 mod search;
 
 pub use accusation::{AccusationRefused, IndexAccusation, IndexFormFault, PostingEvidence, TermReader};
+pub use attestation::{IndexAttestation, NotAnAttestation};
 pub use encoding::IndexFileError;
 pub use head::{IndexHeadEvidence, IndexHeadVerdict, ProvenHead, TrustedIndex};
 pub use search::{SearchFindings, SearchProof, SearchTerm, SearchVerdict};

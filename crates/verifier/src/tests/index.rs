@@ -6,6 +6,7 @@ use lookup_tree::{
     BlindCode, HEAD_CONTENT_TYPE, HeadRun, IndexHead, IndexQuestion, LeafRange, Posting, RunId,
 };
 use lookup_tree::{RunProof, RunSummary, TermKey, schedule};
+use tlog::note::{LocalKey, NoteSigner};
 
 use super::*;
 use crate::index::*;
@@ -329,4 +330,28 @@ fn files_are_read_in_one_form_only() {
     assert_eq!(renamed[2..12], *b"index-form");
     renamed[11] = b'n';
     assert!(matches!(IndexAccusation::decode(&renamed), Err(IndexFileError::Form(_))));
+}
+
+#[test]
+fn an_attestation_names_log_size_and_head_and_has_one_spelling() {
+    let log = IndexedLog::new();
+    let head = log.head(&log.postings());
+    let secret = ed25519_dalek::SigningKey::from_bytes(&[7; 32]);
+    let signer = LocalKey::new("monitor.example".parse().unwrap(), secret.clone()).unwrap();
+    let attestation = IndexAttestation::of("log.example".parse().unwrap(), &head);
+    let note = attestation.sign(&signer).unwrap();
+    let (read, read_note) = IndexAttestation::read(note.to_string().as_bytes()).unwrap();
+    assert_eq!((read.size.get(), read.head), (SIZE, head.digest()));
+    assert_eq!(read, attestation);
+    assert!(read_note.verify(&[signer.key().clone()]).is_ok());
+
+    let text = attestation.to_string();
+    let size = format!("\n{SIZE}\n");
+    for (from, to) in
+        [("index/v1", "index/v2"), (&size, "\n040\n"), (&size, "\n-1\n"), ("=\n", "\n"), ("=\n", "=\n\n")]
+    {
+        assert!(text.replace(from, to).parse::<IndexAttestation>().is_err(), "{to:?} for {from:?}");
+    }
+    let witness = LocalKey::cosigner("witness.example".parse().unwrap(), secret).unwrap();
+    assert!(attestation.sign(&witness).is_err());
 }
