@@ -36,6 +36,24 @@ pub enum IndexAccusation {
     Form(IndexFormFault),
 }
 
+/// An accusation as a file, with the policy that describes the index: it convinces without the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexAccusationFile {
+    /// The registration policy under which the log registered the heads of the accusation.
+    pub policy: IndexPolicyEvidence,
+    /// The accusation.
+    pub accusation: IndexAccusation,
+}
+
+/// A registration policy of the log, as a statement that the log registered before the heads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexPolicyEvidence {
+    /// The statement whose payload is the policy.
+    pub statement: Vec<u8>,
+    /// A receipt of the statement.
+    pub receipt: Vec<u8>,
+}
+
 /// A statement, and what the index says about one of its terms.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PostingEvidence {

@@ -2,12 +2,13 @@
 //!
 //! ```text
 //! search-proof = [head, [* term], [start, end], [* [level, number, run-proof]]]
+//! file         = ["index-accusation", policy, accusation]
 //! accusation   = ["index-omits" / "index-adds", head, leaf, statement, payload / null, [* hash], term, run-proof]
 //!              / ["index-form", "runs", head]
 //!              / ["index-form", "horizon", head, head]
 //!              / ["index-form", "log-root", head, hash, [* hash]]
 //!              / ["index-form", "two-heads", head, head]
-//! head         = [statement, receipt]
+//! head, policy = [statement, receipt]
 //! term         = [kind, value]
 //! ```
 //!
@@ -19,14 +20,20 @@ use lookup_tree::{LeafRange, RunId};
 use merkle::{Hash, LeafIndex, RootHash};
 use scitt::cbor::{self, Item, Value};
 
-use super::accusation::{IndexAccusation, IndexFormFault, PostingEvidence};
+use super::accusation::{
+    IndexAccusation, IndexAccusationFile, IndexFormFault, IndexPolicyEvidence, PostingEvidence,
+};
 use super::head::IndexHeadEvidence;
 use super::search::{SearchProof, SearchTerm};
 
 /// Maximum length in bytes of a file.
 const MAX_FILE_BYTES: usize = 64 << 20;
 /// Maximum nesting of a file.
-const MAX_DEPTH: usize = 3;
+const MAX_DEPTH: usize = 4;
+/// The first member of a file with an accusation.
+const ACCUSATION_FILE: &str = "index-accusation";
+/// The first bytes of every file with an accusation: an array of three, and its first member.
+const ACCUSATION_START: &[u8] = b"\x83\x70index-accusation";
 /// Maximum number of CBOR items in a file.
 const MAX_ITEMS: usize = 1 << 14;
 
@@ -54,7 +61,7 @@ impl SearchProof {
             Value::array([Value::from(u64::from(run.level)), run.number.into(), proof.clone().into()])
         };
         let leaves = [self.leaves.start, self.leaves.end].map(|leaf| leaf.get().into());
-        let terms = Value::array(self.terms.iter().map(write_term));
+        let terms = Value::array(self.terms.iter().map(SearchTerm::to_cbor));
         let proofs = Value::array(self.proofs.iter().map(run));
         Value::array([write_head(&self.head), terms, Value::array(leaves), proofs]).encode()
     }
@@ -72,11 +79,7 @@ impl SearchProof {
 impl IndexAccusation {
     /// Returns the deterministic encoding.
     pub fn encode(&self) -> Vec<u8> {
-        let members = match self {
-            Self::Omits(evidence) | Self::Adds(evidence) => write_evidence(evidence),
-            Self::Form(fault) => write_fault(fault),
-        };
-        Value::array([Value::from(self.kind())].into_iter().chain(members)).encode()
+        write_accusation(self).encode()
     }
 
     /// Reads the output of [`encode`](Self::encode), and nothing else.
@@ -84,6 +87,28 @@ impl IndexAccusation {
         let accusation = read_file(bytes, "an accusation against an index", read_accusation)?;
         match accusation.encode() == bytes {
             true => Ok(accusation),
+            false => Err(IndexFileError::NotDeterministic),
+        }
+    }
+}
+
+impl IndexAccusationFile {
+    /// Returns `true` if the bytes begin like a file with an accusation, so that damage to them is damage to evidence.
+    pub fn is_start_of(bytes: &[u8]) -> bool {
+        bytes.starts_with(ACCUSATION_START)
+    }
+
+    /// Returns the deterministic encoding.
+    pub fn encode(&self) -> Vec<u8> {
+        let policy = write_registered(&self.policy.statement, &self.policy.receipt);
+        Value::array([ACCUSATION_FILE.into(), policy, write_accusation(&self.accusation)]).encode()
+    }
+
+    /// Reads the output of [`encode`](Self::encode), and nothing else.
+    pub fn decode(bytes: &[u8]) -> Result<Self, IndexFileError> {
+        let file = read_file(bytes, "a file with an accusation against an index", read_accusation_file)?;
+        match file.encode() == bytes {
+            true => Ok(file),
             false => Err(IndexFileError::NotDeterministic),
         }
     }
@@ -111,10 +136,26 @@ fn read_search(members: &[Item<'_>]) -> Option<SearchProof> {
     };
     Some(SearchProof {
         head: read_head(head)?,
-        terms: terms.value.as_array()?.iter().map(read_term).collect::<Option<_>>()?,
+        terms: terms.value.as_array()?.iter().map(SearchTerm::from_cbor).collect::<Option<_>>()?,
         leaves: LeafRange::new(start.value.as_u64()?, end.value.as_u64()?),
         proofs: proofs.value.as_array()?.iter().map(run).collect::<Option<BTreeMap<_, _>>>()?,
     })
+}
+
+fn read_accusation_file(members: &[Item<'_>]) -> Option<IndexAccusationFile> {
+    let [name, policy, accusation] = members else { return None };
+    let (statement, receipt) = read_registered(policy)?;
+    let accusation = accusation.value.as_array().and_then(read_accusation)?;
+    let policy = IndexPolicyEvidence { statement, receipt };
+    (name.value.as_text()? == ACCUSATION_FILE).then_some(IndexAccusationFile { policy, accusation })
+}
+
+fn write_accusation(accusation: &IndexAccusation) -> Value<'static> {
+    let members = match accusation {
+        IndexAccusation::Omits(evidence) | IndexAccusation::Adds(evidence) => write_evidence(evidence),
+        IndexAccusation::Form(fault) => write_fault(fault),
+    };
+    Value::array([Value::from(accusation.kind())].into_iter().chain(members))
 }
 
 fn read_accusation(members: &[Item<'_>]) -> Option<IndexAccusation> {
@@ -134,7 +175,7 @@ fn write_evidence(evidence: &PostingEvidence) -> Vec<Value<'static>> {
         evidence.statement.clone().into(),
         evidence.payload.clone().map_or(Value::Null, Value::from),
         write_path(&evidence.path),
-        write_term(&evidence.term),
+        evidence.term.to_cbor(),
         evidence.proof.clone().into(),
     ]
 }
@@ -150,7 +191,7 @@ fn read_evidence(members: &[Item<'_>]) -> Option<PostingEvidence> {
             _ => Some(read_bytes(payload)?),
         },
         path: read_path(path)?,
-        term: read_term(term)?,
+        term: SearchTerm::from_cbor(term)?,
         proof: read_bytes(proof)?,
     })
 }
@@ -186,21 +227,34 @@ fn read_fault(members: &[Item<'_>]) -> Option<IndexFormFault> {
 }
 
 fn write_head(head: &IndexHeadEvidence) -> Value<'static> {
-    Value::array([head.statement.clone().into(), head.receipt.clone().into()])
+    write_registered(&head.statement, &head.receipt)
 }
 
 fn read_head(head: &Item<'_>) -> Option<IndexHeadEvidence> {
-    let [statement, receipt] = head.value.as_array()? else { return None };
-    Some(IndexHeadEvidence { statement: read_bytes(statement)?, receipt: read_bytes(receipt)? })
+    let (statement, receipt) = read_registered(head)?;
+    Some(IndexHeadEvidence { statement, receipt })
 }
 
-fn write_term(term: &SearchTerm) -> Value<'static> {
-    Value::array([u64::from(term.kind).into(), term.value.clone().into()])
+fn write_registered(statement: &[u8], receipt: &[u8]) -> Value<'static> {
+    Value::array([statement.to_vec().into(), receipt.to_vec().into()])
 }
 
-fn read_term(term: &Item<'_>) -> Option<SearchTerm> {
-    let [kind, value] = term.value.as_array()? else { return None };
-    Some(SearchTerm { kind: u8::try_from(kind.value.as_u64()?).ok()?, value: read_bytes(value)? })
+fn read_registered(registered: &Item<'_>) -> Option<(Vec<u8>, Vec<u8>)> {
+    let [statement, receipt] = registered.value.as_array()? else { return None };
+    Some((read_bytes(statement)?, read_bytes(receipt)?))
+}
+
+impl SearchTerm {
+    /// Returns the term as a member of a file.
+    pub fn to_cbor(&self) -> Value<'static> {
+        Value::array([u64::from(self.kind).into(), self.value.clone().into()])
+    }
+
+    /// Reads the output of [`to_cbor`](Self::to_cbor); `None` for another item.
+    pub fn from_cbor(term: &Item<'_>) -> Option<Self> {
+        let [kind, value] = term.value.as_array()? else { return None };
+        Some(Self { kind: u8::try_from(kind.value.as_u64()?).ok()?, value: read_bytes(value)? })
+    }
 }
 
 fn write_path(path: &[Hash]) -> Value<'static> {

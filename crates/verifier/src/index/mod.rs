@@ -14,7 +14,10 @@ mod encoding;
 mod head;
 mod search;
 
-pub use accusation::{AccusationRefused, IndexAccusation, IndexFormFault, PostingEvidence, TermReader};
+pub use accusation::{
+    AccusationRefused, IndexAccusation, IndexAccusationFile, IndexFormFault, IndexPolicyEvidence,
+    PostingEvidence, TermReader,
+};
 pub use attestation::{IndexAttestation, NotAnAttestation};
 pub use encoding::IndexFileError;
 pub use head::{IndexHeadEvidence, IndexHeadVerdict, ProvenHead, TrustedIndex};

@@ -333,6 +333,21 @@ fn files_are_read_in_one_form_only() {
 }
 
 #[test]
+fn a_file_with_an_accusation_has_one_encoding() {
+    let log = IndexedLog::new();
+    let head = log.registered(&log.head(&log.postings()));
+    let policy = IndexPolicyEvidence { statement: b"policy".to_vec(), receipt: b"receipt".to_vec() };
+    let accusation = IndexAccusation::Form(IndexFormFault::TwoHeads(head.clone(), head));
+    let file = IndexAccusationFile { policy, accusation };
+    let bytes = file.encode();
+    assert!(IndexAccusationFile::is_start_of(&bytes));
+    assert_eq!(IndexAccusationFile::decode(&bytes), Ok(file.clone()));
+    assert!(IndexAccusationFile::decode(&file.accusation.encode()).is_err());
+    assert!(IndexAccusationFile::decode(&bytes[..bytes.len() - 1]).is_err());
+    assert!(IndexAccusation::decode(&bytes).is_err());
+}
+
+#[test]
 fn an_attestation_names_log_size_and_head_and_has_one_spelling() {
     let log = IndexedLog::new();
     let head = log.head(&log.postings());
