@@ -59,8 +59,8 @@ pub use consistency::{ConsistencyVerdict, KnownTree, verify_consistency};
 use issuer::IssuerCheck;
 use receipt::{ReceiptReport, ReceiptSubject};
 pub use trust::{
-    HeaderProfile, IssuerSignature, LeafRule, RetiredCheckpointKey, TrustError, TrustStore, TrustedIssuer,
-    TrustedLog, TrustedRoot,
+    HeaderProfile, IndexMonitors, IssuerSignature, LeafRule, RetiredCheckpointKey, TrustError, TrustStore,
+    TrustedIssuer, TrustedLog, TrustedRoot,
 };
 pub use verdict::{
     Check, CheckName, CheckState, CheckpointFacts, Code, LeafPosition, ReceiptFacts, StatementFacts,

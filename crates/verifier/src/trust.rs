@@ -50,6 +50,18 @@ pub struct TrustedLog {
     pub checkpoint_keys: Vec<String>,
     /// Checkpoint keys that were replaced or are compromised; they remain valid for smaller trees.
     pub retired_checkpoint_keys: Vec<RetiredCheckpointKey>,
+    /// Monitors that compute the search index of the log from its statements.
+    pub index_monitors: IndexMonitors,
+}
+
+/// Monitors whose attestations of heads of a search index count, and how many of them a reader requires. The default
+/// requires none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct IndexMonitors {
+    /// Public keys as C2SP vkeys.
+    pub keys: Vec<String>,
+    /// Number of keys that must have attested a head; 0 only without keys.
+    pub required: usize,
 }
 
 /// A checkpoint key whose signatures are valid only below a tree size.
@@ -92,6 +104,7 @@ impl TrustedLog {
             profile: HeaderProfile::default(),
             checkpoint_keys: Vec::new(),
             retired_checkpoint_keys: Vec::new(),
+            index_monitors: IndexMonitors::default(),
         }
     }
 

@@ -81,6 +81,24 @@ pub enum VerificationOutcome {
 }
 
 impl VerificationOutcome {
+    /// Concludes from checks, with the reason: a failed check outweighs one that was not done. Checks that were not
+    /// reached or not required do not count.
+    pub fn of(checks: &[Check]) -> (Self, Option<Code>) {
+        let first = |state| {
+            let decides = |check: &&Check| {
+                let counts =
+                    !matches!(check.code, Some(Code::NotReached | Code::NoWitness | Code::NoMonitor));
+                check.state == state && counts
+            };
+            checks.iter().find(decides).and_then(|check| check.code)
+        };
+        match (first(CheckState::Failed), first(CheckState::NotDone)) {
+            (Some(code), _) => (Self::Failed, Some(code)),
+            (None, Some(code)) => (Self::NotVerified, Some(code)),
+            (None, None) => (Self::Verified, None),
+        }
+    }
+
     /// Returns the exit code of the command line: 0, 3 for a failed check, or 4 for a check not done.
     pub const fn exit_code(self) -> u8 {
         match self {
@@ -209,6 +227,8 @@ words! {
         /// The log has no other entry that such a search should have named. Checked for a [`SearchProof`](crate::index::SearchProof);
         /// a bundle has none.
         Completeness = "completeness",
+        /// Monitors have computed the head of the index from the statements of the log.
+        Recomputation = "recomputation",
     }
 }
 
@@ -342,6 +362,18 @@ words! {
         IndexRunsWrong = "index-runs-wrong",
         /// A run proof is missing, malformed or refused.
         IndexProofInvalid = "index-proof-invalid",
+        /// An entry lacks a term that the log's index gives it.
+        IndexContradicted = "index-contradicted",
+        /// The file has an entry that is no part of the answer.
+        EntryUnneeded = "entry-unneeded",
+        /// No monitor is trusted that computes the index: its head is the claim of the log.
+        NoMonitor = "no-monitor",
+        /// An attestation of an index head cannot be read.
+        MalformedAttestation = "malformed-attestation",
+        /// The signature of a trusted monitor on its attestation does not verify.
+        AttestationInvalid = "attestation-invalid",
+        /// Fewer monitors have attested the index head than are required.
+        NotAttested = "not-attested",
         /// The bundle has no entry.
         EmptyBundle = "empty-bundle",
         /// An earlier check failed or was not done.

@@ -7,6 +7,16 @@ use verifier::{Check, CheckState, Code, StatementVerdict, VerificationOutcome};
 
 use crate::console::{Exit, Failure, safe};
 
+/// The description of a failure to verify what a command gathered for a file.
+pub const UNVERIFIED: &str = "the gathered evidence does not verify, so nothing was written";
+
+/// Adds the checks that failed or were not done, except those that nothing requires.
+pub fn with_open_checks(failure: Failure, checks: &[Check]) -> Failure {
+    let is_required = |check: &&Check| !matches!(check.code, Some(Code::NoWitness | Code::NoMonitor));
+    let open = checks.iter().filter(|check| check.state != CheckState::Ok).filter(is_required);
+    open.fold(failure, |failure, check| failure.fact(check.name.as_str(), &*check.detail))
+}
+
 /// Converts a verdict to a failure, for commands whose result is not the verdict itself.
 pub fn failure(verdict: &StatementVerdict) -> Failure {
     let code = verdict.reason.map_or("not-verified", Code::as_str);
@@ -89,6 +99,12 @@ pub fn explanation(reason: Code) -> &'static str {
         Code::PolicyMissing => "the policy that admitted the entry is not in the bundle",
         Code::PolicyTooLate => "the policy was registered after the entry",
         Code::EntryMissing => "the bundle lacks an entry that the log's index named",
+        Code::IndexContradicted => "the log's index names an entry for a term that it does not have",
+        Code::EntryUnneeded => "the file has an entry that is no part of the answer",
+        Code::NoMonitor => "that the log's index is right is its claim",
+        Code::MalformedAttestation => "the attestation of a monitor cannot be read",
+        Code::AttestationInvalid => "the monitor did not sign this attestation",
+        Code::NotAttested => "too few monitors attest the head of the log's index",
         Code::EmptyBundle => "there is no entry in the bundle",
         Code::MalformedIndexHead => "the head of the log's index cannot be read",
         Code::IndexHeadMismatch => "the statement is not a head of this log's index",

@@ -11,8 +11,9 @@
 //! ```
 //!
 //! No checkpoint has this form, because its second line is a number and its third one has 32 bytes in base64. Not here:
-//! the computation (`monitor`), and how many monitors a reader requires.
+//! the computation (`monitor`).
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -20,7 +21,11 @@ use data_encoding::BASE64;
 use lookup_tree::IndexHead;
 use merkle::{Hash, TreeSize};
 use tlog::checkpoint::{NotAnOrigin, Origin};
-use tlog::note::{NotANote, Note, NoteSignError, NoteSigner};
+use tlog::key::VerifierKey;
+use tlog::note::{NotANote, NotVerified, Note, NoteSignError, NoteSigner};
+
+use crate::trust::IndexMonitors;
+use crate::verdict::{Check, CheckName, Code};
 
 /// First line of an attestation.
 const FORMAT: &str = "tabellion-index/v1";
@@ -106,5 +111,53 @@ impl FromStr for IndexAttestation {
             true => Ok(attestation),
             false => Err(NotAnAttestation::Form),
         }
+    }
+}
+
+impl IndexMonitors {
+    /// Checks that as many of the monitors as required have attested this head of the log with this origin. Notes about
+    /// other heads, and by others, do not count.
+    pub fn check(&self, notes: &[String], origin: &str, head: &IndexHead) -> Check {
+        if self.keys.is_empty() {
+            let detail = "the log's claim: nobody you trust recomputed it";
+            return Check::not_done(CheckName::Recomputation, Code::NoMonitor, detail);
+        }
+        match self.attested(notes, origin, head) {
+            Ok(names) if names.len() >= self.required => {
+                Check::ok(CheckName::Recomputation, format!("{} leaves, by {}", head.size, names.join(", ")))
+            }
+            Ok(names) => {
+                let detail =
+                    format!("{} of {} required monitors attest the head", names.len(), self.required);
+                Check::not_done(CheckName::Recomputation, Code::NotAttested, detail)
+            }
+            Err((code, why)) => Check::failed(CheckName::Recomputation, code, why),
+        }
+    }
+
+    /// Returns the names of the keys that attested the head.
+    fn attested(
+        &self,
+        notes: &[String],
+        origin: &str,
+        head: &IndexHead,
+    ) -> Result<Vec<String>, (Code, String)> {
+        let listed: BTreeSet<&String> = self.keys.iter().collect();
+        let keys: Vec<VerifierKey> = listed.into_iter().filter_map(|key| key.parse().ok()).collect();
+        let mut attested: Vec<&VerifierKey> = Vec::new();
+        for note in notes {
+            let (attestation, note) = IndexAttestation::read(note.as_bytes())
+                .map_err(|why| (Code::MalformedAttestation, why.to_string()))?;
+            let signed = match note.verify(&keys) {
+                Ok(signed) => signed,
+                Err(NotVerified::NoKnownKey) => continue,
+                Err(why) => return Err((Code::AttestationInvalid, why.to_string())),
+            };
+            if (attestation.origin.as_str(), attestation.head) == (origin, head.digest()) {
+                attested.extend(signed);
+            }
+        }
+        let names = keys.iter().filter(|key| attested.contains(key)).map(|key| key.name().to_string());
+        Ok(names.collect())
     }
 }

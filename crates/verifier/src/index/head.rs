@@ -7,9 +7,7 @@ use scitt::{CoseKey, SignatureError, SignedStatement};
 use crate::consistency::KnownTree;
 use crate::receipt::{self, ReceiptReport};
 use crate::trust::{Candidates, NoCandidate};
-use crate::verdict::{
-    Check, CheckName, CheckState, CheckpointFacts, Code, LeafPosition, VerificationOutcome,
-};
+use crate::verdict::{Check, CheckName, CheckpointFacts, Code, VerificationOutcome};
 use crate::witnesses::{self, CheckpointEvidence};
 use crate::{TrustStore, time};
 
@@ -80,7 +78,7 @@ impl IndexHeadEvidence {
         let reports = receipt::check_all((&statement).into(), &[&self.receipt], trust, now);
         let witness_report = witnesses::check(checkpoint, (&statement).into(), &reports, trust);
         let position = reports.first().and_then(|report| report.facts.position);
-        let payload = index.read_head(&statement, position);
+        let payload = index.read_head(&statement, reports.first());
         let mut checks = vec![
             Check::ok(CheckName::Statement, format!("entry {}", statement.digest())),
             index.check_signature(&statement),
@@ -93,7 +91,7 @@ impl IndexHeadEvidence {
             Ok(head) => Check::ok(CheckName::IndexHead, describe(head, registered_at)),
             Err(check) => check.clone(),
         });
-        let (outcome, reason) = conclude(&checks);
+        let (outcome, reason) = VerificationOutcome::of(&checks);
         let proven = |head| {
             let (leaf, tree) = (position?.leaf_index, tree?);
             Some(ProvenHead { head, leaf, registered_at, tree })
@@ -109,7 +107,7 @@ impl IndexHeadVerdict {
             Check::failed(CheckName::Statement, Code::MalformedStatement, why),
             Check::not_done(CheckName::IndexHead, Code::NotReached, "there is no statement to check"),
         ];
-        let (outcome, reason) = conclude(&checks);
+        let (outcome, reason) = VerificationOutcome::of(&checks);
         Self { outcome, reason, head: None, checkpoint: None, checks }
     }
 }
@@ -132,11 +130,11 @@ impl TrustedIndex {
         }
     }
 
-    /// Reads the head of this index at a position of the log.
+    /// Reads the head of this index at the position that its receipt gives.
     fn read_head(
         &self,
         statement: &SignedStatement,
-        position: Option<LeafPosition>,
+        receipt: Option<&ReceiptReport>,
     ) -> Result<IndexHead, Check> {
         self.check_header(statement).map_err(mismatch)?;
         let payload = statement.payload().ok_or_else(|| mismatch("the head is detached".to_owned()))?;
@@ -145,7 +143,11 @@ impl TrustedIndex {
         if head.series != self.series {
             return Err(mismatch(format!("a head of series {}, not {}", head.series, self.series)));
         }
-        match position {
+        let Some(facts) = receipt.map(|report| &report.facts).filter(|facts| facts.verified) else {
+            let why = "no verified receipt gives its position";
+            return Err(Check::not_done(CheckName::IndexHead, Code::NotReached, why));
+        };
+        match facts.position {
             None => Err(mismatch("the receipt gives no position in the log".to_owned())),
             Some(position) if head.size.get() > position.leaf_index.get() => Err(mismatch(format!(
                 "the head at leaf {} indexes {} leaves: more than there were",
@@ -187,19 +189,4 @@ fn proven_tree(report: &ReceiptReport) -> Option<KnownTree> {
 fn describe(head: &IndexHead, registered_at: Option<i64>) -> String {
     let at = registered_at.map(|at| format!(", registered at {}", time::rfc3339(at))).unwrap_or_default();
     format!("leaves up to {} in {} runs{at}", head.size, head.runs.len())
-}
-
-/// Concludes from the checks: a failed check outweighs one that was not done.
-pub(super) fn conclude(checks: &[Check]) -> (VerificationOutcome, Option<Code>) {
-    let first = |state| {
-        let decides = |check: &&Check| {
-            check.state == state && !matches!(check.code, Some(Code::NotReached | Code::NoWitness))
-        };
-        checks.iter().find(decides).and_then(|check| check.code)
-    };
-    match (first(CheckState::Failed), first(CheckState::NotDone)) {
-        (Some(code), _) => (VerificationOutcome::Failed, Some(code)),
-        (None, Some(code)) => (VerificationOutcome::NotVerified, Some(code)),
-        (None, None) => (VerificationOutcome::Verified, None),
-    }
 }

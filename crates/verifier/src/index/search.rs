@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use lookup_tree::{AnswerRefused, BlindCode, IndexQuestion, LeafRange, RunId, RunProof, RunProofs, TermKey};
 use merkle::LeafIndex;
 
-use super::head::{IndexHeadEvidence, IndexHeadVerdict, ProvenHead, TrustedIndex, conclude};
+use super::head::{IndexHeadEvidence, IndexHeadVerdict, ProvenHead, TrustedIndex};
 use crate::TrustStore;
 use crate::verdict::{Check, CheckName, CheckpointFacts, Code, VerificationOutcome};
 use crate::witnesses::CheckpointEvidence;
@@ -89,7 +89,7 @@ impl SearchProof {
             Ok(findings) => Check::ok(CheckName::Completeness, self.describe(findings)),
             Err(check) => check.clone(),
         });
-        let (outcome, reason) = conclude(&checks);
+        let (outcome, reason) = VerificationOutcome::of(&checks);
         SearchVerdict { outcome, reason, head, findings: findings.ok(), checkpoint, checks }
     }
 

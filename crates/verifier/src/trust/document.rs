@@ -11,8 +11,8 @@ use thiserror::Error;
 use tlog::key::{KeyKind, VerifierKey};
 
 use super::{
-    HeaderProfile, IssuerSignature, LeafRule, MAX_TRUST_BYTES, RetiredCheckpointKey, TrustStore,
-    TrustedIssuer, TrustedLog, TrustedRoot, read_key,
+    HeaderProfile, IndexMonitors, IssuerSignature, LeafRule, MAX_TRUST_BYTES, RetiredCheckpointKey,
+    TrustStore, TrustedIssuer, TrustedLog, TrustedRoot, read_key,
 };
 
 /// Error of [`TrustStore::from_toml`]. All mistakes are reported together.
@@ -77,6 +77,15 @@ struct LogText {
     keys: Vec<KeyText>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     retired_checkpoint_keys: Vec<RetiredKeyText>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    index_monitors: Option<IndexMonitorsText>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct IndexMonitorsText {
+    keys: Vec<String>,
+    required: usize,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -245,11 +254,11 @@ impl LogText {
             mistakes.add(location, "keys is empty: no receipt of this log could be checked");
         }
         for (number, key) in self.checkpoint_keys.iter().enumerate() {
-            check_checkpoint_key(key, &format!("{location}.checkpoint_keys[{number}]"), mistakes);
+            check_note_key(key, &format!("{location}.checkpoint_keys[{number}]"), "a log", mistakes);
         }
         for (number, retired) in self.retired_checkpoint_keys.iter().enumerate() {
             let location = format!("{location}.retired_checkpoint_keys[{number}]");
-            check_checkpoint_key(&retired.key, &location, mistakes);
+            check_note_key(&retired.key, &location, "a log", mistakes);
             if retired.retired_size.or(retired.compromised_size).is_none() {
                 mistakes.add(location, "neither retired_size nor compromised_size: it would never end");
             }
@@ -265,6 +274,10 @@ impl LogText {
             profile,
             checkpoint_keys: self.checkpoint_keys,
             retired_checkpoint_keys: self.retired_checkpoint_keys.into_iter().map(Into::into).collect(),
+            index_monitors: self
+                .index_monitors
+                .map(|monitors| monitors.resolve(&format!("{location}.index_monitors"), mistakes))
+                .unwrap_or_default(),
         }
     }
 
@@ -280,7 +293,25 @@ impl LogText {
             checkpoint_keys: log.checkpoint_keys.clone(),
             retired_checkpoint_keys: log.retired_checkpoint_keys.iter().map(RetiredKeyText::of).collect(),
             keys: log.keys.iter().map(KeyText::of).collect(),
+            index_monitors: IndexMonitorsText::of(&log.index_monitors),
         }
+    }
+}
+
+impl IndexMonitorsText {
+    fn resolve(self, location: &str, mistakes: &mut TrustMistakes) -> IndexMonitors {
+        for (number, key) in self.keys.iter().enumerate() {
+            check_note_key(key, &format!("{location}.keys[{number}]"), "a monitor", mistakes);
+        }
+        if !(1..=self.keys.len()).contains(&self.required) {
+            mistakes.add(format!("{location}.required"), format!("not from 1 to {} keys", self.keys.len()));
+        }
+        IndexMonitors { keys: self.keys, required: self.required }
+    }
+
+    fn of(monitors: &IndexMonitors) -> Option<Self> {
+        let IndexMonitors { keys, required } = monitors.clone();
+        (!keys.is_empty()).then_some(Self { keys, required })
     }
 }
 
@@ -298,10 +329,11 @@ impl From<RetiredKeyText> for RetiredCheckpointKey {
     }
 }
 
-fn check_checkpoint_key(key: &str, location: &str, mistakes: &mut TrustMistakes) {
+/// Checks that a vkey is one of the kind with which `owner` signs notes.
+fn check_note_key(key: &str, location: &str, owner: &str, mistakes: &mut TrustMistakes) {
     match key.parse::<VerifierKey>() {
         Ok(key) if key.kind() == KeyKind::Ed25519 => {}
-        Ok(_) => mistakes.add(location, "a witness's key, not a log's"),
+        Ok(_) => mistakes.add(location, format!("a witness's key, not {owner}'s")),
         Err(why) => mistakes.add(location, why),
     }
 }
