@@ -3,6 +3,8 @@
 
 mod erase;
 mod hold;
+mod prove;
+mod question;
 pub mod search;
 pub mod table;
 mod tail;
@@ -10,7 +12,7 @@ mod tail;
 use std::path::Path;
 
 use clap::{Args, Subcommand};
-use merkle::EntryDigest;
+use merkle::{EntryDigest, LeafIndex};
 use serde_json::{Map, Value as Json};
 use url::form_urlencoded::Serializer;
 
@@ -152,6 +154,11 @@ pub struct ListPosition {
 impl ListPosition {
     /// The position of the newest entries.
     pub const NEWEST: Self = Self { newest: true, after: None, before: None };
+
+    /// The position of the entries after a leaf and before another one, oldest first.
+    pub fn between(after: Option<u64>, before: Option<LeafIndex>) -> Self {
+        Self { newest: false, after, before: before.map(LeafIndex::get) }
+    }
 
     /// Returns the path of the list from this position on, with at most `limit` entries; the filters are further query
     /// parameters.

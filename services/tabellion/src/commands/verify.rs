@@ -1,12 +1,15 @@
-//! `tabellion verify`: verifies offline that a statement is authentic and that a trusted log registered it, or all that
-//! an evidence bundle holds. Any missing evidence fails the verification.
+//! `tabellion verify`: verifies offline that a statement is authentic and that a trusted log registered it, all that an
+//! evidence bundle holds, that the answer of a search is complete, or that a file shows misbehaviour of a log. Any missing
+//! evidence fails the verification.
 
+mod accusation;
 mod bundle;
 mod content_rules;
 mod inner_signatures;
 pub mod input;
 mod max_age;
 mod quorum;
+pub mod search_answer;
 mod siblings;
 mod trace_metadata;
 
@@ -18,6 +21,7 @@ use clap::Args;
 use owo_colors::OwoColorize;
 use serde::Serialize;
 use tlog::policy::{NotAPolicy, WitnessPolicy};
+use verifier::index::IndexAccusationFile;
 use verifier::{
     CheckpointEvidence, StatementEvidence, StatementVerdict, TreeProof, TrustStore, VerificationOutcome,
 };
@@ -29,11 +33,12 @@ use crate::verification::{exit, print_check, print_not_verified};
 use bundle::VerifiedBundle;
 use max_age::MaxAge;
 use quorum::Quorum;
+use search_answer::VerifiedAnswer;
 
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion verify hello.json")]
 pub struct Verify {
-    /// A statement, a bundle, or a file that was registered
+    /// A statement, bundle, search answer, or registered file
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// An additional receipt
@@ -59,7 +64,13 @@ pub struct Verify {
     /// Keys of the gateway within an AgentROA receipt
     #[arg(long, value_name = "KEY")]
     gateway_key: Vec<String>,
-    /// The trust file [default: trust.toml or the dev log's]
+    /// Require a monitor's --attestation of a search
+    #[arg(long, value_name = "VKEY")]
+    attested_by: Vec<String>,
+    /// An attestation of the index head of a search answer
+    #[arg(long, value_name = "FILE", hide = true)]
+    attestation: Vec<PathBuf>,
+    /// The trust file [default: trust.toml or dev's]
     #[arg(long, value_name = "FILE")]
     trust: Option<PathBuf>,
 }
@@ -72,7 +83,7 @@ impl Verify {
         conclude(context, &self.verify(context)?)
     }
 
-    /// Verifies a statement or a bundle.
+    /// Verifies a statement, a bundle or the answer of a search. A file that shows misbehaviour of a log is a failure.
     pub fn verify(mut self, context: &Context) -> Result<VerifiedFile, Failure> {
         let statement = self.files.swap_remove(0);
         if !self.files.is_empty() {
@@ -88,18 +99,37 @@ impl Verify {
             witness_policy: self.witness_policy,
             max_age: self.max_age,
             gateway_keys: self.gateway_key,
+            attestations: self.attestation,
+            monitors: self.attested_by,
         };
         evidence.refuse_two_streams()?;
         let trust = TrustFile::find(context, self.trust.as_deref())?;
         let bytes = siblings::complete(context, &mut evidence)?;
-        match ::bundle::starts_like_a_bundle(&bytes) {
-            true => Ok(VerifiedFile::Bundle(Box::new(bundle::verify(&evidence, &bytes, &trust)?))),
-            false => Ok(VerifiedFile::Statement(Box::new(whole(&evidence, bytes, &trust)?))),
-        }
+        verify_kind(&evidence, bytes, &trust)
     }
 }
 
-/// The result of a verification, in JSON as the crates `verifier` and `bundle` give it.
+/// Verifies the bytes of the named file, whose beginning determines the kind.
+fn verify_kind(
+    evidence: &VerificationFiles,
+    bytes: Vec<u8>,
+    trust: &TrustFile,
+) -> Result<VerifiedFile, Failure> {
+    if search_evidence::starts_like_an_answer(&bytes) {
+        let answer = search_answer::verify(evidence, &bytes, trust)?;
+        return Ok(VerifiedFile::SearchAnswer(Box::new(answer)));
+    }
+    evidence.refuse_attestations()?;
+    if IndexAccusationFile::is_start_of(&bytes) {
+        return Err(accusation::judge(evidence, &bytes, trust));
+    }
+    match ::bundle::starts_like_a_bundle(&bytes) {
+        true => Ok(VerifiedFile::Bundle(Box::new(bundle::verify(evidence, &bytes, trust)?))),
+        false => Ok(VerifiedFile::Statement(Box::new(whole(evidence, bytes, trust)?))),
+    }
+}
+
+/// The result of a verification, in JSON as the crates `verifier`, `bundle` and `search-evidence` give it.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub enum VerifiedFile {
@@ -107,6 +137,8 @@ pub enum VerifiedFile {
     Statement(Box<StatementVerdict>),
     /// The checks of all parts of a bundle.
     Bundle(Box<VerifiedBundle>),
+    /// The checks of the answer of a search, and what it leaves open.
+    SearchAnswer(Box<VerifiedAnswer>),
 }
 
 impl VerifiedFile {
@@ -115,6 +147,15 @@ impl VerifiedFile {
         match self {
             Self::Statement(verdict) => verdict.outcome,
             Self::Bundle(bundle) => bundle.outcome(),
+            Self::SearchAnswer(answer) => answer.outcome(),
+        }
+    }
+
+    /// The exit code of a verification with this result.
+    fn exit(&self) -> Exit {
+        match self {
+            Self::SearchAnswer(answer) => answer.exit(),
+            _ => exit(self.outcome()),
         }
     }
 }
@@ -124,6 +165,7 @@ impl Report for VerifiedFile {
         match self {
             Self::Statement(verdict) => print_verdict(out, verdict),
             Self::Bundle(bundle) => bundle.human(out),
+            Self::SearchAnswer(answer) => answer.human(out),
         }
     }
 }
@@ -147,6 +189,10 @@ pub struct VerificationFiles {
     pub max_age: Option<MaxAge>,
     /// Keys of the gateway that signed within an execution receipt (`--gateway-key`).
     pub gateway_keys: Vec<String>,
+    /// Attestations of the index head of a search answer (`--attestation`).
+    pub attestations: Vec<PathBuf>,
+    /// Keys of the monitors that must have attested it (`--attested-by`).
+    pub monitors: Vec<String>,
 }
 
 /// Verifies the first receipt without the issuer's signature, prints every check, and fails with the exit code of the
@@ -164,9 +210,9 @@ pub fn verify_receipt(
 /// Prints every check, and fails with the exit code of the outcome.
 fn conclude(context: &Context, verified: &VerifiedFile) -> Result<(), Failure> {
     context.console.result(verified)?;
-    match verified.outcome() {
-        VerificationOutcome::Verified => Ok(()),
-        outcome => Err(Failure::already_printed(exit(outcome))),
+    match verified.exit() {
+        Exit::Success => Ok(()),
+        exit => Err(Failure::already_printed(exit)),
     }
 }
 
@@ -177,6 +223,31 @@ impl VerificationFiles {
         let files = std::iter::once(&self.statement).chain(&self.receipts).chain(others);
         let streams = files.filter(|file| files::is_stream(file)).count();
         if streams > 1 { Err(files::stdin_twice()) } else { Ok(()) }
+    }
+
+    /// Rejects attestations of an index for a file that is not the answer of a search.
+    fn refuse_attestations(&self) -> Result<(), Failure> {
+        match self.attestations.is_empty() && self.monitors.is_empty() {
+            true => Ok(()),
+            false => {
+                let what = "--attested-by and --attestation are for the answer of a search";
+                Err(Failure::new(Exit::Usage, "usage", what))
+            }
+        }
+    }
+
+    /// Rejects evidence beside a file that holds its own.
+    fn refuse_evidence_beside(&self, kind: &str) -> Result<(), Failure> {
+        let others = [&self.payload, &self.proof, &self.checkpoint];
+        match self.receipts.is_empty() && others.iter().all(|other| other.is_none()) {
+            true => Ok(()),
+            false => {
+                let what = format!(
+                    "{kind} holds its own receipts, payloads and proofs: only --trust and --witness-policy go with it"
+                );
+                Err(Failure::new(Exit::Usage, "usage", what))
+            }
+        }
     }
 }
 

@@ -27,6 +27,8 @@ pub enum Exit {
     Stale = 9,
     /// The target exists with different contents.
     Exists = 10,
+    /// The answer of a search is complete but for entries that it names.
+    CompleteBut = 11,
 }
 
 impl From<Exit> for std::process::ExitCode {

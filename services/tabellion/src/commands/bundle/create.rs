@@ -4,14 +4,13 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use bundle::{BundleClaims, BundleVerdict, EvidenceBundle};
+use bundle::{BundleVerdict, EvidenceBundle};
 use clap::Args;
 use merkle::EntryDigest;
-use scitt::SignedStatement;
 use serde::Serialize;
-use tlog::policy::WitnessPolicy;
-use verifier::{Check, CheckState, Code, StatementVerdict, TrustStore};
+use verifier::{Code, StatementVerdict};
 
+use super::claims;
 use super::gather::Gatherer;
 use crate::commands::receipt::entry_named;
 use crate::commands::verify::{now, witness_policy};
@@ -19,9 +18,8 @@ use crate::console::files::{self, Access, Existing};
 use crate::console::{Failure, Report, safe};
 use crate::context::Context;
 use crate::service::ServiceArgs;
-use crate::show;
 use crate::trust_file::TrustFile;
-use crate::verification::exit;
+use crate::verification::{UNVERIFIED, exit, with_open_checks};
 
 #[derive(Debug, Args)]
 #[command(
@@ -58,8 +56,7 @@ impl Create {
         let trust = TrustFile::find(context, self.trust.as_deref())?.store;
         let witnesses = self.witness_policy.as_deref().map(witness_policy).transpose()?;
         let mut bundle = self.gather(context, &entries)?;
-        bundle.claims.trust = claimed_trust(&trust, &bundle).to_toml();
-        bundle.claims.witness_policy = witnesses.as_ref().map(WitnessPolicy::to_string);
+        claims::add_keys(&mut bundle, &trust, witnesses.as_ref());
         let verdict = bundle.verify(&trust, witnesses.as_ref(), now());
         if !verdict.is_verified() {
             return Err(unverified(&verdict));
@@ -86,38 +83,19 @@ impl Create {
         }
         self.agent.iter().try_for_each(|agent| gatherer.add_agent(agent))?;
         entries.iter().try_for_each(|entry| gatherer.add_entry(entry))?;
-        let created_at = show::time(i64::try_from(now()).unwrap_or(i64::MAX));
-        let log_url = service.client.base().to_string();
-        gatherer.finish(BundleClaims { created_at, log_url, ..BundleClaims::default() })
+        gatherer.finish(claims::of(&service))
     }
-}
-
-/// Returns the anchors of the trust store that concern the statements of the bundle, to be claimed in it.
-fn claimed_trust(trust: &TrustStore, bundle: &EvidenceBundle) -> TrustStore {
-    let origin = bundle.checkpoint.lines().next();
-    let statements = bundle.entries.iter().chain(&bundle.policies);
-    let statements = statements.filter_map(|entry| SignedStatement::parse(entry.statement.clone()).ok());
-    let issuers: Vec<String> = statements
-        .filter_map(|statement| {
-            statement.header().claims().and_then(|claims| claims.iss()).map(str::to_owned)
-        })
-        .collect();
-    let mut claimed = trust.clone();
-    claimed.logs.retain(|log| log.origin.as_deref() == origin);
-    claimed.issuers.retain(|issuer| issuers.contains(&issuer.iss));
-    claimed
 }
 
 /// The failure for gathered evidence that does not verify: the first part with the reason of the verdict.
 fn unverified(verdict: &BundleVerdict) -> Failure {
     let code = verdict.reason.unwrap_or(Code::NotReached);
-    let what = "the gathered evidence does not verify, so nothing was written";
-    let failure = Failure::new(exit(verdict.outcome), code.as_str(), what);
+    let failure = Failure::new(exit(verdict.outcome), code.as_str(), UNVERIFIED);
     let parts = verdict.entries.iter().chain(&verdict.policies);
     let part = parts.into_iter().find(|part| part.outcome == verdict.outcome && part.reason == Some(code));
     match part {
-        Some(part) => undone(named(failure, part), &part.checks),
-        None => undone(failure, &verdict.checkpoint.checks),
+        Some(part) => with_open_checks(named(failure, part), &part.checks),
+        None => with_open_checks(failure, &verdict.checkpoint.checks),
     }
 }
 
@@ -126,12 +104,6 @@ fn named(failure: Failure, part: &StatementVerdict) -> Failure {
         Some(facts) => failure.fact("entry", facts.entry.to_string()),
         None => failure,
     }
-}
-
-fn undone(failure: Failure, checks: &[Check]) -> Failure {
-    let open =
-        checks.iter().filter(|check| check.state != CheckState::Ok && check.code != Some(Code::NoWitness));
-    open.fold(failure, |failure, check| failure.fact(check.name.as_str(), &*check.detail))
 }
 
 /// A bundle that was written.

@@ -37,12 +37,26 @@ pub struct SessionRemarks {
 
 /// An entry in a list of the service.
 #[derive(Clone, Deserialize)]
-struct ListedEntry {
+pub struct ListedEntry {
+    /// The entry ID.
     #[serde(deserialize_with = "parsed")]
-    entry_id: EntryDigest,
-    index: u64,
-    policy: u64,
-    rule: String,
+    pub entry_id: EntryDigest,
+    /// Leaf index.
+    pub index: u64,
+    /// Leaf index of the policy that admitted it, according to the log.
+    pub policy: u64,
+    /// The rule of that policy.
+    pub rule: String,
+}
+
+/// The tree of the newest checkpoint that witnesses have cosigned.
+pub struct CosignedTree {
+    /// The checkpoint with its cosignatures (C2SP tlog-checkpoint). Not verified.
+    pub checkpoint: String,
+    /// The origin of the log.
+    pub origin: String,
+    /// The tree size.
+    pub size: u64,
 }
 
 /// The JSON of `GET /v1/sessions/{session}`.
@@ -63,12 +77,15 @@ struct SearchPage {
 
 /// The JSON of `GET /v1/proof/inclusion`.
 #[derive(Deserialize)]
-struct ServedProof {
-    index: u64,
+pub struct ServedProof {
+    /// Leaf index.
+    pub index: u64,
+    /// The entry ID.
     #[serde(deserialize_with = "parsed")]
-    entry_id: EntryDigest,
+    pub entry_id: EntryDigest,
+    /// Hashes from the leaf to the root.
     #[serde(deserialize_with = "hashes")]
-    path: Vec<Hash>,
+    pub path: Vec<Hash>,
 }
 
 impl<'s> Gatherer<'s> {
@@ -102,6 +119,11 @@ impl<'s> Gatherer<'s> {
         self.select(SelectedBy::Agent, agent, indexed_to, found)
     }
 
+    /// Adds entries that the service listed.
+    pub fn add_listed(&mut self, listed: impl IntoIterator<Item = ListedEntry>) -> Result<(), Failure> {
+        insert(&mut self.entries, listed)
+    }
+
     /// Adds one entry.
     pub fn add_entry(&mut self, entry: &EntryDigest) -> Result<(), Failure> {
         let listed: ListedEntry =
@@ -127,8 +149,14 @@ impl<'s> Gatherer<'s> {
 
     /// Fetches checkpoint, statements, receipts, proofs and policies.
     pub fn finish(self, claims: BundleClaims) -> Result<EvidenceBundle, Failure> {
-        let (checkpoint, size) = self.checkpoint()?;
-        let fetcher = EntryFetcher { client: &self.service.client, size };
+        let tree = CosignedTree::fetch(self.service)?;
+        self.finish_at(tree, claims)
+    }
+
+    /// Fetches statements, receipts, policies, and proofs to this tree; fails if the tree lacks one of the entries.
+    pub fn finish_at(self, tree: CosignedTree, claims: BundleClaims) -> Result<EvidenceBundle, Failure> {
+        tree.covers(self.entries.last_key_value().map(|(last, _)| *last))?;
+        let fetcher = EntryFetcher::new(self.service, &tree);
         let policies: BTreeSet<u64> = self.entries.values().map(|listed| listed.policy).collect();
         let entries = self.service.block_on(fetcher.all(self.entries.keys().copied()))?;
         let policies = self.service.block_on(fetcher.all(policies))?;
@@ -138,40 +166,52 @@ impl<'s> Gatherer<'s> {
         let entries = admitted
             .map(|(listed, entry)| BundleEntry { admitted_by: Some(admitted_by(listed)), ..entry })
             .collect();
-        let selections = self.selections;
+        let (checkpoint, selections) = (tree.checkpoint, self.selections);
         Ok(EvidenceBundle { version: VERSION, checkpoint, claims, entries, policies, selections })
     }
+}
 
-    /// Fetches the newest checkpoint that witnesses have cosigned; fails if its tree lacks one of the entries.
-    fn checkpoint(&self) -> Result<(String, u64), Failure> {
-        let note = self.service.block_on(self.service.client.bytes("checkpoint"))?;
+impl CosignedTree {
+    /// Fetches the newest checkpoint that witnesses have cosigned.
+    pub fn fetch(service: &Service) -> Result<Self, Failure> {
+        let note = service.block_on(service.client.bytes("checkpoint"))?;
         let text = String::from_utf8(note.into()).map_err(|_| nonsense("the checkpoint is no text"))?;
         let note = Note::parse(text.as_bytes()).map_err(|error| nonsense(&error.to_string()))?;
-        let size =
-            Checkpoint::parse_text(note.text()).map_err(|error| nonsense(&error.to_string()))?.size().get();
-        match self.entries.last_key_value() {
-            Some((last, _)) if *last >= size => {
+        let checkpoint = Checkpoint::parse_text(note.text()).map_err(|error| nonsense(&error.to_string()))?;
+        let (origin, size) = (checkpoint.origin().to_string(), checkpoint.size().get());
+        Ok(Self { checkpoint: text, origin, size })
+    }
+
+    /// Fails if the tree lacks the newest of the entries.
+    fn covers(&self, newest: Option<u64>) -> Result<(), Failure> {
+        match newest.filter(|newest| *newest >= self.size) {
+            None => Ok(()),
+            Some(newest) => {
                 let what = "the newest cosigned checkpoint does not cover all entries yet";
                 Err(Failure::new(Exit::TryAgain, "checkpoint-behind", what)
-                    .fact("checkpoint", format!("{size} leaves"))
-                    .fact("newest entry", format!("leaf {last}"))
+                    .fact("checkpoint", format!("{} leaves", self.size))
+                    .fact("newest entry", format!("leaf {newest}"))
                     .why("witnesses cosign a new tree some seconds after its entries were registered"))
             }
-            _ => Ok((text, size)),
         }
     }
 }
 
 /// Fetches entries with their proofs to one tree, several at a time.
-struct EntryFetcher<'c> {
+pub struct EntryFetcher<'c> {
     client: &'c Client,
     /// The size of the tree.
     size: u64,
 }
 
-impl EntryFetcher<'_> {
+impl<'c> EntryFetcher<'c> {
+    /// Creates a fetcher of proofs to this tree.
+    pub fn new(service: &'c Service, tree: &CosignedTree) -> Self {
+        Self { client: &service.client, size: tree.size }
+    }
+
     /// Fetches the entries at these leaves, in their order.
-    async fn all(&self, leaves: impl IntoIterator<Item = u64>) -> Result<Vec<BundleEntry>, ClientError> {
+    pub async fn all(&self, leaves: impl IntoIterator<Item = u64>) -> Result<Vec<BundleEntry>, ClientError> {
         stream::iter(leaves).map(|leaf| self.entry(leaf)).buffered(CONCURRENT_ENTRIES).try_collect().await
     }
 
@@ -190,7 +230,8 @@ impl EntryFetcher<'_> {
         })
     }
 
-    async fn proof(&self, leaf: u64) -> Result<ServedProof, ClientError> {
+    /// Fetches the proof of a leaf, whose entry may be erased.
+    pub async fn proof(&self, leaf: u64) -> Result<ServedProof, ClientError> {
         let path = format!("v1/proof/inclusion?index={leaf}&size={}", self.size);
         let proof: ServedProof = self.client.json(&path).await?;
         match proof.index == leaf {

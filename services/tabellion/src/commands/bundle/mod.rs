@@ -3,8 +3,9 @@
 //! Not here: the format and its verification (the crate `bundle`), and the command that verifies one, `tabellion
 //! verify`.
 
+pub mod claims;
 mod create;
-mod gather;
+pub mod gather;
 mod show;
 
 use clap::Subcommand;

@@ -1,5 +1,4 @@
-//! `tabellion entry search`: searches entries by content. The service's answers are not verified here; `tabellion
-//! verify` does that.
+//! `tabellion entry search`: searches entries by content. Only the answers of `--prove` are verified.
 
 use clap::Args;
 use client::{Client, ClientError};
@@ -9,6 +8,8 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 use serde_json::Value as Json;
 
+use super::prove::ProofArgs;
+use super::question::question;
 use super::{EntryTable, ListPosition};
 use crate::console::Failure;
 use crate::context::Context;
@@ -93,11 +94,13 @@ impl Filters {
     mut_arg("cacert", |cacert| cacert.hide(true)),
     mut_arg("token_file", |token_file| token_file.hide(true)),
     mut_arg("before", |before| before.hide(true)),
+    mut_arg("after", |after| after.hide(true)),
+    mut_arg("to_time", |time| time.hide(true)),
 )]
 pub struct Search {
     #[command(flatten)]
     filters: Filters,
-    /// Committed at this time or later (RFC 3339)
+    /// Committed at this time or later; --to-time: before
     #[arg(long, value_name = "TIME", value_parser = time)]
     from_time: Option<String>,
     /// Committed before this time
@@ -109,11 +112,18 @@ pub struct Search {
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
     #[command(flatten)]
+    proof: ProofArgs,
+    #[command(flatten)]
     service: ServiceArgs,
 }
 
 impl Search {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
+        if self.proof.prove {
+            let question = question(self.pairs(), &self.position)?;
+            let filters: Vec<(&str, &str)> = self.pairs().collect();
+            return self.proof.run(context, &self.service.connect(context)?, question, &filters);
+        }
         let found = self.find(context)?;
         let table = EntryTable::of(&context.console);
         context.console.print(&found, |out| table.write(out, &found.entries))?;

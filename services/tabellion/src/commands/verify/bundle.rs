@@ -8,29 +8,18 @@ use serde::Serialize;
 use verifier::{StatementEvidence, StatementVerdict, VerificationOutcome};
 
 use super::{VerificationFiles, content_rules, input, now, trace_metadata, witness_policy};
-use crate::console::{Exit, Failure, Report, safe};
+use crate::console::{Failure, Report, safe};
 use crate::trust_file::TrustFile;
 use crate::verification::{print_check, print_not_verified};
 
 /// Verifies all parts of a bundle.
 pub fn verify(given: &VerificationFiles, bytes: &[u8], trust: &TrustFile) -> Result<VerifiedBundle, Failure> {
-    refuse_other_evidence(given)?;
+    given.refuse_evidence_beside("a bundle")?;
     let bundle = input::parsed_bundle(&given.statement, bytes)?;
     let witnesses = given.witness_policy.as_deref().map(witness_policy).transpose()?;
     let mut verdict = bundle.verify(&trust.store, witnesses.as_ref(), now());
     check_contents(&bundle, &mut verdict);
     Ok(VerifiedBundle { verdict })
-}
-
-fn refuse_other_evidence(given: &VerificationFiles) -> Result<(), Failure> {
-    let others = [&given.payload, &given.proof, &given.checkpoint];
-    match given.receipts.is_empty() && others.iter().all(|other| other.is_none()) {
-        true => Ok(()),
-        false => {
-            let what = "a bundle holds its own receipts, payloads and proofs: only --trust and --witness-policy go with it";
-            Err(Failure::new(Exit::Usage, "usage", what))
-        }
-    }
 }
 
 /// Adds the checks of content types to the results of the entries.
@@ -89,7 +78,8 @@ impl VerifiedBundle {
     }
 }
 
-fn print_part(out: &mut dyn Write, kind: &str, part: &StatementVerdict) -> io::Result<()> {
+/// Prints the checks of an entry or policy.
+pub fn print_part(out: &mut dyn Write, kind: &str, part: &StatementVerdict) -> io::Result<()> {
     match &part.statement {
         Some(facts) => {
             let [iss, sub] = [&facts.iss, &facts.sub].map(|text| safe(text.as_deref().unwrap_or("-")));

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use bundle::starts_like_a_bundle;
 use scitt::SignedStatement;
+use search_evidence::starts_like_an_answer;
+use verifier::index::IndexAccusationFile;
 
 use super::VerificationFiles;
 use super::input::TAGGED_SIGN1;
@@ -45,11 +47,17 @@ pub fn complete(context: &Context, evidence: &mut VerificationFiles) -> Result<V
 
 /// Returns the statement next to a payload. A file that is itself evidence is no payload.
 fn statement_of(file: &Path, bytes: &[u8]) -> Option<PathBuf> {
-    let is_evidence = bytes.starts_with(TAGGED_SIGN1) || starts_like_a_bundle(bytes);
-    if is_evidence || files::is_stream(file) {
+    if is_evidence(bytes) || files::is_stream(file) {
         return None;
     }
     STATEMENTS.into_iter().map(|ending| with_extension(file, ending)).find(|statement| statement.is_file())
+}
+
+fn is_evidence(bytes: &[u8]) -> bool {
+    bytes.starts_with(TAGGED_SIGN1)
+        || starts_like_a_bundle(bytes)
+        || starts_like_an_answer(bytes)
+        || IndexAccusationFile::is_start_of(bytes)
 }
 
 /// Returns the name of a statement's file without its ending.

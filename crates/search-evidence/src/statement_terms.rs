@@ -1,0 +1,43 @@
+//! The terms of an entry, as the log's index reads them.
+
+use std::collections::BTreeSet;
+
+use lookup_tree::TermKey;
+use registration::SearchValues;
+use scitt::SignedStatement;
+use verifier::index::SearchTerm;
+
+/// The terms that a statement and its payload have.
+pub(crate) struct StatementTerms {
+    keys: BTreeSet<TermKey>,
+    terms: BTreeSet<SearchTerm>,
+    /// `false` if the entry may have more terms.
+    pub(crate) is_whole: bool,
+}
+
+impl StatementTerms {
+    /// Reads the terms. Without a detached payload, there are those of the header only.
+    pub(crate) fn read(statement: &SignedStatement, payload: Option<&[u8]>) -> Self {
+        let values = SearchValues::read(statement.header(), statement.payload().or(payload));
+        let (keys, is_whole) = (values.keys(), values.blind.is_empty());
+        let terms = values.lookups.into_iter();
+        let terms =
+            terms.map(|found| SearchTerm { kind: found.kind.number(), value: found.value.into_bytes() });
+        Self { keys, terms: terms.collect(), is_whole }
+    }
+
+    /// Returns `true` if the entry has the term.
+    pub(crate) fn has(&self, term: &SearchTerm) -> bool {
+        self.terms.contains(term)
+    }
+
+    /// Returns `true` if the entry has the term, or another one with its key, so that an index names it for this term.
+    pub(crate) fn has_key_of(&self, term: &SearchTerm) -> bool {
+        self.keys.contains(&term.key())
+    }
+
+    /// The keys of the terms and of blind codes.
+    pub(crate) fn into_keys(self) -> BTreeSet<TermKey> {
+        self.keys
+    }
+}
