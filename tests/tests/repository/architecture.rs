@@ -19,6 +19,10 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("tabellion-tlog", &["tabellion-merkle"]),
     ("tabellion-scitt", &["tabellion-jose", "tabellion-merkle"]),
     ("tabellion-lookup-tree", &["tabellion-merkle", "tabellion-scitt"]),
+    (
+        "index-audit",
+        &["durable", "tabellion-lookup-tree", "tabellion-merkle", "registration", "tabellion-scitt"],
+    ),
     ("archive", &["durable", "independent-root", "tabellion-merkle", "store"]),
     ("audit", &["independent-root", "tabellion-merkle", "registration", "tabellion-scitt", "store"]),
     ("bench", &["tabellion-jose", "tabellion-merkle", "registration", "roa", "tabellion-scitt", "store"]),

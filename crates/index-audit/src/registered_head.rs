@@ -1,0 +1,14 @@
+//! A head among the entries of a log.
+
+use merkle::LeafIndex;
+
+/// A head as it was registered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegisteredHead {
+    /// The leaf of its statement.
+    pub leaf: LeafIndex,
+    /// The entry ID of its statement.
+    pub entry: String,
+    /// The horizon of the head.
+    pub horizon: LeafIndex,
+}
