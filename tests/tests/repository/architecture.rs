@@ -163,6 +163,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "display",
             "durable",
             "explorer",
+            "index-audit",
             "tabellion-jose",
             "tabellion-lookup-tree",
             "tabellion-merkle",

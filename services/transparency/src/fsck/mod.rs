@@ -9,11 +9,13 @@
 //! stop registration: a damaged old row does not make a new one wrong, and the sequencer itself detects a state that
 //! must not be signed on.
 //!
-//! Not here: the checks themselves (`store::fsck`, `facts`), and a check by hand (`tabellion log fsck`).
+//! Not here: the checks themselves (`store::fsck`, `facts`), and a check by hand (`tabellion log fsck`), which also
+//! compares the heads of the search index (`heads`).
 
 pub mod archived;
 mod check_state;
 pub mod facts;
+pub mod heads;
 mod pace;
 
 use std::path::PathBuf;

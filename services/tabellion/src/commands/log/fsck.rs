@@ -13,6 +13,7 @@ use serde::Serialize;
 use store::fsck::{BadState, DeepCheck, Fsck, FsckFacts, FsckReport, FsckState, FsckStep};
 use store::{FsckStore, LogReader, StoreError};
 use transparency::fsck::RowRate;
+use transparency::fsck::heads::{HeadCheckError, HeadFindings, check_heads};
 use transparency::{Config, LogFacts, storage};
 
 use crate::commands::serve::failures::{database, unreadable_pin};
@@ -47,7 +48,11 @@ pub async fn check(
     let store = storage::open_read_only(&config.database).await.map_err(database)?;
     let facts = LogFacts::of(&config.origin).map_err(database)?;
     let mut checked = match deep {
-        true => walk(context, &*store, &facts, options).await?,
+        true => {
+            let mut checked = walk(context, &*store, &facts, options).await?;
+            checked.add_heads(check_index_heads(&*store).await?);
+            checked
+        }
         false => {
             let report = Fsck::new(&*store, &facts).quick().await.map_err(database)?;
             let findings = report.findings.iter().map(ToString::to_string).collect();
@@ -86,6 +91,19 @@ async fn walk(
     }
     bar.finish_and_clear();
     Ok(FsckResult::of(walk.report(), walk.findings(), true))
+}
+
+/// Compares the heads of the search index on the log with the index, which is computed in a temporary folder.
+async fn check_index_heads(store: &dyn LogReader) -> Result<HeadFindings, Failure> {
+    let folder = tempfile::tempdir()?;
+    check_heads(store, folder.path()).await.map_err(|error| match error {
+        HeadCheckError::Store(error) => database(error),
+        HeadCheckError::Folder(why) => {
+            Failure::new(Exit::Failure, "fsck-folder", "the search index cannot be computed again")
+                .fact("because", why.to_string())
+                .why("the computed index is written to the folder for temporary files (`TMPDIR`)")
+        }
+    })
 }
 
 /// Resumes the walk from a progress file (`--resume`), or begins a new one.
@@ -148,7 +166,10 @@ struct FsckResult {
     entries: u64,
     heads: u64,
     signatures: u64,
+    index_heads: u64,
     findings: Vec<String>,
+    /// Runs of the search index that could not be compared with a head.
+    uncompared: Vec<String>,
     omitted: u64,
 }
 
@@ -156,6 +177,13 @@ impl FsckResult {
     fn add(&mut self, halt: Option<Halt>) {
         self.clean &= halt.is_none();
         self.findings.extend(halt.map(|halt| format!("pin: {halt}")));
+    }
+
+    fn add_heads(&mut self, heads: HeadFindings) {
+        self.clean &= heads.findings.is_empty();
+        self.index_heads = heads.heads;
+        self.findings.extend(heads.findings);
+        self.uncompared = heads.uncompared;
     }
 
     fn of(report: &FsckReport, findings: Vec<String>, deep: bool) -> Self {
@@ -167,6 +195,8 @@ impl FsckResult {
             entries: report.entries,
             heads: report.heads,
             signatures: report.signatures,
+            index_heads: 0,
+            uncompared: Vec::new(),
             findings,
             omitted: report.omitted,
         }
@@ -179,8 +209,12 @@ impl Report for FsckResult {
         if self.omitted > 0 {
             writeln!(out, "      and {} more", self.omitted)?;
         }
-        let counts =
+        self.uncompared.iter().try_for_each(|run| writeln!(out, "SKIP  {}", safe(run)))?;
+        let mut counts =
             format!("{} statements, {} heads, {} signatures", self.entries, self.heads, self.signatures);
+        if self.index_heads > 0 {
+            counts.push_str(&format!(", {} heads of the search index", self.index_heads));
+        }
         let scope = if self.deep { "all of it" } else { "the newest part; --deep checks all" };
         writeln!(out, "size  {}\nroot  {}\nread  {counts} ({scope})", self.size, self.root)?;
         writeln!(
