@@ -108,6 +108,14 @@ kinds! {
     Vanished = "vanished" => Misbehaviour,
     /// The log admitted an entry that its policy refuses, or serves no evidence for the admission.
     Decision = "decision" => Misbehaviour,
+    /// The search index lacks a posting of a statement: a file shows it.
+    IndexOmits = "index-omits" => Misbehaviour,
+    /// The search index has a posting that the statement does not have: a file shows it.
+    IndexAdds = "index-adds" => Misbehaviour,
+    /// A head of the search index breaks a rule of its form: a file shows it.
+    IndexForm = "index-form" => Misbehaviour,
+    /// A head of the search index differs from the one that was computed from the statements.
+    IndexDiffers = "index-differs" => Misbehaviour,
     /// The newest checkpoint or cosignature is older than the configured limit.
     Stale = "stale" => Stale,
     /// The clock of the monitor, a witness or the log is wrong, so that freshness cannot be determined.

@@ -50,7 +50,7 @@ pub struct AlarmRecord {
     /// Path of the evidence file, relative to the state directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence_file: Option<String>,
-    /// `true` if the evidence is [`Evidence::Contradiction`], which is self-contained proof.
+    /// `true` if the evidence [is self-contained proof](Evidence::is_proof).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub proven: bool,
     /// Time at which the alarm ended, in Unix seconds.
@@ -126,7 +126,7 @@ impl AlarmRecord {
             state: AlarmState::Raised,
             alarm: Alarm { evidence: None, first_seen: now, last_seen: now, ..alarm.clone() },
             times: 1,
-            proven: evidence_file.is_some() && matches!(alarm.evidence, Some(Evidence::Contradiction { .. })),
+            proven: evidence_file.is_some() && alarm.evidence.as_ref().is_some_and(Evidence::is_proof),
             evidence_file,
             over_at: None,
             because: None,
@@ -207,8 +207,8 @@ impl AlarmList {
         let Some(standing) = self.content.standing.iter_mut().find(|standing| standing.is(&key)) else {
             return false;
         };
-        let better = match alarm.evidence {
-            Some(Evidence::Contradiction { .. }) => !standing.proven,
+        let better = match &alarm.evidence {
+            Some(evidence) if evidence.is_proof() => !standing.proven,
             Some(_) => standing.evidence_file.is_none(),
             None => false,
         };

@@ -2,7 +2,7 @@
 
 use crate::alarm::{Alarm, AlarmKind, AlarmSubject};
 use crate::evidence::Evidence;
-use crate::round::{Check, CheckName, Outcome};
+use crate::round::{Check, CheckName, IndexHeads, Outcome};
 
 /// Checks and alarms of the current round.
 pub struct Book {
@@ -14,12 +14,14 @@ pub struct Book {
     pub checks: Vec<Check>,
     /// The alarms so far.
     pub alarms: Vec<Alarm>,
+    /// The checked heads of the search index.
+    pub index: Option<IndexHeads>,
 }
 
 impl Book {
     /// Creates an empty book for a round that begins at `now` (Unix seconds).
     pub fn new(log: &str, now: u64) -> Self {
-        Self { log: log.to_owned(), now, checks: Vec::new(), alarms: Vec::new() }
+        Self { log: log.to_owned(), now, checks: Vec::new(), alarms: Vec::new(), index: None }
     }
 
     /// Records a check with [`Outcome::Ok`].

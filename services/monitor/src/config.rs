@@ -1,6 +1,7 @@
 //! The monitor's configuration: the logs to watch and their keys, the receivers of alarms, and the thresholds.
 
 mod file;
+mod index;
 mod service;
 
 use std::net::SocketAddr;
@@ -13,6 +14,7 @@ use tlog::key::VerifierKey;
 use tlog::policy::WitnessPolicy;
 use url::Url;
 
+pub use index::{AttestationKey, IndexWatch};
 pub use service::{ServiceTarget, WatchedEntry, WatchedStatement};
 
 use crate::limits;
@@ -93,6 +95,8 @@ pub struct WatchedLog {
     pub vantages: Vec<Vantage>,
     /// Watch lists; they require [`Depth::Decisions`].
     pub watches: Vec<Watch>,
+    /// Whether and how the search index is computed again; requires [`Depth::Decisions`].
+    pub index: Option<IndexWatch>,
 }
 
 /// Extent of the checks of a log; each level includes the ones before.
@@ -207,6 +211,7 @@ impl WatchedLog {
             start: None,
             vantages: Vec::new(),
             watches: Vec::new(),
+            index: None,
         }
     }
 

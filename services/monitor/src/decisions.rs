@@ -18,6 +18,7 @@ use crate::alarm::{Alarm, AlarmKind, AlarmSubject};
 use crate::book::Book;
 use crate::config::{Depth, WatchedLog};
 use crate::evidence::{EntrySeen, Evidence};
+use crate::index::{Attestor, IndexCheck, IndexCheckError, IndexResults};
 use crate::limits::{AUDIT_KEPT_EVERY, PATIENCE};
 use crate::outside::Outside;
 use crate::round::CheckName;
@@ -46,6 +47,8 @@ pub struct Decisions<'a> {
     pub token: Option<&'a str>,
     /// Trust store with the log's receipt keys, which prove commit times.
     pub trust: Option<&'a TrustStore>,
+    /// The signer of attestations.
+    pub attestor: Option<&'a Attestor>,
     /// The round's checks and alarms.
     pub book: &'a mut Book,
     /// Time limit; unlimited if `None`.
@@ -54,12 +57,21 @@ pub struct Decisions<'a> {
     pub grace: Duration,
 }
 
+/// The results of an audit up to the verified head.
+struct WalkResult {
+    report: AuditReport,
+    watching: Watching,
+    /// `None` if the index is not watched.
+    index: Option<IndexResults>,
+}
+
 /// Reasons for which the audit did not complete.
 enum AuditStop {
     Audit(AuditError),
     /// The time limit was reached; the number of entries decided so far.
     Later(u64),
     Reports(ClientError),
+    Index(IndexCheckError),
     Kept(MonitorStateError),
     Setup(String),
 }
@@ -72,8 +84,9 @@ impl Decisions<'_> {
             (Depth::Decisions, None) => "the tree they would be of is not verified",
             _ => "statements are not asked for: depth is not decisions",
         };
-        self.book.not_checked(CheckName::Decisions, why);
-        self.book.not_checked(CheckName::WatchLists, why);
+        for name in [CheckName::Decisions, CheckName::Index, CheckName::WatchLists] {
+            self.book.not_checked(name, why);
+        }
     }
 
     async fn decide_in_time(&mut self, seen: &SeenCheckpoint) {
@@ -81,7 +94,7 @@ impl Decisions<'_> {
         if tokio::time::timeout(at_most + self.grace, self.decide(seen)).await.is_ok() {
             return;
         }
-        for name in [CheckName::Decisions, CheckName::WatchLists] {
+        for name in [CheckName::Decisions, CheckName::Index, CheckName::WatchLists] {
             if !self.book.checks.iter().any(|check| check.name == name) {
                 self.book.not_checked(name, "out of time: the rest in the next rounds");
             }
@@ -89,8 +102,13 @@ impl Decisions<'_> {
         self.tell_found();
     }
 
-    /// Adds the alarms that the watch lists found before the audit stopped; they are saved already.
+    /// Adds the alarms that the watch lists and the index check found before the audit stopped; they are saved already.
     fn tell_found(&mut self) {
+        if self.target.index.is_some()
+            && let Ok(index) = IndexResults::load(self.folder)
+        {
+            self.book.alarms.extend(index.into_found());
+        }
         if let Ok(watching) = Watching::load(self.folder, self.book.now) {
             self.book.alarms.extend(watching.into_found());
         }
@@ -108,15 +126,23 @@ impl Decisions<'_> {
             Err(why) => Err(AuditStop::Setup(why.to_string())),
         };
         match outcome {
-            Ok((client, (report, watching))) => {
+            Ok((client, WalkResult { report, watching, index })) => {
                 self.state.works(SILENT);
                 let before = self.book.alarms.len();
                 self.report(&report);
                 complete(&mut self.book.alarms[before..], &seen.sighting, &client).await;
                 watching.judge(self.target, self.book);
+                match index {
+                    Some(index) => index.judge(self.book),
+                    None => {
+                        self.book.not_checked(CheckName::Index, "the index is not watched: no [log.index]")
+                    }
+                }
             }
             Err(stopped) => {
-                self.book.not_checked(CheckName::WatchLists, "entries were not all read");
+                for name in [CheckName::Index, CheckName::WatchLists] {
+                    self.book.not_checked(name, "entries were not all read");
+                }
                 self.tell_found();
                 self.stopped(stopped);
             }
@@ -124,17 +150,16 @@ impl Decisions<'_> {
     }
 
     /// Runs the audit up to the verified head and passes the entries to the watch lists.
-    async fn walk(
-        &self,
-        seen: &SeenCheckpoint,
-        client: &Client,
-    ) -> Result<(AuditReport, Watching), AuditStop> {
+    async fn walk(&self, seen: &SeenCheckpoint, client: &Client) -> Result<WalkResult, AuditStop> {
         let outside = Outside::at(client, seen.size, seen.root, self.trust);
         let mut watching = Watching::load(self.folder, self.book.now).map_err(AuditStop::Kept)?;
-        let tap = RecordingSource::of(&outside, watching.next());
+        let mut index = self.index_check(client, seen)?;
+        let index_next = index.as_ref().map_or(u64::MAX, IndexCheck::next);
+        let watching_next = watching.next();
+        let tap = RecordingSource::of(&outside, watching_next.min(index_next));
         let mut state = self.load()?;
-        if watching.is_behind(self.target, state.audited()) {
-            // The watch lists' memory is lost or older than the audit's state: both start over.
+        if watching.is_behind(self.target, state.audited()) || index_next < state.audited() {
+            // The memory of the watch lists or the index is lost or older than the audit's state: all start over.
             state = AuditState::default();
         }
         let before = state.audited();
@@ -142,14 +167,24 @@ impl Decisions<'_> {
         let (started, mut kept) = (Instant::now(), Instant::now());
         loop {
             let more = audit.step().await.map_err(|why| AuditStop::Audit(why.into()))?;
-            watching.observe(self.target, tap.drain(), |leaf| audit.agrees(leaf));
+            let mut rows = tap.drain();
+            if let Some(index) = &mut index {
+                let agreed = rows.iter().map(|row| row.index).filter(|leaf| audit.agrees(*leaf)).collect();
+                let read = index.read(&tap, rows.clone(), audit.state().audited(), &agreed).await;
+                read.map_err(AuditStop::Index)?;
+            }
+            rows.retain(|row| row.index.get() >= watching_next);
+            watching.observe(self.target, rows, |leaf| audit.agrees(leaf));
             if !more && !self.target.watches.is_empty() {
                 watching.read_reports(self.target, client).await.map_err(AuditStop::Reports)?;
                 complete(watching.found_mut(), &seen.sighting, client).await;
             }
             if !more || kept.elapsed() > AUDIT_KEPT_EVERY {
-                // The watch lists are saved first: they may be ahead of the audit, never behind it.
+                // The watch lists and the index are saved first: they may be ahead of the audit, never behind it.
                 watching.keep(self.folder).map_err(AuditStop::Kept)?;
+                if let Some(index) = &mut index {
+                    index.keep().map_err(AuditStop::Index)?;
+                }
                 if audit.state().audited() > before {
                     self.folder.write(AUDIT, audit.state().to_json().as_bytes()).map_err(AuditStop::Kept)?;
                 }
@@ -159,9 +194,25 @@ impl Decisions<'_> {
                 }
             }
             if !more {
-                return Ok((audit.report(), watching));
+                return Ok(WalkResult {
+                    report: audit.report(),
+                    watching,
+                    index: index.map(IndexCheck::into_results),
+                });
             }
         }
+    }
+
+    fn index_check<'c>(
+        &'c self,
+        client: &'c Client,
+        seen: &SeenCheckpoint,
+    ) -> Result<Option<IndexCheck<'c>>, AuditStop> {
+        let open = || {
+            let place = (self.target, self.folder);
+            IndexCheck::open(place, (self.trust, self.attestor), client, seen, self.book.now)
+        };
+        self.target.index.as_ref().map(|_| open()).transpose().map_err(AuditStop::Index)
     }
 
     fn load(&self) -> Result<AuditState, AuditStop> {
@@ -215,6 +266,8 @@ impl Decisions<'_> {
                 | AuditStateError::Policy { .. }),
             )) => self.book.accuse(name, AlarmKind::Decision, AlarmSubject::Log, why.to_string(), None),
             AuditStop::Audit(AuditError::State(why)) => self.book.failed(name, why.to_string()),
+            AuditStop::Index(IndexCheckError::Source(error)) => self.unanswered(&error),
+            AuditStop::Index(why) => self.book.failed(CheckName::Index, why.to_string()),
             AuditStop::Later(entries) => {
                 let words = format!("{entries} entries decided again so far; the rest in the next rounds");
                 self.book.not_checked(name, words);

@@ -4,6 +4,7 @@
 //! statement are documented as such ("the monitor's word").
 
 use data_encoding::BASE64URL_NOPAD;
+use index_audit::WrongRun;
 use merkle::EntryDigest;
 use scitt::SignedStatement;
 use serde::{Deserialize, Serialize};
@@ -138,6 +139,26 @@ pub enum Evidence {
         /// The receipts in the order in which they were received.
         receipts: Vec<ReceiptSeen>,
     },
+    /// An accusation against the search index of the log (`verifier::index::IndexAccusation`): self-contained proof.
+    Index {
+        /// The encoded accusation, in base64.
+        accusation: String,
+        /// The policy statement that describes the index, in base64.
+        policy: String,
+        /// A receipt of the policy statement, in base64.
+        policy_receipt: String,
+    },
+    /// A head of the search index, and the runs that were computed from the statements in its place. That these are right
+    /// is the monitor's word; whoever computes them again from the log can check it.
+    IndexHead {
+        /// The statement of the head, base64url without padding.
+        statement: String,
+        /// A receipt of it, base64url without padding; `None` if the log gave none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        receipt: Option<String>,
+        /// The runs that differ; empty if the head breaks a rule of its form.
+        runs: Vec<ComputedRun>,
+    },
     /// Entries of the log, signed by their issuers.
     Entries {
         /// A checkpoint of a tree that contains the entries.
@@ -146,6 +167,47 @@ pub enum Evidence {
         /// The entries.
         entries: Vec<EntrySeen>,
     },
+}
+
+/// A run of a search index as it was computed from the statements.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ComputedRun {
+    /// Level of the run; 255 for the tail.
+    pub level: u8,
+    /// Number of the run in its level.
+    pub number: u64,
+    /// The first leaf.
+    pub from: u64,
+    /// The leaf after the last one.
+    pub to: u64,
+    /// The number of postings.
+    pub postings: u64,
+    /// The number of blind postings among them.
+    pub blind: u64,
+    /// Root of the run, in hex.
+    pub root: String,
+}
+
+impl From<&WrongRun> for ComputedRun {
+    fn from(wrong: &WrongRun) -> Self {
+        let (run, computed) = (&wrong.run, &wrong.computed);
+        Self {
+            level: run.id.level,
+            number: run.id.number,
+            from: run.leaves.start.get(),
+            to: run.leaves.end.get(),
+            postings: computed.postings,
+            blind: computed.blind,
+            root: computed.root.to_string(),
+        }
+    }
+}
+
+impl Evidence {
+    /// Returns `true` for self-contained proof, which a third party can check without trust in the monitor.
+    pub fn is_proof(&self) -> bool {
+        matches!(self, Self::Contradiction { .. } | Self::Index { .. })
+    }
 }
 
 /// Hashes from a node to two roots: the newer tree's root, and the root that the older tree would need.

@@ -30,6 +30,8 @@ pub mod evidence;
 mod extends;
 mod freshness;
 mod growth;
+mod index;
+mod index_evidence;
 pub mod limits;
 pub mod metrics;
 pub mod outside;

@@ -56,6 +56,12 @@ pub const REPORT_PAGES: usize = 64;
 pub const MAX_COMPLETED: usize = 64;
 /// Maximum number of alarms of one kind about one party in one round.
 pub const MAX_NAMED: usize = 16;
+/// Maximum number of proofs that are fetched for one wrong run of a search index: each one goes at least one bit deeper.
+pub const MAX_INDEX_PROOFS: usize = 64;
+/// Maximum number of entries that are fetched to find one with a term that is searched by.
+pub const MAX_INDEX_QUESTIONS: usize = 16;
+/// Maximum number of attestations of a log that are kept, about 300 bytes each.
+pub const MAX_ATTESTATIONS: usize = 1024;
 /// Interval at which the state of a running audit of decisions is saved.
 pub const AUDIT_KEPT_EVERY: Duration = Duration::from_secs(5);
 

@@ -22,6 +22,8 @@ pub struct Metrics {
     verified: IntGaugeVec,
     freshness: IntGaugeVec,
     alarms: IntGaugeVec,
+    index_heads: IntGaugeVec,
+    index_size: IntGaugeVec,
     not_kept: IntCounter,
     webhooks: IntCounterVec,
     webhooks_waiting: IntGauge,
@@ -73,6 +75,16 @@ impl Metrics {
                 "Alarms that stand, by kind",
                 &["log", "kind"],
             )?,
+            index_heads: registry.gauges(
+                "tabellion_monitor_index_heads",
+                "Heads of a log's search index that were computed again, by result",
+                &["log", "result"],
+            )?,
+            index_size: registry.gauges(
+                "tabellion_monitor_index_size_leaves",
+                "Leaves of the newest head of the search index without a fault",
+                &["log"],
+            )?,
             not_kept: registry.counter(
                 "tabellion_monitor_not_kept_total",
                 "Rounds and messages that could not be written to the state directory",
@@ -112,6 +124,14 @@ impl Metrics {
         let log = round.log.as_str();
         self.rounds.with_label_values(&[log, round.exit().name()]).inc();
         self.requests.with_label_values(&[log]).inc_by(round.cost.requests);
+        if let Some(index) = &round.index {
+            for (result, heads) in
+                [("right", index.right), ("wrong", index.wrong), ("uncompared", index.uncompared)]
+            {
+                self.index_heads.with_label_values(&[log, result]).set(signed(heads));
+            }
+            self.index_size.with_label_values(&[log]).set(signed(index.newest));
+        }
         if let Some(verified) = round.verified {
             self.verified.with_label_values(&[log]).set(signed(verified));
         }

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! <state_dir>/evidence/<kind>-<size>-<hash>.json   evidence for third parties: `tabellion checkpoint diff FILE`
+//! <state_dir>/evidence/<kind>-<hash>.cbor          an accusation against a search index alone
 //! <state_dir>/webhooks/…                           messages not delivered yet
 //! <state_dir>/alarms.json                          standing alarms and recently ended ones
 //! <state_dir>/<log>/round.json                     the last round

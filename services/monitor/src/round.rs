@@ -26,6 +26,8 @@ pub enum CheckName {
     Entries,
     /// All new entries were admitted according to the log's policy.
     Decisions,
+    /// The heads of the search index are those of the entries.
+    Index,
     /// The vantage points show the same tree.
     Vantage,
     /// No party on the watch lists broke a rule.
@@ -45,6 +47,7 @@ impl CheckName {
             Self::Consistency => "consistency",
             Self::Entries => "entries",
             Self::Decisions => "decisions",
+            Self::Index => "index",
             Self::Vantage => "vantage",
             Self::WatchLists => "watch-lists",
             Self::Kept => "kept",
@@ -108,6 +111,24 @@ pub struct PresentedCheckpoint {
     pub seen: Sighting,
 }
 
+/// Heads of a log's search index since the state was created, by result.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct IndexHeads {
+    /// Heads that were computed again and are right.
+    pub right: u64,
+    /// Heads that are wrong.
+    pub wrong: u64,
+    /// Heads that are right as far as they could be compared.
+    pub uncompared: u64,
+    /// The reason why the last one of them could not be compared.
+    pub why_uncompared: Option<String>,
+    /// Heads under a table of terms that this program does not have.
+    pub other_table: u64,
+    /// Size of the newest head without a fault.
+    pub newest: u64,
+}
+
 /// The result of checking one log once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Round {
@@ -126,6 +147,9 @@ pub struct Round {
     pub checks: Vec<Check>,
     /// Current alarms. A standing alarm of a kind that [passes](crate::AlarmKind::passes) and is absent here has ended.
     pub alarms: Vec<Alarm>,
+    /// The heads of the search index that were checked so far; `None` if the index was not checked in this round.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<IndexHeads>,
     /// The cost of the round.
     pub cost: Cost,
 }

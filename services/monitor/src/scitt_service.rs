@@ -140,6 +140,7 @@ impl ServiceWatcher {
             shown: None,
             verified: tally.largest,
             checks: book.checks,
+            index: None,
             alarms: book.alarms,
             cost: Cost { requests: tally.asked, bytes: tally.bytes, hashes: 0 },
         }

@@ -8,6 +8,7 @@
 
 pub(crate) mod chain;
 mod compare;
+mod index;
 mod judge;
 mod receipts;
 

@@ -19,6 +19,7 @@ use crate::evidence::{Evidence, Sighting};
 use crate::extends::ConsistencyProver;
 use crate::freshness::{self, FreshnessTimes};
 use crate::growth::Growth;
+use crate::index::{Attestor, IndexResults};
 use crate::limits::{DEEP_GRACE, LOOK, LOOKS};
 use crate::round::{CheckName, Cost, PresentedCheckpoint, Round};
 use crate::scitt_service;
@@ -39,6 +40,7 @@ pub struct Watcher {
     roots: Option<Bytes>,
     token: Option<String>,
     trust: Option<TrustStore>,
+    attestor: Option<Attestor>,
     state: LogState,
     deep_for: Option<Duration>,
     grace: Duration,
@@ -74,6 +76,9 @@ impl Watcher {
         let trust = target.trust.as_deref().map(scitt_service::trust).transpose();
         let trust =
             trust.map_err(|why| MonitorError::Target { log: target.name.clone(), why: why.to_string() })?;
+        let key = target.index.as_ref().and_then(|index| index.attestation.as_ref());
+        let attestor = key.map(|key| Attestor::open(&key.name, &key.file)).transpose();
+        let attestor = attestor.map_err(|why| MonitorError::Target { log: target.name.clone(), why })?;
         let options = Options { extra_roots: roots.clone(), ..Options::default() };
         let client = TlogClient::new(target.url.as_str(), options)
             .map_err(|why| MonitorError::Target { log: target.name.clone(), why: why.to_string() })?;
@@ -88,6 +93,7 @@ impl Watcher {
             roots,
             token,
             trust,
+            attestor,
             state,
             deep_for: None,
             grace: DEEP_GRACE,
@@ -139,6 +145,7 @@ impl Watcher {
             verified: self.state.verified.as_ref().map(|verified| verified.size),
             checks: book.checks,
             alarms: book.alarms,
+            index: book.index,
             cost: self.prover.cost().since(before),
         }
     }
@@ -235,7 +242,7 @@ impl Watcher {
 
     /// Makes all checks of a checkpoint.
     async fn judge(&mut self, book: &mut Book, seen: &SeenCheckpoint, date: Option<&str>, views: Vec<View>) {
-        let Self { target, prover, state, folder, roots, token, trust, deep_for, grace } = self;
+        let Self { target, prover, state, folder, roots, token, trust, attestor, deep_for, grace } = self;
         let (at_most, grace) = (*deep_for, *grace);
         let span = spans::check(CheckName::Consistency);
         let mut growth = Growth { target, prover, state, book };
@@ -275,6 +282,7 @@ impl Watcher {
             roots: roots.as_ref(),
             token: token.as_deref(),
             trust: trust.as_ref(),
+            attestor: attestor.as_ref(),
             book,
             at_most,
             grace,
@@ -283,11 +291,17 @@ impl Watcher {
         .await;
     }
 
-    /// Records that the sink has saved the last round, so that the watch lists do not report their findings again.
+    /// Records that the sink has saved the last round, so that the watch lists and the index check do not report their
+    /// findings again.
     pub fn told(&self) {
-        if self.target.depth == Depth::Decisions
-            && let Err(why) = Watching::told(&self.folder, now())
-        {
+        if self.target.depth != Depth::Decisions {
+            return;
+        }
+        let index = match &self.target.index {
+            Some(_) => IndexResults::reported(&self.folder),
+            None => Ok(()),
+        };
+        if let Err(why) = Watching::told(&self.folder, now()).and(index) {
             tracing::warn!(log = %self.target.name, "what was told will be told again: {why}");
         }
     }

@@ -59,6 +59,9 @@ fn everything_can_be_said() {
         silence = "1h"
         [[log.watch]]
         agent = "did:web:agent.example"
+        [log.index]
+        attestation_name = "monitor.example"
+        attestation_key = "keys/attestation.pem"
         "#
     )))
     .unwrap();
@@ -67,6 +70,9 @@ fn everything_can_be_said() {
     assert_eq!((log.depth, log.lag, log.lean), (Depth::Decisions, Duration::from_secs(30), true));
     assert_eq!(log.unreachable_after, Duration::from_secs(172_800));
     assert_eq!(log.vantages[1], Vantage::File("/etc/monitor/elsewhere/checkpoint".into()));
+    let attestation = log.index.as_ref().unwrap().attestation.as_ref().unwrap();
+    assert_eq!(attestation.name.to_string(), "monitor.example");
+    assert_eq!(attestation.file, Path::new("/etc/monitor/keys/attestation.pem"));
     assert_eq!((&log.watches[0].who, log.watches[0].keys.len()), (&Who::Issuer("did:key:z".into()), 1));
 }
 
@@ -101,6 +107,8 @@ fn what_cannot_be_meant_is_refused_by_its_name() {
         (log("[[log.vantage]]\n"), "vantage"),
         (log("[[log.watch]]\nissuer = \"x\""), "decisions"),
         (log("depth = \"decisions\"\n[[log.watch]]\nagent = \"x\"\nkeys = [\"aa\"]"), "issuer"),
+        (log("[log.index]"), "decisions"),
+        (log("depth = \"decisions\"\n[log.index]\nattestation_name = \"x\""), "attestation_key"),
         (log("").replace("state_dir", "every = \"0s\"\nstate_dir"), "every"),
         (format!("{}{}", log(""), &log("")[log("").find("[[log]]").unwrap()..]), "ours"),
         ("state_dir = \"x\"".to_owned(), "log"),

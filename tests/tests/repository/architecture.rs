@@ -116,6 +116,8 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "audit",
             "client",
             "durable",
+            "index-audit",
+            "tabellion-lookup-tree",
             "tabellion-merkle",
             "registration",
             "tabellion-scitt",

@@ -29,6 +29,8 @@
 //! silence = "1h"
 //! outcome_within = "1h"                  # maximum time from a gateway's decision to its outcome
 //! closed_within = "1d"                   # maximum time without a record in an open stream
+//!
+//! [log.index]                            # with decisions: the search index is computed again, see `index.rs`
 //! ```
 
 use std::collections::HashSet;
@@ -44,6 +46,7 @@ use tlog::key::{KeyKind, VerifierKey};
 use tlog::policy::WitnessPolicy;
 use url::Url;
 
+use super::index::IndexTable;
 use super::service::{ServiceTable, ServiceTarget};
 use super::{BadConfig, Config, Depth, Hook, Vantage, Watch, WatchedLog, Who};
 use crate::limits::{
@@ -105,6 +108,7 @@ struct LogTable {
     vantages: Vec<VantageTable>,
     #[serde(default, rename = "watch")]
     watches: Vec<List>,
+    index: Option<IndexTable>,
 }
 
 #[derive(Deserialize)]
@@ -253,6 +257,12 @@ impl LogTable {
             self.vantages.into_iter().map(|place| place.read(folder, &vantage)).collect::<Result<_, _>>()?;
         let watch = format!("log {}: watch", self.name);
         target.watches = self.watches.into_iter().map(|list| list.read(&watch)).collect::<Result<_, _>>()?;
+        let index = named("index");
+        if self.index.is_some() && target.depth != Depth::Decisions {
+            return Err(bad(index, "the index is computed from statements: set depth = \"decisions\""));
+        }
+        target.index =
+            self.index.map(|table| table.read(folder).map_err(|why| bad(index, why))).transpose()?;
         match target.watches.is_empty() || target.depth == Depth::Decisions {
             true if target.trust.is_none() || target.depth == Depth::Decisions => Ok(target),
             true => Err(bad(named("trust"), "times of entries are checked with depth = \"decisions\" only")),

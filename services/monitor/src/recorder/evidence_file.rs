@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 
+use data_encoding::BASE64;
 use durable::FileAccess;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -15,6 +16,8 @@ use crate::limits::{EVIDENCE_TOLD_BYTES, MAX_EVIDENCE_BYTES};
 
 /// Identifier of the file format.
 const FORMAT: &str = "tabellion-evidence/1";
+/// End of the name of a file with an accusation against a search index alone.
+const ACCUSATION: &str = "cbor";
 /// Folder of the evidence files in the state directory.
 const FOLDER: &str = "evidence";
 
@@ -71,7 +74,18 @@ impl EvidenceFile {
         if !path.exists() {
             durable::replace(&path, &bytes, FileAccess::Secret)?;
         }
+        if let Some(accusation) = self.index_accusation() {
+            durable::replace(&path.with_extension(ACCUSATION), &accusation, FileAccess::Secret)?;
+        }
         Ok(format!("{FOLDER}/{name}"))
+    }
+
+    /// The encoded accusation against a search index, for programs that read it without the alarm.
+    fn index_accusation(&self) -> Option<Vec<u8>> {
+        match &self.alarm.evidence {
+            Some(Evidence::Index { accusation, .. }) => BASE64.decode(accusation.as_bytes()).ok(),
+            _ => None,
+        }
     }
 
     /// Returns `true` if the file is at most [`EVIDENCE_TOLD_BYTES`] long and may be part of a webhook message.
@@ -104,6 +118,6 @@ fn size(evidence: &Evidence) -> Option<u64> {
         Evidence::Checkpoint { seen, .. } => of(seen),
         Evidence::Served { checkpoint, .. } => of(checkpoint),
         Evidence::Entries { checkpoint, .. } => checkpoint.as_ref().and_then(of),
-        Evidence::Receipts { .. } => None,
+        Evidence::Receipts { .. } | Evidence::Index { .. } | Evidence::IndexHead { .. } => None,
     }
 }

@@ -71,6 +71,7 @@ fn round(log: &str, at: u64, alarms: Vec<Alarm>) -> Round {
         shown: None,
         verified: Some(2),
         checks: vec![check],
+        index: None,
         alarms,
         cost: Cost::default(),
     }

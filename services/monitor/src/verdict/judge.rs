@@ -12,6 +12,7 @@ use verifier::TrustStore;
 
 use super::chain::{self, NoFork};
 use super::compare::{Join, compare, head};
+use super::index::{EncodedAccusation, judge_accusation, judge_head};
 use super::{Verdict, VerificationResult};
 use crate::alarm::{Alarm, AlarmKind};
 use crate::evidence::{EntrySeen, Evidence, Sighting, TwoRootPath};
@@ -20,7 +21,7 @@ use crate::round::Outcome;
 /// Length of a SHA-256 hash.
 const HASH_BYTES: usize = 32;
 
-/// Verifies an alarm's evidence with the known log keys in `known`; receipts with the keys in `trust`.
+/// Verifies an alarm's evidence with the known log keys in `known`; receipts and heads of the index with the keys in `trust`.
 ///
 /// Without known keys, the keys in the evidence are used. These are only as trustworthy as the file: an accuser can
 /// generate a key of any name and sign contradictions with it. The verdict then accuses no party.
@@ -46,6 +47,13 @@ pub fn judge(alarm: &Alarm, known: &[VerifierKey], trust: Option<&TrustStore>) -
         Evidence::Receipts { trust: own, receipts } => {
             return super::receipts::judge(alarm.kind, own, trust, receipts);
         }
+        Evidence::Index { accusation, policy, policy_receipt } => {
+            let encoded = EncodedAccusation { accusation, policy, policy_receipt };
+            return judge_accusation(alarm, &encoded, trust);
+        }
+        Evidence::IndexHead { statement, receipt, runs } => {
+            return judge_head(statement, receipt.as_deref(), runs, trust, alarm.first_seen);
+        }
         Evidence::Entries { checkpoint, entries } => {
             of_entries(alarm.kind, checkpoint.as_ref(), entries, known)
         }
@@ -67,7 +75,10 @@ fn keys(evidence: &Evidence, known: &[VerifierKey]) -> Result<Vec<VerifierKey>, 
         | Evidence::Rollback { vkey, .. }
         | Evidence::Checkpoint { vkey, .. }
         | Evidence::Served { vkey, .. } => vkey,
-        Evidence::Receipts { .. } | Evidence::Entries { .. } => return Ok(known.to_vec()),
+        Evidence::Receipts { .. }
+        | Evidence::Index { .. }
+        | Evidence::IndexHead { .. }
+        | Evidence::Entries { .. } => return Ok(known.to_vec()),
     };
     match known {
         [] => vkey.parse().map(|key| vec![key]).map_err(|why| format!("{why}")),

@@ -1,0 +1,164 @@
+//! Accusations against a head, each with the best evidence that the log gives.
+//!
+//! An accusation that a file shows alone is raised only if the file convinces this monitor, too. Everything else is
+//! `index-differs`: the head, and the runs that were computed.
+
+use data_encoding::{BASE64, BASE64URL_NOPAD};
+use index_audit::{FormFault, IndexRecomputation, RegisteredHead, WrongRun};
+use verifier::index::{IndexAccusation, IndexFormFault, IndexHeadEvidence};
+use verifier::{CheckpointEvidence, TrustStore};
+
+use super::head_entry::HeadEntry;
+use super::indexed_log::{IndexPolicy, IndexedLog};
+use super::narrow::find_evidence;
+use crate::alarm::{Alarm, AlarmKind, AlarmSubject};
+use crate::evidence::{ComputedRun, Evidence};
+use crate::index_evidence::{RegisteredPolicy, check_accusation};
+
+/// The accuser of one head.
+pub struct Accuser<'c> {
+    /// Name of the log in the configuration.
+    pub name: &'c str,
+    /// The log, for evidence.
+    pub log: &'c IndexedLog<'c>,
+    /// The index that was computed.
+    pub recomputation: &'c IndexRecomputation,
+    /// The log's receipt keys; without them, no accusation is checked, and all are `index-differs`.
+    pub trust: Option<&'c TrustStore>,
+    /// The policy that admitted the head.
+    pub policy: &'c IndexPolicy,
+    /// The head.
+    pub entry: &'c HeadEntry,
+    /// Time of the round in Unix seconds.
+    pub now: u64,
+}
+
+impl Accuser<'_> {
+    /// The alarm about a rule that the form of the head breaks.
+    pub async fn form(&self, fault: &FormFault) -> Alarm {
+        let words = format!("{}: {fault}", self.place());
+        let accusations = self.form_accusation(fault).await.map(|accusation| vec![accusation]);
+        self.alarm(rule(fault), words, accusations, Vec::new()).await
+    }
+
+    /// The alarm about a run that differs.
+    pub async fn run(&self, wrong: &WrongRun) -> Alarm {
+        let words = format!("{}: {wrong}", self.place());
+        let accusations =
+            find_evidence(self.log, self.recomputation, (&wrong.run, self.entry.head.horizon)).await;
+        self.alarm(&format!("run {}", wrong.run.id), words, accusations, vec![ComputedRun::from(wrong)]).await
+    }
+
+    fn place(&self) -> String {
+        format!("the head of the index at leaf {}", self.entry.leaf)
+    }
+
+    /// Raises the first accusation that convinces; else, `index-differs`.
+    async fn alarm(
+        &self,
+        which: &str,
+        words: String,
+        accusations: Result<Vec<IndexAccusation>, String>,
+        runs: Vec<ComputedRun>,
+    ) -> Alarm {
+        let evidence = match accusations {
+            Ok(accusations) => self.convincing(&accusations).await,
+            Err(why) => Err(why),
+        };
+        let alarm = |kind, words| {
+            Alarm::new(kind, self.name, AlarmSubject::Log, words, self.now).which(which.to_owned())
+        };
+        match evidence {
+            Ok((kind, evidence)) => alarm(kind, words).shown_by(evidence),
+            Err(why) => {
+                let words = format!("{words}; no file shows it alone: {why}");
+                alarm(AlarmKind::IndexDiffers, words).shown_by(self.differing(runs).await)
+            }
+        }
+    }
+
+    /// The first accusation whose check succeeds, with its evidence.
+    async fn convincing(&self, accusations: &[IndexAccusation]) -> Result<(AlarmKind, Evidence), String> {
+        let trust = self.trust.ok_or("the log's receipt keys are not configured (`trust`)")?;
+        let statement = &self.policy.statement;
+        let receipt = self.log.receipt(statement).await.map_err(|why| why.to_string())?;
+        let policy = RegisteredPolicy { statement: statement.bytes().to_vec(), receipt };
+        let mut refused = "the log proves nothing that its statements contradict".to_owned();
+        for accusation in accusations {
+            match check_accusation(accusation, &policy, trust, self.now) {
+                Ok(()) => return Ok((kind(accusation), evidence(accusation, &policy))),
+                Err(why) => refused = why,
+            }
+        }
+        Err(refused)
+    }
+
+    /// The head, and what was computed instead.
+    async fn differing(&self, runs: Vec<ComputedRun>) -> Evidence {
+        let receipt = self.log.receipt(&self.entry.statement).await.ok();
+        Evidence::IndexHead {
+            statement: BASE64URL_NOPAD.encode(self.entry.statement.bytes()),
+            receipt: receipt.map(|receipt| BASE64URL_NOPAD.encode(&receipt)),
+            runs,
+        }
+    }
+
+    async fn form_accusation(&self, fault: &FormFault) -> Result<IndexAccusation, String> {
+        let head = self.log.head(&self.entry.statement).await.map_err(|why| why.to_string())?;
+        let fault = match fault {
+            FormFault::WrongRuns(_) => IndexFormFault::WrongRuns(head),
+            FormFault::BeyondLeaf { .. } => return Err("its receipt shows the leaf".to_owned()),
+            FormFault::HorizonBack { earlier, .. } => {
+                IndexFormFault::HorizonBack { earlier: self.earlier(earlier).await?, later: head }
+            }
+            FormFault::TwoHeads { earlier } => IndexFormFault::TwoHeads(self.earlier(earlier).await?, head),
+            FormFault::OtherLogRoot { root, .. } => {
+                let path = self.path_to_receipt(&head).await?;
+                IndexFormFault::OtherLogRoot { head, root: *root, path }
+            }
+        };
+        Ok(IndexAccusation::Form(fault))
+    }
+
+    async fn earlier(&self, earlier: &RegisteredHead) -> Result<IndexHeadEvidence, String> {
+        let statement = self.log.statement(&earlier.entry).await.map_err(|why| why.to_string())?;
+        self.log.head(&statement).await.map_err(|why| why.to_string())
+    }
+
+    /// The path from the log at the size of the head to the tree that its receipt signs.
+    async fn path_to_receipt(&self, head: &IndexHeadEvidence) -> Result<Vec<merkle::Hash>, String> {
+        let trust = self.trust.ok_or("the log's receipt keys are not configured (`trust`)")?;
+        let index = &self.policy.index.trusted;
+        let verdict = head.verify(index, &CheckpointEvidence::default(), trust, self.now);
+        let proven = verdict.head.ok_or("the receipt of the head does not verify")?;
+        let path = self.log.consistency(proven.head.size, proven.tree.size).await;
+        path.map_err(|why| why.to_string())
+    }
+}
+
+/// The name of a rule of the form, which tells alarms apart.
+fn rule(fault: &FormFault) -> &'static str {
+    match fault {
+        FormFault::WrongRuns(_) => "runs",
+        FormFault::BeyondLeaf { .. } => "size",
+        FormFault::HorizonBack { .. } => "horizon",
+        FormFault::TwoHeads { .. } => "two-heads",
+        FormFault::OtherLogRoot { .. } => "log-root",
+    }
+}
+
+fn kind(accusation: &IndexAccusation) -> AlarmKind {
+    match accusation {
+        IndexAccusation::Omits(_) => AlarmKind::IndexOmits,
+        IndexAccusation::Adds(_) => AlarmKind::IndexAdds,
+        IndexAccusation::Form(_) => AlarmKind::IndexForm,
+    }
+}
+
+fn evidence(accusation: &IndexAccusation, policy: &RegisteredPolicy) -> Evidence {
+    Evidence::Index {
+        accusation: BASE64.encode(&accusation.encode()),
+        policy: BASE64.encode(&policy.statement),
+        policy_receipt: BASE64.encode(&policy.receipt),
+    }
+}

@@ -1,0 +1,84 @@
+//! What the index check has found: counts, and alarms that the sink has not saved yet.
+
+use serde::{Deserialize, Serialize};
+
+use crate::alarm::Alarm;
+use crate::book::Book;
+use crate::limits::MAX_NAMED;
+use crate::round::{CheckName, IndexHeads};
+use crate::state::{LogFolder, MonitorStateError};
+
+/// File of the results in the log's folder.
+const FILE: &str = "index.json";
+
+/// Results of the check, stored with its state.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct IndexResults {
+    /// Counts of heads.
+    pub heads: IndexHeads,
+    /// Alarms that the sink has not saved.
+    found: Vec<Alarm>,
+}
+
+impl IndexResults {
+    /// Loads the results; empty ones if there is no file.
+    pub fn load(folder: &LogFolder) -> Result<Self, MonitorStateError> {
+        let Some(bytes) = folder.read(FILE)? else { return Ok(Self::default()) };
+        serde_json::from_slice(&bytes)
+            .map_err(|why| MonitorStateError::Unreadable { path: folder.file(FILE), why: why.to_string() })
+    }
+
+    /// Saves the results. Once `Ok`, they survive power loss.
+    pub fn keep(&self, folder: &LogFolder) -> Result<(), MonitorStateError> {
+        folder.write(FILE, &serde_json::to_vec(self).unwrap_or_default())
+    }
+
+    /// Removes the alarms after the sink has saved them.
+    pub fn reported(folder: &LogFolder) -> Result<(), MonitorStateError> {
+        let mut results = Self::load(folder)?;
+        if results.found.is_empty() {
+            return Ok(());
+        }
+        results.found.clear();
+        results.keep(folder)
+    }
+
+    /// Adds an alarm, unless one of the same identity waits, or `MAX_NAMED` of its kind.
+    pub fn add(&mut self, alarm: Alarm) {
+        let key = alarm.key();
+        let alike = self.found.iter().filter(|other| other.kind == alarm.kind);
+        if alike.clone().all(|other| other.key() != key) && alike.count() < MAX_NAMED {
+            self.found.push(alarm);
+        }
+    }
+
+    /// The alarms that the sink has not saved yet.
+    pub fn into_found(self) -> Vec<Alarm> {
+        self.found
+    }
+
+    /// Records the check [`CheckName::Index`] and the alarms.
+    pub fn judge(self, book: &mut Book) {
+        book.index = Some(self.heads.clone());
+        let IndexHeads { right, wrong, uncompared, other_table, newest, why_uncompared } = self.heads;
+        match (right, wrong, uncompared) {
+            _ if !self.found.is_empty() => {
+                book.failed(CheckName::Index, format!("{wrong} heads are wrong, {right} are right"));
+            }
+            (0, 0, 0) if other_table > 0 => {
+                let words = format!("{other_table} heads are under a table of terms that is not known");
+                book.not_checked(CheckName::Index, words);
+            }
+            (0, 0, 0) => book.not_checked(CheckName::Index, "the log has no heads of its index so far"),
+            (0, _, _) => {
+                book.not_checked(CheckName::Index, why_uncompared.unwrap_or("no head is right".into()))
+            }
+            _ => {
+                let words = format!("{right} heads computed again, the newest of {newest} leaves");
+                book.ok(CheckName::Index, words);
+            }
+        }
+        book.alarms.extend(self.found);
+    }
+}

@@ -1,0 +1,44 @@
+//! Search terms of a statement, with the parameters of `GET /v1/entries` that find them.
+
+use lookup_tree::TermKey;
+use registration::{Lookup, LookupKind, SearchValues};
+use scitt::SignedStatement;
+use url::form_urlencoded::byte_serialize;
+use verifier::index::SearchTerm;
+
+/// Finds the term of a statement that has this key.
+pub fn term_with_key(statement: &SignedStatement, payload: Option<&[u8]>, key: TermKey) -> Option<Lookup> {
+    let values = SearchValues::read(statement.header(), statement.payload().or(payload)).lookups;
+    values.into_iter().find(|lookup| search_term(lookup).key() == key)
+}
+
+/// The term as evidence has it.
+pub fn search_term(lookup: &Lookup) -> SearchTerm {
+    SearchTerm { kind: lookup.kind.number(), value: lookup.value.clone().into_bytes() }
+}
+
+/// The query parameter for a term, encoded for a URL; `None` if entries are not searched by its kind.
+pub fn query(lookup: &Lookup) -> Option<String> {
+    let name = parameter(lookup.kind)?;
+    Some(format!("{name}={}", byte_serialize(lookup.value.as_bytes()).collect::<String>()))
+}
+
+fn parameter(kind: LookupKind) -> Option<&'static str> {
+    Some(match kind {
+        LookupKind::ReceiptId => "receipt_id",
+        LookupKind::AerId => "aer_id",
+        LookupKind::Session => "session",
+        LookupKind::Agent => "agent",
+        LookupKind::Issuer => "issuer",
+        LookupKind::Subject => "subject",
+        LookupKind::ContentType => "content_type",
+        LookupKind::Verdict => "verdict",
+        LookupKind::Tool => "tool",
+        LookupKind::PayloadDigest => "payload_digest",
+        LookupKind::Digest => "digest",
+        LookupKind::CallId => "call_id",
+        LookupKind::TaskType => "task_type",
+        LookupKind::Tier => "tier",
+        LookupKind::BackLink | LookupKind::Stream | LookupKind::Erasure | LookupKind::Key => return None,
+    })
+}

@@ -1,0 +1,95 @@
+//! Verification of evidence against the search index of a log.
+
+use data_encoding::{BASE64, BASE64URL_NOPAD};
+use scitt::SignedStatement;
+use verifier::TrustStore;
+use verifier::index::IndexAccusation;
+
+use super::{Verdict, VerificationResult};
+use crate::alarm::Alarm;
+use crate::evidence::ComputedRun;
+use crate::index_evidence::{RegisteredPolicy, check_accusation};
+
+/// An accusation with the policy that describes the index, as evidence has them: in base64.
+pub struct EncodedAccusation<'e> {
+    pub accusation: &'e str,
+    pub policy: &'e str,
+    pub policy_receipt: &'e str,
+}
+
+/// Verifies an accusation with the log's receipt keys in `trust`, as of the time of the alarm.
+pub fn judge_accusation(
+    alarm: &Alarm,
+    encoded: &EncodedAccusation<'_>,
+    trust: Option<&TrustStore>,
+) -> VerificationResult {
+    let mut finding = VerificationResult::begin();
+    let (accusation, policy) = match encoded.decode() {
+        Ok(decoded) => decoded,
+        Err(why) => {
+            finding.failed("accusation", why);
+            return finding.ends(Verdict::Wrong, "the evidence cannot be read");
+        }
+    };
+    if accusation.kind() != alarm.kind.name() {
+        finding.failed("accusation", format!("it is {}", accusation.kind()));
+        return finding.ends(Verdict::Wrong, "the evidence is of another kind than the alarm");
+    }
+    let Some(trust) = trust else {
+        finding.not_checked("log keys", "give a trust file with the log's receipt keys with --trust");
+        return finding.ends(Verdict::Unknown, "nobody checked whose log it is");
+    };
+    match check_accusation(&accusation, &policy, trust, alarm.first_seen) {
+        Ok(()) => {
+            finding.ok("accusation", format!("{}: statement, head, paths and run proof verify", alarm.kind));
+            finding.ends(Verdict::Contradiction, "the log registered a head of its index that is wrong")
+        }
+        Err(why) => {
+            finding.failed("accusation", why);
+            finding.ends(Verdict::Wrong, "the evidence does not show it")
+        }
+    }
+}
+
+/// Verifies a head that differs from what the monitor computed. That the monitor's runs are right is its word.
+pub fn judge_head(
+    statement: &str,
+    receipt: Option<&str>,
+    runs: &[ComputedRun],
+    trust: Option<&TrustStore>,
+    at: u64,
+) -> VerificationResult {
+    let mut finding = VerificationResult::begin();
+    let statement = BASE64URL_NOPAD.decode(statement.as_bytes()).ok();
+    let Some(statement) = statement.and_then(|bytes| SignedStatement::parse(bytes).ok()) else {
+        finding.failed("head", "it is no statement");
+        return finding.ends(Verdict::Wrong, "the evidence cannot be read");
+    };
+    let receipt = receipt.and_then(|receipt| BASE64URL_NOPAD.decode(receipt.as_bytes()).ok());
+    match (receipt, trust) {
+        (Some(receipt), Some(trust)) => {
+            let verdict = verifier::verify_receipt(&statement, &receipt, trust, at);
+            if !verdict.is_verified() {
+                finding.failed("receipt", verdict.why().to_owned());
+                return finding.ends(Verdict::Wrong, "the log did not register this head");
+            }
+            finding.ok("receipt", format!("entry {}", statement.digest()));
+        }
+        _ => finding.not_checked("receipt", "none, or no trust file with the log's receipt keys (--trust)"),
+    }
+    for run in runs {
+        let ComputedRun { level, number, from, to, root, .. } = run;
+        let words = format!("compute run ({level}, {number}) of leaves [{from}, {to}) again: root {root}");
+        finding.not_checked("run", words);
+    }
+    finding.ends(Verdict::OnWord, "that the runs of the head are wrong is the monitor's word")
+}
+
+impl EncodedAccusation<'_> {
+    fn decode(&self) -> Result<(IndexAccusation, RegisteredPolicy), String> {
+        let bytes = |text: &str| BASE64.decode(text.as_bytes()).map_err(|why| why.to_string());
+        let accusation = IndexAccusation::decode(&bytes(self.accusation)?).map_err(|why| why.to_string())?;
+        let (statement, receipt) = (bytes(self.policy)?, bytes(self.policy_receipt)?);
+        Ok((accusation, RegisteredPolicy { statement, receipt }))
+    }
+}
