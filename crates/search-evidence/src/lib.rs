@@ -14,10 +14,10 @@
 mod accusation;
 mod answer;
 mod encoding;
+mod entries;
 mod index_policy;
 pub mod limits;
 mod pages;
-mod shown;
 mod statement_terms;
 mod verdict;
 mod verify;
@@ -26,7 +26,7 @@ pub use accusation::{AccusationFault, check_accusation};
 pub use answer::{ErasedEntry, SearchAnswer, SearchQuestion};
 pub use encoding::{MalformedAnswer, starts_like_an_answer};
 pub use index_policy::{NoIndexPolicy, trusted_index};
-pub use pages::{PageProof, ProvenPages};
+pub use pages::{PagesVerdict, ProvenPages};
 pub use verdict::{
     AnswerGap, AnswerOutcome, AnswerVerdict, FoundEntry, QuestionFacts, SearchedLeaves, TermFacts,
 };

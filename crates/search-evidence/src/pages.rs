@@ -27,7 +27,7 @@ pub struct ProvenPages {
 
 /// Result of [`ProvenPages::verify`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PageProof {
+pub struct PagesVerdict {
     /// What is proven; `None` if a check failed or was not done.
     pub pages: Option<ProvenPages>,
     /// The checks of the head and of all pages.
@@ -43,7 +43,7 @@ impl ProvenPages {
         index: &TrustedIndex,
         trust: &TrustStore,
         now: u64,
-    ) -> PageProof {
+    ) -> PagesVerdict {
         let mut checks = Vec::new();
         let mut joined: Option<ProvenPages> = None;
         for page in pages {
@@ -52,20 +52,20 @@ impl ProvenPages {
                 checks.extend(verdict.checks.iter().filter(|check| is_of_page(check)).cloned());
             }
             let Some(proven) = Self::of_page(question, page, verdict) else {
-                return PageProof { pages: None, checks };
+                return PagesVerdict { pages: None, checks };
             };
             joined = match joined {
                 None => Some(proven),
                 Some(before) => match before.join(proven) {
                     Ok(both) => Some(both),
-                    Err(check) => return PageProof { pages: None, checks: with(checks, check) },
+                    Err(check) => return PagesVerdict { pages: None, checks: with(checks, check) },
                 },
             };
         }
         let joined = joined.ok_or_else(|| incomplete("the file has no search proof".to_owned()));
         match joined.and_then(|pages| pages.cover(question)) {
-            Ok(pages) => PageProof { checks: with(checks, pages.completeness()), pages: Some(pages) },
-            Err(check) => PageProof { pages: None, checks: with(checks, check) },
+            Ok(pages) => PagesVerdict { checks: with(checks, pages.completeness()), pages: Some(pages) },
+            Err(check) => PagesVerdict { pages: None, checks: with(checks, check) },
         }
     }
 
@@ -77,8 +77,8 @@ impl ProvenPages {
     /// Returns what one page proves; `None` if it is not verified.
     fn of_page(question: &SearchQuestion, page: &SearchProof, verdict: SearchVerdict) -> Option<Self> {
         let (head, findings) = (verdict.head?, verdict.findings?);
-        let asked = question.leaves_within(head.head.size.get());
-        let within = |leaf: &LeafIndex| asked.contains(*leaf);
+        let wanted = question.leaves_within(head.head.size.get());
+        let within = |leaf: &LeafIndex| wanted.contains(*leaf);
         let candidates = with_every_term(&findings).into_iter().filter(within).collect();
         let blind = findings.blind.into_iter().filter(|(leaf, _)| within(leaf)).collect();
         Some(Self { head, leaves: page.leaves, terms: page.terms.clone(), candidates, blind })

@@ -12,9 +12,9 @@ use verifier::{
 };
 
 use crate::answer::SearchAnswer;
+use crate::entries::{AnswerTree, Comparison, compare};
 use crate::index_policy::trusted_index;
-use crate::pages::{PageProof, ProvenPages};
-use crate::shown::{AnswerTree, Comparison, compare};
+use crate::pages::{PagesVerdict, ProvenPages};
 use crate::verdict::{AnswerOutcome, AnswerVerdict, QuestionFacts, SearchedLeaves, failed};
 
 /// A reader of an answer: the keys that it trusts, and the time.
@@ -37,7 +37,7 @@ impl SearchAnswer {
     pub fn verify(&self, reader: &AnswerReader<'_>) -> AnswerVerdict {
         let trust = TrustStore { issuer_signature: IssuerSignature::LeftToLog, ..reader.trust.clone() };
         let evidence = self.evidence.verify(&trust, reader.witnesses, reader.now);
-        let PageProof { pages, mut checks } = self.prove(&trust, &evidence, reader.now);
+        let PagesVerdict { pages, mut checks } = self.prove(&trust, &evidence, reader.now);
         let tree = AnswerTree::of(&evidence);
         let comparison = match (&pages, tree) {
             (Some(pages), Some(tree)) => {
@@ -55,17 +55,17 @@ impl SearchAnswer {
     }
 
     /// Verifies the pages under the index that the policy of the head describes.
-    fn prove(&self, trust: &TrustStore, evidence: &BundleVerdict, now: u64) -> PageProof {
+    fn prove(&self, trust: &TrustStore, evidence: &BundleVerdict, now: u64) -> PagesVerdict {
         let (index, leaf) = match self.index(evidence) {
             Ok(index) => index,
-            Err(check) => return PageProof { pages: None, checks: vec![check] },
+            Err(check) => return PagesVerdict { pages: None, checks: vec![check] },
         };
         let proof = ProvenPages::verify(&self.question, &self.pages, &index, trust, now);
         match &proof.pages {
             Some(pages) if pages.head.leaf.get() != leaf => {
                 let why = format!("the head is at leaf {leaf}, its receipt is for leaf {}", pages.head.leaf);
                 let check = failed(CheckName::IndexHead, Code::IndexHeadMismatch, why);
-                PageProof { pages: None, checks: proof.checks.into_iter().chain([check]).collect() }
+                PagesVerdict { pages: None, checks: proof.checks.into_iter().chain([check]).collect() }
             }
             _ => proof,
         }

@@ -40,7 +40,7 @@ fn check(log: &TestLog, accusation: IndexAccusation) -> Result<(), AccusationFau
 }
 
 #[test]
-fn an_index_that_omits_an_entry_is_shown_to_be_wrong() {
+fn an_index_that_omits_an_entry_is_accused_by_a_file() {
     let liar = TestLog::with_index(|postings| postings.retain(|found| *found != posting("a", 5)));
     assert_eq!(check(&liar, IndexAccusation::Omits(evidence(&liar, subject("a"), 5))), Ok(()));
     let honest = TestLog::honest();
@@ -50,7 +50,7 @@ fn an_index_that_omits_an_entry_is_shown_to_be_wrong() {
 }
 
 #[test]
-fn an_index_that_adds_an_entry_is_shown_to_be_wrong_by_the_answer_and_by_an_accusation() {
+fn an_index_that_adds_an_entry_makes_the_answer_and_an_accusation_say_so() {
     let liar = TestLog::with_index(|postings| postings.push(posting("a", 2)));
     assert_eq!(check(&liar, IndexAccusation::Adds(evidence(&liar, subject("a"), 2))), Ok(()));
     let verdict = verify(&liar.answer(question("a", Some(ERASED)), &[1, 2]), &trust());

@@ -73,7 +73,7 @@ fn last_word(note: &str) -> &str {
 }
 
 #[test]
-fn attestations_and_monitors_may_come_beside_the_file() {
+fn attestations_and_monitors_may_come_with_the_file() {
     let log = TestLog::honest();
     let (trust, one) = (trust(), monitor(1));
     let monitors = IndexMonitors { keys: vec![one.key().to_string()], required: 1 };

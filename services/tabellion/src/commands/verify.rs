@@ -236,8 +236,8 @@ impl VerificationFiles {
         }
     }
 
-    /// Rejects evidence beside a file that holds its own.
-    fn refuse_evidence_beside(&self, kind: &str) -> Result<(), Failure> {
+    /// Rejects further evidence for a file that holds its own.
+    fn refuse_other_evidence(&self, kind: &str) -> Result<(), Failure> {
         let others = [&self.payload, &self.proof, &self.checkpoint];
         match self.receipts.is_empty() && others.iter().all(|other| other.is_none()) {
             true => Ok(()),

@@ -12,7 +12,7 @@ use data_encoding::BASE64;
 use merkle::{EntryDigest, LeafIndex};
 use scitt::SignedStatement;
 use search_evidence::{
-    AnswerOutcome, AnswerReader, AnswerVerdict, ErasedEntry, PageProof, ProvenPages, SearchAnswer,
+    AnswerOutcome, AnswerReader, AnswerVerdict, ErasedEntry, PagesVerdict, ProvenPages, SearchAnswer,
     SearchQuestion, trusted_index,
 };
 use serde::{Deserialize, Serialize};
@@ -244,7 +244,7 @@ impl Collector<'_> {
         let policy = self.statement_at(policy)?;
         let payload = policy.payload().unwrap_or_default();
         let index = trusted_index(payload, &tree.origin).map_err(|why| nonsense(&why.to_string()))?;
-        let PageProof { pages, checks } =
+        let PagesVerdict { pages, checks } =
             ProvenPages::verify(question, pages, &index, &self.reader.trust, now());
         pages.ok_or_else(|| {
             let (outcome, reason) = verifier::VerificationOutcome::of(&checks);

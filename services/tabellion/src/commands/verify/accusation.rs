@@ -10,7 +10,7 @@ use crate::verification;
 
 /// Checks the accusation. The result is a failure in any case: misbehaviour of the log, or a file that shows none.
 pub fn judge(given: &VerificationFiles, bytes: &[u8], trust: &TrustFile) -> Failure {
-    if let Err(failure) = given.refuse_evidence_beside("an accusation") {
+    if let Err(failure) = given.refuse_other_evidence("an accusation") {
         return failure;
     }
     let file = match IndexAccusationFile::decode(bytes) {

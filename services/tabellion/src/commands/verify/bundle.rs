@@ -14,7 +14,7 @@ use crate::verification::{print_check, print_not_verified};
 
 /// Verifies all parts of a bundle.
 pub fn verify(given: &VerificationFiles, bytes: &[u8], trust: &TrustFile) -> Result<VerifiedBundle, Failure> {
-    given.refuse_evidence_beside("a bundle")?;
+    given.refuse_other_evidence("a bundle")?;
     let bundle = input::parsed_bundle(&given.statement, bytes)?;
     let witnesses = given.witness_policy.as_deref().map(witness_policy).transpose()?;
     let mut verdict = bundle.verify(&trust.store, witnesses.as_ref(), now());

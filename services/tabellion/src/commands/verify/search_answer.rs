@@ -20,7 +20,7 @@ use crate::verification::{print_check, print_not_verified};
 
 /// Verifies an answer with the keys that the reader trusts.
 pub fn verify(given: &VerificationFiles, bytes: &[u8], trust: &TrustFile) -> Result<VerifiedAnswer, Failure> {
-    given.refuse_evidence_beside("the answer of a search")?;
+    given.refuse_other_evidence("the answer of a search")?;
     let answer = SearchAnswer::decode(bytes).map_err(|why| damaged(given, &why))?;
     let witnesses = given.witness_policy.as_deref().map(witness_policy).transpose()?;
     let attestations =

@@ -46,7 +46,7 @@ pub(crate) fn compare(
     pages: &ProvenPages,
     tree: AnswerTree,
 ) -> Comparison {
-    let mut entries = ShownEntries::read(answer, evidence, pages);
+    let mut entries = FileEntries::read(answer, evidence, pages);
     pages.candidates.iter().for_each(|leaf| entries.compare_candidate(*leaf));
     pages.blind.iter().for_each(|(leaf, code)| entries.explain_blind(*leaf, *code, tree));
     entries.read_later(tree);
@@ -55,15 +55,15 @@ pub(crate) fn compare(
 }
 
 /// An entry in the file.
-struct ShownEntry<'a> {
+struct FileEntry<'a> {
     facts: &'a StatementFacts,
     terms: StatementTerms,
 }
 
-struct ShownEntries<'a> {
+struct FileEntries<'a> {
     answer: &'a SearchAnswer,
     pages: &'a ProvenPages,
-    entries: BTreeMap<LeafIndex, ShownEntry<'a>>,
+    entries: BTreeMap<LeafIndex, FileEntry<'a>>,
     /// Leaves of the entries that are part of the answer.
     needed: BTreeSet<LeafIndex>,
     found: BTreeSet<LeafIndex>,
@@ -71,7 +71,7 @@ struct ShownEntries<'a> {
     faults: Vec<(Code, String)>,
 }
 
-impl<'a> ShownEntries<'a> {
+impl<'a> FileEntries<'a> {
     fn read(answer: &'a SearchAnswer, evidence: &'a BundleVerdict, pages: &'a ProvenPages) -> Self {
         let mut entries = BTreeMap::new();
         for (entry, verdict) in answer.evidence.entries.iter().zip(&evidence.entries) {
@@ -79,7 +79,7 @@ impl<'a> ShownEntries<'a> {
             let Ok(statement) = SignedStatement::parse(entry.statement.clone()) else { continue };
             let Some(facts) = &verdict.statement else { continue };
             let terms = StatementTerms::read(&statement, entry.payload.as_deref());
-            entries.insert(LeafIndex::new(entry.proof.index), ShownEntry { facts, terms });
+            entries.insert(LeafIndex::new(entry.proof.index), FileEntry { facts, terms });
         }
         Self {
             answer,
@@ -147,7 +147,7 @@ impl<'a> ShownEntries<'a> {
             .map_err(|why| (Code::TlogProofMismatch, format!("the erased entry at leaf {leaf}: {why}")))?;
         let id = entry.to_string();
         let erases = SearchTerm { kind: LookupKind::Erasure.number(), value: id.clone().into_bytes() };
-        let by = self.entries.iter().find(|(_, shown)| shown.terms.has(&erases)).map(|(by, _)| *by);
+        let by = self.entries.iter().find(|(_, entry)| entry.terms.has(&erases)).map(|(by, _)| *by);
         let by =
             by.ok_or_else(|| missing(format!("the statement that erased leaf {leaf} is not in the file")))?;
         self.needed.insert(by);
