@@ -15,6 +15,7 @@ mod proven_searches;
 mod quotas;
 mod relying_parties;
 mod scrapi;
+mod search_answers;
 mod searching;
 mod sessions;
 mod streams;
