@@ -3,6 +3,7 @@
 //! The log stores with an entry only the facts that its statement does not contain. Readers of an entry read the others
 //! from the statement again ([`entry_facts`]).
 
+use jose::json::{Limits, read_strict};
 use scitt::{Header, SignedStatement};
 use serde_json::{Map, Value};
 
@@ -28,7 +29,7 @@ pub(crate) fn stored_facts(
 /// Returns all facts of an admitted statement, for display and search: those that it contains, and those stored with its
 /// entry ([`Permit::facts`](crate::Permit::facts)). Signatures are not checked. Texts are bounded and free of U+0000.
 pub fn entry_facts(statement: &SignedStatement, stored: &str) -> Map<String, Value> {
-    let mut facts = Facts(serde_json::from_str(stored).unwrap_or_default());
+    let mut facts = Facts(read_strict(stored.as_bytes(), Limits::default()).unwrap_or_default());
     header_facts(statement.header(), &mut facts);
     if let Some(Ok(record)) = statement.payload().map(|payload| Record::of(statement.header(), payload)) {
         record.facts(&mut facts);
