@@ -10,5 +10,6 @@ mod independent_software;
 mod lookup_tree_second_implementation;
 mod sdk_python;
 mod sdk_typescript;
+mod search_terms_second_implementation;
 mod vector_generators;
 mod witnesses_by_others;

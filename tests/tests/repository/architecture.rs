@@ -23,6 +23,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
         "index-audit",
         &["durable", "tabellion-lookup-tree", "tabellion-merkle", "registration", "tabellion-scitt"],
     ),
+    ("search-terms", &["tabellion-jose", "tabellion-lookup-tree", "tabellion-scitt"]),
     ("archive", &["durable", "independent-root", "tabellion-merkle", "store"]),
     ("audit", &["independent-root", "tabellion-merkle", "registration", "tabellion-scitt", "store"]),
     ("bench", &["tabellion-jose", "tabellion-merkle", "registration", "roa", "tabellion-scitt", "store"]),
@@ -233,6 +234,7 @@ const PURE: &[&str] = &[
     "tabellion-tlog",
     "tabellion-scitt",
     "tabellion-lookup-tree",
+    "search-terms",
     "conformance",
     "decimal",
     "display",
@@ -358,8 +360,18 @@ fn the_validator_of_schemas_is_known_to_one_crate_and_fetches_nothing() {
 }
 
 /// The crates that decide something by JSON that a stranger wrote.
-const DECIDING: &[&str] =
-    &["admission", "checks", "evidence", "expression", "gateway", "registration", "roa", "schema", "vap"];
+const DECIDING: &[&str] = &[
+    "admission",
+    "checks",
+    "evidence",
+    "expression",
+    "gateway",
+    "registration",
+    "roa",
+    "schema",
+    "search-terms",
+    "vap",
+];
 
 /// Where these crates may use `serde_json`'s own readers, and why.
 const LENIENT_READERS: &[(&str, &str)] = &[
