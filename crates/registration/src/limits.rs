@@ -23,10 +23,6 @@ pub const MAX_CONDITIONS: usize = 16;
 pub const MAX_RULE_NAME: usize = 64;
 /// Maximum number of protected header parameters that a policy may require of one content type.
 pub const MAX_HEADERS: usize = 64;
-/// Maximum number of search values of one entry.
-pub const MAX_LOOKUPS: usize = 4096;
-/// Maximum length in bytes of a search value.
-pub const MAX_LOOKUP_VALUE: usize = 512;
 /// Tolerated clock difference in seconds: a statement's own times (`nbf`, `verified_at`) may be ahead of the log's time
 /// by this much.
 pub const CLOCK_SKEW: u64 = 300;

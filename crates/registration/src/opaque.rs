@@ -1,15 +1,12 @@
 //! Opaque payloads: those of content types that no other profile parses.
 
-use scitt::header::{ContentType, Header};
+use scitt::header::Header;
 use serde_json::Value;
 
 use crate::answers::Answers;
 use crate::authenticated::Authenticated;
-use crate::content_types::{self, essence};
-use crate::conversation::ConversationRecord;
 use crate::demands::PermitDemands;
 use crate::facts::Facts;
-use crate::lookups::Lookups;
 use crate::profile::{PayloadHash, Profile, ProfileRecord, TypeProfile, TypedRecord, other_record};
 use crate::section::Section;
 use crate::violation::Violation;
@@ -58,19 +55,4 @@ impl Profile for OpaqueProfile {
 
 impl ProfileRecord for OpaqueRecord {
     fn facts(&self, _facts: &mut Facts) {}
-
-    /// Adds the search values of plain JSON that is a conversation record, because a policy may have admitted it as one.
-    fn lookups(&self, header: &Header, payload: Option<&[u8]>, found: &mut Lookups) {
-        let media_type = header.content_type().and_then(ContentType::as_text).map(essence);
-        if media_type.as_deref() == Some(content_types::JSON)
-            && let Some(payload) = payload
-            && let Ok(record) = ConversationRecord::read(header, payload)
-        {
-            record.lookups(header, Some(payload), found);
-        }
-    }
-
-    fn document(&self) -> Value {
-        Value::Null
-    }
 }

@@ -15,7 +15,6 @@ use crate::authenticated::Authenticated;
 use crate::demands::PermitDemands;
 use crate::facts::Facts;
 use crate::limits::DEFAULT_MAX_SIZE;
-use crate::lookups::Lookups;
 use crate::section::Section;
 use crate::violation::{Place, RuleName, Violation};
 
@@ -95,11 +94,15 @@ pub(crate) trait ProfileRecord: Any + fmt::Debug + Send + Sync {
     /// Adds the facts of the record.
     fn facts(&self, facts: &mut Facts);
 
-    /// Adds the search values of the record. `payload` is `None` if it was discarded.
-    fn lookups(&self, header: &Header, payload: Option<&[u8]>, found: &mut Lookups);
+    /// The JSON of the payload, if the record keeps all of it.
+    fn payload_json(&self) -> Option<&Value> {
+        None
+    }
 
-    /// The document that a policy's expressions evaluate; null if the record has no typed form.
-    fn document(&self) -> Value;
+    /// The document that a policy's expressions evaluate: the JSON of the payload; null if the record has no typed form.
+    fn document(&self) -> Value {
+        self.payload_json().cloned().unwrap_or_default()
+    }
 }
 
 /// The profile of a content type, with the policy's options for it.
@@ -174,12 +177,6 @@ pub struct PayloadHash;
 impl ProfileRecord for PayloadHash {
     fn facts(&self, facts: &mut Facts) {
         facts.put("hash_envelope", true.into());
-    }
-
-    fn lookups(&self, _header: &Header, _payload: Option<&[u8]>, _found: &mut Lookups) {}
-
-    fn document(&self) -> Value {
-        Value::Null
     }
 }
 

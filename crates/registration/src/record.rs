@@ -2,22 +2,19 @@
 
 use std::any::Any;
 
-use data_encoding::HEXLOWER;
 use lookup_tree::IndexHead;
 use scitt::header::{ContentType, Header};
-use sha2::{Digest, Sha256};
+use search_terms::ParsedPayload;
 
 use crate::authenticated::Authenticated;
 use crate::clock_correction::ClockCorrection;
 use crate::content_types::{
     CLOCK_CORRECTION_CONTENT_TYPE, ERASURE_CONTENT_TYPE, INDEX_HEAD_CONTENT_TYPE,
-    OPERATOR_ACTION_CONTENT_TYPE, OPERATOR_APPROVAL_CONTENT_TYPE, POLICY_CONTENT_TYPE, content_type, essence,
-    spell,
+    OPERATOR_ACTION_CONTENT_TYPE, OPERATOR_APPROVAL_CONTENT_TYPE, POLICY_CONTENT_TYPE, essence,
 };
 use crate::erasure::Erasure;
 use crate::facts::Facts;
 use crate::index_head;
-use crate::lookups::{Lookup, LookupKind, Lookups};
 use crate::opaque::OpaqueRecord;
 use crate::operator::{Action, Approval};
 use crate::policy::Policy;
@@ -93,41 +90,6 @@ impl Record {
         }
     }
 
-    /// Returns the search values of the statement.
-    pub fn lookups(&self, header: &Header, payload: Option<&[u8]>) -> Vec<Lookup> {
-        self.gather_lookups(header, payload).into_vec()
-    }
-
-    /// Gathers the search values of the statement, and notes whether there were too many.
-    pub fn gather_lookups(&self, header: &Header, payload: Option<&[u8]>) -> Lookups {
-        let mut found = Lookups::default();
-        let claims = header.claims();
-        if let Some(iss) = claims.and_then(|claims| claims.iss()) {
-            found.add(LookupKind::Issuer, iss);
-        }
-        if let Some(sub) = claims.and_then(|claims| claims.sub()) {
-            found.add(LookupKind::Subject, sub);
-        }
-        if let Some(kid) = header.kid() {
-            found.add(LookupKind::Key, HEXLOWER.encode(kid));
-        }
-        if let Some(content_type) = content_type(header) {
-            found.add(LookupKind::ContentType, spell(content_type));
-        }
-        if let Some(digest) = payload_digest(header, payload) {
-            found.add(LookupKind::PayloadDigest, &digest);
-            found.add(LookupKind::Digest, &digest);
-        }
-        match self {
-            Record::Erasure(erasure) => erasure.lookups(&mut found),
-            Record::OperatorAction(action) => action.lookups(&mut found),
-            Record::OperatorApproval(approval) => approval.lookups(&mut found),
-            Record::Typed(record) => record.as_dyn().lookups(header, payload, &mut found),
-            Record::Policy(_) | Record::ClockCorrection(_) | Record::IndexHead(_) => {}
-        }
-        found
-    }
-
     /// Returns the typed record as the document that a policy's expressions evaluate; null if the record has no typed
     /// form.
     pub fn document(&self) -> serde_json::Value {
@@ -151,16 +113,13 @@ impl Record {
     }
 }
 
-/// Returns `sha256:` and the digest of the payload, or of the preimage of a hash envelope with SHA-256; `None` for
-/// other hash algorithms.
-fn payload_digest(header: &Header, payload: Option<&[u8]>) -> Option<String> {
-    let payload = payload?;
-    let hex = match header.hash_envelope() {
-        Some(envelope) if envelope.algorithm == -16 => HEXLOWER.encode(payload),
-        Some(_) => return None,
-        None => HEXLOWER.encode(&Sha256::digest(payload)),
-    };
-    Some(format!("sha256:{hex}"))
+impl ParsedPayload for Record {
+    fn payload_json(&self) -> Option<&serde_json::Value> {
+        match self {
+            Record::Typed(record) => record.as_dyn().payload_json(),
+            _ => None,
+        }
+    }
 }
 
 fn read_policy(payload: &[u8]) -> Result<Record, Violation> {

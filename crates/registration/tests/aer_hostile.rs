@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use registration::aer::AerRecord;
-use registration::{Answers, LookupKind, PolicyInForce, Record, SideData, entry_facts};
+use registration::{Answers, LookupKind, PolicyInForce, Record, SearchValues, SideData, entry_facts};
 use roa::limits::{AER, MAX_AER_SIGNATURES};
 use scitt::SignedStatement;
 use serde_json::{Value, json};
@@ -165,7 +165,7 @@ fn a_denial_of_a_hostile_name_is_registered_whatever_the_name_is() {
         let permit = POLICY.decide(&authenticated, &record, &Answers::none()).into_permit().unwrap();
         let facts = serde_json::Value::from(entry_facts(&statement, permit.facts()));
         assert!(!facts.to_string().contains("\\u0000"));
-        let lookups = record.lookups(statement.header(), statement.payload());
+        let lookups = SearchValues::of_record(statement.header(), &record, statement.payload()).lookups;
         let tools = lookups.iter().filter(|lookup| lookup.kind == LookupKind::Tool);
         assert_eq!(tools.count(), usize::from(!tool.is_empty()));
     }

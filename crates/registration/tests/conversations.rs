@@ -3,10 +3,12 @@
 #![allow(clippy::unwrap_used)]
 
 use data_encoding::HEXLOWER;
+use lookup_tree::BlindCode;
+use lookup_tree::limits::MAX_TERMS;
 use registration::conversation::{AGENT_CONVERSATION, ConversationRecord, Form, SessionId};
 use registration::{
-    Answers, LookupKind, NotPermitted, PayloadHash, Permit, Policy, PolicyInForce, Record, SideData,
-    Violation, entry_facts,
+    Answers, LookupKind, NotPermitted, PayloadHash, Permit, Policy, PolicyInForce, Record, SearchValues,
+    SideData, Violation, entry_facts,
 };
 use scitt::header::HashEnvelope;
 use scitt::{SignedStatement, Signer, StatementBuilder, cbor};
@@ -134,8 +136,8 @@ fn a_record_is_found_by_its_session_tools_calls_and_digests() {
     for form in [Form::Json, Form::Cbor] {
         let statement = conversation(5, form);
         let payload = statement.payload().unwrap();
-        let (record, _) = admitted(&statement);
-        let all = record.lookups(statement.header(), Some(payload));
+        admitted(&statement);
+        let all = SearchValues::read(statement.header(), Some(payload)).lookups;
         let of = |kind| {
             all.iter().filter(|found| found.kind == kind).map(|found| found.value.clone()).collect::<Vec<_>>()
         };
@@ -148,9 +150,10 @@ fn a_record_is_found_by_its_session_tools_calls_and_digests() {
         for expected in [input, digest(b"5 passed"), digest(payload)] {
             assert!(digests.contains(&expected), "{expected} in {digests:?}");
         }
-        let dropped = record.lookups(statement.header(), None);
-        assert!(dropped.iter().any(|found| found.kind == LookupKind::Session));
-        assert!(dropped.iter().all(|found| found.kind != LookupKind::CallId));
+        let dropped = SearchValues::read(statement.header(), None);
+        assert!(dropped.lookups.iter().any(|found| found.kind == LookupKind::Subject));
+        assert!(dropped.lookups.iter().all(|found| found.kind != LookupKind::CallId));
+        assert_eq!(dropped.blind, [BlindCode::Unreadable]);
     }
 }
 
@@ -162,8 +165,8 @@ fn a_result_that_is_an_object_is_found_by_the_digest_of_its_canonical_json() {
         .push(json!({ "type": "tool-result", "call-id": "other", "output": { "b": [1, true], "a": null } }));
     for payload in [record.to_string().into_bytes(), json_as_cbor(&record).encode()] {
         let statement = conversation_of(payload, "session-0").sign(&recorder()).unwrap();
-        let (record, _) = admitted(&statement);
-        let found = record.lookups(statement.header(), statement.payload());
+        admitted(&statement);
+        let found = SearchValues::read(statement.header(), statement.payload()).lookups;
         let expected = digest(br#"{"a":null,"b":[1,true]}"#);
         assert!(
             found.iter().any(|found| found.kind == LookupKind::Digest && found.value == expected),
@@ -205,12 +208,10 @@ fn more_calls_than_are_indexed_are_told() {
     let call = |n: u32| json!({ "type": "tool-call", "name": "t", "call-id": n.to_string(), "input": n });
     record["session"]["entries"] = (0..3000).map(call).collect();
     let statement = signed(&record);
-    let (read, facts) = admitted(&statement);
+    let (_, facts) = admitted(&statement);
     assert_eq!(facts["lookups_truncated"], true);
-    assert_eq!(
-        read.lookups(statement.header(), statement.payload()).len(),
-        registration::limits::MAX_LOOKUPS
-    );
+    let found = SearchValues::read(statement.header(), statement.payload());
+    assert_eq!((found.lookups.len(), found.blind), (MAX_TERMS, vec![BlindCode::TooManyTerms]));
 }
 
 #[test]
@@ -321,10 +322,10 @@ fn a_record_under_application_json_is_taken_where_the_policy_says_so_and_only_if
         builder.sign(&recorder()).unwrap()
     };
     let statement = as_json(&conversation_json(0));
-    let (record, permit) = decide(&statement, SideData::default(), &taking_json()).unwrap();
+    let (_, permit) = decide(&statement, SideData::default(), &taking_json()).unwrap();
     assert_eq!(serde_json::from_str::<Value>(permit.facts()).unwrap()["session"], "session-0");
     assert_eq!(permit.rule().as_str(), AGENT_CONVERSATION);
-    let lookups = record.lookups(statement.header(), statement.payload());
+    let lookups = SearchValues::read(statement.header(), statement.payload()).lookups;
     assert!(lookups.iter().any(|found| found.kind == LookupKind::Session && found.value == "session-0"));
     let refusal = decide(&as_json(&json!({ "a": 1 })), SideData::default(), &taking_json()).unwrap_err();
     assert_eq!(refusal.rule.as_str(), "conversation-member");

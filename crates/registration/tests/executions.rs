@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use registration::aer::{AerRecord, AerStatement, BuildAerError, VerifyingKeys, inner_signature};
-use registration::{Answers, GuardKind, LookupKind, Permit, Record, SideData, entry_facts};
+use registration::{Answers, GuardKind, LookupKind, Permit, Record, SearchValues, SideData, entry_facts};
 use roa::signed::SigningError;
 use scitt::header::{ContentType, HashEnvelope};
 use scitt::{PublicKey, SignedStatement, Signer, StatementBuilder};
@@ -28,7 +28,7 @@ fn signed(receipt: Value) -> SignedStatement {
 
 fn found_under(statement: &SignedStatement, kind: LookupKind) -> Vec<String> {
     let (record, _) = admitted(statement);
-    let lookups = record.lookups(statement.header(), statement.payload());
+    let lookups = SearchValues::of_record(statement.header(), &record, statement.payload()).lookups;
     lookups.into_iter().filter(|lookup| lookup.kind == kind).map(|lookup| lookup.value).collect()
 }
 

@@ -78,6 +78,30 @@ impl LookupKind {
         self as u8
     }
 
+    /// The name of the kind, that of the search parameter for its values if there is one.
+    pub const fn name(self) -> &'static str {
+        match self {
+            LookupKind::ReceiptId => "receipt_id",
+            LookupKind::AerId => "aer_id",
+            LookupKind::Session => "session",
+            LookupKind::Agent => "agent",
+            LookupKind::Issuer => "issuer",
+            LookupKind::Subject => "subject",
+            LookupKind::ContentType => "content_type",
+            LookupKind::Verdict => "verdict",
+            LookupKind::Tool => "tool",
+            LookupKind::PayloadDigest => "payload_digest",
+            LookupKind::Digest => "digest",
+            LookupKind::CallId => "call_id",
+            LookupKind::TaskType => "task_type",
+            LookupKind::BackLink => "back_link",
+            LookupKind::Stream => "stream",
+            LookupKind::Tier => "tier",
+            LookupKind::Erasure => "erasure",
+            LookupKind::Key => "key",
+        }
+    }
+
     /// Returns `true` if the values of the kind are listed, so that they are found by their beginning.
     pub const fn is_listed(self) -> bool {
         use LookupKind::{Agent, ContentType, Issuer, Session, Stream, Subject};

@@ -49,6 +49,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "tabellion-lookup-tree",
             "tabellion-merkle",
             "roa",
+            "search-terms",
             "tabellion-scitt",
             "vap",
         ],

@@ -28,7 +28,6 @@ pub use roa::aer::{AER_JSON, AerRule};
 
 use crate::content_types::essence;
 use crate::facts::Facts;
-use crate::lookups::{LookupKind, Lookups};
 use crate::profile::ProfileRecord;
 use crate::untrusted::Untrusted;
 use crate::violation::{Place, RuleName, Violation};
@@ -143,23 +142,8 @@ impl ProfileRecord for AerRecord {
         self.optional_facts(facts);
     }
 
-    /// The placeholders of a call without a usable root are not indexed.
-    fn lookups(&self, _header: &Header, _payload: Option<&[u8]>, found: &mut Lookups) {
-        let receipt = self.receipt();
-        found.add(LookupKind::AerId, receipt.aer_id.as_str());
-        found.add(LookupKind::Verdict, receipt.outcome.as_str());
-        if !receipt.action.tool.is_empty() {
-            found.add(LookupKind::Tool, &receipt.action.tool);
-        }
-        found.add(LookupKind::Digest, receipt.action.input_hash.to_string());
-        if receipt.chain.is_some() {
-            found.add(LookupKind::Session, receipt.session.id.as_str());
-            found.add(LookupKind::Agent, receipt.session.agent.as_str());
-        }
-    }
-
-    fn document(&self) -> Value {
-        self.signed.document().clone()
+    fn payload_json(&self) -> Option<&Value> {
+        Some(self.signed.document())
     }
 }
 

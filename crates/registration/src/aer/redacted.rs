@@ -10,25 +10,20 @@ use scitt::header::Header;
 use serde_json::Value;
 
 use crate::facts::Facts;
-use crate::lookups::{LookupKind, Lookups};
 use crate::profile::ProfileRecord;
 
 /// The properties of a receipt that its hash envelope shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AerRedacted {
-    /// The receipt's identifier, if `sub` is not the session.
+    /// The receipt's identifier, if `sub` is not the session.
     pub aer_id: Option<String>,
-    /// The session of the receipt, when the statement is about that: the gateway's word until the receipt is shown.
-    pub session: Option<String>,
 }
 
 impl AerRedacted {
     /// Parses a statement's protected header.
     pub(crate) fn read(header: &Header) -> AerRedacted {
-        match header.claims().and_then(|claims| claims.sub()).map(str::to_owned) {
-            Some(sub) if sub.parse::<AerId>().is_ok() => AerRedacted { aer_id: Some(sub), session: None },
-            session => AerRedacted { aer_id: None, session },
-        }
+        let sub = header.claims().and_then(|claims| claims.sub());
+        AerRedacted { aer_id: sub.filter(|sub| sub.parse::<AerId>().is_ok()).map(str::to_owned) }
     }
 }
 
@@ -37,15 +32,6 @@ impl ProfileRecord for AerRedacted {
         facts.put("hash_envelope", Value::Bool(true));
         if let Some(aer_id) = &self.aer_id {
             facts.text("aer_id", aer_id);
-        }
-    }
-
-    fn lookups(&self, _header: &Header, _payload: Option<&[u8]>, found: &mut Lookups) {
-        if let Some(aer_id) = &self.aer_id {
-            found.add(LookupKind::AerId, aer_id);
-        }
-        if let Some(session) = &self.session {
-            found.add(LookupKind::Session, session);
         }
     }
 

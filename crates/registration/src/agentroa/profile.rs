@@ -12,7 +12,6 @@ use crate::authenticated::Authenticated;
 use crate::demands::PermitDemands;
 use crate::facts::Facts;
 use crate::limits::MAX_STATEMENT;
-use crate::lookups::{LookupKind, Lookups};
 use crate::profile::{HashSetting, Profile, ProfileRecord, TypeProfile, TypedRecord, other_record};
 use crate::section::Section;
 use crate::violation::Violation;
@@ -77,15 +76,8 @@ impl ProfileRecord for RegistryRecord {
         facts.put("revocations", document.revocations.len().into());
     }
 
-    /// Adds the digests of the policies in force, which relate the version to the policy documents.
-    fn lookups(&self, _header: &Header, _payload: Option<&[u8]>, found: &mut Lookups) {
-        for policy in &self.signed().document().policies {
-            found.add(LookupKind::Digest, policy.policy_digest.to_string());
-        }
-    }
-
-    fn document(&self) -> Value {
-        self.document.clone()
+    fn payload_json(&self) -> Option<&Value> {
+        Some(&self.document)
     }
 }
 
@@ -129,11 +121,7 @@ impl ProfileRecord for PolicyDocument {
         facts.text("policy_digest", self.digest());
     }
 
-    fn lookups(&self, _header: &Header, _payload: Option<&[u8]>, found: &mut Lookups) {
-        found.add(LookupKind::Digest, self.digest());
-    }
-
-    fn document(&self) -> Value {
-        self.document.clone()
+    fn payload_json(&self) -> Option<&Value> {
+        Some(&self.document)
     }
 }

@@ -1,16 +1,13 @@
-//! Facts, search values, and the document for a policy's expressions of an admitted record.
+//! Facts, and the document for a policy's expressions, of an admitted record.
 
 use data_encoding::HEXLOWER;
-use scitt::header::Header;
+use search_terms::limits::MAX_LOOKUPS;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
-use super::node::Node;
+use super::ConversationRecord;
 use super::time::Timestamp;
-use super::{ConversationRecord, entries, form};
 use crate::facts::Facts;
-use crate::limits::{CONVERSATION_NAMES, CONVERSATION_TEXT, MAX_INTEGER, MAX_LOOKUPS};
-use crate::lookups::{LookupKind, Lookups};
+use crate::limits::{CONVERSATION_NAMES, CONVERSATION_TEXT};
 use crate::profile::ProfileRecord;
 
 /// Number of lookups other than those of calls, results, tools and models: the session, and the statement's own.
@@ -93,84 +90,13 @@ impl ProfileRecord for ConversationRecord {
         }
     }
 
-    /// Those of calls and results are computed from the payload; if the payload
-    /// was discarded, only the session, the agents and the tools remain.
-    fn lookups(&self, _header: &Header, payload: Option<&[u8]>, found: &mut Lookups) {
-        found.add(LookupKind::Session, self.session.id.to_string());
-        let agent = &self.agent;
-        for name in
-            [Some(&agent.model_id), agent.cli_name.as_ref()].into_iter().flatten().chain(&agent.models)
-        {
-            found.add(LookupKind::Agent, name);
-        }
-        for tool in self.tools.keys() {
-            found.add(LookupKind::Tool, tool);
-        }
-        if let Some(previous) = self.previous.as_ref().filter(|digest| is_sha256(digest)) {
-            found.add(LookupKind::Digest, previous);
-        }
-        if let Some((_, node)) = payload.and_then(|payload| form::read(payload).ok()) {
-            entries::each(&node, |_, entry| entry_lookups(entry, found));
-        }
-    }
-
     fn document(&self) -> Value {
         ConversationRecord::document(self)
     }
 }
 
-fn entry_lookups(entry: &Node<'_>, found: &mut Lookups) {
-    let kind = entry.text("type");
-    // A result is indexed by its call-id, too: its call may be in another record.
-    if let Some(call) = entry.text("call-id").filter(|_| matches!(kind, Some("tool-call" | "tool-result"))) {
-        found.add(LookupKind::CallId, call);
-    }
-    match kind {
-        Some("tool-call") => {
-            if let Some(digest) = entry.get("input").and_then(canonical_digest) {
-                found.add(LookupKind::Digest, digest);
-            }
-        }
-        Some("tool-result") => match entry.get("output") {
-            Some(Node::Text(output)) => {
-                found.add(LookupKind::Digest, sha256(&Sha256::digest(output.as_bytes())))
-            }
-            Some(Node::Bytes(output)) => found.add(LookupKind::Digest, sha256(&Sha256::digest(output))),
-            Some(output) => {
-                if let Some(digest) = canonical_digest(output) {
-                    found.add(LookupKind::Digest, digest);
-                }
-            }
-            None => {}
-        },
-        _ => {}
-    }
-}
-
-/// Returns `sha256:` and the digest of the canonical JSON, which other records use for the same value. Returns `None`
-/// for values that JSON or JCS cannot represent exactly: byte strings, and integers that a double does not represent.
-fn canonical_digest(node: &Node<'_>) -> Option<String> {
-    exact(node).then_some(())?;
-    Some(sha256(&Sha256::digest(jose::jcs::canonical(&node.to_json()?))))
-}
-
-fn exact(node: &Node<'_>) -> bool {
-    match node {
-        Node::Unsigned(number) => *number <= MAX_INTEGER,
-        Node::Negative(number) => *number < MAX_INTEGER,
-        Node::Array(items) => items.iter().all(exact),
-        Node::Map(members) => members.iter().all(|(_, value)| exact(value)),
-        _ => true,
-    }
-}
-
 fn sha256(digest: &[u8]) -> String {
     format!("sha256:{}", HEXLOWER.encode(digest))
-}
-
-fn is_sha256(text: &str) -> bool {
-    let hex = text.strip_prefix("sha256:").unwrap_or_default();
-    hex.len() == 64 && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 fn short(text: &str) -> &str {

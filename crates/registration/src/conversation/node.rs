@@ -79,27 +79,6 @@ impl<'a> Node<'a> {
     pub fn items(&self, name: &str) -> &[Node<'a>] {
         self.get(name).and_then(Node::as_array).unwrap_or_default()
     }
-
-    /// Converts the value to JSON. Returns `None` for byte strings, tags, simple values, non-text keys, and integers
-    /// below -2^63.
-    pub fn to_json(&self) -> Option<serde_json::Value> {
-        use serde_json::Value;
-        Some(match self {
-            Node::Null => Value::Null,
-            Node::Bool(value) => (*value).into(),
-            Node::Unsigned(number) => (*number).into(),
-            Node::Negative(number) => (!i64::try_from(*number).ok()?).into(),
-            Node::Float(number) => serde_json::Number::from_f64(*number)?.into(),
-            Node::Text(text) => text.as_ref().into(),
-            Node::Array(items) => items.iter().map(Node::to_json).collect::<Option<Vec<_>>>()?.into(),
-            Node::Map(members) => {
-                let member =
-                    |(key, value): &(Key<'_>, Node<'_>)| Some((key.as_text()?.to_owned(), value.to_json()?));
-                Value::Object(members.iter().map(member).collect::<Option<_>>()?)
-            }
-            Node::Bytes(_) | Node::Tag(..) | Node::Simple(_) => return None,
-        })
-    }
 }
 
 impl Key<'_> {

@@ -24,7 +24,6 @@ use crate::authenticated::Authenticated;
 use crate::demands::PermitDemands;
 use crate::facts::Facts;
 use crate::guard::{Guard, GuardKind};
-use crate::lookups::{LookupKind, Lookups};
 use crate::violation::Violation;
 
 /// The value of `rule` in an erasure at the end of a content type's retention period.
@@ -102,11 +101,5 @@ impl Erasure {
         facts.put("erased", self.entries.len().into());
         facts.text("reason", &self.reason);
         facts.text("rule", &self.rule);
-    }
-
-    pub(crate) fn lookups(&self, found: &mut Lookups) {
-        for entry in &self.entries {
-            found.add(LookupKind::Erasure, entry.to_string());
-        }
     }
 }

@@ -8,7 +8,6 @@ use crate::answers::Answers;
 use crate::authenticated::Authenticated;
 use crate::demands::PermitDemands;
 use crate::facts::Facts;
-use crate::lookups::{LookupKind, Lookups};
 use crate::profile::{HashSetting, Profile, ProfileRecord, TypeProfile, TypedRecord, other_record};
 use crate::section::Section;
 use crate::violation::Violation;
@@ -57,15 +56,7 @@ impl ProfileRecord for JwkSetRecord {
         facts.put("keys", self.keys.len().into());
     }
 
-    /// Adds the RFC 7638 thumbprint of each key.
-    fn lookups(&self, _header: &Header, _payload: Option<&[u8]>, found: &mut Lookups) {
-        for key in &self.keys {
-            let thumbprint = key.to_jwk().thumbprint();
-            found.add(LookupKind::Digest, format!("sha256:{}", data_encoding::HEXLOWER.encode(&thumbprint)));
-        }
-    }
-
-    fn document(&self) -> Value {
-        self.document.clone()
+    fn payload_json(&self) -> Option<&Value> {
+        Some(&self.document)
     }
 }

@@ -14,7 +14,6 @@ use crate::facts::Facts;
 use crate::guard::Guard;
 use crate::guard::permanent_guard;
 use crate::limits::{MAX_CASE, MAX_REASON};
-use crate::lookups::{LookupKind, Lookups};
 use crate::violation::Violation;
 
 /// An operator action whose payload keeps every rule. Rules about the log and the header are checked later.
@@ -165,12 +164,6 @@ impl Action {
                 facts.text("case", &held.case);
                 facts.put("number", held.number.into());
             }
-        }
-    }
-
-    pub(crate) fn lookups(&self, found: &mut Lookups) {
-        if let Some(held) = self.held() {
-            found.add(LookupKind::BackLink, held.entry.to_string());
         }
     }
 }

@@ -15,7 +15,6 @@ use crate::facts::Facts;
 use crate::guard::permanent_guard;
 use crate::guard::{Guard, GuardKind};
 use crate::limits::MAX_APPROVAL_TIME;
-use crate::lookups::{LookupKind, Lookups};
 use crate::time_window::{Bound, TimeWindow};
 use crate::violation::{Place, RuleName, Violation};
 
@@ -124,11 +123,5 @@ impl Approval {
         facts.text("approves", &self.0.content_type);
         facts.text("payload", &self.0.digest());
         facts.put("expires", self.0.expires.into());
-    }
-
-    /// Adds the digest of the approved payload, under which the approved statement is found, too.
-    pub(crate) fn lookups(&self, found: &mut Lookups) {
-        let hex = data_encoding::HEXLOWER.encode(&self.0.payload_sha256);
-        found.add(LookupKind::Digest, format!("sha256:{hex}"));
     }
 }

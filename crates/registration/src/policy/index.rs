@@ -30,6 +30,11 @@ pub struct IndexRules {
     pub every: u64,
 }
 
+/// Returns the digest of the table that this program reads search terms by: the value of `table` in its policies.
+pub fn index_table_digest() -> Hash {
+    Hash::from_bytes(search_terms::table_digest())
+}
+
 impl IndexRules {
     /// The series of heads under these rules: SHA-256 of their canonical JSON (RFC 8785).
     pub fn series(&self) -> Hash {

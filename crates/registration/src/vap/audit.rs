@@ -5,7 +5,6 @@ use serde_json::Value;
 use vap::audit::{AuditKind, AuditRecord, AuditRule};
 
 use crate::facts::Facts;
-use crate::lookups::{LookupKind, Lookups};
 use crate::violation::Violation;
 
 /// An audit record in the payload of a statement.
@@ -84,31 +83,9 @@ impl AuditStatement {
         }
     }
 
-    pub(crate) fn lookups(&self, found: &mut Lookups) {
-        let record = &self.record;
-        found.add(LookupKind::Stream, stream_key(&record.gateway, &record.stream));
-        if let Some(session) = record.session() {
-            found.add(LookupKind::Session, session);
-        }
-        if let AuditKind::Outcome(outcome) = &record.kind {
-            found.add(LookupKind::BackLink, outcome.decision.to_string());
-        }
-        let Some(decided) = record.kind.decided() else { return };
-        found.add(LookupKind::Verdict, decided.verdict.as_str());
-        for (kind, text) in [
-            (LookupKind::Tool, &decided.tool),
-            (LookupKind::Agent, &decided.agent_id),
-            (LookupKind::AerId, &decided.aer_id),
-        ] {
-            if let Some(text) = text {
-                found.add(kind, text);
-            }
-        }
-    }
-
-    /// The document that a policy's expressions evaluate.
-    pub fn document(&self) -> Value {
-        self.document.clone()
+    /// The JSON of the payload.
+    pub(crate) fn payload_json(&self) -> &Value {
+        &self.document
     }
 }
 

@@ -11,7 +11,6 @@ use crate::answers::{Answers, Questions};
 use crate::authenticated::Authenticated;
 use crate::demands::PermitDemands;
 use crate::facts::Facts;
-use crate::lookups::Lookups;
 use crate::profile::{HashSetting, Profile, ProfileRecord, TypeProfile, TypedRecord, other_record};
 use crate::section::Section;
 use crate::violation::Violation;
@@ -56,12 +55,8 @@ impl ProfileRecord for VerdictRecord {
         self.state(facts);
     }
 
-    fn lookups(&self, _header: &Header, _payload: Option<&[u8]>, found: &mut Lookups) {
-        VerdictRecord::lookups(self, found);
-    }
-
-    fn document(&self) -> Value {
-        VerdictRecord::document(self)
+    fn payload_json(&self) -> Option<&Value> {
+        Some(VerdictRecord::payload_json(self))
     }
 }
 
@@ -111,11 +106,7 @@ impl ProfileRecord for AuditStatement {
         self.state(facts);
     }
 
-    fn lookups(&self, _header: &Header, _payload: Option<&[u8]>, found: &mut Lookups) {
-        AuditStatement::lookups(self, found);
-    }
-
-    fn document(&self) -> Value {
-        AuditStatement::document(self)
+    fn payload_json(&self) -> Option<&Value> {
+        Some(AuditStatement::payload_json(self))
     }
 }

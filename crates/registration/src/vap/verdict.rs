@@ -5,13 +5,12 @@ use jose::json::{self, CheckedJson, Limits};
 use jose::jws::{Jws, JwsError};
 use jose::members::{JsonRule, quote};
 use serde_json::Value;
-use vap::message::{MessageType, NO_SESSION};
+use vap::message::MessageType;
 use vap::verdict::{Method, Trigger, VerdictKind};
 
 use super::verdict_rule::VerdictRule;
 use crate::facts::Facts;
 use crate::limits::JSON_DEPTH;
-use crate::lookups::{LookupKind, Lookups};
 use crate::violation::Violation;
 
 /// Maximum length in characters of a `session_id`.
@@ -86,16 +85,9 @@ impl VerdictRecord {
         }
     }
 
-    pub(crate) fn lookups(&self, found: &mut Lookups) {
-        if self.session_id != NO_SESSION {
-            found.add(LookupKind::Session, &self.session_id);
-        }
-        found.add(LookupKind::Verdict, self.verdict.as_str());
-    }
-
-    /// The document that a policy's expressions evaluate.
-    pub fn document(&self) -> Value {
-        self.document.clone()
+    /// The JSON of the payload.
+    pub(crate) fn payload_json(&self) -> &Value {
+        &self.document
     }
 }
 
@@ -267,19 +259,5 @@ mod tests {
         ] {
             assert!(!is_rfc3339(bad), "{bad}");
         }
-    }
-
-    #[test]
-    fn what_stands_for_no_session_is_nobody_s() {
-        let sessions = |session: &str| {
-            let verdict = serde_json::json!({
-                "vap": "0.1", "type": "verdict", "session_id": session, "verdict": "served",
-                "verification": { "checks": [], "method": "static" },
-            });
-            let mut found = Lookups::default();
-            VerdictRecord::read(verdict.to_string().as_bytes()).unwrap().lookups(&mut found);
-            found.into_vec().into_iter().filter(|lookup| lookup.kind == LookupKind::Session).count()
-        };
-        assert_eq!((sessions("session-1"), sessions("none")), (1, 0));
     }
 }

@@ -55,7 +55,6 @@ pub use redacted::VrfRedacted;
 pub use rule::VrfRule;
 
 use crate::facts::Facts;
-use crate::lookups::{LookupKind, Lookups};
 use crate::profile::ProfileRecord;
 use crate::violation::Violation;
 
@@ -148,29 +147,8 @@ impl ProfileRecord for VrfRecord {
         self.chain.state(facts);
     }
 
-    fn lookups(&self, header: &Header, _payload: Option<&[u8]>, found: &mut Lookups) {
-        add_agent(header, found);
-        let receipt = &self.receipt;
-        found.add(LookupKind::ReceiptId, &receipt.receipt_id);
-        found.add(LookupKind::Verdict, receipt.verdict.as_str());
-        found.add(LookupKind::Digest, &receipt.output);
-        if let Some(task_type) = &receipt.task_type {
-            found.add(LookupKind::TaskType, task_type);
-        }
-        if let Some(tier) = receipt.tier {
-            found.add(LookupKind::Tier, tier.to_string());
-        }
-    }
-
-    fn document(&self) -> serde_json::Value {
-        self.document.clone()
-    }
-}
-
-/// Adds the subject of a receipt: the agent whose work was verified.
-fn add_agent(header: &Header, found: &mut Lookups) {
-    if let Some(sub) = header.claims().and_then(|claims| claims.sub()) {
-        found.add(LookupKind::Agent, sub);
+    fn payload_json(&self) -> Option<&serde_json::Value> {
+        Some(&self.document)
     }
 }
 

@@ -15,9 +15,8 @@ use super::form::{self, Form};
 use super::headers::VrfHeaders;
 use super::receipt::Receipt;
 use super::rule::VrfRule;
-use super::{VRF_CBOR, VrfRecord, add_agent, check_signature, key_of_issuer, unlike};
+use super::{VRF_CBOR, VrfRecord, check_signature, key_of_issuer, unlike};
 use crate::facts::Facts;
-use crate::lookups::{LookupKind, Lookups};
 use crate::profile::ProfileRecord;
 use crate::violation::Violation;
 
@@ -89,12 +88,6 @@ impl ProfileRecord for VrfRedacted {
         facts.text("receipt_id", &self.headers.receipt_id);
         facts.text("receipt_hash", &self.receipt_hash());
         self.headers.chain.state(facts);
-    }
-
-    /// Adds the search values of the statement. Its hash is indexed as the payload's.
-    fn lookups(&self, header: &Header, _payload: Option<&[u8]>, found: &mut Lookups) {
-        add_agent(header, found);
-        found.add(LookupKind::ReceiptId, &self.headers.receipt_id);
     }
 
     fn document(&self) -> serde_json::Value {

@@ -41,7 +41,7 @@ use read::EntryTermReader;
 pub use tally::{ReceiptGroup, ReceiptTally};
 
 /// The form of the terms. Raised when an entry is read for other values than before: the index is then made anew.
-pub const FORM: u32 = 2;
+pub const FORM: u32 = 3;
 
 /// The lookup index of a log, and the counts made with it.
 pub struct Index {
