@@ -163,7 +163,7 @@ fn a_denial_of_a_hostile_name_is_registered_whatever_the_name_is() {
         let authenticated = POLICY.authenticate(&statement, SideData::default()).unwrap();
         let record = Record::read(&authenticated).unwrap();
         let permit = POLICY.decide(&authenticated, &record, &Answers::none()).into_permit().unwrap();
-        let facts = serde_json::Value::from(entry_facts(&statement, permit.facts()));
+        let facts = Value::from(entry_facts(&statement, permit.facts()));
         assert!(!facts.to_string().contains("\\u0000"));
         let lookups = SearchValues::of_record(statement.header(), &record, statement.payload()).lookups;
         let tools = lookups.iter().filter(|lookup| lookup.kind == LookupKind::Tool);

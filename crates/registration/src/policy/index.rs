@@ -10,15 +10,6 @@ use crate::section::{Section, list, number, text};
 /// Prefix of a digest in a policy.
 const SHA_256: &str = "sha256:";
 
-/// The name of the terms that the code of this version reads from statements.
-const TABLE: &[u8] = b"tabellion search terms 2";
-
-/// The digest of the table that gives the terms of a statement, for a policy's `index.table`: which search values this version
-/// reads.
-pub fn index_table_digest() -> Hash {
-    Hash::from_bytes(Sha256::digest(TABLE).into())
-}
-
 /// The rules for the search index of the log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IndexRules {

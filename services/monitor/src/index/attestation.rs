@@ -5,7 +5,7 @@
 //! <state_dir>/<log>/attestation                   the newest one
 //! ```
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use durable::FileAccess;
 use lookup_tree::IndexHead;
@@ -58,7 +58,7 @@ impl Attestor {
     }
 }
 
-fn remove_oldest(notes: &PathBuf) -> std::io::Result<()> {
+fn remove_oldest(notes: &Path) -> std::io::Result<()> {
     let mut names = durable::names(notes, ENDING)?;
     names.sort();
     let surplus = names.len().saturating_sub(MAX_ATTESTATIONS);

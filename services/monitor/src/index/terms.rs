@@ -24,21 +24,9 @@ pub fn query(lookup: &Lookup) -> Option<String> {
 }
 
 fn parameter(kind: LookupKind) -> Option<&'static str> {
-    Some(match kind {
-        LookupKind::ReceiptId => "receipt_id",
-        LookupKind::AerId => "aer_id",
-        LookupKind::Session => "session",
-        LookupKind::Agent => "agent",
-        LookupKind::Issuer => "issuer",
-        LookupKind::Subject => "subject",
-        LookupKind::ContentType => "content_type",
-        LookupKind::Verdict => "verdict",
-        LookupKind::Tool => "tool",
-        LookupKind::PayloadDigest => "payload_digest",
-        LookupKind::Digest => "digest",
-        LookupKind::CallId => "call_id",
-        LookupKind::TaskType => "task_type",
-        LookupKind::Tier => "tier",
-        LookupKind::BackLink | LookupKind::Stream | LookupKind::Erasure | LookupKind::Key => return None,
-    })
+    use LookupKind::{BackLink, Erasure, Key, Stream};
+    match kind {
+        BackLink | Stream | Erasure | Key => None,
+        kind => Some(kind.name()),
+    }
 }

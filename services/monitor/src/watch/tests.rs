@@ -108,7 +108,7 @@ fn reports_whose_numbers_do_not_grow_are_refused() {
 }
 
 /// The first receipt of a chain.
-fn first(n: u64) -> scitt::SignedStatement {
+fn first(n: u64) -> SignedStatement {
     testkit::receipt(n).sign(&testkit::verifier()).unwrap()
 }
 
