@@ -5,7 +5,7 @@
 //! <state_dir>/<log>/attestation                   the newest one
 //! ```
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use durable::FileAccess;
 use lookup_tree::IndexHead;
@@ -32,7 +32,7 @@ impl Attestor {
     ///
     /// # Errors
     /// Returns the reason why the file holds no Ed25519 key.
-    pub fn open(name: &KeyName, path: &std::path::Path) -> Result<Self, String> {
+    pub fn open(name: &KeyName, path: &Path) -> Result<Self, String> {
         let failed = |why: &dyn ToString| format!("{}: {}", path.display(), why.to_string());
         let bytes = durable::read(path, KEY_FILE_BYTES).map_err(|why| failed(&why))?;
         let bytes = bytes.ok_or_else(|| failed(&"there is no such file"))?;
