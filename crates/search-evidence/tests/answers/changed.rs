@@ -125,8 +125,8 @@ fn no_changed_byte_changes_what_is_believed() {
     let reader = AnswerReader { trust: &trust, witnesses: None, monitors: None, attestations: &[], now: NOW };
     let before = answer.verify(&reader);
     assert!(starts_like_an_answer(&bytes));
-    // Some thousands of the positions, all bits in turn.
-    for (nth, at) in (0..bytes.len()).step_by(7).enumerate() {
+    // Some hundreds of the positions, all bits in turn.
+    for (nth, at) in (0..bytes.len()).step_by(29).enumerate() {
         let mut changed = bytes.clone();
         changed[at] ^= 1 << (nth % 8);
         let Ok(answer) = SearchAnswer::decode(&changed) else { continue };
