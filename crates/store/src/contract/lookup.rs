@@ -247,7 +247,7 @@ pub async fn an_erased_entry_leaves_its_runs_and_the_list_of_values(database: &i
 
 /// Lists the entries of a page that may have any term: erased ones, before and after their run is written anew, and those that
 /// cannot be read, in a run and in the tail.
-pub async fn a_search_lists_the_entries_that_it_cannot_tell_about(database: &impl LogDatabase) {
+pub async fn a_search_lists_the_entries_that_may_match(database: &impl LogDatabase) {
     let store = database.handle().await;
     Appender::with(Arc::clone(&store), SIZE).await;
     let mut index = Indexer::of(Arc::clone(&store)).await;

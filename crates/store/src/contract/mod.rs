@@ -178,7 +178,7 @@ macro_rules! log_store_contract {
                 a_node_is_found_by_the_place_that_it_is_in,
                 answers_are_proven_until_an_erasure_changes_their_run,
                 the_runs_of_the_newest_head_stay,
-                a_search_lists_the_entries_that_it_cannot_tell_about,
+                a_search_lists_the_entries_that_may_match,
                 a_check_names_entries_and_runs_that_are_damaged,
                 any_value_can_be_indexed_and_found,
                 values_are_found_by_their_beginning,
