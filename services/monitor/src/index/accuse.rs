@@ -69,10 +69,11 @@ impl Accuser<'_> {
             Alarm::new(kind, self.name, AlarmSubject::Log, words, self.now).which(which.to_owned())
         };
         match evidence {
-            Ok((kind, evidence)) => alarm(kind, words).shown_by(evidence),
+            Ok((kind, evidence)) => Alarm { evidence: Some(evidence), ..alarm(kind, words) },
             Err(why) => {
                 let words = format!("{words}; no file shows it alone: {why}");
-                alarm(AlarmKind::IndexDiffers, words).shown_by(self.differing(runs).await)
+                let evidence = Some(self.differing(runs).await);
+                Alarm { evidence, ..alarm(AlarmKind::IndexDiffers, words) }
             }
         }
     }
