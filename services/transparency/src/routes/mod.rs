@@ -10,6 +10,7 @@ pub mod configuration;
 pub mod description;
 pub mod entries;
 pub mod entry;
+pub mod entry_page;
 pub mod entry_query;
 pub mod equivocations;
 pub mod erasures;

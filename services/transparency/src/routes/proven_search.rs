@@ -9,8 +9,8 @@ use lookup_tree::{RunId, TermKey};
 use store::{Order, Term};
 use verifier::index::{IndexHeadEvidence, SearchProof, SearchTerm};
 
+use super::entry_page::{BlindEntry, Entries, PageLeaves, PageProof};
 use super::entry_query::EntryQuery;
-use super::search::{BlindEntry, Entries, PageLeaves, PageProof};
 use crate::edge::problem::Problem;
 use crate::index::proof::{AnswerProver, FoundPage};
 use crate::routes::app::App;

@@ -13,12 +13,9 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use http::header::CACHE_CONTROL;
-use lookup_tree::BlindCode;
-use serde::Serialize;
-use store::lookup::BlindLeaf;
 use store::{Order, Page, Term};
-use utoipa::ToSchema;
 
+use super::entry_page::{BlindEntry, Entries};
 use super::entry_query::{EntryPrefixes, EntryQuery, EntryValues};
 use super::names::behind;
 use super::paging::wrong_page;
@@ -29,71 +26,6 @@ use crate::limits::BLIND_LEAVES;
 use crate::routes::app::App;
 use crate::view::entry_view::EntryView;
 use crate::view::pages::{PAGE_BYTES, date, read};
-
-/// A page of entries.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct Entries {
-    /// In the order of their leaves, or in the reverse one with `order=newest`.
-    pub entries: Vec<EntryView>,
-    /// Of a search: entries of this tree were searched. Later ones are found in a moment.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub indexed_to: Option<u64>,
-    /// Of a search: entries in the leaves of the page that may match, since they were erased or cannot be read.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub blind: Vec<BlindEntry>,
-    /// Whether there may be more of them. Never with a proof.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub more_blind: bool,
-    /// With `proof=1`: the proof that the page has all entries of its leaves that match.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub proof: Option<PageProof>,
-}
-
-/// An entry that may match any search.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct BlindEntry {
-    /// The leaf.
-    pub leaf: u64,
-    /// `erased`; `unreadable`: its form is broken, or the log does not serve its payload; or `too-many-terms`.
-    pub why: &'static str,
-}
-
-/// The proof of a page, under a head of the search index.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct PageProof {
-    /// Number of leaves that the head commits to. Later entries are on no page with a proof.
-    pub size: u64,
-    /// The leaves of the page.
-    pub leaves: PageLeaves,
-    /// The entry ID of the head's statement.
-    pub head_entry: String,
-    /// Base64 of the file with the head's statement, its receipt and the proofs (docs/search-index.md).
-    pub file: String,
-}
-
-/// A range of leaves.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct PageLeaves {
-    /// The first leaf.
-    pub from: u64,
-    /// The leaf after the last one.
-    pub to: u64,
-}
-
-impl BlindEntry {
-    /// Lists entries that may match.
-    pub fn list(blind: &[BlindLeaf]) -> Vec<Self> {
-        blind.iter().map(|(leaf, code)| Self { leaf: leaf.get(), why: why_blind(*code) }).collect()
-    }
-}
-
-fn why_blind(code: BlindCode) -> &'static str {
-    match code {
-        BlindCode::Erased => "erased",
-        BlindCode::Unreadable => "unreadable",
-        BlindCode::TooManyTerms => "too-many-terms",
-    }
-}
 
 /// A page of entries, oldest first unless `order=newest`; with values, only of those that have all of them. `Link: rel="next"`
 /// leads on while there may be more: a search that looked at many entries in vain answers a short page and leads on. With
@@ -148,13 +80,6 @@ async fn every(
     let (entries, more) = read(&app.log, within, order, limit).await?;
     let last = entries.last().map(|entry| entry.index).filter(|_| more);
     Ok((Entries::of(entries, None), last))
-}
-
-impl Entries {
-    /// A page of a list, or of a search of a tree of `indexed_to` entries.
-    fn of(entries: Vec<EntryView>, indexed_to: Option<u64>) -> Self {
-        Self { entries, indexed_to, blind: Vec::new(), more_blind: false, proof: None }
-    }
 }
 
 /// Finds a page of the entries that match all terms, and the leaf after which there may be more.

@@ -28,9 +28,10 @@ use store::{Order, Term};
 use utoipa::{IntoParams, ToSchema};
 use vap::audit::VAP_AUDIT;
 
+use super::entry_page::Entries;
 use super::names::behind;
 use super::paging::{first_leaf, page_limit, wrong_page};
-use super::search::{Entries, found};
+use super::search::found;
 use super::{lead_on, wrong_query};
 use crate::edge::problem::Problem;
 use crate::edge::rate_limit::RequestCharge;
