@@ -362,9 +362,13 @@ fn an_attestation_names_log_size_and_head_and_has_one_spelling() {
 
     let text = attestation.to_string();
     let size = format!("\n{SIZE}\n");
-    for (from, to) in
-        [("index/v1", "index/v2"), (&size, "\n040\n"), (&size, "\n-1\n"), ("=\n", "\n"), ("=\n", "=\n\n")]
-    {
+    for (from, to) in [
+        ("index/v1", "index/v2"),
+        (size.as_str(), "\n040\n"),
+        (size.as_str(), "\n-1\n"),
+        ("=\n", "\n"),
+        ("=\n", "=\n\n"),
+    ] {
         assert!(text.replace(from, to).parse::<IndexAttestation>().is_err(), "{to:?} for {from:?}");
     }
     let witness = LocalKey::cosigner("witness.example".parse().unwrap(), secret).unwrap();
