@@ -55,10 +55,14 @@ pub async fn check_heads(store: &dyn LogReader, folder: &Path) -> Result<HeadFin
     let index = IndexRecomputation::open(folder)?;
     let mut check =
         HeadCheck { store, index, policy: None, newest: BTreeMap::new(), result: HeadFindings::default() };
-    while check.index.next().get() < end {
-        check.read_page(end).await?;
+    match check.read(end).await {
+        Ok(()) => check.compare_newest()?,
+        // Which entries are damaged, the check of the entries finds.
+        Err(HeadCheckError::Store(StoreError::Damaged(why))) => {
+            check.result.uncompared.push(format!("heads of the search index: {why}"));
+        }
+        Err(error) => return Err(error),
     }
-    check.compare_newest()?;
     Ok(check.result)
 }
 
@@ -73,6 +77,14 @@ struct HeadCheck<'a> {
 }
 
 impl HeadCheck<'_> {
+    /// Reads all entries before `end`, and checks the form of the heads among them.
+    async fn read(&mut self, end: u64) -> Result<(), HeadCheckError> {
+        while self.index.next().get() < end {
+            self.read_page(end).await?;
+        }
+        Ok(())
+    }
+
     async fn read_page(&mut self, end: u64) -> Result<(), HeadCheckError> {
         let from = self.index.next();
         let count = usize::try_from(end - from.get()).unwrap_or(PAGE).min(PAGE);
