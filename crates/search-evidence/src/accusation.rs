@@ -9,7 +9,7 @@ use verifier::{
     Code, IssuerSignature, StatementEvidence, StatementVerdict, TrustStore, VerificationOutcome, verify,
 };
 
-use crate::index_policy::{NoIndexPolicy, trusted_index};
+use crate::index_policy::{NoIndexPolicy, PolicyIndex};
 use crate::statement_terms::StatementTerms;
 
 /// Reasons why a file shows no misbehaviour of the log.
@@ -64,7 +64,11 @@ fn described_index(
     let statement = SignedStatement::parse(file.policy.statement.clone());
     let payload = statement.ok().and_then(|statement| statement.payload().map(<[u8]>::to_vec));
     let log = verdict.receipts.first().and_then(|receipt| receipt.log.as_deref()).unwrap_or_default();
-    Ok(trusted_index(&payload.unwrap_or_default(), log)?)
+    let index = PolicyIndex::read(&payload.unwrap_or_default(), log)?;
+    match index.has_known_table() {
+        true => Ok(index.trusted),
+        false => Err(NoIndexPolicy::OtherTable(index.table).into()),
+    }
 }
 
 fn unverified(verdict: &StatementVerdict) -> AccusationFault {

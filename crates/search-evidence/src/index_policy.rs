@@ -1,6 +1,7 @@
 //! The description of an index in the registration policy of its log.
 
-use registration::policy::{IndexRules, Mistakes};
+use merkle::Hash;
+use registration::policy::{IndexRules, Mistakes, index_table_digest};
 use registration::{Policy, index_head};
 use scitt::CoseKey;
 use verifier::index::TrustedIndex;
@@ -22,26 +23,46 @@ pub enum NoIndexPolicy {
     /// The policy has no table `index`.
     #[error("the policy has no search index")]
     NoIndex,
+    /// The terms of statements come from a table that this program does not have.
+    #[error("the index is of another table of search terms ({0}) than this program has")]
+    OtherTable(Hash),
 }
 
-/// Reads issuer, subject, series and keys of the heads from the payload of a registration policy of the log with this
-/// origin. The caller verifies that the log registered the policy.
-pub fn trusted_index(payload: &[u8], origin: &str) -> Result<TrustedIndex, NoIndexPolicy> {
-    let policy = Policy::from_payload(payload).map_err(NoIndexPolicy::Policy)?;
-    let contents = policy.contents();
-    if *contents.origin != *origin {
-        return Err(NoIndexPolicy::OtherLog {
-            given: contents.origin.to_string(),
-            expected: origin.to_owned(),
-        });
+/// The index of a log, as its registration policy describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyIndex {
+    /// Issuer, subject, series and keys of the heads.
+    pub trusted: TrustedIndex,
+    /// SHA-256 of the table that gives the terms of a statement.
+    pub table: Hash,
+}
+
+impl PolicyIndex {
+    /// Reads the payload of a registration policy of the log with this origin. The caller verifies that the log registered
+    /// the policy.
+    pub fn read(payload: &[u8], origin: &str) -> Result<Self, NoIndexPolicy> {
+        let policy = Policy::from_payload(payload).map_err(NoIndexPolicy::Policy)?;
+        let contents = policy.contents();
+        if *contents.origin != *origin {
+            return Err(NoIndexPolicy::OtherLog {
+                given: contents.origin.to_string(),
+                expected: origin.to_owned(),
+            });
+        }
+        let rules = contents.index.as_ref().ok_or(NoIndexPolicy::NoIndex)?;
+        let trusted = TrustedIndex {
+            iss: contents.iss.to_string(),
+            subject: index_head::subject(&contents.origin),
+            series: rules.series(),
+            keys: keys(rules),
+        };
+        Ok(Self { trusted, table: rules.table })
     }
-    let rules = contents.index.as_ref().ok_or(NoIndexPolicy::NoIndex)?;
-    Ok(TrustedIndex {
-        iss: contents.iss.to_string(),
-        subject: index_head::subject(&contents.origin),
-        series: rules.series(),
-        keys: keys(rules),
-    })
+
+    /// Returns `true` if this program reads the terms of statements as the index does.
+    pub fn has_known_table(&self) -> bool {
+        self.table == index_table_digest()
+    }
 }
 
 fn keys(rules: &IndexRules) -> Vec<CoseKey> {

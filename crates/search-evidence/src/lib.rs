@@ -25,7 +25,7 @@ mod verify;
 pub use accusation::{AccusationFault, check_accusation};
 pub use answer::{ErasedEntry, SearchAnswer, SearchQuestion};
 pub use encoding::{MalformedAnswer, starts_like_an_answer};
-pub use index_policy::{NoIndexPolicy, trusted_index};
+pub use index_policy::{NoIndexPolicy, PolicyIndex};
 pub use pages::{PagesVerdict, ProvenPages};
 pub use verdict::{
     AnswerGap, AnswerOutcome, AnswerVerdict, FoundEntry, QuestionFacts, SearchedLeaves, TermFacts,

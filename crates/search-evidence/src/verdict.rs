@@ -164,6 +164,10 @@ pub(crate) fn failed(name: CheckName, code: Code, detail: String) -> Check {
     Check { name, receipt: None, state: CheckState::Failed, code: Some(code), detail }
 }
 
+pub(crate) fn not_done(name: CheckName, code: Code, detail: String) -> Check {
+    Check { name, receipt: None, state: CheckState::NotDone, code: Some(code), detail }
+}
+
 pub(crate) fn passed(name: CheckName, detail: String) -> Check {
     Check { name, receipt: None, state: CheckState::Ok, code: None, detail }
 }

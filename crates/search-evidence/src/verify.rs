@@ -13,9 +13,9 @@ use verifier::{
 
 use crate::answer::SearchAnswer;
 use crate::entries::{AnswerTree, Comparison, compare};
-use crate::index_policy::trusted_index;
+use crate::index_policy::{NoIndexPolicy, PolicyIndex};
 use crate::pages::{PagesVerdict, ProvenPages};
-use crate::verdict::{AnswerOutcome, AnswerVerdict, QuestionFacts, SearchedLeaves, failed};
+use crate::verdict::{AnswerOutcome, AnswerVerdict, QuestionFacts, SearchedLeaves, failed, not_done};
 
 /// A reader of an answer: the keys that it trusts, and the time.
 #[derive(Debug, Clone, Copy)]
@@ -82,9 +82,13 @@ impl SearchAnswer {
         let policy = head.admitted_by.as_ref().and_then(|by| policy_payload(&self.evidence, by.policy));
         let policy = policy.ok_or_else(|| missing("the policy of the head is not in the file".to_owned()))?;
         let origin = evidence.checkpoint.checkpoint.as_ref().map_or("", |facts| &facts.origin);
-        let index = trusted_index(&policy, origin)
+        let index = PolicyIndex::read(&policy, origin)
             .map_err(|why| failed(CheckName::IndexHead, Code::IndexHeadMismatch, why.to_string()))?;
-        Ok((index, head.proof.index))
+        if !index.has_known_table() {
+            let why = NoIndexPolicy::OtherTable(index.table).to_string();
+            return Err(not_done(CheckName::IndexHead, Code::UnsupportedStructure, why));
+        }
+        Ok((index.trusted, head.proof.index))
     }
 
     fn check_monitors(

@@ -139,14 +139,10 @@ pub enum Evidence {
         /// The receipts in the order in which they were received.
         receipts: Vec<ReceiptSeen>,
     },
-    /// An accusation against the search index of the log (`verifier::index::IndexAccusation`): self-contained proof.
+    /// An accusation against the search index of the log (`verifier::index::IndexAccusationFile`): self-contained proof.
     Index {
-        /// The encoded accusation, in base64.
-        accusation: String,
-        /// The policy statement that describes the index, in base64.
-        policy: String,
-        /// A receipt of the policy statement, in base64.
-        policy_receipt: String,
+        /// The encoded file, in base64.
+        file: String,
     },
     /// A head of the search index, and the runs that were computed from the statements in its place. That these are right
     /// is the monitor's word; whoever computes them again from the log can check it.

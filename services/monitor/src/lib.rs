@@ -31,7 +31,6 @@ mod extends;
 mod freshness;
 mod growth;
 mod index;
-mod index_evidence;
 pub mod limits;
 pub mod metrics;
 pub mod outside;

@@ -19,12 +19,12 @@ use monitor::{
 use registration::LookupKind;
 use registration::erasure::{NewErasure, sign};
 use registration::policy::BoundKey;
-use scitt::{Algorithm, SignedStatement, Signer, SigningKey};
+use scitt::{Algorithm, Signer, SigningKey};
 use serde_json::json;
 use std::collections::BTreeSet;
 use tlog::key::VerifierKey;
 use tlog::note::{LocalKey, NoteSigner};
-use verifier::index::{IndexAccusation, IndexAttestation};
+use verifier::index::{IndexAccusation, IndexAccusationFile, IndexAttestation};
 
 struct Nowhere;
 
@@ -104,14 +104,12 @@ fn convinces(log: &IndexedSite, alarm: &Alarm) -> IndexAccusation {
     assert_eq!(judge(&alarm, &[], None).verdict, Verdict::Unknown);
     let judged = judge(&alarm, &[], Some(&log.trust()));
     assert_eq!(judged.verdict, Verdict::Contradiction, "{judged:#?}");
-    let Some(Evidence::Index { accusation, .. }) = &alarm.evidence else { panic!("{alarm:#?}") };
-    let bytes = data_encoding::BASE64.decode(accusation.as_bytes()).unwrap();
+    let Some(Evidence::Index { file }) = &alarm.evidence else { panic!("{alarm:#?}") };
+    let bytes = data_encoding::BASE64.decode(file.as_bytes()).unwrap();
     assert!(saved_accusations(log).contains(&bytes));
-    let accusation = IndexAccusation::decode(&bytes).unwrap();
-    let terms = |statement: &SignedStatement, payload: Option<&[u8]>| {
-        Some(index_audit::read_keys(statement, payload))
-    };
-    assert_eq!(accusation.check(&log.index(), &log.trust(), &terms, now()), Ok(()));
+    let file = IndexAccusationFile::decode(&bytes).unwrap();
+    assert_eq!(search_evidence::check_accusation(&file, &log.trust(), now()), Ok(()));
+    let accusation = file.accusation;
     assert_eq!(accusation.kind(), alarm.kind.name());
     accusation
 }

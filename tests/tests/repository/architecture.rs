@@ -123,6 +123,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "tabellion-merkle",
             "registration",
             "tabellion-scitt",
+            "search-evidence",
             "serving",
             "span-export",
             "store",

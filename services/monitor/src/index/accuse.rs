@@ -5,7 +5,10 @@
 
 use data_encoding::{BASE64, BASE64URL_NOPAD};
 use index_audit::{FormFault, IndexRecomputation, RegisteredHead, WrongRun};
-use verifier::index::{IndexAccusation, IndexFormFault, IndexHeadEvidence};
+use search_evidence::check_accusation;
+use verifier::index::{
+    IndexAccusation, IndexAccusationFile, IndexFormFault, IndexHeadEvidence, IndexPolicyEvidence,
+};
 use verifier::{CheckpointEvidence, TrustStore};
 
 use super::head_entry::HeadEntry;
@@ -13,7 +16,6 @@ use super::indexed_log::{IndexPolicy, IndexedLog};
 use super::narrow::find_evidence;
 use crate::alarm::{Alarm, AlarmKind, AlarmSubject};
 use crate::evidence::{ComputedRun, Evidence};
-use crate::index_evidence::{RegisteredPolicy, check_accusation};
 
 /// The accuser of one head.
 pub struct Accuser<'c> {
@@ -62,7 +64,7 @@ impl Accuser<'_> {
         runs: Vec<ComputedRun>,
     ) -> Alarm {
         let evidence = match accusations {
-            Ok(accusations) => self.convincing(&accusations).await,
+            Ok(accusations) => self.convincing(accusations).await,
             Err(why) => Err(why),
         };
         let alarm = |kind, words| {
@@ -79,16 +81,18 @@ impl Accuser<'_> {
     }
 
     /// The first accusation whose check succeeds, with its evidence.
-    async fn convincing(&self, accusations: &[IndexAccusation]) -> Result<(AlarmKind, Evidence), String> {
+    async fn convincing(&self, accusations: Vec<IndexAccusation>) -> Result<(AlarmKind, Evidence), String> {
         let trust = self.trust.ok_or("the log's receipt keys are not configured (`trust`)")?;
         let statement = &self.policy.statement;
         let receipt = self.log.receipt(statement).await.map_err(|why| why.to_string())?;
-        let policy = RegisteredPolicy { statement: statement.bytes().to_vec(), receipt };
+        let policy = IndexPolicyEvidence { statement: statement.bytes().to_vec(), receipt };
         let mut refused = "the log proves nothing that its statements contradict".to_owned();
         for accusation in accusations {
-            match check_accusation(accusation, &policy, trust, self.now) {
-                Ok(()) => return Ok((kind(accusation), evidence(accusation, &policy))),
-                Err(why) => refused = why,
+            let kind = kind(&accusation);
+            let file = IndexAccusationFile { policy: policy.clone(), accusation };
+            match check_accusation(&file, trust, self.now) {
+                Ok(()) => return Ok((kind, Evidence::Index { file: BASE64.encode(&file.encode()) })),
+                Err(why) => refused = why.to_string(),
             }
         }
         Err(refused)
@@ -153,13 +157,5 @@ fn kind(accusation: &IndexAccusation) -> AlarmKind {
         IndexAccusation::Omits(_) => AlarmKind::IndexOmits,
         IndexAccusation::Adds(_) => AlarmKind::IndexAdds,
         IndexAccusation::Form(_) => AlarmKind::IndexForm,
-    }
-}
-
-fn evidence(accusation: &IndexAccusation, policy: &RegisteredPolicy) -> Evidence {
-    Evidence::Index {
-        accusation: BASE64.encode(&accusation.encode()),
-        policy: BASE64.encode(&policy.statement),
-        policy_receipt: BASE64.encode(&policy.receipt),
     }
 }

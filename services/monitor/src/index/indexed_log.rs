@@ -9,16 +9,18 @@ use data_encoding::BASE64;
 use merkle::{Hash, LeafIndex, TreeSize};
 use registration::COLLATERAL_PAYLOAD;
 use scitt::SignedStatement;
+use search_evidence::PolicyIndex;
 use serde::Deserialize;
+use tlog::checkpoint::Origin;
 use verifier::index::{IndexHeadEvidence, SearchProof};
 
-use crate::index_evidence::PolicyIndex;
 use crate::outside::Outside;
 use crate::seen::SeenCheckpoint;
 
 /// A log with an index, as its client sees it.
 pub struct IndexedLog<'a> {
     client: &'a Client,
+    origin: &'a Origin,
     entries: Outside<'a>,
     /// The newest policy that was read; `None` if it describes no index.
     policy: Option<(LeafIndex, Option<IndexPolicy>)>,
@@ -59,8 +61,8 @@ pub struct ServedEntry {
 
 impl<'a> IndexedLog<'a> {
     /// The log of a client, whose tree was verified in this round.
-    pub fn new(client: &'a Client, seen: &SeenCheckpoint) -> Self {
-        Self { client, entries: Outside::at(client, seen.size, seen.root, None), policy: None }
+    pub fn new(client: &'a Client, origin: &'a Origin, seen: &SeenCheckpoint) -> Self {
+        Self { client, origin, entries: Outside::at(client, seen.size, seen.root, None), policy: None }
     }
 
     /// Reads the policy at a leaf; `None` if the entry describes no index.
@@ -70,8 +72,8 @@ impl<'a> IndexedLog<'a> {
         }
         let entry = self.entry(leaf).await?;
         let policy = entry.and_then(|entry| {
-            let index = Arc::new(PolicyIndex::read(&entry.statement)?);
-            Some(IndexPolicy { statement: entry.statement, index })
+            let index = PolicyIndex::read(entry.statement.payload()?, &self.origin.to_string()).ok()?;
+            Some(IndexPolicy { statement: entry.statement, index: Arc::new(index) })
         });
         self.policy = Some((leaf, policy.clone()));
         Ok(policy)

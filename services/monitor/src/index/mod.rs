@@ -81,7 +81,7 @@ impl<'a> IndexCheck<'a> {
             folder,
             attestor,
             trust,
-            log: IndexedLog::new(client, seen),
+            log: IndexedLog::new(client, &target.origin, seen),
             recomputation: IndexRecomputation::open(&folder.file(FOLDER))?,
             results: IndexResults::load(folder)?,
             now,
@@ -132,7 +132,7 @@ impl<'a> IndexCheck<'a> {
         let Some(policy) = policy.filter(|policy| policy.index.trusted.series == entry.head.series) else {
             return Ok(());
         };
-        if policy.index.table != registration::policy::index_table_digest() {
+        if !policy.index.has_known_table() {
             self.results.heads.other_table += 1;
             return Ok(());
         }

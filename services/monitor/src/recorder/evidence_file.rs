@@ -80,10 +80,10 @@ impl EvidenceFile {
         Ok(format!("{FOLDER}/{name}"))
     }
 
-    /// The encoded accusation against a search index, for programs that read it without the alarm.
+    /// The file with an accusation against a search index, for programs that read it without the alarm.
     fn index_accusation(&self) -> Option<Vec<u8>> {
         match &self.alarm.evidence {
-            Some(Evidence::Index { accusation, .. }) => BASE64.decode(accusation.as_bytes()).ok(),
+            Some(Evidence::Index { file }) => BASE64.decode(file.as_bytes()).ok(),
             _ => None,
         }
     }

@@ -2,50 +2,40 @@
 
 use data_encoding::{BASE64, BASE64URL_NOPAD};
 use scitt::SignedStatement;
+use search_evidence::check_accusation;
 use verifier::TrustStore;
-use verifier::index::IndexAccusation;
+use verifier::index::IndexAccusationFile;
 
 use super::{Verdict, VerificationResult};
 use crate::alarm::Alarm;
 use crate::evidence::ComputedRun;
-use crate::index_evidence::{RegisteredPolicy, check_accusation};
-
-/// An accusation with the policy that describes the index, as evidence has them: in base64.
-pub struct EncodedAccusation<'e> {
-    pub accusation: &'e str,
-    pub policy: &'e str,
-    pub policy_receipt: &'e str,
-}
 
 /// Verifies an accusation with the log's receipt keys in `trust`, as of the time of the alarm.
-pub fn judge_accusation(
-    alarm: &Alarm,
-    encoded: &EncodedAccusation<'_>,
-    trust: Option<&TrustStore>,
-) -> VerificationResult {
+pub fn judge_accusation(alarm: &Alarm, file: &str, trust: Option<&TrustStore>) -> VerificationResult {
     let mut finding = VerificationResult::begin();
-    let (accusation, policy) = match encoded.decode() {
-        Ok(decoded) => decoded,
+    let file = match read_file(file) {
+        Ok(file) => file,
         Err(why) => {
             finding.failed("accusation", why);
             return finding.ends(Verdict::Wrong, "the evidence cannot be read");
         }
     };
-    if accusation.kind() != alarm.kind.name() {
-        finding.failed("accusation", format!("it is {}", accusation.kind()));
+    let kind = file.accusation.kind();
+    if kind != alarm.kind.name() {
+        finding.failed("accusation", format!("it is {kind}"));
         return finding.ends(Verdict::Wrong, "the evidence is of another kind than the alarm");
     }
     let Some(trust) = trust else {
         finding.not_checked("log keys", "give a trust file with the log's receipt keys with --trust");
         return finding.ends(Verdict::Unknown, "nobody checked whose log it is");
     };
-    match check_accusation(&accusation, &policy, trust, alarm.first_seen) {
+    match check_accusation(&file, trust, alarm.first_seen) {
         Ok(()) => {
             finding.ok("accusation", format!("{}: statement, head, paths and run proof verify", alarm.kind));
             finding.ends(Verdict::Contradiction, "the log registered a head of its index that is wrong")
         }
         Err(why) => {
-            finding.failed("accusation", why);
+            finding.failed("accusation", why.to_string());
             finding.ends(Verdict::Wrong, "the evidence does not show it")
         }
     }
@@ -85,11 +75,7 @@ pub fn judge_head(
     finding.ends(Verdict::OnWord, "that the runs of the head are wrong is the monitor's word")
 }
 
-impl EncodedAccusation<'_> {
-    fn decode(&self) -> Result<(IndexAccusation, RegisteredPolicy), String> {
-        let bytes = |text: &str| BASE64.decode(text.as_bytes()).map_err(|why| why.to_string());
-        let accusation = IndexAccusation::decode(&bytes(self.accusation)?).map_err(|why| why.to_string())?;
-        let (statement, receipt) = (bytes(self.policy)?, bytes(self.policy_receipt)?);
-        Ok((accusation, RegisteredPolicy { statement, receipt }))
-    }
+fn read_file(file: &str) -> Result<IndexAccusationFile, String> {
+    let bytes = BASE64.decode(file.as_bytes()).map_err(|why| why.to_string())?;
+    IndexAccusationFile::decode(&bytes).map_err(|why| why.to_string())
 }

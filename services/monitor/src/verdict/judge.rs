@@ -12,7 +12,7 @@ use verifier::TrustStore;
 
 use super::chain::{self, NoFork};
 use super::compare::{Join, compare, head};
-use super::index::{EncodedAccusation, judge_accusation, judge_head};
+use super::index::{judge_accusation, judge_head};
 use super::{Verdict, VerificationResult};
 use crate::alarm::{Alarm, AlarmKind};
 use crate::evidence::{EntrySeen, Evidence, Sighting, TwoRootPath};
@@ -47,10 +47,7 @@ pub fn judge(alarm: &Alarm, known: &[VerifierKey], trust: Option<&TrustStore>) -
         Evidence::Receipts { trust: own, receipts } => {
             return super::receipts::judge(alarm.kind, own, trust, receipts);
         }
-        Evidence::Index { accusation, policy, policy_receipt } => {
-            let encoded = EncodedAccusation { accusation, policy, policy_receipt };
-            return judge_accusation(alarm, &encoded, trust);
-        }
+        Evidence::Index { file } => return judge_accusation(alarm, file, trust),
         Evidence::IndexHead { statement, receipt, runs } => {
             return judge_head(statement, receipt.as_deref(), runs, trust, alarm.first_seen);
         }

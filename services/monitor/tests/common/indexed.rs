@@ -22,7 +22,7 @@ use registration::policy::{IndexRules, index_table_digest};
 use registration::{LookupKind, Policy, index_head};
 use scitt::{CoseKey, SignedStatement, Signer, SigningKey, StatementBuilder};
 use serde_json::{Value, json};
-use verifier::index::{IndexHeadEvidence, SearchProof, SearchTerm, TrustedIndex};
+use verifier::index::{IndexHeadEvidence, SearchProof, SearchTerm};
 use verifier::{TrustStore, TrustedLog};
 
 use super::site::{Place, Site};
@@ -82,16 +82,6 @@ impl IndexedSite {
         let key = SigningKey::from_pkcs8_pem(&pem).unwrap();
         let log = TrustedLog::new(testkit::LOG_ISS, testkit::ORIGIN, vec![bare(&key)]);
         TrustStore { logs: vec![log], ..TrustStore::default() }
-    }
-
-    /// The index, as others know it from the policy.
-    pub fn index(&self) -> TrustedIndex {
-        TrustedIndex {
-            iss: testkit::LOG_ISS.to_owned(),
-            subject: index_head::subject(testkit::ORIGIN),
-            series: self.rules.series(),
-            keys: vec![bare(&self.key)],
-        }
     }
 
     /// Registers a statement whose payload the log does not serve.

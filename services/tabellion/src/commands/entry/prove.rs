@@ -12,8 +12,8 @@ use data_encoding::BASE64;
 use merkle::{EntryDigest, LeafIndex};
 use scitt::SignedStatement;
 use search_evidence::{
-    AnswerOutcome, AnswerReader, AnswerVerdict, ErasedEntry, PagesVerdict, ProvenPages, SearchAnswer,
-    SearchQuestion, trusted_index,
+    AnswerOutcome, AnswerReader, AnswerVerdict, ErasedEntry, PagesVerdict, PolicyIndex, ProvenPages,
+    SearchAnswer, SearchQuestion,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -243,9 +243,9 @@ impl Collector<'_> {
     ) -> Result<ProvenPages, Failure> {
         let policy = self.statement_at(policy)?;
         let payload = policy.payload().unwrap_or_default();
-        let index = trusted_index(payload, &tree.origin).map_err(|why| nonsense(&why.to_string()))?;
+        let index = PolicyIndex::read(payload, &tree.origin).map_err(|why| nonsense(&why.to_string()))?;
         let PagesVerdict { pages, checks } =
-            ProvenPages::verify(question, pages, &index, &self.reader.trust, now());
+            ProvenPages::verify(question, pages, &index.trusted, &self.reader.trust, now());
         pages.ok_or_else(|| {
             let (outcome, reason) = verifier::VerificationOutcome::of(&checks);
             let code = reason.unwrap_or(Code::NotReached);
