@@ -5,7 +5,7 @@ use std::fmt;
 use lookup_tree::{RunSummary, ScheduledRun, WrongRuns};
 use merkle::{LeafIndex, RootHash, TreeSize};
 
-use crate::registered_head::RegisteredHead;
+use crate::earlier_head::EarlierHead;
 
 /// A rule that the form of a head breaks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,13 +27,13 @@ pub enum FormFault {
         /// The horizon of the head.
         horizon: LeafIndex,
         /// The earlier head.
-        earlier: RegisteredHead,
+        earlier: EarlierHead,
     },
     /// An earlier head of the series has the same size and horizon, and another content.
     #[error("the head at leaf {} has its size and horizon, and other runs or another root", earlier.leaf)]
     TwoHeads {
         /// The earlier head.
-        earlier: RegisteredHead,
+        earlier: EarlierHead,
     },
     /// The root of the log is another one.
     #[error("it names the root {given} of the log, which was {root}")]

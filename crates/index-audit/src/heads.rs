@@ -6,9 +6,9 @@ use lookup_tree::IndexHead;
 use merkle::{EntryDigest, LeafIndex};
 use serde::{Deserialize, Serialize};
 
+use crate::earlier_head::EarlierHead;
 use crate::fault::FormFault;
 use crate::limits::{MAX_HEADS, MAX_SERIES};
-use crate::registered_head::RegisteredHead;
 
 /// The heads seen so far. The series is the key, in hexadecimal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,8 +83,8 @@ impl SeenHead {
             && self.leaf < other.leaf
     }
 
-    fn registered(&self) -> RegisteredHead {
+    fn registered(&self) -> EarlierHead {
         let (leaf, horizon) = (LeafIndex::new(self.leaf), LeafIndex::new(self.horizon));
-        RegisteredHead { leaf, entry: self.entry.clone(), horizon }
+        EarlierHead { leaf, entry: self.entry.clone(), horizon }
     }
 }

@@ -18,6 +18,7 @@
 //! Not here: reading a log, the signature and the policy of a head, evidence for others (`verifier::index`). The folder has
 //! one user at a time, which the caller ensures.
 
+mod earlier_head;
 mod entry;
 mod error;
 mod fault;
@@ -27,14 +28,13 @@ mod piece;
 mod piece_folder;
 mod proof_comparison;
 mod recomputation;
-mod registered_head;
 mod run_stream;
 mod state;
 
+pub use earlier_head::EarlierHead;
 pub use entry::{IndexedEntry, read_keys};
 pub use error::RecomputationError;
 pub use fault::{FormFault, NotComparable, RunComparison, UncomparedRun, WrongRun};
 pub use proof_comparison::{ProofDifference, compare_proof};
 pub use recomputation::IndexRecomputation;
-pub use registered_head::RegisteredHead;
 pub use run_stream::RunStream;

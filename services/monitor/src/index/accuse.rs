@@ -4,7 +4,7 @@
 //! `index-differs`: the head, and the runs that were computed.
 
 use data_encoding::{BASE64, BASE64URL_NOPAD};
-use index_audit::{FormFault, IndexRecomputation, RegisteredHead, WrongRun};
+use index_audit::{EarlierHead, FormFault, IndexRecomputation, WrongRun};
 use search_evidence::check_accusation;
 use verifier::index::{
     IndexAccusation, IndexAccusationFile, IndexFormFault, IndexHeadEvidence, IndexPolicyEvidence,
@@ -125,7 +125,7 @@ impl Accuser<'_> {
         Ok(IndexAccusation::Form(fault))
     }
 
-    async fn earlier(&self, earlier: &RegisteredHead) -> Result<IndexHeadEvidence, String> {
+    async fn earlier(&self, earlier: &EarlierHead) -> Result<IndexHeadEvidence, String> {
         let statement = self.log.statement(&earlier.entry).await.map_err(|why| why.to_string())?;
         self.log.head(&statement).await.map_err(|why| why.to_string())
     }

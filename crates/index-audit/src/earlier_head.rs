@@ -2,9 +2,9 @@
 
 use merkle::LeafIndex;
 
-/// A head as it was registered.
+/// A head that was compared before another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RegisteredHead {
+pub struct EarlierHead {
     /// The leaf of its statement.
     pub leaf: LeafIndex,
     /// The entry ID of its statement.
