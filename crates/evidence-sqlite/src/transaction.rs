@@ -95,10 +95,11 @@ impl<'a> WriteTransaction<'a> {
 
     async fn failed(self, ScriptFailure { error, may_have_ended }: ScriptFailure) -> CommitFailure {
         if may_have_ended {
-            self.doubt.note(&error);
-            if Repair::after(SqliteFailure::of(&error)) == Repair::Settle {
+            if leaves_doubt(&error) {
+                self.doubt.require(Repair::Settle);
                 return CommitFailure::For(CommitError::MayHaveHappened(error.to_string()));
             }
+            self.doubt.note(&error);
         }
         *self.known = Some(self.before);
         if is_constraint(&error) {
@@ -130,10 +131,32 @@ impl<'a> WriteTransaction<'a> {
     }
 }
 
+/// Returns whether COMMIT may have happened despite this error: an I/O error, or one that SQLite did not return, such as
+/// that sqlx's thread is gone.
+fn leaves_doubt(error: &sqlx::Error) -> bool {
+    error.as_database_error().is_none() || Repair::after(SqliteFailure::of(error)) == Repair::Settle
+}
+
 /// Executes a statement without parameters.
 pub(crate) async fn run(
     connection: &mut SqliteConnection,
     statement: &'static str,
 ) -> Result<(), StoreError> {
     sqlx::query(statement).execute(connection).await.map(drop).map_err(store_error)
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::ConnectOptions;
+    use sqlx::sqlite::SqliteConnectOptions;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn only_an_error_that_sqlite_returned_excludes_that_the_commit_happened() {
+        let mut connection = SqliteConnectOptions::new().in_memory(true).connect().await.unwrap();
+        let returned = sqlx::query("COMMIT").execute(&mut connection).await.unwrap_err();
+        assert!(!leaves_doubt(&returned));
+        assert!(leaves_doubt(&sqlx::Error::WorkerCrashed));
+    }
 }

@@ -88,16 +88,44 @@ impl IndexRecomputation {
         Ok(())
     }
 
-    /// Stores what was read. Once `Ok`, it survives power loss.
+    /// Stores what was read, and removes what is [settled](Self::settle). Once `Ok`, it survives power loss.
     ///
     /// # Errors
-    /// Returns a [`RecomputationError`] if a file cannot be written.
+    /// Returns a [`RecomputationError`] if a file cannot be read or written. The next call removes what is still there.
     pub fn save(&mut self) -> Result<(), RecomputationError> {
         if self.is_changed {
             self.folder.write(&self.open)?;
             self.is_changed = false;
         }
+        // Before a posting is removed, the stored state says which heads cannot be compared any more. Until the state is
+        // stored again, it has the settled leaves as erased ones, for which it does not matter what the pieces have.
+        self.folder.write_state(&self.state)?;
+        let settled = self.state.erased_in(0..u64::MAX, self.state.settled);
+        if settled.is_empty() {
+            return Ok(());
+        }
+        self.remove_postings(&settled)?;
+        self.state.forget_erased(&settled);
         self.folder.write_state(&self.state)
+    }
+
+    /// Leaves only the blind postings of these entries in the pieces.
+    fn remove_postings(&mut self, erased: &BTreeSet<u64>) -> Result<(), RecomputationError> {
+        let mut by_piece: BTreeMap<u64, BTreeSet<LeafIndex>> = BTreeMap::new();
+        for leaf in erased.iter().map(|leaf| LeafIndex::new(*leaf)) {
+            by_piece.entry(piece_of(leaf)).or_default().insert(leaf);
+        }
+        for (number, leaves) in by_piece {
+            if number == self.open.number() {
+                self.open.erase(&leaves);
+                self.folder.write(&self.open)?;
+                continue;
+            }
+            let mut piece = self.folder.read(number)?;
+            piece.erase(&leaves);
+            self.folder.write(&piece)?;
+        }
+        Ok(())
     }
 
     /// Compares the form of a head, registered at this leaf, with the log and with earlier heads of its series.
@@ -154,8 +182,10 @@ impl IndexRecomputation {
                 comparison.wrong.push(WrongRun { run: *run, given: *given, computed });
             }
         }
-        let serving = runs.iter().map(|(run, _)| run.id).collect();
-        self.state.forget_runs_but(&serving);
+        if !runs.is_empty() {
+            let serving = runs.iter().map(|(run, _)| run.id).collect();
+            self.state.forget_runs_but(&serving);
+        }
         Ok(comparison)
     }
 
@@ -188,29 +218,10 @@ impl IndexRecomputation {
         RunStream::of(&self.folder, &self.open, run, erased)
     }
 
-    /// Removes the postings of entries that were erased by statements before this horizon. Heads with a smaller horizon
-    /// cannot be compared any more.
-    ///
-    /// # Errors
-    /// Returns a [`RecomputationError`] if a file cannot be read or written. The postings are then removed at the next call.
-    pub fn settle(&mut self, horizon: LeafIndex) -> Result<(), RecomputationError> {
-        let erased = self.state.erased_in(0..u64::MAX, horizon.get());
-        let mut by_piece: BTreeMap<u64, BTreeSet<LeafIndex>> = BTreeMap::new();
-        for leaf in erased.iter().map(|leaf| LeafIndex::new(*leaf)) {
-            by_piece.entry(piece_of(leaf)).or_default().insert(leaf);
-        }
-        for (number, leaves) in by_piece {
-            if number == self.open.number() {
-                self.open.erase(&leaves);
-                self.is_changed = true;
-                continue;
-            }
-            let mut piece = self.folder.read(number)?;
-            piece.erase(&leaves);
-            self.folder.write(&piece)?;
-        }
-        self.state.settle(&erased, horizon.get());
-        Ok(())
+    /// Gives up the postings of entries that were erased by statements before this horizon: heads with a smaller horizon
+    /// cannot be compared any more. The next [`save`](Self::save) removes the postings.
+    pub fn settle(&mut self, horizon: LeafIndex) {
+        self.state.settle(horizon.get());
     }
 }
 

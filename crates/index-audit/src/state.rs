@@ -17,11 +17,13 @@ pub(crate) struct RecomputationState {
     version: u32,
     /// The next leaf to read.
     pub(crate) next: u64,
-    /// Erased leaves, each with the leaf of the statement that erased it, from `settled` on.
+    /// Erased leaves, each with the leaf of the statement that erased it. Those that were erased by statements before
+    /// `settled` are here only until the pieces have no postings of them.
     pub(crate) erased: BTreeMap<u64, u64>,
     /// Leaves whose statement was gone before it was read, and that are not settled.
     pub(crate) gone: BTreeSet<u64>,
-    /// The pieces have no postings of entries that were erased by statements before this leaf.
+    /// Heads with a smaller horizon cannot be compared: the pieces may lack the postings of entries that were erased by
+    /// statements before this leaf.
     pub(crate) settled: u64,
     /// Runs that were computed.
     runs: Vec<ComputedRun>,
@@ -92,8 +94,16 @@ impl RecomputationState {
         self.runs.retain(|known| serving.contains(&known.id()));
     }
 
-    /// Takes leaves out of the erased ones, because the pieces have their blind postings only.
-    pub(crate) fn settle(&mut self, leaves: &BTreeSet<u64>, horizon: u64) {
+    /// Gives up heads with a smaller horizon, if that settles erased leaves.
+    pub(crate) fn settle(&mut self, horizon: u64) {
+        let newly_settled = self.settled..horizon;
+        if self.erased.values().any(|by| newly_settled.contains(by)) {
+            self.settled = horizon;
+        }
+    }
+
+    /// Takes settled leaves out of the erased ones, because the pieces have their blind postings only.
+    pub(crate) fn forget_erased(&mut self, leaves: &BTreeSet<u64>) {
         // A run that was computed for other erased leaves is computed again.
         self.runs.retain_mut(|known| {
             let range = known.id().leaves().map_or(0..0, |leaves| leaves.start.get()..leaves.end.get());
@@ -103,9 +113,6 @@ impl RecomputationState {
         });
         self.erased.retain(|leaf, _| !leaves.contains(leaf));
         self.gone.retain(|leaf| !leaves.contains(leaf));
-        if !leaves.is_empty() {
-            self.settled = self.settled.max(horizon);
-        }
     }
 }
 

@@ -149,17 +149,13 @@ fn a_wrong_run_is_named_and_the_others_are_right() {
 #[test]
 fn an_erased_entry_is_blind_in_heads_whose_horizon_is_after_the_erasure() {
     let folder = tempfile::tempdir().unwrap();
-    let mut log = Log::of(5_000);
-    log.push(vec![3, 4_999]);
-    (0..100).for_each(|_| log.push(Vec::new()));
-    let none = BTreeSet::new();
+    let (log, before, after) = log_with_erasure();
     let mut index = open(folder.path());
-    log.read(&mut index, 5_101, &none);
-    let (before, after) = (log.head(5_000, 5_000), log.head(5_050, 5_050));
+    log.read(&mut index, 5_101, &BTreeSet::new());
     assert_ne!(before.runs[0], after.runs[0]);
     assert!(compare(&mut index, &before).is_right());
     assert!(compare(&mut index, &after).is_right());
-    index.settle(after.horizon).unwrap();
+    index.settle(after.horizon);
     index.save().unwrap();
     let mut index = open(folder.path());
     assert!(compare(&mut index, &after).is_right(), "the pieces have only the blind posting");
@@ -182,7 +178,7 @@ fn a_run_with_an_entry_that_was_gone_before_it_was_read_is_compared_once_its_era
     assert_eq!(why, NotComparable::Gone(LeafIndex::new(30)));
     let head = log.head(201, 201);
     assert!(compare(&mut index, &head).is_right());
-    index.settle(head.horizon).unwrap();
+    index.settle(head.horizon);
     assert!(compare(&mut index, &head).is_right());
 }
 
@@ -220,6 +216,66 @@ fn after_a_crash_the_recomputation_goes_on_from_what_was_saved() {
     assert_eq!(index.next().get(), 3_000);
     log.read(&mut index, 9_000, &none);
     assert!(compare(&mut index, &log.head(8_500, 8_500)).is_right());
+}
+
+/// A log with two heads, one before and one after the erasure of entries in the first piece and in the open one.
+fn log_with_erasure() -> (Log, IndexHead, IndexHead) {
+    let mut log = Log::of(5_000);
+    log.push(vec![3, 4_999]);
+    (0..100).for_each(|_| log.push(Vec::new()));
+    let (before, after) = (log.head(5_000, 5_000), log.head(5_050, 5_050));
+    (log, before, after)
+}
+
+#[test]
+fn after_a_crash_before_the_state_is_saved_an_earlier_head_is_still_right() {
+    let folder = tempfile::tempdir().unwrap();
+    let (log, before, after) = log_with_erasure();
+    let none = BTreeSet::new();
+    let mut index = open(folder.path());
+    log.read(&mut index, 4_500, &none);
+    index.save().unwrap();
+    let state = folder.path().join("state.json");
+    let saved = std::fs::read(&state).unwrap();
+    log.read(&mut index, 5_101, &none);
+    assert!(compare(&mut index, &after).is_right());
+    index.settle(after.horizon);
+    drop(index);
+    assert_eq!(std::fs::read(&state).unwrap(), saved, "only a save writes the state");
+    let mut index = open(folder.path());
+    log.read(&mut index, 5_101, &none);
+    assert!(compare(&mut index, &before).is_right());
+    assert!(compare(&mut index, &after).is_right());
+}
+
+#[test]
+fn after_a_crash_while_postings_are_removed_no_head_is_wrong_and_the_next_save_removes_the_rest() {
+    let folder = tempfile::tempdir().unwrap();
+    let (log, before, after) = log_with_erasure();
+    let mut index = open(folder.path());
+    log.read(&mut index, 5_101, &BTreeSet::new());
+    assert!(compare(&mut index, &after).is_right());
+    index.settle(after.horizon);
+    let [postings, aside, state] =
+        ["0000000000000000.postings", "aside", "state.json"].map(|name| folder.path().join(name));
+    std::fs::rename(&postings, &aside).unwrap();
+    index.save().unwrap_err();
+    std::fs::rename(&aside, &postings).unwrap();
+    let (between, kept) = (std::fs::read(&state).unwrap(), std::fs::read(&postings).unwrap());
+    let check = || {
+        let mut index = open(folder.path());
+        let comparison = compare(&mut index, &before);
+        assert_eq!(comparison.wrong, []);
+        assert_eq!(comparison.uncompared[0].why, NotComparable::EarlierHorizon(after.horizon));
+        assert!(compare(&mut index, &after).is_right());
+        assert!(compare(&mut index, &log.head(5_090, 5_090)).is_right());
+    };
+    check();
+    open(folder.path()).save().unwrap();
+    assert_ne!(std::fs::read(&postings).unwrap(), kept);
+    check();
+    std::fs::write(&state, between).unwrap();
+    check();
 }
 
 #[test]

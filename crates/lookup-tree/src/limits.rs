@@ -27,8 +27,8 @@ pub const MAX_HEAD_BYTES: usize = 16 << 10;
 
 /// Maximum number of intervals in one question, with those of the blind codes.
 pub const MAX_INTERVALS: usize = 1_024;
-/// Maximum length in bytes of an encoded run proof.
-pub const MAX_RUN_PROOF_BYTES: usize = 16 << 20;
+/// Maximum length in bytes of an encoded run proof. A posting in it can be a single byte, and has 24 once it is read.
+pub const MAX_RUN_PROOF_BYTES: usize = 2 << 20;
 /// Maximum nesting of a run proof: an inner node for each bit of a posting, and a bucket.
 pub const MAX_RUN_PROOF_DEPTH: usize = 193;
 /// Maximum number of CBOR items in a run proof.

@@ -30,12 +30,17 @@ pub(crate) fn stored_facts(
 /// entry ([`Permit::facts`](crate::Permit::facts)). Signatures are not checked. Texts are bounded and free of U+0000.
 pub fn entry_facts(statement: &SignedStatement, stored: &str) -> Map<String, Value> {
     let mut facts = Facts(read_strict(stored.as_bytes(), Limits::default()).unwrap_or_default());
+    // What the header lacks, no stored fact says in its place.
+    HEADER_FACTS.iter().for_each(|name| drop(facts.0.remove(*name)));
     header_facts(statement.header(), &mut facts);
     if let Some(Ok(record)) = statement.payload().map(|payload| Record::of(statement.header(), payload)) {
         record.facts(&mut facts);
     }
     facts.0
 }
+
+/// The names of the facts in a protected header.
+const HEADER_FACTS: [&str; 6] = ["iss", "authenticated_by", "sub", "alg", "content_type", "iat"];
 
 /// Adds the facts in the protected header.
 fn header_facts(header: &Header, facts: &mut Facts) {

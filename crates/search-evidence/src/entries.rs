@@ -165,6 +165,10 @@ impl<'a> FileEntries<'a> {
             next = LeafIndex::new(leaf.get() + 1);
         }
         self.not_searched(next, wanted.end);
+        // The checkpoint can be older than the question.
+        if let Some(to) = self.answer.question.to {
+            self.not_searched(self.answer.question.from.max(LeafIndex::new(tree.size.get())), to);
+        }
     }
 
     fn not_searched(&mut self, from: LeafIndex, to: LeafIndex) {

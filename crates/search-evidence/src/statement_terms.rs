@@ -3,9 +3,18 @@
 use std::collections::BTreeSet;
 
 use lookup_tree::TermKey;
-use registration::SearchValues;
+use registration::{Lookup, LookupKind, SearchValues};
 use scitt::SignedStatement;
 use verifier::index::SearchTerm;
+
+/// Returns `true` if entries can have the term: its kind is known, and its value has the form in which the index has it. A
+/// term of another form is proven to be absent whatever the entries say.
+pub(crate) fn can_be_found(term: &SearchTerm) -> bool {
+    let kind = LookupKind::ALL.into_iter().find(|kind| kind.number() == term.kind);
+    let (Some(kind), Ok(value)) = (kind, str::from_utf8(&term.value)) else { return false };
+    let is_digest = matches!(kind, LookupKind::PayloadDigest | LookupKind::Digest);
+    Lookup::new(kind, value).value == value && (!is_digest || value.starts_with("sha256:"))
+}
 
 /// The terms that a statement and its payload have.
 pub(crate) struct StatementTerms {

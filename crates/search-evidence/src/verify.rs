@@ -15,6 +15,7 @@ use crate::answer::SearchAnswer;
 use crate::entries::{AnswerTree, Comparison, compare};
 use crate::index_policy::{NoIndexPolicy, PolicyIndex};
 use crate::pages::{PagesVerdict, ProvenPages};
+use crate::statement_terms::can_be_found;
 use crate::verdict::{AnswerOutcome, AnswerVerdict, QuestionFacts, SearchedLeaves, failed, not_done};
 
 /// A reader of an answer: the keys that it trusts, and the time.
@@ -56,6 +57,11 @@ impl SearchAnswer {
 
     /// Verifies the pages under the index that the policy of the head describes.
     fn prove(&self, trust: &TrustStore, evidence: &BundleVerdict, now: u64) -> PagesVerdict {
+        if !self.question.terms.iter().all(can_be_found) {
+            let why = "a term of the question has a form that no entry of an index has".to_owned();
+            let check = failed(CheckName::Completeness, Code::IndexProofInvalid, why);
+            return PagesVerdict { pages: None, checks: vec![check] };
+        }
         let (index, leaf) = match self.index(evidence) {
             Ok(index) => index,
             Err(check) => return PagesVerdict { pages: None, checks: vec![check] },

@@ -235,8 +235,8 @@ pub(crate) async fn statuses(
     entries: &[LeafIndex],
 ) -> Result<Vec<EntryStatus>, StoreError> {
     sqlx::query!(
-        r#"SELECT idx, rule, statement IS NOT NULL AS "there!"
-             FROM entry JOIN admission ON admission.log_id = $1 AND admission.number = entry.admission
+        r#"SELECT idx, rule AS "rule?", statement IS NOT NULL AS "there!"
+             FROM entry LEFT JOIN admission ON admission.log_id = $1 AND admission.number = entry.admission
             WHERE entry.log_id = $1 AND idx = ANY($2) ORDER BY idx"#,
         log,
         &columns(entries)
@@ -247,7 +247,8 @@ pub(crate) async fn statuses(
     .into_iter()
     .map(|row| {
         let entry = LeafIndex::new(number(row.idx)?);
-        Ok(EntryStatus { entry, rule: row.rule, has_statement: row.there })
+        let rule = row.rule.ok_or_else(|| StoreError::Damaged(format!("entry {entry} names no rule")))?;
+        Ok(EntryStatus { entry, rule, has_statement: row.there })
     })
     .collect()
 }

@@ -45,9 +45,12 @@ async fn replace_parts(
     address: TileAddress,
     full: &[u8],
 ) -> Result<(), sqlx::Error> {
-    let update = sqlx::query("UPDATE tile SET data = ? WHERE level = ? AND number = ? AND first = 0");
-    let update = update.bind(full).bind(address.level).bind(signed(address.number));
-    update.execute(&mut *connection).await?;
+    let whole = sqlx::query(
+        "INSERT INTO tile (level, number, first, data) VALUES (?, ?, 0, ?)
+         ON CONFLICT (level, number, first) DO UPDATE SET data = excluded.data",
+    );
+    let whole = whole.bind(address.level).bind(signed(address.number)).bind(full);
+    whole.execute(&mut *connection).await?;
     let delete = sqlx::query("DELETE FROM tile WHERE level = ? AND number = ? AND first > 0");
     let delete = delete.bind(address.level).bind(signed(address.number));
     delete.execute(connection).await.map(drop)

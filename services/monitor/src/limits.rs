@@ -60,6 +60,11 @@ pub const MAX_NAMED: usize = 16;
 pub const MAX_INDEX_PROOFS: usize = 64;
 /// Maximum number of entries that are fetched to find one with a term that is searched by.
 pub const MAX_INDEX_QUESTIONS: usize = 16;
+/// Maximum size of an accusation against a search index, and of a head's receipt, as evidence of an alarm. The log makes
+/// both as long as it likes; an honest one has a few KiB, and an accusation also one entry with its payload.
+pub const MAX_INDEX_EVIDENCE_BYTES: usize = 256 << 10;
+/// Maximum length in characters of the reason why no file shows an accusation alone. It may quote the log.
+pub const MAX_INDEX_REASON: usize = 1024;
 /// Maximum number of attestations of a log that are kept, about 300 bytes each.
 pub const MAX_ATTESTATIONS: usize = 1024;
 /// Interval at which the state of a running audit of decisions is saved.

@@ -102,6 +102,9 @@ pub const INDEX_LOOK: Duration = Duration::from_millis(25);
 pub const INDEX_HEAD_LOOK: Duration = Duration::from_millis(250);
 /// Pause of the making of heads after an error.
 pub const INDEX_HEAD_RETRY: Duration = Duration::from_secs(5);
+/// Seconds by which the clocks of two leading processes may differ without a head of the earlier one coming after a head of
+/// the later one.
+pub const INDEX_HEAD_CLOCKS: u64 = 2;
 /// Heads of the index read at one time, newest first, to find one of the policy's series.
 pub const INDEX_HEADS_READ: usize = 16;
 /// Erasures read at one time, to find the entries that left the index after a head was made.

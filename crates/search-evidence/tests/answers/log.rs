@@ -8,6 +8,7 @@ use lookup_tree::{
 };
 use merkle::{CompactRange, LeafHash, LeafIndex, RootHash, TreeGrowth, TreeSize};
 use registration::erasure::{self, NewErasure};
+use registration::policy::index_table_digest;
 use registration::{LookupKind, Policy, SearchValues, index_head, policy_statement};
 use scitt::{CoseKey, ReceiptHeader, SignedStatement, Signer, SigningKey, StatementBuilder};
 use search_evidence::{AnswerReader, AnswerVerdict, ErasedEntry, SearchAnswer, SearchQuestion};
@@ -219,7 +220,7 @@ fn leaf_hashes(statements: &[SignedStatement]) -> Vec<LeafHash> {
 
 /// The policy of the tests, with an index.
 fn policy() -> Policy {
-    let (table, key) = ("ab".repeat(32), testkit::verifier().public_key().did_key());
+    let (table, key) = (index_table_digest(), testkit::verifier().public_key().did_key());
     let index = format!("[index]\ntable = \"sha256:{table}\"\nkeys = [\"{key}\"]\nevery = 60\n");
     Policy::from_toml(&(testkit::policy_toml() + "\n" + &index)).unwrap()
 }

@@ -48,11 +48,11 @@ impl Calls {
         }
         let is_watched = subject == CallSubject::Tool && self.rules.tools.watches();
         job.checked = is_watched.then(CheckedArguments::default);
-        let early = self.shared.writer.read_early(&job).await;
-        if let (true, Ok(early)) = (is_watched, &early) {
-            job.checked = Some(self.shared.tools.check(self.rules.tools, &job, early).await);
+        let queued = self.shared.writer.read_early(&job).await;
+        if let (true, Ok(queued)) = (is_watched, &queued) {
+            job.checked = Some(self.shared.tools.check(self.rules.tools, &job, &queued.early).await);
         }
-        let answer = self.shared.writer.call_with(job, early).await;
+        let answer = self.shared.writer.call_with(job, queued).await;
         match self.next_step(answer).await {
             NextStep::Answer(decision) => self.answer(call, decision).await,
             NextStep::Ask(asked, held) => match asked.approval {

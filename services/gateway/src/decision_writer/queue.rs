@@ -3,8 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use tokio::time::Instant;
+
 use super::DecisionWriter;
 use super::error::WriterError;
+use super::transactions::EarlyRead;
 use crate::limits::{QUEUED_BYTES, QUEUED_DECISIONS};
 
 /// The occupied slots and their bytes.
@@ -19,8 +22,17 @@ pub struct DecisionQueue {
 pub struct QueueSlot {
     writer: DecisionWriter,
     bytes: usize,
+    decide_by: Instant,
     taken: AtomicBool,
     waited: AtomicBool,
+}
+
+/// A call in the queue, with what was read for its decision.
+pub struct QueuedCall {
+    /// The slot of the call.
+    pub slot: Arc<QueueSlot>,
+    /// The streams and claims that the decision needs.
+    pub early: EarlyRead,
 }
 
 impl QueueSlot {
@@ -29,12 +41,19 @@ impl QueueSlot {
     /// # Errors
     /// [`WriterError::Busy`] if more than [`QUEUED_DECISIONS`] or [`QUEUED_BYTES`] would be queued.
     pub fn take(writer: &DecisionWriter, bytes: usize) -> Result<Arc<Self>, WriterError> {
-        let slot = Self { writer: writer.clone(), bytes, taken: false.into(), waited: false.into() };
+        let decide_by = Instant::now() + writer.inner.context.settings.decide_time;
+        let (taken, waited) = (false.into(), false.into());
+        let slot = Self { writer: writer.clone(), bytes, decide_by, taken, waited };
         slot.go_on();
         let DecisionQueue { decisions, bytes } = &writer.inner.queue;
         let fits = decisions.load(Ordering::Relaxed) <= QUEUED_DECISIONS
             && bytes.load(Ordering::Relaxed) <= QUEUED_BYTES;
         fits.then(|| Arc::new(slot)).ok_or(WriterError::Busy)
+    }
+
+    /// Returns when the decision must be made: `decide_time` after the slot was taken.
+    pub fn decide_by(&self) -> Instant {
+        self.decide_by
     }
 
     /// Occupies the slot, unless it is occupied: the call is being decided.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use admission::decide::{self, RandomInputs, Ruling};
 use admission::principal::Caller;
 use admission::principal::account_key;
+use evidence::StoreError;
 use serde_json::Value;
 use tokio::sync::oneshot;
 use vap::message::MessageType;
@@ -19,7 +20,7 @@ use super::decisions::{
 use super::error::WriterError;
 use super::jobs::{CallJob, MessageJob, MessageKind, RefusalJob};
 use super::published::PublishKeys;
-use super::queue::QueueSlot;
+use super::queue::{QueueSlot, QueuedCall};
 use super::record_outbox::NoReceipt;
 use super::states::{StreamState, account_stream, random};
 use super::transactions::{EarlyRead, Job};
@@ -31,18 +32,30 @@ impl DecisionWriter {
     }
 
     /// Decides a call like [`call`](Self::call), with what was read for it.
-    pub(crate) async fn call_with(&self, job: CallJob, early: Result<EarlyRead, WriterError>) -> CallAnswer {
-        self.decided_call(Arc::new(job), EarlierPasses::default(), early).await
+    pub(crate) async fn call_with(
+        &self,
+        job: CallJob,
+        queued: Result<QueuedCall, WriterError>,
+    ) -> CallAnswer {
+        self.decided_call(Arc::new(job), EarlierPasses::default(), queued).await
     }
 
-    /// Reads what a call's decision needs from the database.
-    pub(crate) async fn read_early(&self, job: &CallJob) -> Result<EarlyRead, WriterError> {
+    /// Takes a slot in the queue for a call, and reads what its decision needs from the database. The read counts towards
+    /// the time of the decision.
+    pub(crate) async fn read_early(&self, job: &CallJob) -> Result<QueuedCall, WriterError> {
         check_name(job.envelope.as_ref())?;
+        let slot = QueueSlot::take(self, job.bytes())?;
+        self.check_doubt()?;
         let (streams, claims) = (streams_of_others(self, job), claims_of(job));
-        EarlyRead::of(&*self.inner.store, streams, claims).await.map_err(|error| {
-            self.inner.alarms.store_fails(&error.to_string());
-            error.into()
-        })
+        let read = EarlyRead::of(&*self.inner.store, streams, claims);
+        let read = tokio::time::timeout_at(slot.decide_by(), read).await;
+        match read.unwrap_or_else(|_| Err(StoreError::Unavailable("no answer in time".to_owned()))) {
+            Ok(early) => Ok(QueuedCall { slot, early }),
+            Err(error) => {
+                self.inner.alarms.store_fails(&error.to_string());
+                Err(error.into())
+            }
+        }
     }
 
     /// Decides a scope commitment whose carrier request succeeded.
@@ -120,17 +133,17 @@ impl DecisionWriter {
     }
 
     pub(super) async fn decide_call(&self, job: Arc<CallJob>, passes: EarlierPasses) -> CallAnswer {
-        let early = self.read_early(&job).await;
-        self.decided_call(job, passes, early).await
+        let queued = self.read_early(&job).await;
+        self.decided_call(job, passes, queued).await
     }
 
     async fn decided_call(
         &self,
         job: Arc<CallJob>,
         passes: EarlierPasses,
-        early: Result<EarlyRead, WriterError>,
+        queued: Result<QueuedCall, WriterError>,
     ) -> CallAnswer {
-        let decided = match self.make_call(&job, passes, early).await {
+        let decided = match self.make_call(&job, passes, queued).await {
             Ok(CallAnswer::Ruled(answer)) => {
                 self.with_receipt(answer).await.map(|answer| CallAnswer::Ruled(Box::new(answer)))
             }
@@ -145,12 +158,12 @@ impl DecisionWriter {
         &self,
         job: &Arc<CallJob>,
         passes: EarlierPasses,
-        early: Result<EarlyRead, WriterError>,
+        queued: Result<QueuedCall, WriterError>,
     ) -> Result<CallAnswer, WriterError> {
-        let early = early?;
+        let QueuedCall { slot, early } = queued?;
         // Computed here, since the task that decides is one for all calls.
         job.arguments.canonical();
-        let (slot, (reply, answer)) = (QueueSlot::take(self, job.bytes())?, oneshot::channel());
+        let (reply, answer) = oneshot::channel();
         let request = Request::new(self.clone(), reply);
         let work = CallWork::new(request, job.clone(), passes, dice()?, slot.clone(), early);
         self.ask(Box::new(work), answer, &slot).await
@@ -183,25 +196,34 @@ impl DecisionWriter {
         self.ask(Box::new(work), answer, &slot).await
     }
 
-    /// Hands in a decision and waits for the answer. Fails after `decide_time`, unless the job waited during that time
-    /// for the cost of another call (V-12).
+    /// Hands in a decision and waits for the answer. Fails once the slot's time is over, unless the job waited for the
+    /// cost of another call (V-12): then it has `decide_time` more.
     async fn ask<T>(
         &self,
         job: Job,
         mut answer: oneshot::Receiver<Result<T, WriterError>>,
         slot: &QueueSlot,
     ) -> Result<T, WriterError> {
-        if self.inner.alarms.is_doubting() {
-            return Err(WriterError::Unavailable("the database does not say what it committed".to_owned()));
-        }
+        self.check_doubt()?;
         self.hand_in(job);
+        let mut decide_by = slot.decide_by();
         loop {
-            match tokio::time::timeout(self.inner.context.settings.decide_time, &mut answer).await {
+            match tokio::time::timeout_at(decide_by, &mut answer).await {
                 Ok(Ok(answer)) => return answer,
                 Ok(Err(_)) => return Err(WriterError::Stopping),
-                Err(_) if slot.has_waited() => {}
+                Err(_) if slot.has_waited() => {
+                    decide_by = tokio::time::Instant::now() + self.inner.context.settings.decide_time;
+                }
                 Err(_) => return Err(WriterError::Unavailable("no decision in time".to_owned())),
             }
+        }
+    }
+
+    /// Fails while the outcome of a commit is unknown: nothing else is decided until then.
+    fn check_doubt(&self) -> Result<(), WriterError> {
+        match self.inner.alarms.is_doubting() {
+            true => Err(WriterError::Unavailable("the database does not say what it committed".to_owned())),
+            false => Ok(()),
         }
     }
 

@@ -5,6 +5,7 @@
 
 use data_encoding::{BASE64, BASE64URL_NOPAD};
 use index_audit::{EarlierHead, FormFault, IndexRecomputation, WrongRun};
+use lookup_tree::ScheduledRun;
 use search_evidence::check_accusation;
 use verifier::index::{
     IndexAccusation, IndexAccusationFile, IndexFormFault, IndexHeadEvidence, IndexPolicyEvidence,
@@ -16,6 +17,7 @@ use super::indexed_log::{IndexPolicy, IndexedLog};
 use super::narrow::find_evidence;
 use crate::alarm::{Alarm, AlarmKind, AlarmSubject};
 use crate::evidence::{ComputedRun, Evidence};
+use crate::limits::{MAX_INDEX_EVIDENCE_BYTES, MAX_INDEX_REASON};
 
 /// The accuser of one head.
 pub struct Accuser<'c> {
@@ -48,7 +50,7 @@ impl Accuser<'_> {
         let words = format!("{}: {wrong}", self.place());
         let accusations =
             find_evidence(self.log, self.recomputation, (&wrong.run, self.entry.head.horizon)).await;
-        self.alarm(&format!("run {}", wrong.run.id), words, accusations, vec![ComputedRun::from(wrong)]).await
+        self.alarm(&run_name(&wrong.run), words, accusations, vec![ComputedRun::from(wrong)]).await
     }
 
     fn place(&self) -> String {
@@ -73,6 +75,7 @@ impl Accuser<'_> {
         match evidence {
             Ok((kind, evidence)) => Alarm { evidence: Some(evidence), ..alarm(kind, words) },
             Err(why) => {
+                let why: String = why.chars().take(MAX_INDEX_REASON).collect();
                 let words = format!("{words}; no file shows it alone: {why}");
                 let evidence = Some(self.differing(runs).await);
                 Alarm { evidence, ..alarm(AlarmKind::IndexDiffers, words) }
@@ -80,7 +83,7 @@ impl Accuser<'_> {
         }
     }
 
-    /// The first accusation whose check succeeds, with its evidence.
+    /// The first accusation that is short enough and whose check succeeds, with its evidence.
     async fn convincing(&self, accusations: Vec<IndexAccusation>) -> Result<(AlarmKind, Evidence), String> {
         let trust = self.trust.ok_or("the log's receipt keys are not configured (`trust`)")?;
         let statement = &self.policy.statement;
@@ -90,17 +93,29 @@ impl Accuser<'_> {
         for accusation in accusations {
             let kind = kind(&accusation);
             let file = IndexAccusationFile { policy: policy.clone(), accusation };
-            match check_accusation(&file, trust, self.now) {
-                Ok(()) => return Ok((kind, Evidence::Index { file: BASE64.encode(&file.encode()) })),
-                Err(why) => refused = why.to_string(),
+            match self.check(&file, trust) {
+                Ok(evidence) => return Ok((kind, evidence)),
+                Err(why) => refused = why,
             }
         }
         Err(refused)
     }
 
+    /// Checks an accusation, and makes it evidence.
+    fn check(&self, file: &IndexAccusationFile, trust: &TrustStore) -> Result<Evidence, String> {
+        let bytes = file.encode();
+        if bytes.len() > MAX_INDEX_EVIDENCE_BYTES {
+            let length = bytes.len();
+            return Err(format!("the file has {length} bytes, of at most {MAX_INDEX_EVIDENCE_BYTES}"));
+        }
+        check_accusation(file, trust, self.now).map_err(|why| why.to_string())?;
+        Ok(Evidence::Index { file: BASE64.encode(&bytes) })
+    }
+
     /// The head, and what was computed instead.
     async fn differing(&self, runs: Vec<ComputedRun>) -> Evidence {
         let receipt = self.log.receipt(&self.entry.statement).await.ok();
+        let receipt = receipt.filter(|receipt| receipt.len() <= MAX_INDEX_EVIDENCE_BYTES);
         Evidence::IndexHead {
             statement: BASE64URL_NOPAD.encode(self.entry.statement.bytes()),
             receipt: receipt.map(|receipt| BASE64URL_NOPAD.encode(&receipt)),
@@ -139,6 +154,11 @@ impl Accuser<'_> {
         let path = self.log.consistency(proven.head.size, proven.tree.size).await;
         path.map_err(|why| why.to_string())
     }
+}
+
+/// The name of a run, which tells alarms apart.
+pub fn run_name(run: &ScheduledRun) -> String {
+    format!("run {}", run.id)
 }
 
 /// The name of a rule of the form, which tells alarms apart.

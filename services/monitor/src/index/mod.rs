@@ -31,7 +31,7 @@ pub use results::IndexResults;
 use crate::config::WatchedLog;
 use crate::seen::SeenCheckpoint;
 use crate::state::{LogFolder, MonitorStateError};
-use accuse::Accuser;
+use accuse::{Accuser, run_name};
 use head_entry::HeadEntry;
 use indexed_log::IndexedLog;
 
@@ -155,7 +155,6 @@ impl<'a> IndexCheck<'a> {
             };
         }
         self.results.heads.wrong += 1;
-        let mut alarms = Vec::new();
         let accuser = Accuser {
             name: &self.target.name,
             log: &self.log,
@@ -166,19 +165,22 @@ impl<'a> IndexCheck<'a> {
             now: self.now,
         };
         for fault in &faults {
-            alarms.push(accuser.form(fault).await);
+            let alarm = accuser.form(fault).await;
+            self.results.add(alarm);
         }
         for wrong in &comparison.wrong {
-            alarms.push(accuser.run(wrong).await);
+            if self.results.wants(&run_name(&wrong.run)) {
+                let alarm = accuser.run(wrong).await;
+                self.results.add(alarm);
+            }
         }
-        alarms.into_iter().for_each(|alarm| self.results.add(alarm));
         Ok(())
     }
 
     /// Signs that a head is right, and forgets the postings of entries that are erased for it.
     fn attest(&mut self, head: &IndexHead) -> Result<(), IndexCheckError> {
         self.results.heads.right += 1;
-        self.recomputation.settle(head.horizon)?;
+        self.recomputation.settle(head.horizon);
         if let Some(attestor) = self.attestor {
             attestor.attest(self.folder, &self.target.origin, head)?;
         }

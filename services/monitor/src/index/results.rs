@@ -53,6 +53,12 @@ impl IndexResults {
         }
     }
 
+    /// Returns `true` if evidence for an alarm with this `which` is worth a search: none waits so far, and fewer than
+    /// `MAX_NAMED` of all alarms.
+    pub fn wants(&self, which: &str) -> bool {
+        self.found.len() < MAX_NAMED && self.found.iter().all(|alarm| alarm.which != which)
+    }
+
     /// The alarms that the sink has not saved yet.
     pub fn into_found(self) -> Vec<Alarm> {
         self.found
@@ -80,5 +86,27 @@ impl IndexResults {
             }
         }
         book.alarms.extend(self.found);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::alarm::{AlarmKind, AlarmSubject};
+
+    fn alarm(which: &str) -> Alarm {
+        Alarm::new(AlarmKind::IndexDiffers, "ours", AlarmSubject::Log, "other runs", 1).which(which)
+    }
+
+    #[test]
+    fn evidence_is_searched_once_for_a_run_and_for_no_more_runs_than_are_reported() {
+        let mut results = IndexResults::default();
+        for number in 0..MAX_NAMED {
+            let which = format!("run (0, {number})");
+            assert!(results.wants(&which));
+            results.add(alarm(&which));
+            assert!(!results.wants(&which));
+        }
+        assert!(!results.wants("run tail"));
     }
 }

@@ -178,7 +178,9 @@ async fn unreadable(store: &dyn LogReader, index: LeafIndex) -> Result<Entry, St
     Ok(Entry { index, digest, statement: None, policy: LeafIndex::new(0), rule, facts })
 }
 
+/// Reads an entry for the index. One whose bytes are not those of its digest is an entry without its statement.
 async fn indexed(store: &dyn LogReader, row: &Entry) -> Result<IndexedEntry, StoreError> {
+    let Ok(row) = row.clone().verified() else { return Ok(IndexedEntry::gone(row.digest.leaf_hash())) };
     let is_detached = |bytes: &bytes::Bytes| {
         SignedStatement::parse(bytes.clone()).is_ok_and(|statement| statement.is_detached())
     };

@@ -24,7 +24,7 @@ use tokio::time::sleep;
 use super::heads::RegisteredHead;
 use super::{Index, term};
 use crate::keys::key_files::{KeyFileError, signing_key};
-use crate::limits::{INDEX_HEAD_LOOK, INDEX_HEAD_RETRY, INDEX_HEADS_READ};
+use crate::limits::{INDEX_HEAD_CLOCKS, INDEX_HEAD_LOOK, INDEX_HEAD_RETRY, INDEX_HEADS_READ};
 use crate::log::admission::NotAdmitted;
 use crate::log::erasures::leaves;
 use crate::log::policies::PolicyEntry;
@@ -135,7 +135,8 @@ fn leading_term<'t>(term: &'t mut Option<LeadingTerm>, log: &Log) -> Option<&'t 
 }
 
 impl LeadingTerm {
-    /// Returns whether it is time for a head: one interval after the newest head, or after this process began to lead.
+    /// Returns whether it is time for a head: one interval after the newest head, and after this process began to lead, when
+    /// the log no longer registers a head that the leader before it signed. So no older head comes after a newer one.
     async fn is_due(&mut self, index: &Index, rules: &IndexRules) -> Result<bool, StoreError> {
         if now() < self.not_before || self.without_news == Some(index.indexed().to) {
             return Ok(false);
@@ -145,7 +146,9 @@ impl LeadingTerm {
             return Ok(false);
         }
         let newest = index.newest_head(rules).await?;
-        self.not_before = newest.map_or(self.since, |head| head.issued_at).saturating_add(rules.every);
+        let newest = newest.map_or(0, |head| head.issued_at).saturating_add(rules.every);
+        let others_end = self.since.saturating_add(rules.every).saturating_add(INDEX_HEAD_CLOCKS);
+        self.not_before = newest.max(others_end);
         Ok(now() >= self.not_before)
     }
 

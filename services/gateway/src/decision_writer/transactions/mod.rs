@@ -377,14 +377,21 @@ impl Transactions {
     }
 }
 
-/// Takes what was read for the jobs, and looks up the claims of the others.
+/// Takes what was read for the jobs, and looks up the claims of the others. A stream that one of the others names is left
+/// out, and so read again: a job that changes it needs its newest version.
 async fn early_reads(store: &dyn EvidenceStore, jobs: &mut [Job]) -> Result<Vec<EarlyRead>, StoreError> {
-    let (mut early, mut claims) = (Vec::new(), Vec::new());
+    let (mut early, mut claims, mut read_again) = (Vec::new(), Vec::new(), HashSet::new());
     for job in jobs {
         match job.take_early_read() {
             Some(read) => early.push(read),
-            None => claims.extend(job.claims()),
+            None => {
+                claims.extend(job.claims());
+                read_again.extend(job.streams());
+            }
         }
+    }
+    for read in &mut early {
+        read.streams.retain(|(name, _)| !read_again.contains(name));
     }
     if !claims.is_empty() {
         early.push(EarlyRead::of(store, Vec::new(), claims).await?);
