@@ -32,7 +32,7 @@ impl IndexedEntry {
         let Some(bytes) = statement else { return Self::gone(leaf) };
         match SignedStatement::parse(bytes.to_vec()) {
             Ok(statement) => {
-                let keys = Some(read_keys(&statement, payload));
+                let keys = Some(SearchValues::of_statement(&statement, payload).keys());
                 Self { leaf, keys, erases: erased_entries(&statement) }
             }
             Err(_) => {
@@ -41,11 +41,6 @@ impl IndexedEntry {
             }
         }
     }
-}
-
-/// The keys of a statement's terms and blind codes, with the detached payload if the log serves it.
-pub fn read_keys(statement: &SignedStatement, payload: Option<&[u8]>) -> BTreeSet<TermKey> {
-    SearchValues::read(statement.header(), statement.payload().or(payload)).keys()
 }
 
 /// The entries that an erasure statement names; none for other statements.

@@ -32,7 +32,7 @@ mod run_stream;
 mod state;
 
 pub use earlier_head::EarlierHead;
-pub use entry::{IndexedEntry, read_keys};
+pub use entry::IndexedEntry;
 pub use error::RecomputationError;
 pub use fault::{FormFault, NotComparable, RunComparison, UncomparedRun, WrongRun};
 pub use proof_comparison::{ProofDifference, compare_proof};

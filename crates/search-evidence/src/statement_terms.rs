@@ -27,7 +27,7 @@ pub(crate) struct StatementTerms {
 impl StatementTerms {
     /// Reads the terms. Without a detached payload, there are those of the header only.
     pub(crate) fn read(statement: &SignedStatement, payload: Option<&[u8]>) -> Self {
-        let values = SearchValues::read(statement.header(), statement.payload().or(payload));
+        let values = SearchValues::of_statement(statement, payload);
         let (keys, is_whole) = (values.keys(), values.blind.is_empty());
         let terms = values.lookups.into_iter();
         let terms =

@@ -1,6 +1,7 @@
 //! Search values and their kinds.
 
 use data_encoding::HEXLOWER;
+use lookup_tree::TermKey;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
@@ -128,6 +129,11 @@ impl Lookup {
             false => hashed(value),
         };
         Lookup { kind, value }
+    }
+
+    /// The key of the term in the search index.
+    pub fn key(&self) -> TermKey {
+        TermKey::of(self.kind.number(), self.value.as_bytes())
     }
 }
 

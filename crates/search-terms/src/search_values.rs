@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use lookup_tree::{BlindCode, TermKey};
+use scitt::SignedStatement;
 use scitt::header::Header;
 use serde_json::Value as Json;
 
@@ -52,10 +53,14 @@ impl SearchValues {
         read(header, payload, record.payload_json())
     }
 
+    /// Reads a statement like [`read`](Self::read), with its own payload or the detached one that the log serves.
+    pub fn of_statement(statement: &SignedStatement, detached: Option<&[u8]>) -> Self {
+        Self::read(statement.header(), statement.payload().or(detached))
+    }
+
     /// The keys of the terms and of the blind codes.
     pub fn keys(&self) -> BTreeSet<TermKey> {
-        let key = |lookup: &Lookup| TermKey::of(lookup.kind.number(), lookup.value.as_bytes());
-        self.lookups.iter().map(key).chain(self.blind.iter().map(|code| code.key())).collect()
+        self.lookups.iter().map(Lookup::key).chain(self.blind.iter().map(|code| code.key())).collect()
     }
 }
 

@@ -6,11 +6,10 @@ mod common;
 use std::collections::BTreeSet;
 
 use common::{Place, Site};
-use index_audit::read_keys;
 use lookup_tree::{HeadRun, IndexHead, Posting, RunSummary, schedule};
 use merkle::{CompactRange, Hash, LeafIndex};
 use registration::policy::{IndexRules, index_table_digest};
-use registration::{Policy, index_head};
+use registration::{Policy, SearchValues, index_head};
 use scitt::Signer;
 use serde_json::json;
 use store::{LogReader, Memory};
@@ -50,7 +49,7 @@ impl IndexedLog {
         let mut postings = BTreeSet::new();
         for entry in entries {
             let statement = scitt::SignedStatement::parse(entry.statement.unwrap()).unwrap();
-            let keys = read_keys(&statement, None).into_iter();
+            let keys = SearchValues::of_statement(&statement, None).keys().into_iter();
             postings.extend(keys.map(|key| Posting { key, leaf: entry.index }));
             tree.append(entry.digest.leaf_hash());
         }

@@ -190,7 +190,7 @@ fn postings_of(leaf: u64, statement: &SignedStatement) -> Vec<Posting> {
     if leaf.get() == ERASED {
         return vec![Posting::blind(BlindCode::Erased, leaf)];
     }
-    let keys = SearchValues::read(statement.header(), statement.payload()).keys();
+    let keys = SearchValues::of_statement(statement, None).keys();
     keys.into_iter().map(|key| Posting { key, leaf }).collect()
 }
 

@@ -59,6 +59,12 @@ pub struct ServedEntry {
     pub payload: Option<Bytes>,
 }
 
+/// Reads the detached payload of an entry, if the log serves one.
+pub async fn payload(source: &dyn AuditSource, leaf: LeafIndex) -> Result<Option<Bytes>, SourceError> {
+    let collateral = source.collateral(leaf).await?;
+    Ok(collateral.into_iter().find(|item| item.kind == COLLATERAL_PAYLOAD).map(|item| item.bytes))
+}
+
 impl<'a> IndexedLog<'a> {
     /// The log of a client, whose tree was verified in this round.
     pub fn new(client: &'a Client, origin: &'a Origin, seen: &SeenCheckpoint) -> Self {
@@ -84,9 +90,8 @@ impl<'a> IndexedLog<'a> {
         let Some(LeafRow::Kept(row)) = self.entries.rows(leaf, 1).await?.pop() else { return Ok(None) };
         let EntryEvidence { statement: Some(statement), .. } = *row else { return Ok(None) };
         let Ok(statement) = SignedStatement::parse(statement) else { return Ok(None) };
-        let collateral = self.entries.collateral(leaf).await?;
-        let payload = collateral.into_iter().find(|item| item.kind == COLLATERAL_PAYLOAD);
-        Ok(Some(ServedEntry { statement, payload: payload.map(|item| item.bytes) }))
+        let payload = payload(&self.entries, leaf).await?;
+        Ok(Some(ServedEntry { statement, payload }))
     }
 
     /// Fetches a receipt of a statement.

@@ -22,7 +22,6 @@ use index_audit::{IndexRecomputation, IndexedEntry, RecomputationError};
 use lookup_tree::IndexHead;
 use merkle::tile::FULL_WIDTH;
 use merkle::{EntryDigest, LeafHash, LeafIndex};
-use registration::COLLATERAL_PAYLOAD;
 use verifier::TrustStore;
 
 pub use attestation::Attestor;
@@ -33,7 +32,7 @@ use crate::seen::SeenCheckpoint;
 use crate::state::{LogFolder, MonitorStateError};
 use accuse::{Accuser, run_name};
 use head_entry::HeadEntry;
-use indexed_log::IndexedLog;
+use indexed_log::{IndexedLog, payload};
 
 /// Folder of the recomputed index in the log's folder.
 const FOLDER: &str = "index";
@@ -211,12 +210,6 @@ async fn indexed(source: &dyn AuditSource, row: &EntryEvidence) -> Result<Indexe
         None => None,
     };
     Ok(IndexedEntry::read(row.digest, statement.map(|bytes| &bytes[..]), payload.as_deref()))
-}
-
-/// The detached payload of an entry, if the log serves one.
-async fn payload(source: &dyn AuditSource, leaf: LeafIndex) -> Result<Option<bytes::Bytes>, SourceError> {
-    let collateral = source.collateral(leaf).await?;
-    Ok(collateral.into_iter().find(|item| item.kind == COLLATERAL_PAYLOAD).map(|item| item.bytes))
 }
 
 /// An entry whose row the log does not serve: only its leaf hash is known.

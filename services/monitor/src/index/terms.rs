@@ -8,8 +8,8 @@ use verifier::index::SearchTerm;
 
 /// Finds the term of a statement that has this key.
 pub fn term_with_key(statement: &SignedStatement, payload: Option<&[u8]>, key: TermKey) -> Option<Lookup> {
-    let values = SearchValues::read(statement.header(), statement.payload().or(payload)).lookups;
-    values.into_iter().find(|lookup| search_term(lookup).key() == key)
+    let values = SearchValues::of_statement(statement, payload).lookups;
+    values.into_iter().find(|lookup| lookup.key() == key)
 }
 
 /// The term as evidence has it.

@@ -11,7 +11,6 @@ use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use client::{Client, Options};
 use data_encoding::{BASE64, BASE64URL_NOPAD};
-use index_audit::read_keys;
 use lookup_tree::{
     BlindCode, HeadRun, IndexHead, IndexQuestion, LeafRange, Posting, RunId, RunProof, RunSummary,
     ScheduledRun, schedule,
@@ -19,7 +18,7 @@ use lookup_tree::{
 use merkle::{CompactRange, EntryDigest, LeafIndex};
 use monitor::clock::now;
 use registration::policy::{IndexRules, index_table_digest};
-use registration::{LookupKind, Policy, index_head};
+use registration::{LookupKind, Policy, SearchValues, index_head};
 use scitt::{CoseKey, SignedStatement, Signer, SigningKey, StatementBuilder};
 use serde_json::{Value, json};
 use verifier::index::{IndexHeadEvidence, SearchProof, SearchTerm};
@@ -129,7 +128,8 @@ impl IndexedSite {
             let leaf = LeafIndex::new(leaf as u64);
             match &entry.statement {
                 Some(statement) => {
-                    read_keys(statement, None).into_iter().map(|key| Posting { key, leaf }).collect()
+                    let keys = SearchValues::of_statement(statement, None).keys().into_iter();
+                    keys.map(|key| Posting { key, leaf }).collect()
                 }
                 None => vec![Posting::blind(BlindCode::Erased, leaf)],
             }

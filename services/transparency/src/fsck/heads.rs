@@ -14,10 +14,11 @@ use index_audit::{IndexRecomputation, IndexedEntry, RecomputationError, RunCompa
 use lookup_tree::{HEAD_CONTENT_TYPE, IndexHead};
 use merkle::{EntryDigest, Hash, LeafIndex};
 use registration::policy::index_table_digest;
-use registration::{COLLATERAL_PAYLOAD, POLICY_CONTENT_TYPE, Policy};
+use registration::{POLICY_CONTENT_TYPE, Policy};
 use scitt::SignedStatement;
 use store::{Entry, LogReader, StoreError};
 
+use crate::index::detached_payload;
 use crate::log::content_type::is_type;
 
 /// Number of entries that are read at once.
@@ -181,22 +182,11 @@ async fn unreadable(store: &dyn LogReader, index: LeafIndex) -> Result<Entry, St
 /// Reads an entry for the index. One whose bytes are not those of its digest is an entry without its statement.
 async fn indexed(store: &dyn LogReader, row: &Entry) -> Result<IndexedEntry, StoreError> {
     let Ok(row) = row.clone().verified() else { return Ok(IndexedEntry::gone(row.digest.leaf_hash())) };
-    let is_detached = |bytes: &bytes::Bytes| {
-        SignedStatement::parse(bytes.clone()).is_ok_and(|statement| statement.is_detached())
-    };
-    let payload = match row.statement.as_ref().is_some_and(is_detached) {
-        true => payload(store, row.index).await?,
-        false => None,
+    let payload = match &row.statement {
+        Some(statement) => detached_payload(store, row.index, statement).await?,
+        None => None,
     };
     Ok(IndexedEntry::read(row.digest, row.statement.as_deref(), payload.as_deref()))
-}
-
-async fn payload(store: &dyn LogReader, index: LeafIndex) -> Result<Option<bytes::Bytes>, StoreError> {
-    match store.collateral(index).await {
-        Ok(kept) => Ok(kept.into_iter().find(|item| item.kind == COLLATERAL_PAYLOAD).map(|item| item.bytes)),
-        Err(StoreError::Damaged(_)) => Ok(None),
-        Err(error) => Err(error),
-    }
 }
 
 fn head_in(row: &Entry) -> Option<IndexHead> {

@@ -38,6 +38,7 @@ use crate::log::state::Log;
 use heads::NewestHead;
 pub use heads::RegisteredHead;
 use read::EntryTermReader;
+pub use read::detached_payload;
 pub use tally::{ReceiptGroup, ReceiptTally};
 
 /// The form of the terms. Raised when an entry is read for other values than before: the index is then made anew.

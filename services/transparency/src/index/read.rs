@@ -104,17 +104,21 @@ pub async fn whole(store: &dyn LogReader, entry: Entry) -> Result<EntryWithPaylo
         }
     };
     let payload = match &statement {
-        StoredStatement::There(bytes) if is_detached(bytes) => detached_payload(store, index).await?,
-        _ => None,
+        StoredStatement::There(bytes) => detached_payload(store, index, bytes).await?,
+        StoredStatement::Erased | StoredStatement::Damaged => None,
     };
     Ok(EntryWithPayload { index, statement, payload })
 }
 
-fn is_detached(statement: &Bytes) -> bool {
-    SignedStatement::parse(statement.clone()).is_ok_and(|statement| statement.payload().is_none())
-}
-
-async fn detached_payload(store: &dyn LogReader, index: LeafIndex) -> Result<Option<Bytes>, StoreError> {
+/// Reads the detached payload of a statement; `None` if the statement has its payload, or the log has not kept it.
+pub async fn detached_payload(
+    store: &dyn LogReader,
+    index: LeafIndex,
+    statement: &Bytes,
+) -> Result<Option<Bytes>, StoreError> {
+    if !is_detached(statement) {
+        return Ok(None);
+    }
     match store.collateral(index).await {
         Ok(collateral) => {
             Ok(collateral.into_iter().find(|item| item.kind == COLLATERAL_PAYLOAD).map(|item| item.bytes))
@@ -122,6 +126,10 @@ async fn detached_payload(store: &dyn LogReader, index: LeafIndex) -> Result<Opt
         Err(StoreError::Damaged(_)) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+fn is_detached(statement: &Bytes) -> bool {
+    SignedStatement::parse(statement.clone()).is_ok_and(|statement| statement.is_detached())
 }
 
 impl EntryWithPayload {
@@ -158,8 +166,7 @@ impl EntryWithPayload {
 
 fn read(statement: &Bytes, payload: Option<&Bytes>) -> Result<SearchValues, Malformed> {
     let statement = SignedStatement::parse(statement.clone())?;
-    let payload = statement.payload().or(payload.map(|bytes| &bytes[..]));
-    Ok(SearchValues::read(statement.header(), payload))
+    Ok(SearchValues::of_statement(&statement, payload.map(|bytes| &bytes[..])))
 }
 
 #[cfg(test)]

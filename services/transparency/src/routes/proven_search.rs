@@ -14,8 +14,7 @@ use super::entry_query::EntryQuery;
 use crate::edge::problem::Problem;
 use crate::index::proof::{AnswerProver, FoundPage};
 use crate::routes::app::App;
-use crate::view::entry_view::EntryView;
-use crate::view::pages::{PAGE_BYTES, date};
+use crate::view::pages::read_leaves;
 
 /// Reads a page of entries with its proof; returns it with the query of the next page.
 pub async fn page(app: &App, search: &EntryQuery) -> Result<(Entries, Option<String>), Problem> {
@@ -26,7 +25,8 @@ pub async fn page(app: &App, search: &EntryQuery) -> Result<(Entries, Option<Str
     app.index.caught_up().await?;
     let prover = app.index.prover().await?;
     let page = prover.find(&keys, within.clone(), search.order(), limit).await?;
-    let (entries, page) = read(app, page, search.order()).await?;
+    let (entries, taken) = read_leaves(&app.log, &page.entries).await?;
+    let page = page.cut_after(taken, search.order());
     let proofs = prover.prove(&keys, &page).await?;
     let last = match search.order() {
         Order::OldestFirst => {
@@ -46,22 +46,6 @@ pub async fn page(app: &App, search: &EntryQuery) -> Result<(Entries, Option<Str
 fn terms(terms: &[Term]) -> Vec<SearchTerm> {
     let values = terms.iter().flat_map(|term| term.values.iter().map(|value| (term.kind, value)));
     values.map(|(kind, value)| SearchTerm { kind, value: value.clone().into_bytes() }).collect()
-}
-
-/// Reads the entries of a page, which ends early if they are large.
-async fn read(app: &App, page: FoundPage, order: Order) -> Result<(Vec<EntryView>, FoundPage), Problem> {
-    let (mut views, mut bytes) = (Vec::with_capacity(page.entries.len()), 0);
-    for leaf in &page.entries {
-        let Some(entry) = app.log.store.entry(*leaf).await? else { continue };
-        bytes += entry.statement.as_ref().map_or(0, bytes::Bytes::len);
-        views.push(EntryView::of(&entry));
-        if bytes > PAGE_BYTES {
-            break;
-        }
-    }
-    date(&app.log, &mut views).await?;
-    let page = page.cut_after(views.len(), order);
-    Ok((views, page))
 }
 
 async fn proof_of(

@@ -24,8 +24,7 @@ use crate::edge::problem::Problem;
 use crate::index::IndexProgress;
 use crate::limits::BLIND_LEAVES;
 use crate::routes::app::App;
-use crate::view::entry_view::EntryView;
-use crate::view::pages::{PAGE_BYTES, date, read};
+use crate::view::pages::{read, read_leaves};
 
 /// A page of entries, oldest first unless `order=newest`; with values, only of those that have all of them. `Link: rel="next"`
 /// leads on while there may be more: a search that looked at many entries in vain answers a short page and leads on. With
@@ -97,17 +96,10 @@ pub async fn found(
         Order::OldestFirst => goes_on_after(reached, &within, &page)?,
         Order::NewestFirst => goes_on_before(reached, &within, &page)?,
     };
-    let (mut entries, mut bytes) = (Vec::with_capacity(page.entries.len()), 0);
-    for (leaf, left) in page.entries.iter().zip((0..page.entries.len()).rev()) {
-        let Some(entry) = app.log.store.entry(*leaf).await? else { continue };
-        bytes += entry.statement.as_ref().map_or(0, bytes::Bytes::len);
-        entries.push(EntryView::of(&entry));
-        if bytes > PAGE_BYTES && left > 0 {
-            last = Some(leaf.get());
-            break;
-        }
+    let (entries, taken) = read_leaves(&app.log, &page.entries).await?;
+    if taken < page.entries.len() {
+        last = page.entries[..taken].last().map(|leaf| leaf.get());
     }
-    date(&app.log, &mut entries).await?;
     let found = Entries::of(entries, Some(page.indexed.to.get()));
     Ok((Entries { blind: BlindEntry::list(&blind), more_blind: blind.len() == BLIND_LEAVES, ..found }, last))
 }

@@ -16,7 +16,7 @@ pub const DEFAULT_PAGE: usize = 100;
 const CHUNK_BYTES: usize = 8 << 20;
 
 /// Bytes of statements read for a page, after which it ends early.
-pub const PAGE_BYTES: usize = 32 << 20;
+const PAGE_BYTES: usize = 32 << 20;
 
 /// Entries read at one time before their size is known.
 const FIRST_CHUNK: usize = 8;
@@ -69,6 +69,24 @@ async fn take(log: &Log, left: &mut Range<u64>, order: Order, count: u64) -> Res
     Ok(entries)
 }
 
+/// Reads these entries, in their order, until [`PAGE_BYTES`] are read. Returns their views, with their commit times, and for how
+/// many of the leaves that is.
+pub async fn read_leaves(log: &Log, leaves: &[LeafIndex]) -> Result<(Vec<EntryView>, usize), StoreError> {
+    let (mut views, mut bytes, mut taken) = (Vec::with_capacity(leaves.len()), 0, 0);
+    for leaf in leaves {
+        if bytes > PAGE_BYTES {
+            break;
+        }
+        if let Some(entry) = log.store.entry(*leaf).await? {
+            bytes += entry.statement.as_ref().map_or(0, bytes::Bytes::len);
+            views.push(EntryView::of(&entry));
+        }
+        taken += 1;
+    }
+    date(log, &mut views).await?;
+    Ok((views, taken))
+}
+
 /// The views of these entries, in their order, with their commit times.
 pub async fn views(log: &Log, leaves: &[LeafIndex]) -> Result<Vec<EntryView>, StoreError> {
     let mut views = Vec::with_capacity(leaves.len());
@@ -80,7 +98,7 @@ pub async fn views(log: &Log, leaves: &[LeafIndex]) -> Result<Vec<EntryView>, St
 }
 
 /// Adds its commit time to each entry.
-pub async fn date(log: &Log, views: &mut [EntryView]) -> Result<(), StoreError> {
+async fn date(log: &Log, views: &mut [EntryView]) -> Result<(), StoreError> {
     let mut by_leaf: Vec<&mut EntryView> = views.iter_mut().collect();
     by_leaf.sort_by_key(|view| view.index);
     let mut heads = Heads::of(&*log.store);
