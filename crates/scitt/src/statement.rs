@@ -27,6 +27,7 @@ use unprotected::Unprotected;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedStatement {
     bytes: Bytes,
+    digest: EntryDigest,
     header: Header,
     payload: Option<Range<usize>>,
     signature: Range<usize>,
@@ -56,6 +57,7 @@ impl SignedStatement {
             payload: frame.payload.map(up),
             signature: up(frame.signature),
             unprotected,
+            digest: EntryDigest::of(&bytes),
             bytes,
         };
         statement.check_digest_length(statement.payload(), frame.rest.start)?;
@@ -69,7 +71,7 @@ impl SignedStatement {
 
     /// Returns SHA-256 of S: the log's entry, whose hexadecimal form is the entry ID.
     pub fn digest(&self) -> EntryDigest {
-        EntryDigest::of(&self.bytes)
+        self.digest
     }
 
     /// Returns the digest of S with the other encoding of the same ECDSA signature, (r, n - s), which can be computed
