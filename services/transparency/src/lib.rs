@@ -27,6 +27,7 @@ mod quota;
 mod router;
 mod routes;
 mod run_blocking;
+mod sequencer_runtime;
 mod service;
 mod spans;
 pub mod storage;

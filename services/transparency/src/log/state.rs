@@ -19,6 +19,7 @@ use crate::log::recent_entries::RecentEntries;
 use crate::metrics::Metrics;
 use crate::proofs::published_keys::PublishedKeys;
 use crate::proofs::receipts::{ReceiptUnavailable, Receipts};
+use crate::sequencer_runtime::SequencerRuntime;
 use crate::witnessing::Witnessing;
 
 /// The permanent identity of the log, with the keys in use.
@@ -46,6 +47,8 @@ pub struct Log {
     pub store: Arc<dyn LogStore>,
     /// The handle of the sequencer, which orders entries into batches.
     pub sequencer: Handle,
+    /// The runtime of the sequencer's tasks, which end with it.
+    pub _sequencer_runtime: SequencerRuntime,
     /// The policy in force.
     pub policies: Arc<Policies>,
     /// The entries that were registered last.

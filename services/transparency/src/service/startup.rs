@@ -29,6 +29,7 @@ use crate::operator::effects;
 use crate::proofs::published_keys::PublishedKeys;
 use crate::proofs::receipts::Receipts;
 use crate::proofs::tiles::Tiles;
+use crate::sequencer_runtime::SequencerRuntime;
 use crate::service::policy::PolicyError;
 use crate::storage;
 use crate::witnessing::{self, Witnessing};
@@ -48,6 +49,9 @@ pub enum StartError {
     /// The TLS certificate cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// The sequencer's thread did not start.
+    #[error("the sequencer has no thread: {0}")]
+    Thread(std::io::Error),
     /// The sequencer did not start.
     #[error(transparent)]
     Sequencer(#[from] sequencer::StartError),
@@ -121,7 +125,8 @@ pub async fn open_log(
     };
     let witnessing =
         Witnessing::new(&config.origin, &config.witnesses, store.clone(), metrics.clone()).map(Arc::new)?;
-    let sequencer = Sequencer::start(SequencerParts {
+    let runtime = SequencerRuntime::start().map_err(StartError::Thread)?;
+    let starting = Sequencer::start(SequencerParts {
         origin: config.origin.clone(),
         holder: format!("{}:{}", hostname(), std::process::id()),
         store: store.for_sequencing().unwrap_or_else(|| store.clone()),
@@ -136,8 +141,8 @@ pub async fn open_log(
         }),
         observer: Arc::new(Counting(metrics.clone())),
         limits: sequencer_limits(config),
-    })
-    .await?;
+    });
+    let sequencer = runtime.run(starting).await.unwrap_or(Err(sequencer::StartError::Failed))?;
     witnessing.recall().await;
     let space = FreeSpace::of(config);
     space.measure(&metrics);
@@ -150,6 +155,7 @@ pub async fn open_log(
         signer,
         store,
         sequencer,
+        _sequencer_runtime: runtime,
         policies,
         obstacle: ArcSwapOption::empty(),
         fsck: OpenFindings::default(),
