@@ -164,8 +164,8 @@ pub const INBOX_MEASURE: Duration = Duration::from_secs(5);
 pub const INBOX_PAGE: usize = 1000;
 /// Bytes of an operator's reason for refusing an inbox item.
 pub const INBOX_REASON_BYTES: usize = 1024;
-/// Entries whose repeated registration is answered from memory.
-pub const RECENT_ENTRIES: u64 = 1 << 16;
+/// Newest entries whose repeated registration is answered from memory: at least half as many, in 20 MiB.
+pub const RECENT_ENTRIES: usize = 1 << 18;
 /// Bytes of statement and payload together above which parsing and deciding move other tasks to another thread first.
 pub const INLINE_BYTES: usize = 64 << 10;
 /// Decisions about one statement while the log changes in between.

@@ -117,6 +117,9 @@ impl Log {
 
     /// The leaf of an entry ID; `None` for a twin of it.
     pub async fn index_of(&self, digest: EntryDigest) -> Result<Option<LeafIndex>, StoreError> {
+        if let Some(leaf) = self.recent.leaf(digest) {
+            return Ok(Some(leaf));
+        }
         let Some(found) = self.find(digest).await? else { return Ok(None) };
         if found.digest == digest {
             return Ok(Some(found.index));

@@ -18,16 +18,21 @@ use merkle::tile::{self, FULL_WIDTH, InnerNodes, ShortTile, TileId, TilePart};
 use merkle::{Hash, LeafIndex, RootHash, TreeSize};
 use moka::sync::Cache;
 use store::{HASH_BYTES, Head, StoreError, TileAddress, TreeReader};
+use tokio::sync::Mutex;
 
 use crate::metrics::Metrics;
 
 /// Memory of a cached tile besides its data, in bytes.
 const OVERHEAD: usize = 96;
+/// Number of locks for reads of the database.
+const FETCH_LOCKS: usize = 64;
 
 /// A reader of proofs and tiles with a cache.
 pub struct Tiles {
     store: Arc<dyn TreeReader>,
     cache: Cache<TileAddress, Arc<HashedTile>>,
+    /// Of the requests that need the same tile, one reads it from the database, and the others find it in the cache.
+    fetching: [Mutex<()>; FETCH_LOCKS],
     metrics: Arc<Metrics>,
 }
 
@@ -68,7 +73,7 @@ impl Tiles {
             .weigher(|_, tile: &Arc<HashedTile>| u32::try_from(tile.memory()).unwrap_or(u32::MAX))
             .max_capacity(cache_bytes)
             .build();
-        Self { store, cache, metrics }
+        Self { store, cache, fetching: std::array::from_fn(|_| Mutex::default()), metrics }
     }
 
     /// The inclusion path of a leaf in the tree of a committed size.
@@ -113,14 +118,10 @@ impl Tiles {
 
     /// Tiles from the cache, or from the database and then verified. A returned tile may be wider than requested.
     async fn read(&self, needed: &[TileId]) -> Result<KnownTiles, ProofFailure> {
-        let mut found = HashMap::with_capacity(needed.len());
-        let mut absent = Vec::new();
-        for tile in needed {
-            match self.cached(address(*tile), tile.byte_len()) {
-                Some(known) => drop(found.insert(address(*tile), known)),
-                None => absent.push(address(*tile)),
-            }
-        }
+        let (found, absent) = self.in_cache(needed);
+        let Some(first) = absent.first() else { return Ok(found) };
+        let _alone = self.fetching[first.number as usize % FETCH_LOCKS].lock().await;
+        let (mut found, absent) = self.in_cache(needed);
         if absent.is_empty() {
             return Ok(found);
         }
@@ -129,6 +130,19 @@ impl Tiles {
         let checked = self.fetch(&head, &absent).await?;
         found.extend(absent.iter().filter_map(|address| Some((*address, checked.get(address)?.clone()))));
         Ok(found)
+    }
+
+    /// The tiles that are in the cache, and the addresses of the others.
+    fn in_cache(&self, needed: &[TileId]) -> (KnownTiles, Vec<TileAddress>) {
+        let mut found = HashMap::with_capacity(needed.len());
+        let mut absent = Vec::new();
+        for tile in needed {
+            match self.cached(address(*tile), tile.byte_len()) {
+                Some(known) => drop(found.insert(address(*tile), known)),
+                None => absent.push(address(*tile)),
+            }
+        }
+        (found, absent)
     }
 
     /// A tile of at least so many bytes from the cache.
