@@ -109,7 +109,9 @@ def image_config(options, when, diff_id):
 
 def image_index(manifest, version):
     entry = descriptor(f"{MEDIA}.manifest.v1+json", manifest)
-    entry["annotations"] = {"org.opencontainers.image.ref.name": version}
+    # The name under which `podman load` and `docker load` store the image.
+    name = f"tabellion:{version}"
+    entry["annotations"] = {"org.opencontainers.image.ref.name": name, "io.containerd.image.name": f"docker.io/library/{name}"}
     return {"schemaVersion": 2, "mediaType": f"{MEDIA}.index.v1+json", "manifests": [entry]}
 
 
