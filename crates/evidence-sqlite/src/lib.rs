@@ -28,7 +28,6 @@ mod outbox;
 mod prune;
 mod reader;
 mod rows;
-mod script;
 mod sql;
 mod stream_editor;
 #[cfg(test)]

@@ -10,18 +10,6 @@ pub const CHECKPOINT_BYTES: u64 = 16 << 20;
 /// no commit writes.
 pub const WAL_BYTES: u64 = 64 << 20;
 
-/// Maximum number of rows that one statement inserts or changes. A power of two.
-pub(crate) const ROWS: usize = 64;
-
-/// Maximum number of rows of a statement that shares a request to the connection's thread with others.
-pub(crate) const TOGETHER: usize = 16;
-
-/// Maximum number of rows of such a request whose prepared statements are cached: those with more differ too often.
-pub(crate) const CACHED_TOGETHER: usize = 16;
-
-/// Number of keys that one statement looks up.
-pub(crate) const KEYS: usize = 256;
-
 /// Number of texts whose prepared statements a connection caches: those of each table in each power of two of rows, and
 /// requests of few rows.
 pub(crate) const STATEMENTS: usize = 200;

@@ -8,11 +8,11 @@ use evidence::{
     StreamSummary,
 };
 use merkle::EntryDigest;
+use sqlite::{Script, select_in};
 use sqlx::sqlite::{SqlitePool, SqliteRow};
 use sqlx::{AssertSqlSafe, Row};
 
 use crate::SharedConnections;
-use crate::script::Script;
 use crate::sql::{self, signed, store_error};
 
 /// Query for streams, up to the list of names.
@@ -23,7 +23,7 @@ pub(crate) async fn streams(
     pool: &SqlitePool,
     names: &[&str],
 ) -> Result<Vec<Option<StoredStream>>, StoreError> {
-    in_order(names, &sql::with_keys(pool, STREAMS, names).await?)
+    in_order(names, &select_in(pool, STREAMS, names).await.map_err(store_error)?)
 }
 
 /// Reads streams and claims in one request to a connection.
@@ -37,7 +37,7 @@ pub(crate) async fn look_up(
         values.bind(*name);
     });
     for claim in claims {
-        script.add_rows("", CLAIMED, "", std::slice::from_ref(claim), |values, claim| {
+        script.add_with(CLAIMED, |values| {
             values.bind(claim.stream.as_str()).bind(claim.kind.number()).bind(&claim.key[..]);
         });
     }

@@ -4,10 +4,10 @@ use std::collections::{BTreeSet, HashMap};
 
 use evidence::{Claim, CommitError, Group, Move, Record, StoreError};
 use merkle::EntryDigest;
+use sqlite::{Script, portions};
 use sqlx::SqliteConnection;
 
 use crate::reader;
-use crate::script::Script;
 use crate::sql::{self, signed, store_error};
 use crate::transaction::WriteTransaction;
 
@@ -30,7 +30,7 @@ const STREAM: &str = "(SELECT no FROM stream WHERE name = ?)";
 
 /// Moves existing streams by compare-and-swap.
 fn move_streams(script: &mut Script, moves: &[&Move<'_>]) {
-    for portion in sql::portions(moves) {
+    for portion in portions(moves) {
         script.add_rows(
             "WITH moved (name, version, to_version, first_seq, records, closed, keep_until, running) AS (VALUES ",
             "(?,?,?,?,?,?,?,?)",

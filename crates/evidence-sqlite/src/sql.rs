@@ -1,14 +1,12 @@
-//! Conversions between the tables and the model: numbers, errors, portions of rows, look-ups of many keys.
+//! Conversions between the tables and the model: numbers and errors.
 
 use durable::LocationError;
 use evidence::{CommitError, StoreError};
 use merkle::EntryDigest;
 use sqlite::{MigrationFailure, SqliteFailure};
+use sqlx::Row;
 use sqlx::migrate::MigrateError;
 use sqlx::sqlite::SqliteRow;
-use sqlx::{AssertSqlSafe, Row, Sqlite, SqliteExecutor};
-
-use crate::limits;
 
 pub(crate) use sqlite::{is_constraint, signed};
 
@@ -69,53 +67,5 @@ pub(crate) fn place(error: LocationError) -> StoreError {
         LocationError::InUse(text) => StoreError::InUse(text),
         LocationError::Unknown(text) => StoreError::Unavailable(text),
         other => StoreError::Refused(other.to_string()),
-    }
-}
-
-/// Splits rows into portions of powers of two, at most [`limits::ROWS`], so that few different statements are
-/// prepared.
-pub(crate) fn portions<T>(rows: &[T]) -> impl Iterator<Item = &[T]> {
-    let mut rest = rows;
-    std::iter::from_fn(move || {
-        let size = rest.len().min(limits::ROWS).checked_ilog2().map(|power| 1 << power)?;
-        let (portion, left) = rest.split_at(size);
-        rest = left;
-        Some(portion)
-    })
-}
-
-/// Runs `before`, which ends with `IN`, over any number of keys.
-pub(crate) async fn with_keys<'q, K>(
-    executor: impl SqliteExecutor<'q> + Copy,
-    before: &str,
-    keys: &[K],
-) -> Result<Vec<SqliteRow>, StoreError>
-where
-    K: for<'k> sqlx::Encode<'k, Sqlite> + sqlx::Type<Sqlite> + Copy + Send,
-{
-    let mut found = Vec::new();
-    for chunk in keys.chunks(limits::KEYS) {
-        // Few statements are cached: the remaining placeholders repeat the last key.
-        let places = chunk.len().next_power_of_two();
-        let text = format!("{before} ({})", vec!["?"; places].join(","));
-        let query = (0..places).fold(sqlx::query(AssertSqlSafe(text)), |query, place| {
-            query.bind(chunk[place.min(chunk.len() - 1)])
-        });
-        found.extend(query.fetch_all(executor).await.map_err(store_error)?);
-    }
-    Ok(found)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_are_cut_into_powers_of_two() {
-        let sizes = |rows: usize| portions(&vec![0; rows]).map(<[_]>::len).collect::<Vec<_>>();
-        assert_eq!(sizes(0), Vec::<usize>::new());
-        assert_eq!(sizes(1), [1]);
-        assert_eq!(sizes(50), [32, 16, 2]);
-        assert_eq!(sizes(200), [64, 64, 64, 8]);
     }
 }

@@ -1,13 +1,12 @@
 //! [`WriteTransaction`]: an open transaction of the writing connection.
 
 use evidence::{CommitError, StoreError};
-use sqlite::{Doubt, Repair, SqliteFailure};
+use sqlite::{Doubt, Repair, Script, ScriptFailure, SqliteFailure};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
 
 use crate::SharedConnections;
 use crate::counts::Count;
-use crate::script::{Script, ScriptFailure};
 use crate::sql::{is_constraint, store_error};
 
 /// Numbers of the next rows, and the counts, as of a commit.
@@ -93,7 +92,7 @@ impl<'a> WriteTransaction<'a> {
         Ok(())
     }
 
-    async fn failed(self, ScriptFailure { error, may_have_ended }: ScriptFailure) -> CommitFailure {
+    async fn failed(self, ScriptFailure { error, may_have_ended, .. }: ScriptFailure) -> CommitFailure {
         if may_have_ended {
             if leaves_doubt(&error) {
                 self.doubt.require(Repair::Settle);

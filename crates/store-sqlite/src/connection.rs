@@ -5,7 +5,10 @@
 //! connection first settles whether the last write happened ([`sqlite::settle`]). While the disk fails, opening or
 //! settling fails, and the error has the reason.
 
-use sqlite::{Doubt, Repair, probe, settle};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sqlite::{Doubt, Repair, Script, ScriptFailure, probe, settle};
 use sqlx::Connection;
 use sqlx::sqlite::{SqliteJournalMode, SqliteLockingMode, SqlitePool};
 use store::{StorageFault, StoreError};
@@ -19,11 +22,21 @@ pub(crate) struct WritePool {
     pool: SqlitePool,
     doubt: Doubt,
     repairing: Mutex<()>,
+    /// `true` while the connection may have an open transaction of a script, of which sqlx does not know.
+    is_open: Arc<AtomicBool>,
 }
 
 impl WritePool {
-    pub(crate) fn new(pool: SqlitePool) -> Self {
-        Self { pool, doubt: Doubt::default(), repairing: Mutex::default() }
+    /// Opens the connection that writes.
+    pub(crate) async fn open(settings: &Settings, wal: bool) -> Result<Self, StoreError> {
+        let is_open = Arc::default();
+        let pool = pool(settings, wal, Arc::clone(&is_open)).await?;
+        Ok(Self { pool, doubt: Doubt::default(), repairing: Mutex::default(), is_open })
+    }
+
+    /// The pool of a database that is only read.
+    pub(crate) fn read_only(pool: SqlitePool) -> Self {
+        Self { pool, doubt: Doubt::default(), repairing: Mutex::default(), is_open: Arc::default() }
     }
 
     pub(crate) fn pool(&self) -> &SqlitePool {
@@ -46,6 +59,27 @@ impl WritePool {
 
     pub(crate) fn require(&self, repair: Repair) {
         self.doubt.require(repair);
+    }
+
+    /// Executes a [script](crate::transaction::script) that begins a transaction, and COMMIT after it. After an error the
+    /// transaction is rolled back.
+    ///
+    /// # Errors
+    /// [`ScriptFailure`]. If it `may_have_ended`, COMMIT may have happened.
+    pub(crate) async fn commit(&self, mut script: Script) -> Result<(), ScriptFailure> {
+        let mut connection = self.pool.acquire().await.map_err(ScriptFailure::before)?;
+        // If the caller is cancelled or the rollback fails, this stays, and the pool closes the connection.
+        self.is_open.store(true, Ordering::Release);
+        script.add("COMMIT");
+        let run = script.run(&mut connection).await.map(drop);
+        if run.is_ok() || sqlx::query("ROLLBACK").execute(&mut *connection).await.is_ok() {
+            self.is_open.store(false, Ordering::Release);
+        }
+        run.inspect_err(|failure| {
+            if failure.may_have_ended {
+                self.note_failure(&failure.error);
+            }
+        })
     }
 
     /// Replaces the connection if a write failed; waits for its running statement.
@@ -83,8 +117,8 @@ impl WritePool {
     }
 }
 
-/// Opens the pool of the connection that writes.
-pub(crate) async fn pool(settings: &Settings, wal: bool) -> Result<SqlitePool, StoreError> {
+/// Opens the pool of the connection that writes. `is_open`: see [`WritePool::is_open`].
+async fn pool(settings: &Settings, wal: bool, is_open: Arc<AtomicBool>) -> Result<SqlitePool, StoreError> {
     let options = sqlite::writing(options(settings), CHECKPOINT_BYTES)
         .create_if_missing(true)
         .pragma("secure_delete", "ON");
@@ -97,10 +131,16 @@ pub(crate) async fn pool(settings: &Settings, wal: bool) -> Result<SqlitePool, S
         .min_connections(0)
         // A waiting caller may get the connection before a failure is noted. Its writes, in a transaction that is
         // never committed, would be lost without an error.
-        .after_release(|connection, _| {
+        .after_release(move |connection, _| {
+            let is_open = is_open.swap(false, Ordering::AcqRel);
             Box::pin(async move {
-                connection.ping().await?; // a rollback may still be queued
-                Ok(!connection.is_in_transaction())
+                // sqlx counts a transaction from the success of its BEGIN to that of its COMMIT or ROLLBACK. The rollback of
+                // one that was dropped may still be queued. If none is counted, a BEGIN at most is queued, whose caller
+                // is gone; sqlx's thread rolls it back at once.
+                if connection.is_in_transaction() {
+                    connection.ping().await?;
+                }
+                Ok(!is_open && !connection.is_in_transaction())
             })
         })
         .connect_with(options);

@@ -3,8 +3,9 @@
 
 use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex};
+use sqlite::{Script, select_in};
 use sqlx::sqlite::{SqlitePool, SqliteRow};
-use sqlx::{Row, SqliteConnection, SqliteExecutor};
+use sqlx::{Row, SqliteConnection};
 use store::custody::{check_case, to_erase};
 use store::{EntryStatus, Erased, GuardKey, Hold, KeptReport, REPORTS_PER_GUARD, Report, StoreError};
 
@@ -78,39 +79,44 @@ pub(crate) async fn hold(store: &Sqlite, entry: LeafIndex, case: &str, at: u64) 
     if is_erased(&mut transaction, entry).await? {
         return Err(StoreError::Refused(format!("entry {entry} was erased: nothing of it can be held")));
     }
-    begin_hold(&mut transaction, entry, case, at).await?;
+    let mut script = Script::default();
+    begin_hold(&mut script, entry, case, at);
+    transaction::run(script, &mut transaction).await?;
     transaction::finish(store, transaction).await
 }
 
 /// Begins a hold, unless the case holds the entry already or the entry was erased.
-pub(crate) async fn begin_hold(
-    connection: &mut SqliteConnection,
-    entry: LeafIndex,
-    case: &str,
-    at: u64,
-) -> Result<(), StoreError> {
-    if is_erased(connection, entry).await? {
-        return Ok(());
-    }
-    let query = sqlx::query(
-        "INSERT INTO hold (idx, matter, at) SELECT ?1, ?2, ?3
-         WHERE NOT EXISTS (SELECT 1 FROM hold WHERE idx = ?1 AND matter = ?2 AND released_at IS NULL)",
+pub(crate) fn begin_hold(script: &mut Script, entry: LeafIndex, case: &str, at: u64) {
+    script.add_with(
+        "INSERT INTO hold (idx, matter, at) SELECT ?, ?, ?
+          WHERE NOT EXISTS (SELECT 1 FROM entry WHERE idx = ? AND statement IS NULL)
+            AND NOT EXISTS (SELECT 1 FROM hold WHERE idx = ? AND matter = ? AND released_at IS NULL)",
+        |values| {
+            values.bind(signed(entry.get())).bind(case).bind(signed(at));
+            values.bind(signed(entry.get())).bind(signed(entry.get())).bind(case);
+        },
     );
-    let query = query.bind(signed(entry.get())).bind(case).bind(signed(at));
-    query.execute(connection).await.map(drop).map_err(store_error)
+}
+
+/// Ends the hold of a case, if there is one; the statement returns a row then.
+pub(crate) fn end_hold(script: &mut Script, entry: LeafIndex, case: &str, at: u64) {
+    script.add_with(
+        "UPDATE hold SET released_at = ? WHERE idx = ? AND matter = ? AND released_at IS NULL RETURNING no",
+        |values| _ = values.bind(signed(at)).bind(signed(entry.get())).bind(case),
+    );
 }
 
 /// Ends the hold of a case; returns whether there was one.
-pub(crate) async fn end_hold(
-    executor: impl SqliteExecutor<'_>,
+pub(crate) async fn release(
+    store: &Sqlite,
     entry: LeafIndex,
     case: &str,
     at: u64,
 ) -> Result<bool, StoreError> {
-    let query =
-        sqlx::query("UPDATE hold SET released_at = ? WHERE idx = ? AND matter = ? AND released_at IS NULL");
-    let query = query.bind(signed(at)).bind(signed(entry.get())).bind(case);
-    Ok(query.execute(executor).await.map_err(store_error)?.rows_affected() > 0)
+    let mut connection = store.writable().await?.acquire().await.map_err(store_error)?;
+    let mut script = Script::default();
+    end_hold(&mut script, entry, case, at);
+    Ok(!transaction::run(script, &mut connection).await?.is_empty())
 }
 
 pub(crate) async fn holds(
@@ -153,8 +159,8 @@ pub(crate) async fn statuses(
     pool: &SqlitePool,
     entries: &[LeafIndex],
 ) -> Result<Vec<EntryStatus>, StoreError> {
-    let select = "SELECT idx, rule, statement IS NOT NULL FROM entry WHERE idx IN ";
-    let rows = reader::select_in(pool, select, &reader::columns(entries)).await?;
+    let select = "SELECT idx, rule, statement IS NOT NULL FROM entry WHERE idx IN";
+    let rows = select_in(pool, select, &reader::columns(entries)).await.map_err(store_error)?;
     let status = |row: &SqliteRow| {
         Ok(EntryStatus {
             entry: LeafIndex::new(number(row, 0)?),
@@ -231,8 +237,8 @@ pub(crate) async fn reports_about(
     pool: &SqlitePool,
     registered: &[LeafIndex],
 ) -> Result<Vec<KeptReport>, StoreError> {
-    let select = "SELECT no, guard, refused, idx, registered, at, statement FROM report WHERE idx IN ";
-    let rows = reader::select_in(pool, select, &reader::columns(registered)).await?;
+    let select = "SELECT no, guard, refused, idx, registered, at, statement FROM report WHERE idx IN";
+    let rows = select_in(pool, select, &reader::columns(registered)).await.map_err(store_error)?;
     let mut reports: Vec<KeptReport> = rows.iter().map(kept_report).collect::<Result<_, _>>()?;
     reports.sort_by_key(|kept| kept.number);
     reports.dedup_by_key(|kept| kept.number);

@@ -2,12 +2,13 @@
 
 use bytes::Bytes;
 use merkle::{LeafIndex, RootHash, TreeSize};
-use sqlx::sqlite::{SqliteConnection, SqlitePool, SqliteRow};
+use sqlx::sqlite::{SqlitePool, SqliteRow};
 use store::{CommittedHead, HeadSignature, SignatureKind, SignedHead, StoreError};
 
+use crate::Sqlite;
 use crate::reader::{blob, number};
+use crate::rows::Rows;
 use crate::sql::{self, signed, store_error};
-use crate::transaction::IMMEDIATE;
 
 pub(crate) async fn list(
     pool: &SqlitePool,
@@ -47,43 +48,11 @@ fn committed_head(row: &SqliteRow) -> Result<CommittedHead, StoreError> {
     })
 }
 
-pub(crate) async fn keep_signatures(
-    pool: &SqlitePool,
-    signatures: &[HeadSignature],
-) -> Result<(), StoreError> {
-    let mut transaction = pool.begin_with(IMMEDIATE).await.map_err(store_error)?;
-    insert_signatures(&mut transaction, signatures).await?;
-    transaction.commit().await.map_err(store_error)
-}
-
-/// Inserts signatures; the first of each kind, key and head stays.
-pub(crate) async fn insert_signatures(
-    connection: &mut SqliteConnection,
-    signatures: &[HeadSignature],
-) -> Result<(), StoreError> {
-    for signature in signatures {
-        insert_signature(connection, signature).await?;
-    }
-    Ok(())
-}
-
-async fn insert_signature(
-    connection: &mut SqliteConnection,
-    signature: &HeadSignature,
-) -> Result<(), StoreError> {
-    let query = sqlx::query(
-        "INSERT INTO head_signature (size, kind, kid, bytes) VALUES (?, ?, ?, ?)
-         ON CONFLICT (size, kind, kid) DO NOTHING",
-    );
-    let query = query.bind(signed(signature.size.get())).bind(signature.kind as u8);
-    let query = query.bind(&signature.kid[..]).bind(&signature.bytes[..]);
-    match query.execute(connection).await {
-        Ok(_) => Ok(()),
-        Err(error) if sql::is_constraint(&error) => {
-            Err(StoreError::Refused(format!("no head of size {} was committed", signature.size)))
-        }
-        Err(error) => Err(store_error(error)),
-    }
+pub(crate) async fn keep_signatures(store: &Sqlite, signatures: &[HeadSignature]) -> Result<(), StoreError> {
+    store.writable().await?;
+    let mut rows = Rows::of_transaction();
+    rows.insert_signatures(signatures);
+    rows.keep(store).await
 }
 
 pub(crate) async fn signature(

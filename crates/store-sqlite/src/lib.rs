@@ -25,6 +25,7 @@ mod moving;
 mod place;
 mod promises;
 mod reader;
+mod rows;
 mod sql;
 #[cfg(test)]
 mod tests;
@@ -137,7 +138,7 @@ impl Sqlite {
         must_exist(&settings)?;
         let read = readers(&settings).await?;
         let shared = SharedFile::reading(settings, true);
-        Ok(Self { write: Arc::new(WritePool::new(read.clone())), read, shared: Arc::new(shared) })
+        Ok(Self { write: Arc::new(WritePool::read_only(read.clone())), read, shared: Arc::new(shared) })
     }
 
     /// Opens a second set of connections in the same process, under the same lock file.
@@ -163,8 +164,8 @@ impl Sqlite {
     }
 
     async fn connect(shared: Arc<SharedFile>) -> Result<Self, StoreError> {
-        let write = connection::pool(&shared.settings, shared.wal).await?;
-        Ok(Self { read: write.clone(), write: Arc::new(WritePool::new(write)), shared })
+        let write = WritePool::open(&shared.settings, shared.wal).await?;
+        Ok(Self { read: write.pool().clone(), write: Arc::new(write), shared })
     }
 
     /// Returns the pool for a write, if this process may still write; replaces the connection after a failed write.
@@ -303,8 +304,7 @@ impl TileStore for Sqlite {
 #[async_trait]
 impl SignatureStore for Sqlite {
     async fn keep_signatures(&self, signatures: &[HeadSignature]) -> Result<(), StoreError> {
-        let written = heads::keep_signatures(self.writable().await?, signatures).await;
-        self.noting(written)
+        self.noting(heads::keep_signatures(self, signatures).await)
     }
 
     async fn signature(

@@ -1,6 +1,7 @@
 //! State of the log: open, frozen or being filled.
 
-use sqlx::{Row, SqliteConnection, SqliteExecutor};
+use sqlite::Script;
+use sqlx::{Row, SqliteExecutor};
 use store::moving::half_filled;
 use store::{Source, State, StoreError};
 
@@ -29,11 +30,8 @@ pub(crate) async fn must_grow(executor: impl SqliteExecutor<'_>) -> Result<(), S
 }
 
 /// Marks the log as frozen and raises the epoch.
-pub(crate) async fn end_log(
-    connection: &mut SqliteConnection,
-    holder: &str,
-    at: u64,
-) -> Result<(), StoreError> {
-    let update = sqlx::query("UPDATE log SET epoch = epoch + 1, holder = ?, frozen_at = ?");
-    update.bind(holder).bind(signed(at)).execute(connection).await.map(drop).map_err(store_error)
+pub(crate) fn end_log(script: &mut Script, holder: &str, at: u64) {
+    script.add_with("UPDATE log SET epoch = epoch + 1, holder = ?, frozen_at = ?", |values| {
+        values.bind(holder).bind(signed(at));
+    });
 }

@@ -2,6 +2,7 @@
 
 use lookup_tree::{InnerNode, Posting, PostingBlock, PostingPrefix, RunId, RunSummary, TermKey};
 use merkle::{Hash, LeafIndex, TreeSize};
+use sqlite::{Script, select_in};
 use sqlx::sqlite::{SqlitePool, SqliteRow};
 use sqlx::{Row, SqliteConnection};
 use store::lookup::{Build, FinishedRun, RunCatalog, StoredRun, end_of_values, stored_node};
@@ -9,8 +10,8 @@ use store::{Order, StoreError};
 
 use crate::Sqlite;
 use crate::journal;
-use crate::reader::{number, select_in};
-use crate::sql::{self, hash, signed, store_error, unsigned};
+use crate::reader::number;
+use crate::sql::{hash, signed, store_error, unsigned};
 use crate::transaction::{self, IMMEDIATE};
 
 /// States of the rows of `index_run`.
@@ -77,20 +78,17 @@ pub(crate) async fn add_blocks(
     blocks: &[PostingBlock],
     nodes: &[InnerNode],
 ) -> Result<(), StoreError> {
-    let mut transaction = store.writable().await?.begin_with(IMMEDIATE).await.map_err(store_error)?;
-    let into = "INSERT OR REPLACE INTO index_block (build, first, bytes) ";
-    let inserted = sql::insert(&mut transaction, into, blocks, |values, block| {
-        values.push_bind(signed(build.get()));
-        values.push_bind(block.first.to_bytes().to_vec()).push_bind(block.bytes.clone());
+    store.writable().await?;
+    let mut script = transaction::script();
+    let into = "INSERT OR REPLACE INTO index_block (build, first, bytes) VALUES ";
+    script.add_rows(into, "(?,?,?)", "", blocks, |values, block| {
+        values.bind(signed(build.get())).bind(&block.first.to_bytes()[..]).bind(&block.bytes[..]);
     });
-    inserted.await.map_err(store_error)?;
-    let into = "INSERT OR REPLACE INTO index_node (build, prefix, bytes) ";
-    let inserted = sql::insert(&mut transaction, into, nodes, |values, node| {
-        values.push_bind(signed(build.get()));
-        values.push_bind(node.prefix.to_bytes().to_vec()).push_bind(node.to_bytes().to_vec());
+    let into = "INSERT OR REPLACE INTO index_node (build, prefix, bytes) VALUES ";
+    script.add_rows(into, "(?,?,?)", "", nodes, |values, node| {
+        values.bind(signed(build.get())).bind(&node.prefix.to_bytes()[..]).bind(&node.to_bytes()[..]);
     });
-    inserted.await.map_err(store_error)?;
-    transaction::finish(store, transaction).await
+    store.write.commit(script).await.map_err(|failure| store_error(failure.error))
 }
 
 pub(crate) async fn finish_run(store: &Sqlite, run: &FinishedRun) -> Result<bool, StoreError> {
@@ -167,12 +165,12 @@ async fn list(connection: &mut SqliteConnection, run: &FinishedRun) -> Result<()
         let delete = sqlx::query("DELETE FROM index_value WHERE key = ?").bind(key.as_bytes().to_vec());
         delete.execute(&mut *connection).await.map_err(store_error)?;
     }
-    let into = "INSERT OR IGNORE INTO index_value (kind, value, key) ";
-    let inserted = sql::insert(connection, into, &run.listed, |values, listed| {
-        values.push_bind(listed.kind).push_bind(listed.value.clone());
-        values.push_bind(listed.key.as_bytes().to_vec());
+    let mut script = Script::default();
+    let into = "INSERT OR IGNORE INTO index_value (kind, value, key) VALUES ";
+    script.add_rows(into, "(?,?,?)", "", &run.listed, |values, listed| {
+        values.bind(listed.kind).bind(listed.value.as_str()).bind(&listed.key.as_bytes()[..]);
     });
-    inserted.await.map_err(store_error)
+    transaction::run(script, connection).await.map(drop)
 }
 
 /// Forgets the erased entries whose postings are in no complete run that was begun before the erasure.
@@ -275,9 +273,13 @@ pub(crate) async fn blocks_with(
     firsts.sort_unstable();
     firsts.dedup();
     let keys: Vec<&[u8]> = firsts.iter().map(Vec::as_slice).collect();
-    let select = format!("SELECT first, bytes FROM index_block WHERE build = {} AND first IN ", build.get());
-    let mut found: Vec<PostingBlock> =
-        select_in(pool, &select, &keys).await?.iter().map(block).collect::<Result<_, _>>()?;
+    let select = format!("SELECT first, bytes FROM index_block WHERE build = {} AND first IN", build.get());
+    let mut found: Vec<PostingBlock> = select_in(pool, &select, &keys)
+        .await
+        .map_err(store_error)?
+        .iter()
+        .map(block)
+        .collect::<Result<_, _>>()?;
     found.sort_by_key(|block| block.first);
     found.dedup_by_key(|block| block.first);
     Ok(found)
@@ -333,7 +335,8 @@ pub(crate) async fn values(
 
 pub(crate) async fn listed_keys(pool: &SqlitePool, keys: &[TermKey]) -> Result<Vec<TermKey>, StoreError> {
     let columns: Vec<&[u8]> = keys.iter().map(|key| &key.as_bytes()[..]).collect();
-    let rows = select_in(pool, "SELECT key FROM index_value WHERE key IN ", &columns).await?;
+    let rows =
+        select_in(pool, "SELECT key FROM index_value WHERE key IN", &columns).await.map_err(store_error)?;
     let listed: Vec<Vec<u8>> =
         rows.iter().map(|row| row.try_get(0).map_err(store_error)).collect::<Result<_, _>>()?;
     Ok(keys.iter().filter(|key| listed.iter().any(|listed| listed == key.as_bytes())).copied().collect())

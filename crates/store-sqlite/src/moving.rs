@@ -4,18 +4,20 @@ use std::ops::Range;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use merkle::{Hash, LeafIndex};
+use merkle::LeafIndex;
+use sqlite::Script;
 use sqlx::sqlite::{SqlitePool, SqliteRow};
 use sqlx::{Row, SqliteConnection};
 use store::moving::{half_filled, not_empty, not_filling, other_claim};
 use store::{
-    Batch, Collateral, CommitError, CommittedHead, GuardKey, GuardRow, Head, History, HistoryExport,
-    HistoryImport, SeenKey, SeenRow, Source, State, StoreError,
+    Batch, Collateral, GuardKey, GuardRow, Head, History, HistoryExport, HistoryImport, SeenKey, SeenRow,
+    Source, State, StoreError,
 };
 
 use crate::log_state::{end_log, must_grow, state};
 use crate::reader::{blob, number};
-use crate::sql::{self, signed, store_error};
+use crate::rows::Rows;
+use crate::sql::{signed, store_error};
 use crate::transaction::{self, IMMEDIATE};
 use crate::{Sqlite, journal, reader, writer};
 
@@ -66,7 +68,9 @@ pub(crate) async fn freeze(store: &Sqlite, holder: &str, at: u64) -> Result<Head
         Err(StoreError::Frozen) => return reader::head(&mut *transaction).await,
         grows => grows?,
     }
-    end_log(&mut transaction, holder, at).await?;
+    let mut script = Script::default();
+    end_log(&mut script, holder, at);
+    transaction::run(script, &mut transaction).await?;
     let head = reader::head(&mut *transaction).await?;
     transaction::finish(store, transaction).await?;
     Ok(head)
@@ -144,19 +148,12 @@ async fn fill(store: &Sqlite, source: &Source, history: &History) -> Result<(), 
     if (head.batch, &head.edge) != (from.batch, &from.edge) {
         return Err(StoreError::Refused("the database is not where this history begins".into()));
     }
-    insert_heads(&mut transaction, &history.heads).await?;
-    writer::insert(&mut transaction, &history.batch).await.map_err(|error| match error {
-        CommitError::NotCommitted(error) => error,
-        other => StoreError::Damaged(other.to_string()),
-    })?;
-    insert_signatures(&mut transaction, history).await.map_err(store_error)?;
-    let edge: Vec<u8> = to.edge.hashes().iter().flat_map(|hash: &Hash| *hash.as_bytes()).collect();
-    let root = to.root();
-    let update =
-        sqlx::query("UPDATE log SET epoch = ?, size = ?, root = ?, edge = ?, batch = ?, at = ?, policy = ?");
-    let update = update.bind(signed(to.epoch)).bind(signed(to.size().get())).bind(&root.as_bytes()[..]);
-    let update = update.bind(edge).bind(signed(to.batch)).bind(signed(to.at)).bind(signed(to.policy.get()));
-    update.execute(&mut *transaction).await.map_err(store_error)?;
+    let mut rows = Rows::default();
+    rows.insert_heads(&history.heads);
+    rows.insert(&history.batch)?;
+    rows.move_head(to);
+    insert_signatures(&mut rows.script, history);
+    rows.run(&mut transaction).await?;
     transaction::finish(store, transaction).await?;
     journal::checkpoint(store).await;
     Ok(())
@@ -170,28 +167,17 @@ async fn filling(connection: &mut SqliteConnection, source: &Source) -> Result<H
     }
 }
 
-async fn insert_heads(connection: &mut SqliteConnection, heads: &[CommittedHead]) -> Result<(), StoreError> {
-    let into = "INSERT INTO batch (batch, size, root, epoch, at) ";
-    let inserted = sql::insert(connection, into, heads, |row, head| {
-        row.push_bind(signed(head.batch)).push_bind(signed(head.size.get()));
-        row.push_bind(head.root.as_bytes().to_vec()).push_bind(signed(head.epoch)).push_bind(signed(head.at));
+fn insert_signatures(script: &mut Script, history: &History) {
+    let into = "INSERT INTO head_signature (size, kind, kid, bytes) VALUES ";
+    script.add_rows(into, "(?,?,?,?)", "", &history.signatures, |values, signature| {
+        values.bind(signed(signature.size.get())).bind(signature.kind as u8);
+        values.bind(&signature.kid[..]).bind(&signature.bytes[..]);
     });
-    inserted.await.map_err(store_error)
-}
-
-async fn insert_signatures(connection: &mut SqliteConnection, history: &History) -> Result<(), sqlx::Error> {
-    let into = "INSERT INTO head_signature (size, kind, kid, bytes) ";
-    sql::insert(connection, into, &history.signatures, |row, signature| {
-        row.push_bind(signed(signature.size.get())).push_bind(signature.kind as u8);
-        row.push_bind(signature.kid.clone()).push_bind(signature.bytes.to_vec());
-    })
-    .await?;
-    let into = "INSERT INTO cosignature (size, witness, at, line) ";
-    sql::insert(connection, into, &history.cosignatures, |row, cosignature| {
-        row.push_bind(signed(cosignature.size.get())).push_bind(cosignature.witness.clone());
-        row.push_bind(signed(cosignature.at)).push_bind(cosignature.line.to_vec());
-    })
-    .await
+    let into = "INSERT INTO cosignature (size, witness, at, line) VALUES ";
+    script.add_rows(into, "(?,?,?,?)", "", &history.cosignatures, |values, cosignature| {
+        values.bind(signed(cosignature.size.get())).bind(&cosignature.witness[..]);
+        values.bind(signed(cosignature.at)).bind(&cosignature.line[..]);
+    });
 }
 
 async fn fill_claims(

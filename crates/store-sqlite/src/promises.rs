@@ -22,8 +22,7 @@ impl Custody for Sqlite {
     }
 
     async fn release(&self, entry: LeafIndex, case: &str, at: u64) -> Result<bool, StoreError> {
-        let released = custody::end_hold(self.writable().await?, entry, case, at).await;
-        self.noting(released)
+        self.noting(custody::release(self, entry, case, at).await)
     }
 
     async fn holds(&self, after: Option<LeafIndex>, limit: usize) -> Result<Vec<Hold>, StoreError> {

@@ -1,20 +1,15 @@
 //! Reading the head, entries and look-up keys.
-//!
-//! Look-ups of many keys bind a fixed number of keys to each statement, so that one prepared statement serves all;
-//! the last statement repeats its last key.
 
 use std::collections::HashMap;
 
 use bytes::Bytes;
 use merkle::{CompactRange, EntryDigest, Hash, LeafIndex, TreeSize};
+use sqlite::select_in;
 use sqlx::sqlite::{SqlitePool, SqliteRow};
-use sqlx::{AssertSqlSafe, Row, SqliteExecutor};
+use sqlx::{Row, SqliteExecutor};
 use store::{Collateral, Entry, Found, GuardKey, Head, StoreError};
 
 use crate::sql::{self, seen_key, signed, store_error, to_bytes, unsigned};
-
-/// Number of keys that one statement looks up.
-const KEYS: usize = 256;
 
 pub(crate) async fn head(executor: impl SqliteExecutor<'_>) -> Result<Head, StoreError> {
     let row =
@@ -100,10 +95,10 @@ pub(crate) async fn find(
 ) -> Result<Vec<Option<Found>>, StoreError> {
     // The outer join fixes the plan (the key first, then the entry) and shows a missing entry.
     let select =
-        "SELECT s.key, s.idx, e.digest FROM seen s LEFT JOIN entry e ON e.idx = s.idx WHERE s.key IN ";
+        "SELECT s.key, s.idx, e.digest FROM seen s LEFT JOIN entry e ON e.idx = s.idx WHERE s.key IN";
     let keys: Vec<&[u8]> = digests.iter().map(seen_key).collect();
     let mut found = HashMap::with_capacity(digests.len());
-    for row in select_in(pool, select, &keys).await? {
+    for row in select_in(pool, select, &keys).await.map_err(store_error)? {
         let index: u64 = number(&row, 1)?;
         let digest = row.try_get::<Option<&[u8]>, _>(2).map_err(store_error)?;
         let digest =
@@ -120,7 +115,8 @@ pub(crate) async fn guards(
 ) -> Result<Vec<Option<LeafIndex>>, StoreError> {
     let asked: Vec<&[u8]> = keys.iter().map(|key| &key.0[..]).collect();
     let mut found = HashMap::new();
-    for row in select_in(pool, "SELECT key, idx FROM guard WHERE key IN ", &asked).await? {
+    let select = "SELECT key, idx FROM guard WHERE key IN";
+    for row in select_in(pool, select, &asked).await.map_err(store_error)? {
         found.insert(blob(&row, 0)?.to_vec(), LeafIndex::new(number(&row, 1)?));
     }
     Ok(asked.iter().map(|key| found.get(*key).copied()).collect())
@@ -129,29 +125,6 @@ pub(crate) async fn guards(
 /// Converts entry indices to column values.
 pub(crate) fn columns(entries: &[LeafIndex]) -> Vec<i64> {
     entries.iter().map(|entry| signed(entry.get())).collect()
-}
-
-/// Runs `select`, which ends with `IN`, over any number of keys.
-pub(crate) async fn select_in<K>(
-    pool: &SqlitePool,
-    select: &str,
-    keys: &[K],
-) -> Result<Vec<SqliteRow>, StoreError>
-where
-    K: for<'q> sqlx::Encode<'q, sqlx::Sqlite> + sqlx::Type<sqlx::Sqlite> + Copy + Send,
-{
-    let mut rows = Vec::new();
-    for chunk in keys.chunks(KEYS) {
-        // Two statements of each look-up stay prepared: for a few keys, and for many.
-        let slots = if chunk.len() <= KEYS / 16 { KEYS / 16 } else { KEYS };
-        let marks = vec!["?"; slots].join(",");
-        let mut query = sqlx::query(AssertSqlSafe(format!("{select}({marks})")));
-        for slot in 0..slots {
-            query = query.bind(chunk[slot.min(chunk.len() - 1)]);
-        }
-        rows.extend(query.fetch_all(pool).await.map_err(store_error)?);
-    }
-    Ok(rows)
 }
 
 pub(crate) async fn collateral(pool: &SqlitePool, index: LeafIndex) -> Result<Vec<Collateral>, StoreError> {

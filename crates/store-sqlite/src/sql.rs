@@ -1,17 +1,12 @@
-//! Conversions between the tables and the model: numbers, errors, inserts of many rows.
+//! Conversions between the tables and the model: numbers and errors.
 
 use bytes::Bytes;
 use merkle::EntryDigest;
 use sqlite::{MigrationFailure, SqliteFailure};
 use sqlx::migrate::MigrateError;
-use sqlx::query_builder::Separated;
-use sqlx::{QueryBuilder, SqliteConnection};
 use store::{StorageFault, StoreError};
 
 pub(crate) use sqlite::{is_constraint, signed};
-
-/// Number of rows that one statement inserts.
-const ROWS: usize = 64;
 
 /// Converts a stored number; [`StoreError::Damaged`] if it is negative.
 pub(crate) fn unsigned(number: i64) -> Result<u64, StoreError> {
@@ -49,22 +44,6 @@ pub(crate) fn migration(error: MigrateError) -> StoreError {
         MigrationFailure::Refused(text) => StoreError::Refused(text),
         MigrationFailure::Sqlite(error) => store_error(error),
     }
-}
-
-/// Inserts rows, [`ROWS`] with each statement; `into` ends with the list of columns.
-pub(crate) async fn insert<T>(
-    connection: &mut SqliteConnection,
-    into: &'static str,
-    rows: &[T],
-    bind: impl Fn(&mut Separated<'_, sqlx::Sqlite, &'static str>, &T),
-) -> Result<(), sqlx::Error> {
-    for chunk in rows.chunks(ROWS) {
-        let mut query = QueryBuilder::new(into);
-        query.push_values(chunk, |mut row, value| bind(&mut row, value));
-        // Only the statement for full chunks is used often enough to stay prepared.
-        query.build().persistent(chunk.len() == ROWS).execute(&mut *connection).await?;
-    }
-    Ok(())
 }
 
 pub(crate) fn to_bytes(bytes: Vec<u8>) -> Bytes {

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use merkle::LeafIndex;
+use merkle::{LeafIndex, TreeSize};
 use sqlx::{AssertSqlSafe, Row};
 use store::contract::{Appender, entry};
 use store::fsck::{Fsck, NoFacts};
 use store::{
-    Collateral, CommitError, Custody, Inbox, InboxItem, LogReader, LogWriter, NewEntry, ServerChecks,
-    StorageFault, StoreError,
+    Collateral, CommitError, Custody, GuardKey, HeadSignature, Inbox, InboxItem, LogReader, LogWriter,
+    NewEntry, ServerChecks, SignatureKind, StorageFault, StoreError, TILE_PARTS,
 };
 
 use crate::{CHECKPOINT_BYTES, Settings, Sqlite};
@@ -150,6 +150,83 @@ async fn nobody_writes_on_a_connection_whose_transaction_sqlite_ended_by_itself(
         appender.append(1).await;
         store.check_durability().await.unwrap();
         assert_eq!(store.head().await.unwrap(), *appender.head());
+    }
+}
+
+#[tokio::test]
+async fn a_commit_whose_caller_is_gone_leaves_no_transaction_open() {
+    for allow_filesystem in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store(&folder, allow_filesystem).await;
+        let mut appender = Appender::with(Arc::new(store.clone()), 3).await;
+        for n in 0..14 {
+            let batch = appender.batch(vec![entry(1000 + n)]);
+            let wait = async {
+                for _ in 0..1 << n {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::select! { biased; _ = store.commit(&batch) => {}, () = wait => {} }
+            let head = store.take_over("again").await.unwrap();
+            appender.settle(&batch, head);
+            appender.append_entries(vec![entry(2000 + n)]).await.unwrap();
+        }
+        assert!(Fsck::new(&store, &NoFacts).deep().await.unwrap().is_clean());
+    }
+}
+
+#[tokio::test]
+async fn a_refused_batch_says_which_row_is_in_the_way() {
+    for (row, why) in [
+        ("batch VALUES (2, 99, zeroblob(32), 1, 1)", "beyond the head: .*batch.batch"),
+        ("entry VALUES (3, zeroblob(32), 0, 'rule', '{}', NULL)", "beyond the head: .*entry.idx"),
+        ("collateral VALUES (3, 2, x'00')", "collateral.idx"),
+        ("tile VALUES (0, 0, 3, zeroblob(32))", "beyond the head: .*tile.level"),
+        ("seen VALUES (KEY, 9)", "is in the log already"),
+        ("guard VALUES (x'07', 9)", "guard of the batch is taken"),
+        ("collateral VALUES (9, 9, x'00')", "no head of size 2"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store(&folder, false).await;
+        let appender = Appender::with(Arc::new(store.clone()), 3).await;
+        let new = NewEntry {
+            guards: vec![GuardKey(vec![7])],
+            collateral: vec![Collateral { kind: 2, bytes: bytes::Bytes::from_static(b"more") }],
+            ..entry(3)
+        };
+        let key: String = new.digest.as_bytes()[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut batch = appender.batch(vec![new]);
+        batch.signatures.extend([3, 2].map(signature));
+        run(&store, format!("INSERT INTO {}", row.replace("KEY", &format!("x'{key}'")))).await;
+        let refused = store.commit(&batch).await.unwrap_err().to_string();
+        assert!(why.split(".*").all(|part| refused.contains(part)), "{row}: {refused}");
+        assert_eq!(store.head().await.unwrap(), *appender.head(), "{row}");
+        store.take_over("other").await.unwrap();
+        assert!(
+            matches!(store.commit(&batch).await, Err(CommitError::Fenced)),
+            "{row}: the head comes first"
+        );
+    }
+}
+
+fn signature(size: u64) -> HeadSignature {
+    let (size, kind) = (TreeSize::new(size), SignatureKind::Receipt);
+    HeadSignature { size, kind, kid: vec![1], bytes: bytes::Bytes::from_static(b"signature") }
+}
+
+#[tokio::test]
+async fn a_tile_that_many_batches_filled_becomes_one_row() {
+    for (before, rows) in [(TILE_PARTS - 1, TILE_PARTS), (TILE_PARTS, 1)] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store(&folder, false).await;
+        let mut appender = Appender::new(Arc::new(store.clone())).await;
+        for _ in 0..before {
+            appender.append(1).await;
+        }
+        appender.append(300).await;
+        let count = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM tile WHERE level = 0 AND number = 0");
+        assert_eq!(count.fetch_one(store.write.pool()).await.unwrap(), rows as i64);
+        assert!(Fsck::new(&store, &NoFacts).deep().await.unwrap().is_clean());
     }
 }
 

@@ -1,7 +1,7 @@
 //! The table `tile`, to which each batch appends its hashes as a part of a tile.
 
 use bytes::Bytes;
-use sqlx::SqliteConnection;
+use sqlite::Script;
 use sqlx::sqlite::SqlitePool;
 use store::{StoreError, TILE_PARTS, TileAddress, TileWrite};
 
@@ -9,51 +9,46 @@ use crate::sql::{signed, store_error, to_bytes};
 
 /// Appends the hashes that a batch adds, of which `first` is the position of the first. A tile that many batches have
 /// filled becomes one row.
-pub(crate) async fn extend(
-    connection: &mut SqliteConnection,
-    tile: &TileWrite,
-    first: u16,
-    added: &[u8],
-) -> Result<(), sqlx::Error> {
-    let is_scattered =
-        tile.full().is_some() && parts(connection, tile.address).await? >= signed(TILE_PARTS as u64);
-    match tile.full().filter(|_| is_scattered) {
-        Some(full) => replace_parts(connection, tile.address, full).await,
-        None => insert_part(connection, tile.address, first, added).await,
+pub(crate) fn extend(script: &mut Script, tile: &TileWrite, first: u16, added: &[u8]) {
+    match tile.full() {
+        None => insert_part(script, "", tile.address, first, added),
+        Some(full) => {
+            replace_first_part(script, tile.address, full);
+            insert_part(script, UNLESS_CHANGED, tile.address, first, added);
+            delete_other_parts(script, tile.address);
+        }
     }
 }
 
-async fn parts(connection: &mut SqliteConnection, address: TileAddress) -> Result<i64, sqlx::Error> {
-    let count = sqlx::query_scalar("SELECT count(*) FROM tile WHERE level = ? AND number = ?");
-    count.bind(address.level).bind(signed(address.number)).fetch_one(connection).await
+/// Condition that the statement before has changed no row.
+const UNLESS_CHANGED: &str = " WHERE changes() = 0";
+
+fn insert_part(script: &mut Script, condition: &str, address: TileAddress, first: u16, added: &[u8]) {
+    let insert = format!("INSERT INTO tile (level, number, first, data) SELECT ?, ?, ?, ?{condition}");
+    script.add_with(&insert, |values| {
+        values.bind(address.level).bind(signed(address.number)).bind(first).bind(added);
+    });
 }
 
-async fn insert_part(
-    connection: &mut SqliteConnection,
-    address: TileAddress,
-    first: u16,
-    added: &[u8],
-) -> Result<(), sqlx::Error> {
-    let insert = sqlx::query("INSERT INTO tile (level, number, first, data) VALUES (?, ?, ?, ?)");
-    let insert = insert.bind(address.level).bind(signed(address.number)).bind(first).bind(added);
-    insert.execute(connection).await.map(drop)
-}
-
-/// Writes the whole tile as its first part, and deletes the others.
-async fn replace_parts(
-    connection: &mut SqliteConnection,
-    address: TileAddress,
-    full: &[u8],
-) -> Result<(), sqlx::Error> {
-    let whole = sqlx::query(
-        "INSERT INTO tile (level, number, first, data) VALUES (?, ?, 0, ?)
-         ON CONFLICT (level, number, first) DO UPDATE SET data = excluded.data",
+/// Writes the whole tile as its first part, if it is in many.
+fn replace_first_part(script: &mut Script, address: TileAddress, full: &[u8]) {
+    let whole = format!(
+        "INSERT INTO tile (level, number, first, data)
+         SELECT ?, ?, 0, ? WHERE (SELECT count(*) FROM tile WHERE level = ? AND number = ?) >= {TILE_PARTS}
+         ON CONFLICT (level, number, first) DO UPDATE SET data = excluded.data"
     );
-    let whole = whole.bind(address.level).bind(signed(address.number)).bind(full);
-    whole.execute(&mut *connection).await?;
-    let delete = sqlx::query("DELETE FROM tile WHERE level = ? AND number = ? AND first > 0");
-    let delete = delete.bind(address.level).bind(signed(address.number));
-    delete.execute(connection).await.map(drop)
+    script.add_with(&whole, |values| {
+        values.bind(address.level).bind(signed(address.number)).bind(full);
+        values.bind(address.level).bind(signed(address.number));
+    });
+}
+
+/// Deletes the parts that the first one contains, unless the statement before has inserted another part.
+fn delete_other_parts(script: &mut Script, address: TileAddress) {
+    let delete = "DELETE FROM tile WHERE level = ? AND number = ? AND first > 0 AND changes() = 0";
+    script.add_with(delete, |values| {
+        values.bind(address.level).bind(signed(address.number));
+    });
 }
 
 pub(crate) async fn tiles(

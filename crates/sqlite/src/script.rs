@@ -9,11 +9,18 @@ use sqlx::error::BoxDynError;
 use sqlx::sqlite::{SqliteArguments, SqliteRow};
 use sqlx::{AssertSqlSafe, Either, Encode, Executor, Sqlite, SqliteConnection, Type};
 
-use crate::{limits, sql};
+/// Maximum number of rows that one statement inserts or changes. A power of two.
+const ROWS: usize = 64;
 
-/// Statements with their values, in the order of their execution.
+/// Maximum number of rows of a statement that shares a request to the connection's thread with others.
+const TOGETHER: usize = 16;
+
+/// Maximum number of rows of such a request whose prepared statements are cached: those with more differ too often.
+const CACHED_TOGETHER: usize = 24;
+
+/// Statements with their values, in the order of their execution. Placeholders are written `?`, without numbers.
 #[derive(Debug, Default)]
-pub(crate) struct Script {
+pub struct Script {
     requests: Vec<Request>,
 }
 
@@ -23,7 +30,7 @@ struct Request {
     text: String,
     /// Number of the statements.
     statements: usize,
-    /// Number of the rows in their texts.
+    /// Number of the rows in their texts; one for a statement with other values.
     rows: usize,
     values: Values,
     /// `true` if no other statement may be added.
@@ -32,19 +39,33 @@ struct Request {
 
 /// The values of the placeholders, in their order.
 #[derive(Debug, Default)]
-pub(crate) struct Values {
+pub struct Values {
     arguments: SqliteArguments,
     refused: Option<BoxDynError>,
 }
 
 impl Script {
     /// Adds a statement without values.
-    pub(crate) fn add(&mut self, statement: &str) {
+    pub fn add(&mut self, statement: &str) {
         self.request(1).add(statement);
     }
 
-    /// Adds `before VALUES row, row, … after` for any number of rows. `row` is the text of one row, with its placeholders.
-    pub(crate) fn add_rows<T>(
+    /// Adds a statement with values.
+    pub fn add_with(&mut self, statement: &str, bind: impl FnOnce(&mut Values)) {
+        let request = self.request(1);
+        request.add(statement);
+        request.rows += 1;
+        bind(&mut request.values);
+    }
+
+    /// Returns the number of statements that were added.
+    pub fn statements(&self) -> usize {
+        self.requests.iter().map(|request| request.statements).sum()
+    }
+
+    /// Adds `before row, row, … after` for any number of rows: as many statements as [`portions`] of the rows. `row` is
+    /// the text of one row, with its placeholders.
+    pub fn add_rows<T>(
         &mut self,
         before: &str,
         row: &str,
@@ -52,7 +73,7 @@ impl Script {
         rows: &[T],
         bind: impl Fn(&mut Values, &T),
     ) {
-        for portion in sql::portions(rows) {
+        for portion in portions(rows) {
             let request = self.request(portion.len());
             request.add(&format!("{before}{}{after}", vec![row; portion.len()].join(",")));
             request.rows += portion.len();
@@ -62,7 +83,7 @@ impl Script {
 
     /// The request that takes a statement over this many rows.
     fn request(&mut self, rows: usize) -> &mut Request {
-        let is_full = rows > limits::TOGETHER;
+        let is_full = rows > TOGETHER;
         if is_full || self.requests.last().is_none_or(|last| last.is_full) {
             self.requests.push(Request { is_full, ..Request::default() });
         }
@@ -74,19 +95,20 @@ impl Script {
     ///
     /// # Errors
     /// [`ScriptFailure`] if a statement fails; those that follow are not executed.
-    pub(crate) async fn run(
-        &mut self,
-        connection: &mut SqliteConnection,
-    ) -> Result<Vec<SqliteRow>, ScriptFailure> {
+    pub async fn run(&mut self, connection: &mut SqliteConnection) -> Result<Vec<SqliteRow>, ScriptFailure> {
         let mut returned = Vec::new();
+        let mut done = 0;
         let mut requests = std::mem::take(&mut self.requests).into_iter();
         while let Some(request) = requests.next() {
+            let statements = request.statements;
             let is_last = requests.len() == 0;
             let run = request.run(connection, &mut returned).await;
             run.map_err(|failure| ScriptFailure {
                 may_have_ended: failure.may_have_ended && is_last,
+                statement: failure.statement + done,
                 ..failure
             })?;
+            done += statements;
         }
         Ok(returned)
     }
@@ -94,10 +116,20 @@ impl Script {
 
 /// Failure of a script.
 #[derive(Debug)]
-pub(crate) struct ScriptFailure {
-    pub(crate) error: sqlx::Error,
+pub struct ScriptFailure {
+    /// The error.
+    pub error: sqlx::Error,
+    /// Number of the first statement that was not executed to its end, from zero.
+    pub statement: usize,
     /// `true` if the last statement was executed or may have been. Otherwise an earlier one failed.
-    pub(crate) may_have_ended: bool,
+    pub may_have_ended: bool,
+}
+
+impl ScriptFailure {
+    /// A failure before the first statement.
+    pub fn before(error: sqlx::Error) -> Self {
+        Self { error, statement: 0, may_have_ended: false }
+    }
 }
 
 impl Request {
@@ -107,22 +139,22 @@ impl Request {
         connection: &mut SqliteConnection,
         returned: &mut Vec<SqliteRow>,
     ) -> Result<(), ScriptFailure> {
-        let arguments = self.values.into_arguments();
-        let arguments = arguments.map_err(|error| ScriptFailure { error, may_have_ended: false })?;
-        let is_cached = self.is_full || self.rows <= limits::CACHED_TOGETHER;
+        let arguments = self.values.into_arguments().map_err(ScriptFailure::before)?;
+        let is_cached = self.is_full || self.rows <= CACHED_TOGETHER;
         let query = sqlx::query_with(AssertSqlSafe(self.text), arguments).persistent(is_cached);
         let mut answers = connection.fetch_many(query);
-        let mut left = self.statements;
+        let mut statement = 0;
+        let failed = |error, statement, may_have_ended| ScriptFailure { error, statement, may_have_ended };
         while let Some(answer) = answers.next().await {
             match answer {
                 Ok(Either::Right(row)) => returned.push(row),
-                Ok(Either::Left(_)) => left -= 1,
-                Err(error) => return Err(ScriptFailure { error, may_have_ended: left <= 1 }),
+                Ok(Either::Left(_)) => statement += 1,
+                Err(error) => return Err(failed(error, statement, statement + 1 >= self.statements)),
             }
         }
-        match left {
-            0 => Ok(()),
-            _ => Err(ScriptFailure { error: sqlx::Error::WorkerCrashed, may_have_ended: true }),
+        match statement == self.statements {
+            true => Ok(()),
+            false => Err(failed(sqlx::Error::WorkerCrashed, statement, true)),
         }
     }
 
@@ -135,7 +167,7 @@ impl Request {
 
 impl Values {
     /// Adds the value of the next placeholder.
-    pub(crate) fn bind<'t, V: Encode<'t, Sqlite> + Type<Sqlite>>(&mut self, value: V) -> &mut Self {
+    pub fn bind<'t, V: Encode<'t, Sqlite> + Type<Sqlite>>(&mut self, value: V) -> &mut Self {
         if let Err(error) = sqlx::Arguments::add(&mut self.arguments, value) {
             self.refused.get_or_insert(error);
         }
@@ -148,6 +180,17 @@ impl Values {
             Some(error) => Err(sqlx::Error::Encode(error)),
         }
     }
+}
+
+/// Splits rows into portions of powers of two, at most 64 rows each, so that few different statements are prepared.
+pub fn portions<T>(rows: &[T]) -> impl Iterator<Item = &[T]> {
+    let mut rest = rows;
+    std::iter::from_fn(move || {
+        let size = rest.len().min(ROWS).checked_ilog2().map(|power| 1 << power)?;
+        let (portion, left) = rest.split_at(size);
+        rest = left;
+        Some(portion)
+    })
 }
 
 #[cfg(test)]
@@ -193,11 +236,20 @@ mod tests {
     }
 
     #[test]
+    fn rows_are_cut_into_powers_of_two() {
+        let sizes = |rows: usize| portions(&vec![0; rows]).map(<[_]>::len).collect::<Vec<_>>();
+        assert_eq!(sizes(0), Vec::<usize>::new());
+        assert_eq!(sizes(1), [1]);
+        assert_eq!(sizes(50), [32, 16, 2]);
+        assert_eq!(sizes(200), [64, 64, 64, 8]);
+    }
+
+    #[test]
     fn few_rows_share_a_request_and_many_have_their_own() {
         let mut script = Script::default();
         script.add("BEGIN");
         insert(&mut script, &[1, 2, 3]);
-        insert(&mut script, &vec![0; 2 * limits::TOGETHER + 1]);
+        insert(&mut script, &vec![0; 2 * TOGETHER + 1]);
         script.add("COMMIT");
         let texts: Vec<usize> =
             script.requests.iter().map(|request| request.text.matches(';').count()).collect();
@@ -210,7 +262,7 @@ mod tests {
         let mut script = Script::default();
         insert(&mut script, &[1, 1]);
         insert(&mut script, &[2]);
-        insert(&mut script, &[0; 2 * limits::TOGETHER]);
+        insert(&mut script, &[0; 2 * TOGETHER]);
         assert!(!run(&mut script, &mut connection).await.unwrap_err().may_have_ended);
         insert(&mut script, &[4]);
         insert(&mut script, &[4]);
@@ -219,5 +271,26 @@ mod tests {
         assert_eq!(run(&mut script, &mut connection).await.unwrap(), [5]);
         let rows = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM t").fetch_one(&mut connection);
         assert_eq!(rows.await.unwrap(), 2);
+    }
+    #[tokio::test]
+    async fn a_failure_has_the_number_of_its_statement() {
+        let mut connection = connection().await;
+        let mut script = Script::default();
+        insert(&mut script, &[0]);
+        let many: Vec<i64> = (1..=64).collect();
+        insert(&mut script, &many);
+        let row = |script: &mut Script, n: i64| {
+            script.add_with("INSERT INTO t VALUES (?, 'one')", |values| _ = values.bind(n));
+        };
+        row(&mut script, 65);
+        assert_eq!(script.statements(), 3);
+        row(&mut script, 65);
+        row(&mut script, 66);
+        let failure = run(&mut script, &mut connection).await.unwrap_err();
+        assert_eq!((failure.statement, failure.may_have_ended), (3, false), "{}", failure.error);
+        assert_eq!(script.statements(), 0);
+        script.add("nonsense");
+        let failure = run(&mut script, &mut connection).await.unwrap_err();
+        assert_eq!((failure.statement, failure.may_have_ended), (0, true), "{}", failure.error);
     }
 }
