@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 
 use merkle::{LeafIndex, TreeSize};
 use sqlx::{AssertSqlSafe, Row};
@@ -14,7 +15,7 @@ use store::{
     NewEntry, ServerChecks, SignatureKind, StorageFault, StoreError, TILE_PARTS,
 };
 
-use crate::{CHECKPOINT_BYTES, Settings, Sqlite};
+use crate::{CHECKPOINT_BYTES, Settings, Sqlite, transaction};
 
 async fn store(folder: &tempfile::TempDir, allow_filesystem: bool) -> Sqlite {
     let settings = Settings { allow_filesystem, ..Settings::new(folder.path().join("log.db")) };
@@ -172,6 +173,26 @@ async fn a_commit_whose_caller_is_gone_leaves_no_transaction_open() {
             appender.append_entries(vec![entry(2000 + n)]).await.unwrap();
         }
         assert!(Fsck::new(&store, &NoFacts).deep().await.unwrap().is_clean());
+    }
+}
+
+#[tokio::test]
+async fn a_script_whose_caller_is_gone_is_not_committed_by_the_next_one() {
+    const SLOW: &str =
+        "WITH RECURSIVE slow (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM slow WHERE n < 500000)
+                        SELECT max(n) FROM slow";
+    for allow_filesystem in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store(&folder, allow_filesystem).await;
+        let mut appender = Appender::with(Arc::new(store.clone()), 3).await;
+        let mut script = transaction::script();
+        script.add("UPDATE log SET holder = 'gone'");
+        script.add(SLOW);
+        let cancelled = tokio::time::timeout(Duration::from_millis(10), store.write.commit(script)).await;
+        assert!(cancelled.is_err(), "it ended in time");
+        appender.append(1).await;
+        let holder = sqlx::query_scalar::<_, String>("SELECT holder FROM log").fetch_one(store.write.pool());
+        assert_eq!(holder.await.unwrap(), "");
     }
 }
 
