@@ -18,12 +18,16 @@ impl SequencerRuntime {
     ///
     /// The system's error if it starts no thread.
     pub fn start() -> io::Result<Self> {
-        let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("sequencer").enable_all().build();
+        let runtime =
+            Builder::new_multi_thread().worker_threads(1).thread_name("sequencer").enable_all().build();
         runtime.map(|runtime| Self(Some(runtime)))
     }
 
     /// Runs a future on the thread, as well as the tasks that it spawns. Returns `None` if it panics.
-    pub async fn run<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> Option<T> {
+    pub async fn run<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
         self.0.as_ref()?.spawn(future).await.ok()
     }
 }
