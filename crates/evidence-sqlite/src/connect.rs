@@ -12,7 +12,7 @@ use sqlx::sqlite::{
 use crate::{limits, sql};
 
 fn options(path: &Path) -> SqliteConnectOptions {
-    sqlite::options(path, BUSY_TIMEOUT).statement_cache_capacity(limits::STATEMENTS)
+    sqlite::options(path, BUSY_TIMEOUT)
 }
 
 fn writing(path: &Path) -> SqliteConnectOptions {

@@ -9,7 +9,3 @@ pub const CHECKPOINT_BYTES: u64 = 16 << 20;
 /// Size in bytes of the write-ahead log above which a commit waits for the checkpoint: the log shrinks only while
 /// no commit writes.
 pub const WAL_BYTES: u64 = 64 << 20;
-
-/// Number of texts whose prepared statements a connection caches: those of each table in each power of two of rows, and
-/// requests of few rows.
-pub(crate) const STATEMENTS: usize = 200;

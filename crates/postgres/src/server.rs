@@ -1,9 +1,7 @@
 //! Sessions by [`SessionRole`], and the settings of each.
 //!
 //! All sessions plan with indexes only. A look-up that is prepared while its table is empty would otherwise be
-//! planned as a sequential scan, and stay one in the plan cache while the table grows. As the plan does not depend on
-//! values then, each statement is planned once: planning the statement of a batch takes longer than executing it for
-//! one entry.
+//! planned as a sequential scan, and stay one in the plan cache while the table grows.
 
 use std::str::FromStr;
 
@@ -28,7 +26,6 @@ const SETTINGS: &[(&str, &str)] = &[
     ("enable_seqscan", "off"),
     ("enable_hashjoin", "off"),
     ("enable_mergejoin", "off"),
-    ("plan_cache_mode", "force_generic_plan"),
     ("jit", "off"),
     ("default_transaction_isolation", "read committed"),
     ("client_min_messages", "warning"),

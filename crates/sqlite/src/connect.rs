@@ -8,6 +8,8 @@ use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions, SqliteSy
 
 /// Longest wait of a statement for another connection's lock, or for a free connection.
 pub const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Number of texts whose statements a connection keeps prepared. Those of scripts differ by their numbers of rows.
+const STATEMENTS: usize = 200;
 
 /// Returns the options of every connection: no functions of the schema's own, and checked cells.
 pub fn options(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {
@@ -17,6 +19,7 @@ pub fn options(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {
         .foreign_keys(true)
         .pragma("trusted_schema", "OFF")
         .pragma("cell_size_check", "ON")
+        .statement_cache_capacity(STATEMENTS)
         .disable_statement_logging()
 }
 
@@ -26,6 +29,8 @@ pub fn writing(options: SqliteConnectOptions, log_bytes: u64) -> SqliteConnectOp
     options
         .synchronous(SqliteSynchronous::Full)
         .pragma("recursive_triggers", "ON")
+        // What a statement over many rows would undo after an error is otherwise written to a temporary file.
+        .pragma("temp_store", "MEMORY")
         .pragma("wal_autocheckpoint", "0")
         .pragma("journal_size_limit", log_bytes.to_string())
 }

@@ -272,6 +272,7 @@ mod tests {
         let rows = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM t").fetch_one(&mut connection);
         assert_eq!(rows.await.unwrap(), 2);
     }
+
     #[tokio::test]
     async fn a_failure_has_the_number_of_its_statement() {
         let mut connection = connection().await;

@@ -32,7 +32,7 @@ impl KeptSession {
         };
         let connection = match kept {
             Some(connection) => connection,
-            None => server.connect(&session::READER).await?,
+            None => server.connect(&session::LOOK_UP).await?,
         };
         Ok(SessionInUse { slot, connection })
     }

@@ -1,7 +1,7 @@
 //! The one connection that writes, and its replacement after a failed write.
 //!
-//! A connection is never used again after an error other than a broken constraint: SQLite may have rolled back by
-//! itself, and sqlx would then count a transaction for ever that does not exist. After an I/O error the new
+//! A connection is not used again after an error other than a broken constraint: SQLite may have rolled back by itself,
+//! and sqlx would then count a transaction for ever that does not exist. After an I/O error the new
 //! connection first settles whether the last write happened ([`sqlite::settle`]). While the disk fails, opening or
 //! settling fails, and the error has the reason.
 
@@ -15,6 +15,9 @@ use store::{StorageFault, StoreError};
 use tokio::sync::Mutex;
 
 use crate::{CHECKPOINT_BYTES, Settings, SharedFile, options, place, sql};
+
+/// Memory of the connection's page cache, in KiB: the newest pages of the look-up tables of some million entries.
+const CACHE_KIB: u32 = 32 << 10;
 
 /// Pool of one connection, which is replaced before the next write after a failed one.
 #[derive(Debug)]
@@ -57,6 +60,11 @@ impl WritePool {
         self.doubt.note(error);
     }
 
+    /// Returns whether a write failed, and the connection is not replaced yet.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.doubt.repair() != Repair::None
+    }
+
     pub(crate) fn require(&self, repair: Repair) {
         self.doubt.require(repair);
     }
@@ -70,21 +78,20 @@ impl WritePool {
         let mut connection = self.pool.acquire().await.map_err(ScriptFailure::before)?;
         // If the caller is cancelled or the rollback fails, this stays, and the pool closes the connection.
         self.is_open.store(true, Ordering::Release);
+        let unfinished = Unfinished(&self.doubt);
         script.add("COMMIT");
         let run = script.run(&mut connection).await.map(drop);
         if run.is_ok() || sqlx::query("ROLLBACK").execute(&mut *connection).await.is_ok() {
             self.is_open.store(false, Ordering::Release);
         }
-        run.inspect_err(|failure| {
-            if failure.may_have_ended {
-                self.note_failure(&failure.error);
-            }
-        })
+        std::mem::forget(unfinished);
+        // Before the next caller gets the connection.
+        run.inspect_err(|failure| self.note_failure(&failure.error))
     }
 
     /// Replaces the connection if a write failed; waits for its running statement.
     pub(crate) async fn repair(&self, shared: &SharedFile) -> Result<(), StoreError> {
-        if self.doubt.repair() == Repair::None {
+        if !self.is_in_doubt() {
             return Ok(());
         }
         let _alone = self.repairing.lock().await;
@@ -117,10 +124,20 @@ impl WritePool {
     }
 }
 
+/// Guard of a commit: nobody sees the error of one whose caller is cancelled, so the database is settled then.
+struct Unfinished<'a>(&'a Doubt);
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        self.0.require(Repair::Settle);
+    }
+}
+
 /// Opens the pool of the connection that writes. `is_open`: see [`WritePool::is_open`].
 async fn pool(settings: &Settings, wal: bool, is_open: Arc<AtomicBool>) -> Result<SqlitePool, StoreError> {
     let options = sqlite::writing(options(settings), CHECKPOINT_BYTES)
         .create_if_missing(true)
+        .pragma("cache_size", format!("-{CACHE_KIB}"))
         .pragma("secure_delete", "ON");
     let options = match wal {
         true => options.journal_mode(SqliteJournalMode::Wal),

@@ -49,8 +49,8 @@ use store::quota::Counters;
 use store::{
     Arrival, Batch, Collateral, CommitError, CommittedHead, Enqueued, Entry, Found, GuardKey, Head,
     HeadSignature, Inbox, InboxItem, InboxUse, Lease, Lifecycle, LogKey, LogKeys, LogReader, LogWriter,
-    PendingKey, Progress, ServerChecks, SignatureKind, SignatureStore, SignedHead, State, StoreError,
-    TileAddress, TileStore,
+    PendingKey, Progress, SequencerStore, ServerChecks, SignatureKind, SignatureStore, SignedHead, State,
+    StoreError, TileAddress, TileStore,
 };
 
 use connection::WritePool;
@@ -88,6 +88,8 @@ impl Settings {
 pub struct Sqlite {
     write: Arc<WritePool>,
     read: SqlitePool,
+    /// `true` in a store [for sequencing](Lifecycle::for_sequencing).
+    sequences: bool,
     shared: Arc<SharedFile>,
 }
 
@@ -138,7 +140,8 @@ impl Sqlite {
         must_exist(&settings)?;
         let read = readers(&settings).await?;
         let shared = SharedFile::reading(settings, true);
-        Ok(Self { write: Arc::new(WritePool::read_only(read.clone())), read, shared: Arc::new(shared) })
+        let write = Arc::new(WritePool::read_only(read.clone()));
+        Ok(Self { write, read, sequences: false, shared: Arc::new(shared) })
     }
 
     /// Opens a second set of connections in the same process, under the same lock file.
@@ -165,7 +168,16 @@ impl Sqlite {
 
     async fn connect(shared: Arc<SharedFile>) -> Result<Self, StoreError> {
         let write = WritePool::open(&shared.settings, shared.wal).await?;
-        Ok(Self { read: write.pool().clone(), write: Arc::new(write), shared })
+        Ok(Self { read: write.pool().clone(), write: Arc::new(write), sequences: false, shared })
+    }
+
+    /// Returns the pool for look-ups of many keys: a store for sequencing has the pages of the last batches in the cache
+    /// of the connection that writes, while each commit empties the caches of those that read.
+    fn look_ups(&self) -> &SqlitePool {
+        match self.sequences && !self.write.is_in_doubt() {
+            true => self.write.pool(),
+            false => &self.read,
+        }
     }
 
     /// Returns the pool for a write, if this process may still write; replaces the connection after a failed write.
@@ -239,11 +251,11 @@ impl LogReader for Sqlite {
     }
 
     async fn find(&self, digests: &[EntryDigest]) -> Result<Vec<Option<Found>>, StoreError> {
-        reader::find(&self.read, digests).await
+        reader::find(self.look_ups(), digests).await
     }
 
     async fn guards(&self, keys: &[GuardKey]) -> Result<Vec<Option<LeafIndex>>, StoreError> {
-        reader::guards(&self.read, keys).await
+        reader::guards(self.look_ups(), keys).await
     }
 
     async fn entry(&self, index: LeafIndex) -> Result<Option<Entry>, StoreError> {
@@ -384,6 +396,10 @@ impl Lifecycle for Sqlite {
     async fn lease(&self, _holder: &str) -> Result<Option<Box<dyn Lease>>, StoreError> {
         self.shared.check()?;
         Ok(LeaseFlag::take(&self.shared.lease).map(|lease| Box::new(lease) as Box<dyn Lease>))
+    }
+
+    fn for_sequencing(&self) -> Option<Arc<dyn SequencerStore>> {
+        Some(Arc::new(Self { sequences: true, ..self.clone() }))
     }
 
     async fn close(&self) {

@@ -169,17 +169,15 @@ impl Rows {
     }
 
     fn settle(&mut self, batch: &Batch) {
-        for (digest, index) in &batch.settled {
-            self.script.add_with(
-                "INSERT INTO inbox_outcome (attempt, digest, idx)
-                 SELECT attempt, digest, ? FROM inbox
-                  WHERE digest = ? AND attempt NOT IN (SELECT attempt FROM inbox_outcome WHERE digest = ?)",
-                |values| {
-                    let digest = &digest.as_bytes()[..];
-                    values.bind(signed(index.get())).bind(digest).bind(digest);
-                },
-            );
-        }
+        let before = "INSERT INTO inbox_outcome (attempt, digest, idx)
+             SELECT inbox.attempt, inbox.digest, settled.column2 FROM (VALUES ";
+        // SQLite keeps the order of a CROSS JOIN: the settled ones first.
+        let after = ") AS settled CROSS JOIN inbox
+              WHERE inbox.digest = settled.column1 AND inbox.attempt NOT IN
+                (SELECT attempt FROM inbox_outcome WHERE inbox_outcome.digest = settled.column1)";
+        self.script.add_rows(before, "(?,?)", after, &batch.settled, |values, (digest, index)| {
+            values.bind(&digest.as_bytes()[..]).bind(signed(index.get()));
+        });
         self.end(Broken::Refused);
     }
 

@@ -12,8 +12,8 @@ pub trait Lifecycle: Send + Sync + 'static {
     /// The lease only avoids contention. Correctness rests on the epoch, which fences all but one process.
     async fn lease(&self, holder: &str) -> Result<Option<Box<dyn Lease>>, StoreError>;
 
-    /// Returns a second handle on the log with connections reserved for the sequencer, if public reads could
-    /// otherwise occupy all connections; `None` if the implementation does not need one.
+    /// Returns a second handle on the log for the sequencer, whose look-ups do not wait for public reads and use the
+    /// connections that suit them best; `None` if the implementation does not need one.
     fn for_sequencing(&self) -> Option<std::sync::Arc<dyn SequencerStore>> {
         None
     }

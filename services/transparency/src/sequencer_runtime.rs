@@ -1,8 +1,9 @@
-//! The runtime of the sequencer: a thread that no request delays.
+//! The runtime of the sequencer: a thread of its own.
 //!
 //! For each batch, the sequencer waits several times for the database and the disk. In the runtime of the requests, its
 //! task would continue after the signature checks that were due before it, and its sockets would be looked at between
-//! two rounds of them; a batch would take several times as long as database and disk need.
+//! two rounds of them; a batch would take several times as long as database and disk need. Only statements from the inbox
+//! are decided on this thread, if the policy has changed since they were accepted.
 
 use std::io;
 

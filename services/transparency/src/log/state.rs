@@ -115,7 +115,8 @@ impl Log {
         }
     }
 
-    /// The leaf of an entry ID; `None` for a twin of it.
+    /// The leaf of an entry ID; `None` for a twin of it. A recent entry is found in memory, so damage to its row is found by
+    /// those who read the row.
     pub async fn index_of(&self, digest: EntryDigest) -> Result<Option<LeafIndex>, StoreError> {
         if let Some(leaf) = self.recent.leaf(digest) {
             return Ok(Some(leaf));

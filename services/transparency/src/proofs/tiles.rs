@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use merkle::proof::{self, NoProof, ProofPlan};
@@ -19,6 +19,7 @@ use merkle::{Hash, LeafIndex, RootHash, TreeSize};
 use moka::sync::Cache;
 use store::{HASH_BYTES, Head, StoreError, TileAddress, TreeReader};
 use tokio::sync::Mutex;
+use tokio::time::timeout;
 
 use crate::metrics::Metrics;
 
@@ -26,6 +27,9 @@ use crate::metrics::Metrics;
 const OVERHEAD: usize = 96;
 /// Number of locks for reads of the database.
 const FETCH_LOCKS: usize = 64;
+/// Longest wait for another request that reads the same tile: when the database does not answer, no request waits for
+/// the errors of all before it.
+const FETCH_WAIT: Duration = Duration::from_millis(500);
 
 /// A reader of proofs and tiles with a cache.
 pub struct Tiles {
@@ -120,7 +124,7 @@ impl Tiles {
     async fn read(&self, needed: &[TileId]) -> Result<KnownTiles, ProofFailure> {
         let (found, absent) = self.in_cache(needed);
         let Some(first) = absent.first() else { return Ok(found) };
-        let _alone = self.fetching[first.number as usize % FETCH_LOCKS].lock().await;
+        let _alone = timeout(FETCH_WAIT, self.fetching[first.number as usize % FETCH_LOCKS].lock()).await;
         let (mut found, absent) = self.in_cache(needed);
         if absent.is_empty() {
             return Ok(found);
