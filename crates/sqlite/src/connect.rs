@@ -6,10 +6,7 @@ use std::time::Duration;
 use sqlx::ConnectOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
 
-/// Longest wait of a statement for another connection's lock, or for a free connection.
-pub const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
-/// Number of texts whose statements a connection keeps prepared. Those of scripts differ by their numbers of rows.
-const STATEMENTS: usize = 200;
+use crate::limits::STATEMENTS;
 
 /// Returns the options of every connection: no functions of the schema's own, and checked cells.
 pub fn options(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {

@@ -12,15 +12,17 @@ mod connect;
 mod doubt;
 mod failure;
 mod file;
+mod limits;
 mod look_up;
 mod migration;
 mod number;
 mod script;
 
-pub use connect::{BUSY_TIMEOUT, options, pool, readers, writing};
+pub use connect::{options, pool, readers, writing};
 pub use doubt::{Doubt, Repair, probe, settle};
 pub use failure::{SqliteFailure, is_constraint};
 pub use file::make_file;
+pub use limits::BUSY_TIMEOUT;
 pub use look_up::select_in;
 pub use migration::MigrationFailure;
 pub use number::{NegativeNumber, signed, unsigned};

@@ -3,8 +3,7 @@
 use sqlx::sqlite::SqliteRow;
 use sqlx::{AssertSqlSafe, Encode, Sqlite, SqliteExecutor, Type};
 
-/// Number of keys that one statement looks up. A power of two.
-const KEYS: usize = 256;
+use crate::limits::KEYS;
 
 /// Runs `select`, which ends with `IN`, over any number of keys.
 ///

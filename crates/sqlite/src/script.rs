@@ -9,14 +9,7 @@ use sqlx::error::BoxDynError;
 use sqlx::sqlite::{SqliteArguments, SqliteRow};
 use sqlx::{AssertSqlSafe, Either, Encode, Executor, Sqlite, SqliteConnection, Type};
 
-/// Maximum number of rows that one statement inserts or changes. A power of two.
-const ROWS: usize = 64;
-
-/// Maximum number of rows of a statement that shares a request to the connection's thread with others.
-const TOGETHER: usize = 16;
-
-/// Maximum number of rows of such a request whose prepared statements are cached: those with more differ too often.
-const CACHED_TOGETHER: usize = 24;
+use crate::limits::{CACHED_TOGETHER, ROWS, TOGETHER};
 
 /// Statements with their values, in the order of their execution. Placeholders are written `?`, without numbers.
 #[derive(Debug, Default)]

@@ -11,7 +11,7 @@ mod rows;
 use std::time::Duration;
 
 use sqlx::{Connection, PgConnection, PgTransaction};
-use store::{Batch, CommitError, CommittedHead, Effect, Head, StoreError};
+use store::{Batch, CommitError, Effect, Head, StoreError};
 use tokio::time::timeout;
 
 use self::rows::Appended;
@@ -137,7 +137,7 @@ impl From<sqlx::Error> for CommitFailure {
 
 /// Performs all steps of a batch except COMMIT.
 async fn append(transaction: &mut PgTransaction<'_>, log: i16, batch: &Batch) -> Result<(), CommitFailure> {
-    let head = committed_head(batch);
+    let head = batch.to.committed();
     let heads = if batch.entries.is_empty() { &[][..] } else { std::slice::from_ref(&head) };
     let rows = Appended { from: &batch.from, batch, heads, signatures: &batch.signatures, filling: None };
     if !rows::append(transaction, log, &rows).await? {
@@ -185,11 +185,6 @@ async fn grown_head(transaction: &mut PgTransaction<'_>, log: i16) -> Result<Hea
     let row = head::read_row(&mut **transaction, log).await?;
     row.must_grow()?;
     row.into_head()
-}
-
-fn committed_head(batch: &Batch) -> CommittedHead {
-    let Head { batch: number, epoch, at, .. } = batch.to;
-    CommittedHead { batch: number, epoch, size: batch.to.size(), root: batch.to.root(), at }
 }
 
 /// Inserts the outcome of the inbox attempts that this batch ends; digests without a pending attempt are skipped.

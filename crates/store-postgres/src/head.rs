@@ -55,11 +55,6 @@ impl HeadRow {
     }
 }
 
-/// Encodes the edge for its column: the hashes one after the other.
-pub(crate) fn edge_bytes(edge: &CompactRange) -> Vec<u8> {
-    edge.hashes().iter().flat_map(|hash| hash.as_bytes()).copied().collect()
-}
-
 pub(crate) async fn open(pool: &PgPool, log: i16, origin: &str) -> Result<Head, StoreError> {
     let root = CompactRange::empty().root();
     sqlx::query!(

@@ -19,8 +19,10 @@ pub(crate) const READER: SessionRole = SessionRole {
 const PLANNED_ONCE: (&str, &str) = ("plan_cache_mode", "force_generic_plan");
 
 /// Look-ups of the sequencer.
-pub(crate) const LOOK_UP: SessionRole =
-    SessionRole { name: READER.name, settings: &[READER.settings[0], READER.settings[1], PLANNED_ONCE] };
+pub(crate) const LOOK_UP: SessionRole = SessionRole {
+    name: READER.name,
+    settings: &[("statement_timeout", "10s"), ("lock_timeout", "5s"), PLANNED_ONCE],
+};
 
 /// Commits of batches.
 pub(crate) const SEQUENCER: SessionRole = SessionRole {

@@ -25,21 +25,21 @@ pub(crate) struct WritePool {
     pool: SqlitePool,
     doubt: Doubt,
     repairing: Mutex<()>,
-    /// `true` while the connection may have an open transaction of a script, of which sqlx does not know.
-    is_open: Arc<AtomicBool>,
+    /// `true` if a script left its transaction open, of which sqlx does not know.
+    is_left: Arc<AtomicBool>,
 }
 
 impl WritePool {
     /// Opens the connection that writes.
     pub(crate) async fn open(settings: &Settings, wal: bool) -> Result<Self, StoreError> {
-        let is_open = Arc::default();
-        let pool = pool(settings, wal, Arc::clone(&is_open)).await?;
-        Ok(Self { pool, doubt: Doubt::default(), repairing: Mutex::default(), is_open })
+        let is_left = Arc::default();
+        let pool = pool(settings, wal, Arc::clone(&is_left)).await?;
+        Ok(Self { pool, doubt: Doubt::default(), repairing: Mutex::default(), is_left })
     }
 
     /// The pool of a database that is only read.
     pub(crate) fn read_only(pool: SqlitePool) -> Self {
-        Self { pool, doubt: Doubt::default(), repairing: Mutex::default(), is_open: Arc::default() }
+        Self { pool, doubt: Doubt::default(), repairing: Mutex::default(), is_left: Arc::default() }
     }
 
     pub(crate) fn pool(&self) -> &SqlitePool {
@@ -76,13 +76,11 @@ impl WritePool {
     /// [`ScriptFailure`]. If it `may_have_ended`, COMMIT may have happened.
     pub(crate) async fn commit(&self, mut script: Script) -> Result<(), ScriptFailure> {
         let mut connection = self.pool.acquire().await.map_err(ScriptFailure::before)?;
-        // If the caller is cancelled or the rollback fails, this stays, and the pool closes the connection.
-        self.is_open.store(true, Ordering::Release);
-        let unfinished = Unfinished(&self.doubt);
+        let unfinished = Unfinished(self);
         script.add("COMMIT");
         let run = script.run(&mut connection).await.map(drop);
-        if run.is_ok() || sqlx::query("ROLLBACK").execute(&mut *connection).await.is_ok() {
-            self.is_open.store(false, Ordering::Release);
+        if run.is_err() && sqlx::query("ROLLBACK").execute(&mut *connection).await.is_err() {
+            self.is_left.store(true, Ordering::Release);
         }
         std::mem::forget(unfinished);
         // Before the next caller gets the connection.
@@ -124,17 +122,18 @@ impl WritePool {
     }
 }
 
-/// Guard of a commit: nobody sees the error of one whose caller is cancelled, so the database is settled then.
-struct Unfinished<'a>(&'a Doubt);
+/// Guard of a commit, dropped if the caller is cancelled: nobody sees the error then, so the database is settled.
+struct Unfinished<'a>(&'a WritePool);
 
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
+        self.0.is_left.store(true, Ordering::Release);
         self.0.require(Repair::Settle);
     }
 }
 
-/// Opens the pool of the connection that writes. `is_open`: see [`WritePool::is_open`].
-async fn pool(settings: &Settings, wal: bool, is_open: Arc<AtomicBool>) -> Result<SqlitePool, StoreError> {
+/// Opens the pool of the connection that writes, which closes a connection whose transaction [is left](WritePool::is_left).
+async fn pool(settings: &Settings, wal: bool, is_left: Arc<AtomicBool>) -> Result<SqlitePool, StoreError> {
     let options = sqlite::writing(options(settings), CHECKPOINT_BYTES)
         .create_if_missing(true)
         .pragma("cache_size", format!("-{CACHE_KIB}"))
@@ -149,7 +148,7 @@ async fn pool(settings: &Settings, wal: bool, is_open: Arc<AtomicBool>) -> Resul
         // A waiting caller may get the connection before a failure is noted. Its writes, in a transaction that is
         // never committed, would be lost without an error.
         .after_release(move |connection, _| {
-            let is_open = is_open.swap(false, Ordering::AcqRel);
+            let is_left = is_left.swap(false, Ordering::AcqRel);
             Box::pin(async move {
                 // sqlx counts a transaction from the success of its BEGIN to that of its COMMIT or ROLLBACK. The rollback of
                 // one that was dropped may still be queued. If none is counted, a BEGIN at most is queued, whose caller
@@ -157,7 +156,7 @@ async fn pool(settings: &Settings, wal: bool, is_open: Arc<AtomicBool>) -> Resul
                 if connection.is_in_transaction() {
                     connection.ping().await?;
                 }
-                Ok(!is_open && !connection.is_in_transaction())
+                Ok(!is_left && !connection.is_in_transaction())
             })
         })
         .connect_with(options);

@@ -1,6 +1,6 @@
 //! [`Rows`]: the statements that write a batch, and what a constraint that one of them breaks means.
 
-use merkle::{EntryDigest, Hash, TreeSize};
+use merkle::{EntryDigest, TreeSize};
 use sqlite::{Script, ScriptFailure};
 use sqlx::SqliteConnection;
 use store::{Batch, CommitError, CommittedHead, Effect, Head, HeadSignature, NewEntry, StoreError};
@@ -67,7 +67,7 @@ impl Rows {
     pub(crate) fn append(&mut self, batch: &Batch) -> Result<(), StoreError> {
         self.require_head(&batch.from);
         if !batch.entries.is_empty() {
-            self.insert_heads(&[committed_head(&batch.to)]);
+            self.insert_heads(&[batch.to.committed()]);
         }
         self.insert(batch)?;
         // After the entries: the trigger requires the clock correction if the time goes back.
@@ -157,12 +157,15 @@ impl Rows {
     }
 
     pub(crate) fn move_head(&mut self, to: &Head) {
-        let edge: Vec<u8> = to.edge.hashes().iter().flat_map(|hash: &Hash| *hash.as_bytes()).collect();
         self.script.add_with(
             "UPDATE log SET epoch = ?, size = ?, root = ?, edge = ?, batch = ?, at = ?, policy = ?",
             |values| {
                 values.bind(signed(to.epoch)).bind(signed(to.size().get())).bind(&to.root().as_bytes()[..]);
-                values.bind(edge).bind(signed(to.batch)).bind(signed(to.at)).bind(signed(to.policy.get()));
+                values
+                    .bind(to.edge_bytes())
+                    .bind(signed(to.batch))
+                    .bind(signed(to.at))
+                    .bind(signed(to.policy.get()));
             },
         );
         self.end(Broken::Refused);
@@ -247,9 +250,4 @@ fn without_a_batch(error: CommitError) -> StoreError {
 
 fn numbered(batch: &Batch) -> Vec<(i64, &NewEntry)> {
     batch.entries.iter().zip(batch.from.size().get()..).map(|(entry, index)| (signed(index), entry)).collect()
-}
-
-fn committed_head(head: &Head) -> CommittedHead {
-    let Head { batch, epoch, at, .. } = *head;
-    CommittedHead { batch, epoch, size: head.size(), root: head.root(), at }
 }

@@ -37,6 +37,17 @@ impl Head {
     pub fn root(&self) -> RootHash {
         self.edge.root()
     }
+
+    /// Returns the row of the history for this head.
+    pub fn committed(&self) -> CommittedHead {
+        let Self { batch, epoch, at, .. } = *self;
+        CommittedHead { batch, epoch, size: self.size(), root: self.root(), at }
+    }
+
+    /// Encodes the right edge for its column: the hashes one after the other.
+    pub fn edge_bytes(&self) -> Vec<u8> {
+        self.edge.hashes().iter().flat_map(|hash| *hash.as_bytes()).collect()
+    }
 }
 
 /// Head in the history, which has one row per committed batch.

@@ -243,6 +243,11 @@ pub const WITNESS_CLOCK_TOLERANCE: Duration = Duration::from_secs(60);
 /// Age of a cosignature above which it is no evidence of this process's clock, because the monotonic clock may have
 /// drifted too.
 pub const WITNESS_CLOCK_AGE: Duration = Duration::from_secs(3600);
+/// Locks for reads of tiles, by number of the tile: of the requests that need the same tile, one reads it.
+pub const TILE_LOCKS: usize = 64;
+/// Longest wait for the request that reads the same tile: when the database does not answer, no request waits for the errors
+/// of all before it.
+pub const TILE_WAIT: Duration = Duration::from_millis(500);
 /// Memory for the tiles of consistency proofs for witnesses, in bytes.
 pub const WITNESS_TILES_BYTES: u64 = 4 << 20;
 /// Largest number of checkpoints on one page.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use store::{Batch, CommitError, Head, PinError, StoreError};
 
-use super::publish::committed_head;
 use super::{BatchDraft, Flight, Leave, Machine, MachineOutput, Outgoing, Phase};
 use crate::pool::PooledSubmission;
 use crate::{Halt, SubmitError};
@@ -115,7 +114,7 @@ impl<R> Machine<R> {
         if batch.freezes() && !matches!(self.leaving, Some(Leave::Halt(_))) {
             self.leaving = Some(Leave::Halt(Halt::Frozen));
         }
-        let head = committed_head(&batch.to);
+        let head = batch.to.committed();
         let outgoing = Outgoing { head, items, growth: Some(growth), signatures: None, attempt: 0 };
         match epoch {
             Some(_) => self.claim(outgoing),

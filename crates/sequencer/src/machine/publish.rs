@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use merkle::{LeafIndex, RootHash, TreeGrowth, TreeSize};
-use store::{CommittedHead, Head, HeadSignature, Pin, PinError};
+use store::{CommittedHead, HeadSignature, Pin, PinError};
 
 use super::{Leave, Machine, MachineOutput, Outgoing, Phase};
 use crate::command::CommandAnswer;
@@ -132,10 +132,4 @@ fn over_this_head(
         true => Ok(signatures),
         false => Err(SignFailed("the signer made no signature over this head".to_owned())),
     }
-}
-
-/// Returns the row of the history for a head.
-pub(super) fn committed_head(head: &Head) -> CommittedHead {
-    let Head { batch, epoch, at, .. } = *head;
-    CommittedHead { batch, epoch, size: head.size(), root: head.root(), at }
 }

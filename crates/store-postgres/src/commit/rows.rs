@@ -8,7 +8,6 @@ use store::{Batch, CommittedHead, Head, HeadSignature, NewEntry, StoreError, TIL
 
 use super::CommitFailure;
 use crate::entry::{guard_column, seen_key};
-use crate::head::edge_bytes;
 use crate::history::SignatureColumns;
 use crate::number::column;
 
@@ -53,7 +52,7 @@ pub(super) async fn append(
         column(from.epoch),
         first,
         old_root.as_bytes(),
-        edge_bytes(&from.edge),
+        from.edge_bytes(),
         column(from.batch),
         column(from.at),
         column(from.policy.get()),
@@ -61,7 +60,7 @@ pub(super) async fn append(
         column(to.epoch),
         column(to.size().get()),
         new_root.as_bytes(),
-        edge_bytes(&to.edge),
+        to.edge_bytes(),
         column(to.batch),
         column(to.at),
         column(to.policy.get()),

@@ -115,12 +115,8 @@ impl Log {
         }
     }
 
-    /// The leaf of an entry ID; `None` for a twin of it. A recent entry is found in memory, so damage to its row is found by
-    /// those who read the row.
+    /// The leaf of an entry ID; `None` for a twin of it.
     pub async fn index_of(&self, digest: EntryDigest) -> Result<Option<LeafIndex>, StoreError> {
-        if let Some(leaf) = self.recent.leaf(digest) {
-            return Ok(Some(leaf));
-        }
         let Some(found) = self.find(digest).await? else { return Ok(None) };
         if found.digest == digest {
             return Ok(Some(found.index));
@@ -130,8 +126,12 @@ impl Log {
         Ok(None)
     }
 
-    /// The entry that has this digest or is a twin of it.
+    /// The entry that has this digest or is a twin of it. A recent one is found in memory, so damage to its row is found by
+    /// those who read the row.
     pub(super) async fn find(&self, digest: EntryDigest) -> Result<Option<Found>, StoreError> {
+        if let Some(index) = self.recent.leaf(digest) {
+            return Ok(Some(Found { index, digest }));
+        }
         Ok(self.store.find(&[digest]).await?.into_iter().next().flatten())
     }
 

@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use merkle::proof::{self, NoProof, ProofPlan};
@@ -21,22 +21,18 @@ use store::{HASH_BYTES, Head, StoreError, TileAddress, TreeReader};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
+use crate::limits::{TILE_LOCKS, TILE_WAIT};
 use crate::metrics::Metrics;
 
 /// Memory of a cached tile besides its data, in bytes.
 const OVERHEAD: usize = 96;
-/// Number of locks for reads of the database.
-const FETCH_LOCKS: usize = 64;
-/// Longest wait for another request that reads the same tile: when the database does not answer, no request waits for
-/// the errors of all before it.
-const FETCH_WAIT: Duration = Duration::from_millis(500);
 
 /// A reader of proofs and tiles with a cache.
 pub struct Tiles {
     store: Arc<dyn TreeReader>,
     cache: Cache<TileAddress, Arc<HashedTile>>,
     /// Of the requests that need the same tile, one reads it from the database, and the others find it in the cache.
-    fetching: [Mutex<()>; FETCH_LOCKS],
+    fetching: [Mutex<()>; TILE_LOCKS],
     metrics: Arc<Metrics>,
 }
 
@@ -124,7 +120,7 @@ impl Tiles {
     async fn read(&self, needed: &[TileId]) -> Result<KnownTiles, ProofFailure> {
         let (found, absent) = self.in_cache(needed);
         let Some(first) = absent.first() else { return Ok(found) };
-        let _alone = timeout(FETCH_WAIT, self.fetching[first.number as usize % FETCH_LOCKS].lock()).await;
+        let _alone = timeout(TILE_WAIT, self.fetching[first.number as usize % TILE_LOCKS].lock()).await;
         let (mut found, absent) = self.in_cache(needed);
         if absent.is_empty() {
             return Ok(found);
