@@ -1,6 +1,7 @@
 //! Classes of PostgreSQL's errors.
 
 use sqlx::error::DatabaseError;
+use sqlx::postgres::{PgDatabaseError, PgSeverity};
 
 /// Error of a statement or connection, by what its caller can do; each holds the message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -75,6 +76,13 @@ fn of_server(answer: &dyn DatabaseError) -> PostgresFailure {
 /// Returns the SQLSTATE of an error that the server sent.
 pub fn code(error: &sqlx::Error) -> Option<String> {
     error.as_database_error().and_then(DatabaseError::code).map(Into::into)
+}
+
+/// Returns whether the server answered that it aborted the statement, which then has no effect. Where the session ended
+/// with the error, that is not known of a statement that is its own transaction.
+pub fn is_aborted(error: &sqlx::Error) -> bool {
+    let answer = error.as_database_error().and_then(|answer| answer.try_downcast_ref::<PgDatabaseError>());
+    answer.is_some_and(|answer| answer.severity() == PgSeverity::Error)
 }
 
 /// Returns whether the server aborted the transaction for a reason that a new attempt may avoid: serialization failure

@@ -13,7 +13,7 @@ mod server;
 #[cfg(feature = "testing")]
 pub mod testing;
 
-pub use failure::{PostgresFailure, code, is_worth_another_try};
+pub use failure::{PostgresFailure, code, is_aborted, is_worth_another_try};
 pub use limits::UNTESTED;
 pub use number::{column, rows};
 pub use schema::DatabaseSchema;

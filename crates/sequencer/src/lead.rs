@@ -277,6 +277,9 @@ impl<'a> Leading<'a> {
                 tracing::warn!(why, "the outcome of a commit is unknown; settling it");
                 observer.commit_unknown();
             }
+            MachineInput::Committed(Err(error)) if error.is_refusal() => {
+                tracing::debug!(%error, "a batch is looked up");
+            }
             MachineInput::Committed(Err(error)) => tracing::warn!(%error, "a batch was not committed"),
             MachineInput::Signed(Err(error)) => tracing::error!(%error, "a head was not signed"),
             MachineInput::LookedUp(Err(error)) => tracing::warn!(%error, "a look-up failed"),
@@ -383,7 +386,7 @@ async fn commit(parts: Arc<SequencerParts>, batch: Arc<Batch>, after: Duration) 
     let span = spans::commit(batch.entries.len());
     let outcome = timeout(parts.limits.patience, parts.store.commit(&batch)).instrument(span.clone()).await;
     let outcome = outcome.unwrap_or_else(|_| Err(CommitError::Unknown("no answer in time".into())));
-    if outcome.is_err() {
+    if outcome.as_ref().is_err_and(|error| !error.is_refusal()) {
         spans::fail(&span, "commit");
     }
     drop(span);

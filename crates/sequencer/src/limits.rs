@@ -54,6 +54,9 @@ pub struct Limits {
     pub undecided_longest: Duration,
     /// Number of attempts to commit a batch that certainly did not happen, before its submitters receive the error.
     pub commit_attempts: u32,
+    /// Number of batches that are looked up before their commit after the database knew a submission: others like it
+    /// may follow, and a refused commit costs more than a look-up.
+    pub look_ups_after_known: u32,
     /// Time within which the database must answer. A commit that takes longer is
     /// [`CommitError::Unknown`](store::CommitError::Unknown).
     pub patience: Duration,
@@ -108,6 +111,7 @@ impl Default for Limits {
             undecided_first: Duration::from_secs(1),
             undecided_longest: Duration::from_secs(60),
             commit_attempts: 4,
+            look_ups_after_known: 64,
             patience: Duration::from_secs(30),
             durability_check: Duration::from_secs(60),
             frozen_check: Duration::from_secs(2),

@@ -3,6 +3,7 @@
 //! It leads from one committed head to the next, one batch at a time:
 //!
 //! ```text
+//!    ╭──────── all new? ───────╮
 //! resting ─▶ looking up ─▶ committing ─▶ pinning ─▶ signing ─▶ resting
 //!    ▲            ▲            │ ▲
 //!    │            └─ taken? ───┤ │ as before
@@ -11,6 +12,8 @@
 //!                           settling ── happened ─▶ pinning
 //!                                    ╰─ did not ──▶ claiming ─▶ committing
 //! ```
+//!
+//! A batch is looked up only if the commit cannot find out by itself what is known of its members.
 //!
 //! Only `pinning` leads to `signing`, and only a committed head gets there. A start takes the same way: a recovered
 //! head enters at `pinning`. The task that performs the effects (`lead`) reports each outcome as the next event; at
@@ -166,6 +169,8 @@ pub(crate) struct Machine<R> {
     found: Vec<(EntryDigest, LeafIndex)>,
     /// Signatures of published heads that are not stored yet, in order: the next commit stores them.
     unkept: Vec<HeadSignature>,
+    /// Number of next batches that are looked up before their commit.
+    look_ups_due: u32,
     phase: Phase<R>,
     /// Reason to leave as soon as the effect in progress has reported.
     leaving: Option<Leave>,
@@ -191,6 +196,7 @@ impl<R> Machine<R> {
             pool: SubmissionQueue::new(),
             found: Vec::new(),
             unkept: Vec::new(),
+            look_ups_due: 0,
             phase: Phase::Resting,
             leaving: frozen.then_some(Leave::Halt(Halt::Frozen)),
             effects: Vec::new(),

@@ -152,7 +152,7 @@ impl Process {
             clock: clock.clone(),
             redecide: Arc::new(RefuseOutdated),
             observer: Arc::new(()),
-            limits: Limits { batch_entries: 5, ..Limits::default() },
+            limits: Limits { batch_entries: 5, look_ups_after_known: 1, ..Limits::default() },
         };
         Self {
             parts: Arc::new(parts),

@@ -2,13 +2,12 @@
 //!
 //! The head row is locked first, so a concurrent take-over waits for the batch and sees it. All rows are inserted by
 //! UNNEST in the statement that moves the head (`rows`), and not by COPY: a backend stalled in COPY ignores every
-//! timeout while it holds the head row. Until COMMIT is sent the batch has had no effect; after that, only an
-//! acknowledgement without a warning proves that it is committed.
+//! timeout while it holds the head row. A batch that needs no other statement is committed by this one.
 
 pub(crate) mod fill;
 mod rows;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sqlx::{Connection, PgConnection, PgTransaction};
 use store::{Batch, CommitError, Effect, Head, StoreError};
@@ -16,7 +15,7 @@ use tokio::time::timeout;
 
 use self::rows::Appended;
 use crate::custody;
-use crate::error::{is_worth_another_try, store_error, too_late, violated};
+use crate::error::{is_aborted, is_worth_another_try, store_error, too_late, violated};
 use crate::head::{self, end_log};
 use crate::limits;
 use crate::notices::ServerWarnings;
@@ -30,9 +29,15 @@ const FROZEN_BY: &str = "the operator's freeze";
 /// idle, so a cancelled caller leaves no session with an open transaction.
 #[derive(Debug)]
 pub(crate) struct Sequencing {
-    session: tokio::sync::Mutex<Option<PgConnection>>,
+    session: tokio::sync::Mutex<Option<IdleSession>>,
     warnings: ServerWarnings,
     commit_timeout: Duration,
+}
+
+#[derive(Debug)]
+struct IdleSession {
+    connection: PgConnection,
+    since: Instant,
 }
 
 impl Sequencing {
@@ -45,8 +50,7 @@ impl Sequencing {
         for _ in 1..limits::APPEND_TRIES {
             match self.try_commit(&mut session, server, log, batch).await {
                 Err(CommitFailure::Passing(error)) => tracing::warn!(%error, "a batch is tried again"),
-                Err(CommitFailure::For(error)) => return Err(error),
-                Ok(()) => return Ok(()),
+                outcome => return outcome.map_err(CommitError::from),
             }
         }
         self.try_commit(&mut session, server, log, batch).await.map_err(CommitError::from)
@@ -54,45 +58,89 @@ impl Sequencing {
 
     async fn try_commit(
         &self,
-        session: &mut Option<PgConnection>,
+        session: &mut Option<IdleSession>,
         server: &Server,
         log: i16,
         batch: &Batch,
     ) -> Result<(), CommitFailure> {
-        let kept = session.take();
-        let was_kept = kept.is_some();
-        let mut connection = match kept {
-            Some(connection) => connection,
-            None => server.connect(&session::SEQUENCER).await?,
+        let mut connection = connected(session.take(), server).await?;
+        let (outcome, is_idle) = match is_one_statement(batch) {
+            true => self.commit_statement(&mut connection, log, batch).await,
+            false => self.commit_transaction(&mut connection, log, batch).await,
         };
-        let begun = timeout(limits::BEGIN, connection.begin()).await;
-        let mut transaction = match begun.map_err(|_| too_late("beginning a batch")) {
+        if is_idle {
+            *session = Some(IdleSession { connection, since: Instant::now() });
+        }
+        outcome
+    }
+
+    /// Commits a batch as one statement, which is its own transaction: one round trip instead of three. Only an answer
+    /// proves an outcome. Returns also whether the session is idle.
+    async fn commit_statement(
+        &self,
+        connection: &mut PgConnection,
+        log: i16,
+        batch: &Batch,
+    ) -> (Result<(), CommitFailure>, bool) {
+        let statement = self.warnings.during(append_rows(connection, log, batch));
+        match timeout(self.commit_timeout, statement).await {
+            Ok((Ok(true), None)) => (Ok(()), true),
+            Ok((Ok(true), Some(warning))) => (Err(warned(&warning)), false),
+            Ok((Ok(false), _)) => (Err(other_head(connection, log, batch).await), true),
+            Ok((Err(CommitFailure::NoAnswer(error)), _)) => (Err(unknown(error.to_string())), false),
+            Ok((Err(failed), _)) => (Err(failed), true),
+            Err(_) => (Err(unknown("the statement of a batch was not answered in time".into())), false),
+        }
+    }
+
+    /// Commits a batch of several statements. Until COMMIT is sent the batch has had no effect; after that, only an
+    /// acknowledgement without a warning proves that it is committed. Returns also whether the session is idle.
+    async fn commit_transaction(
+        &self,
+        connection: &mut PgConnection,
+        log: i16,
+        batch: &Batch,
+    ) -> (Result<(), CommitFailure>, bool) {
+        let mut transaction = match timeout(limits::BEGIN, connection.begin()).await {
             Ok(Ok(transaction)) => transaction,
             // The server may have been restarted since the last batch.
-            Ok(Err(error)) if was_kept => return Err(CommitFailure::Passing(error)),
-            Ok(Err(error)) => return Err(store_error(error).into()),
-            Err(error) => return Err(error.into()),
+            Ok(Err(error)) => return (Err(CommitFailure::Passing(error)), false),
+            Err(_) => return (Err(too_late("beginning a batch").into()), false),
         };
         let appended = timeout(limits::APPEND, append(&mut transaction, log, batch)).await;
         if let Err(failed) = appended.unwrap_or_else(|_| Err(too_late("a batch").into())) {
             let rolled_back = timeout(limits::BEGIN, transaction.rollback()).await;
-            if matches!(rolled_back, Ok(Ok(()))) {
-                *session = Some(connection);
-            }
-            return Err(failed);
+            return (Err(failed), matches!(rolled_back, Ok(Ok(()))));
         }
         match timeout(self.commit_timeout, self.warnings.during(transaction.commit())).await {
-            Ok((Ok(()), None)) => {
-                *session = Some(connection);
-                Ok(())
-            }
-            Ok((Ok(()), Some(warning))) => {
-                Err(unknown(format!("COMMIT was answered with a warning: {warning}")))
-            }
-            Ok((Err(error), _)) => Err(unknown(error.to_string())),
-            Err(_) => Err(unknown("COMMIT was not answered in time".into())),
+            Ok((Ok(()), None)) => (Ok(()), true),
+            Ok((Ok(()), Some(warning))) => (Err(warned(&warning)), false),
+            Ok((Err(error), _)) => (Err(unknown(error.to_string())), false),
+            Err(_) => (Err(unknown("COMMIT was not answered in time".into())), false),
         }
     }
+}
+
+/// Returns the kept session, or a new one. One that was idle for long is tried first: a batch that is sent to a server that
+/// has been restarted since then would be of unknown outcome.
+async fn connected(kept: Option<IdleSession>, server: &Server) -> Result<PgConnection, StoreError> {
+    if let Some(IdleSession { mut connection, since }) = kept
+        && (since.elapsed() < limits::USED_LATELY
+            || matches!(timeout(limits::BEGIN, connection.ping()).await, Ok(Ok(()))))
+    {
+        return Ok(connection);
+    }
+    server.connect(&session::SEQUENCER).await
+}
+
+/// Returns whether [`append_rows`] is all that the batch needs.
+fn is_one_statement(batch: &Batch) -> bool {
+    let has_collateral = batch.entries.iter().any(|entry| !entry.collateral.is_empty());
+    batch.settled.is_empty() && batch.effects.is_empty() && !has_collateral
+}
+
+fn warned(warning: &str) -> CommitFailure {
+    unknown(format!("the commit was answered with a warning: {warning}"))
 }
 
 fn unknown(why: String) -> CommitFailure {
@@ -103,13 +151,17 @@ fn unknown(why: String) -> CommitFailure {
 enum CommitFailure {
     /// A cause that another attempt may not meet; nothing was changed.
     Passing(sqlx::Error),
+    /// The session was lost before it answered. Nothing was changed, unless the statement was its own transaction.
+    NoAnswer(sqlx::Error),
     For(CommitError),
 }
 
 impl From<CommitFailure> for CommitError {
     fn from(failed: CommitFailure) -> Self {
         match failed {
-            CommitFailure::Passing(error) => Self::NotCommitted(store_error(error)),
+            CommitFailure::Passing(error) | CommitFailure::NoAnswer(error) => {
+                Self::NotCommitted(store_error(error))
+            }
             CommitFailure::For(error) => error,
         }
     }
@@ -124,6 +176,7 @@ impl From<StoreError> for CommitFailure {
 impl From<sqlx::Error> for CommitFailure {
     fn from(error: sqlx::Error) -> Self {
         match violated(&error) {
+            _ if !is_aborted(&error) => Self::NoAnswer(error),
             Some("seen_pkey") => Self::For(CommitError::AlreadySeen),
             Some("guard_pkey") => Self::For(CommitError::GuardTaken),
             Some(constraint) => Self::For(CommitError::NotCommitted(StoreError::Damaged(format!(
@@ -135,12 +188,17 @@ impl From<sqlx::Error> for CommitFailure {
     }
 }
 
-/// Performs all steps of a batch except COMMIT.
-async fn append(transaction: &mut PgTransaction<'_>, log: i16, batch: &Batch) -> Result<(), CommitFailure> {
+/// Appends a batch's rows and moves the head; returns false if the batch does not follow the head in force.
+async fn append_rows(connection: &mut PgConnection, log: i16, batch: &Batch) -> Result<bool, CommitFailure> {
     let head = batch.to.committed();
     let heads = if batch.entries.is_empty() { &[][..] } else { std::slice::from_ref(&head) };
     let rows = Appended { from: &batch.from, batch, heads, signatures: &batch.signatures, filling: None };
-    if !rows::append(transaction, log, &rows).await? {
+    rows::append(connection, log, &rows).await
+}
+
+/// Performs all steps of a batch except COMMIT.
+async fn append(transaction: &mut PgTransaction<'_>, log: i16, batch: &Batch) -> Result<(), CommitFailure> {
+    if !append_rows(transaction, log, batch).await? {
         return Err(other_head(transaction, log, batch).await);
     }
     settle(transaction, log, batch).await?;
@@ -167,8 +225,8 @@ async fn take_effects(
 }
 
 /// Returns the reason why the batch does not follow the head in force.
-async fn other_head(transaction: &mut PgTransaction<'_>, log: i16, batch: &Batch) -> CommitFailure {
-    let head = match grown_head(transaction, log).await {
+async fn other_head(connection: &mut PgConnection, log: i16, batch: &Batch) -> CommitFailure {
+    let head = match grown_head(connection, log).await {
         Ok(head) => head,
         Err(error) => return error.into(),
     };
@@ -181,8 +239,8 @@ async fn other_head(transaction: &mut PgTransaction<'_>, log: i16, batch: &Batch
 }
 
 /// Reads the head of a log that grows; an error for one that is frozen or being filled.
-async fn grown_head(transaction: &mut PgTransaction<'_>, log: i16) -> Result<Head, StoreError> {
-    let row = head::read_row(&mut **transaction, log).await?;
+async fn grown_head(connection: &mut PgConnection, log: i16) -> Result<Head, StoreError> {
+    let row = head::read_row(&mut *connection, log).await?;
     row.must_grow()?;
     row.into_head()
 }

@@ -4,7 +4,7 @@ use postgres::PostgresFailure;
 use sqlx::error::DatabaseError;
 use store::{StorageFault, StoreError};
 
-pub(crate) use postgres::is_worth_another_try;
+pub(crate) use postgres::{is_aborted, is_worth_another_try};
 
 /// Maps the error of a statement or connection.
 pub(crate) fn store_error(error: sqlx::Error) -> StoreError {

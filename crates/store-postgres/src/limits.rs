@@ -15,6 +15,10 @@ pub(crate) const BEGIN: Duration = Duration::from_secs(5);
 /// Maximum total time of a read or a small write. The server's own timeout is a little shorter.
 pub(crate) const ANSWER: Duration = Duration::from_secs(15);
 
+/// Time for which a session that was used counts as usable. After more time it is tried first, as the server may have
+/// been restarted.
+pub(crate) const USED_LATELY: Duration = Duration::from_secs(1);
+
 /// Maximum total time of the statements of a batch, before COMMIT is sent.
 pub(crate) const APPEND: Duration = Duration::from_secs(30);
 

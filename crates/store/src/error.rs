@@ -62,3 +62,10 @@ pub enum CommitError {
     #[error("the commit's outcome is unknown: {0}")]
     Unknown(String),
 }
+
+impl CommitError {
+    /// Returns whether the log has an entry or a claim of the batch: no failure, but the answer to a question.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::AlreadySeen | Self::GuardTaken)
+    }
+}

@@ -29,7 +29,40 @@ impl<R> Machine<R> {
             _ if is_behind => return self.leave_with(items, self.behind(wall)),
             _ => wall.max(self.head.at),
         };
-        self.look_up(BatchDraft { at, items, thorough: false });
+        let draft = BatchDraft { at, items, thorough: false };
+        match self.needs_look_up(&draft) {
+            true => self.look_up(draft),
+            false => self.commit_new(draft),
+        }
+    }
+
+    /// Returns whether the database has to be asked about the draft before the commit.
+    ///
+    /// Usually not, as the commit itself refuses an entry or a claim that the database has. The answer is needed where
+    /// something else depends on it: a decision that relied on an absence, an outcome for the inbox, or a refusal, which
+    /// no statement gets that is in the log. It is also asked for after a commit was refused, as a refused commit costs more
+    /// than a look-up.
+    fn needs_look_up(&mut self, draft: &BatchDraft<R>) -> bool {
+        let expects_known = self.look_ups_due > 0;
+        self.look_ups_due = self.look_ups_due.saturating_sub(1);
+        expects_known || !draft.items.iter().all(|item| self.is_decided_by_commit(item, draft.at))
+    }
+
+    fn is_decided_by_commit(&self, item: &PooledSubmission<R>, at: u64) -> bool {
+        let Submission { relied_absent, relied_free, .. } = &*item.submission;
+        let relies = !relied_absent.is_empty() || !relied_free.is_empty();
+        !relies && !item.in_inbox && self.admissible(&item.submission, at).is_ok()
+    }
+
+    /// Commits the draft as one that the database knows nothing of.
+    fn commit_new(&mut self, draft: BatchDraft<R>) {
+        let verdicts = draft.items.iter().map(|_| MemberVerdict::New).collect();
+        self.commit_judged(draft, verdicts);
+    }
+
+    /// Has the next batches looked up: the database knew a submission, or will know one that waits.
+    pub(super) fn expect_known(&mut self) {
+        self.look_ups_due = self.limits.look_ups_after_known;
     }
 
     /// Nothing is committed while the clock is behind the head, unless a clock correction allows it.
@@ -61,6 +94,14 @@ impl<R> Machine<R> {
         if let Some(leave) = self.leaving.take() {
             return self.leave_with(draft.items, leave);
         }
+        if !verdicts.iter().all(|verdict| matches!(verdict, MemberVerdict::New)) {
+            self.expect_known();
+        }
+        self.commit_judged(draft, verdicts);
+    }
+
+    /// Commits the members of the draft that may be appended.
+    fn commit_judged(&mut self, draft: BatchDraft<R>, verdicts: Vec<MemberVerdict>) {
         let BatchDraft { at, items, thorough } = draft;
         let items = self.apply(at, items, verdicts);
         if items.is_empty() && at < self.head.at {
@@ -93,6 +134,9 @@ impl<R> Machine<R> {
                     Ok(()) => later.push(item),
                 },
             }
+        }
+        if !later.is_empty() {
+            self.expect_known();
         }
         self.pool.put_back(later);
         kept

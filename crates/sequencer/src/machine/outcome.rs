@@ -27,10 +27,11 @@ impl<R> Machine<R> {
         }
     }
 
-    /// Looks up all keys of the batch again, once, as one is taken although the look-up did not find it. This
-    /// process holds the epoch, so if that happens twice the database contradicts itself.
+    /// Looks up all keys of the batch, once, as one is taken that no look-up has found so far. This process holds the
+    /// epoch, so if that happens twice the database contradicts itself.
     fn look_again(&mut self, flight: Flight<R>) {
         let draft = flight.draft;
+        self.expect_known();
         if draft.thorough {
             let why = "an entry is refused as taken that no look-up finds".to_owned();
             return self.leave_with(draft.items, Leave::Halt(Halt::Damaged(why)));

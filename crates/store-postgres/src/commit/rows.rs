@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use sqlx::PgTransaction;
+use sqlx::PgConnection;
 use store::{Batch, CommittedHead, Head, HeadSignature, NewEntry, StoreError, TILE_PARTS, TileWrite};
 
 use super::CommitFailure;
@@ -32,7 +32,7 @@ pub(super) struct Appended<'a> {
 /// The head is locked first, so that a take-over in progress is waited for, and moved after the entries are inserted,
 /// as a trigger requires of a batch that sets the time back.
 pub(super) async fn append(
-    transaction: &mut PgTransaction<'_>,
+    connection: &mut PgConnection,
     log: i16,
     rows: &Appended<'_>,
 ) -> Result<bool, CommitFailure> {
@@ -90,11 +90,11 @@ pub(super) async fn append(
         &signatures.bytes as &[&[u8]],
         column(TILE_PARTS as u64),
     )
-    .execute(&mut **transaction)
+    .execute(&mut *connection)
     .await?;
     let is_moved = moved.rows_affected() == 1;
     if is_moved {
-        insert_collateral(transaction, log, first, &rows.batch.entries).await?;
+        insert_collateral(connection, log, first, &rows.batch.entries).await?;
     }
     Ok(is_moved)
 }
@@ -206,7 +206,7 @@ impl<'a> HeadColumns<'a> {
 
 /// Inserts what few entries have: bytes outside of their leaf hash.
 async fn insert_collateral(
-    transaction: &mut PgTransaction<'_>,
+    connection: &mut PgConnection,
     log: i16,
     first: i64,
     entries: &[NewEntry],
@@ -233,7 +233,7 @@ async fn insert_collateral(
         &numbers,
         &bytes as &[&[u8]]
     )
-    .execute(&mut **transaction)
+    .execute(&mut *connection)
     .await?;
     Ok(())
 }
