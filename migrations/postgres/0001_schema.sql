@@ -442,17 +442,18 @@ CREATE TABLE index_erased (
   PRIMARY KEY (log_id, idx)
 );
 
--- Values of some kinds, to be found by their beginning.
+-- Values of some kinds, to be found by their beginning: those of each run in their order, cut into blocks.
 -- The collation "C" compares bytes, so that values are found by prefix whatever the locale of the server.
 CREATE TABLE index_value (
   log_id smallint NOT NULL,
+  build  bigint   NOT NULL,
   kind   smallint NOT NULL,
-  value  text     NOT NULL COLLATE "C",
-  key    bytea    NOT NULL CHECK (octet_length(key) = 16),
-  PRIMARY KEY (log_id, kind, value)
+  first  text     NOT NULL COLLATE "C",              -- the first value
+  bytes  bytea    NOT NULL,                          -- the values after it
+  PRIMARY KEY (log_id, build, kind, first)
 );
 
-CREATE INDEX index_value_by_key ON index_value (log_id, key);
+ALTER TABLE index_value ALTER COLUMN bytes SET STORAGE PLAIN;
 
 CREATE TABLE index_state (
   log_id  smallint PRIMARY KEY,

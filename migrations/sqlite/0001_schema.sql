@@ -278,7 +278,7 @@ BEGIN SELECT RAISE(ABORT, 'cosignature: a cosignature is never deleted'); END;
 -- until the run is complete. The newest leaves are in the memory of each process.
 CREATE TABLE index_run (
   build    INTEGER PRIMARY KEY,
-  state    INTEGER NOT NULL,                                -- 0 begun, 1 complete, 2 to be deleted
+  state    INTEGER NOT NULL,                                -- 0 begun, 1 complete, 2 to be deleted, 3 so that no trace is left
   level    INTEGER,                                         -- this and what follows: null unless it was ever complete
   number   INTEGER,
   start    INTEGER,                                         -- the first leaf
@@ -311,15 +311,14 @@ CREATE TABLE index_erased (
   no  INTEGER NOT NULL                                      -- from the sequence of the builds
 ) STRICT;
 
--- Values of some kinds, to be found by their beginning.
+-- Values of some kinds, to be found by their beginning: those of each run in their order, cut into blocks.
 CREATE TABLE index_value (
+  build INTEGER NOT NULL,
   kind  INTEGER NOT NULL,
-  value TEXT    NOT NULL,
-  key   BLOB    NOT NULL CHECK (length(key) = 16),
-  PRIMARY KEY (kind, value)
+  first TEXT    NOT NULL,                                   -- the first value
+  bytes BLOB    NOT NULL,                                   -- the values after it
+  PRIMARY KEY (build, kind, first)
 ) STRICT, WITHOUT ROWID;
-
-CREATE INDEX index_value_by_key ON index_value (key);
 
 CREATE TABLE index_state (
   one     INTEGER PRIMARY KEY CHECK (one = 1),

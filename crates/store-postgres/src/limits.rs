@@ -17,7 +17,7 @@ pub(crate) const ANSWER: Duration = Duration::from_secs(15);
 
 /// Time for which a session that was used counts as usable. After more time it is tried first, as the server may have
 /// been restarted.
-pub(crate) const USED_LATELY: Duration = Duration::from_secs(1);
+pub(crate) const USED_LATELY: Duration = Duration::from_millis(50);
 
 /// Maximum total time of the statements of a batch, before COMMIT is sent.
 pub(crate) const APPEND: Duration = Duration::from_secs(30);

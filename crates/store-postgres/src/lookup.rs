@@ -5,10 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use lookup_tree::{InnerNode, Posting, PostingBlock, PostingPrefix, RunId, RunSummary, TermKey};
+use lookup_tree::{InnerNode, Posting, PostingBlock, PostingPrefix, RunId, RunSummary};
 use merkle::{Hash, LeafIndex, TreeSize};
 use sqlx::{PgPool, PgTransaction};
-use store::lookup::{Build, ErasedLeaves, FinishedRun, RunCatalog, StoredRun, end_of_values, stored_node};
+use store::lookup::{
+    Build, ErasedLeaves, FinishedRun, ListedValue, RunCatalog, StoredRun, ValueBlock, stored_node,
+};
 use store::{Order, StoreError};
 
 use crate::error::store_error;
@@ -167,7 +169,6 @@ pub(crate) async fn finish_run(pool: &PgPool, log: i16, run: &FinishedRun) -> Re
     {
         return Ok(false);
     }
-    list(&mut transaction, log, run).await?;
     forget_erased(&mut transaction, log, run).await?;
     transaction.commit().await.map_err(store_error)?;
     Ok(true)
@@ -248,34 +249,6 @@ async fn replace(
     Ok(completed.rows_affected() == 1)
 }
 
-async fn list(transaction: &mut PgTransaction<'_>, log: i16, run: &FinishedRun) -> Result<(), StoreError> {
-    sqlx::query!("DELETE FROM index_value WHERE log_id = $1 AND key = ANY($2)", log, &bytes_of(&run.gone))
-        .execute(&mut **transaction)
-        .await
-        .map_err(store_error)?;
-    let kinds: Vec<i16> = run.listed.iter().map(|listed| i16::from(listed.kind)).collect();
-    let values: Vec<String> = run.listed.iter().map(|listed| listed.value.clone()).collect();
-    let keys: Vec<TermKey> = run.listed.iter().map(|listed| listed.key).collect();
-    sqlx::query!(
-        "INSERT INTO index_value (log_id, kind, value, key)
-           SELECT $1, kind, value, key
-             FROM UNNEST($2::smallint[], $3::text[], $4::bytea[]) AS listed (kind, value, key)
-             ON CONFLICT (log_id, kind, value) DO NOTHING",
-        log,
-        &kinds,
-        &values,
-        &bytes_of(&keys)
-    )
-    .execute(&mut **transaction)
-    .await
-    .map_err(store_error)?;
-    Ok(())
-}
-
-fn bytes_of(keys: &[TermKey]) -> Vec<Vec<u8>> {
-    keys.iter().map(|key| key.as_bytes().to_vec()).collect()
-}
-
 /// Forgets the erased entries whose postings are in no complete run that was begun before the erasure.
 async fn forget_erased(
     transaction: &mut PgTransaction<'_>,
@@ -352,7 +325,18 @@ pub(crate) async fn sweep(
     .execute(&mut *transaction)
     .await
     .map_err(store_error)?;
-    if blocks.rows_affected().max(nodes.rows_affected()) < limit as u64 {
+    let values = sqlx::query!(
+        "DELETE FROM index_value WHERE log_id = $1 AND build = $2 AND (kind, first) IN
+           (SELECT kind, first FROM index_value WHERE log_id = $1 AND build = $2 ORDER BY kind, first LIMIT $3)",
+        log,
+        build,
+        rows(limit)
+    )
+    .execute(&mut *transaction)
+    .await
+    .map_err(store_error)?;
+    let most = blocks.rows_affected().max(nodes.rows_affected()).max(values.rows_affected());
+    if most < limit as u64 {
         sqlx::query!("DELETE FROM index_run WHERE log_id = $1 AND build = $2", log, build)
             .execute(&mut *transaction)
             .await
@@ -375,10 +359,6 @@ pub(crate) async fn drop_index(pool: &PgPool, log: i16, form: u32) -> Result<(),
     .await
     .map_err(store_error)?;
     sqlx::query!("UPDATE index_run SET state = $2 WHERE log_id = $1", log, GONE)
-        .execute(&mut *transaction)
-        .await
-        .map_err(store_error)?;
-    sqlx::query!("DELETE FROM index_value WHERE log_id = $1", log)
         .execute(&mut *transaction)
         .await
         .map_err(store_error)?;
@@ -513,48 +493,67 @@ fn block(first: &[u8], bytes: Vec<u8>) -> Result<PostingBlock, StoreError> {
     Ok(PostingBlock { first: Posting::from_bytes(first), bytes })
 }
 
-pub(crate) async fn values(
+pub(crate) async fn add_values(
     pool: &PgPool,
     log: i16,
-    kind: u8,
-    prefix: &str,
-    after: Option<&str>,
-    limit: usize,
-) -> Result<Vec<String>, StoreError> {
-    if prefix.contains('\0') {
-        return Ok(Vec::new());
+    build: Build,
+    blocks: &[ValueBlock],
+) -> Result<(), StoreError> {
+    if blocks.is_empty() {
+        return Ok(());
     }
-    // No value contains U+0000: the values after "a\0b" are those after "a".
-    let after = after.and_then(|after| after.split('\0').next());
-    let from = after.map_or(prefix, |after| after.max(prefix));
-    sqlx::query_scalar!(
-        "SELECT value FROM index_value
-          WHERE log_id = $1 AND kind = $2 AND value >= $3 AND value < $4 AND value IS DISTINCT FROM $5
-          ORDER BY value LIMIT $6",
+    let kinds: Vec<i16> = blocks.iter().map(|block| i16::from(block.first.kind)).collect();
+    let firsts: Vec<String> = blocks.iter().map(|block| block.first.value.clone()).collect();
+    let bytes: Vec<Vec<u8>> = blocks.iter().map(|block| block.bytes.clone()).collect();
+    let mut transaction = begin(pool).await?;
+    sqlx::query!(
+        "INSERT INTO index_value (log_id, build, kind, first, bytes)
+           SELECT $1, $2, kind, first, bytes
+             FROM UNNEST($3::smallint[], $4::text[], $5::bytea[]) AS block (kind, first, bytes)
+             ON CONFLICT (log_id, build, kind, first) DO UPDATE SET bytes = excluded.bytes",
         log,
-        i16::from(kind),
-        from,
-        end_of_values(prefix),
-        after,
+        column(build.get()),
+        &kinds,
+        &firsts,
+        &bytes
+    )
+    .execute(&mut *transaction)
+    .await
+    .map_err(store_error)?;
+    transaction.commit().await.map_err(store_error)
+}
+
+pub(crate) async fn value_blocks(
+    pool: &PgPool,
+    log: i16,
+    build: Build,
+    from: &ListedValue,
+    limit: usize,
+) -> Result<Vec<ValueBlock>, StoreError> {
+    let found = sqlx::query!(
+        r#"WITH start AS (
+             SELECT kind, first FROM index_value
+              WHERE log_id = $1 AND build = $2 AND (kind, first) <= ($3, $4)
+              ORDER BY kind DESC, first DESC LIMIT 1)
+           SELECT kind, first, bytes FROM index_value
+            WHERE log_id = $1 AND build = $2
+              AND (kind, first) >= (coalesce((SELECT kind FROM start), $3), coalesce((SELECT first FROM start), $4))
+            ORDER BY kind, first LIMIT $5"#,
+        log,
+        column(build.get()),
+        i16::from(from.kind),
+        from.value,
         rows(limit)
     )
     .fetch_all(pool)
     .await
-    .map_err(store_error)
-}
-
-pub(crate) async fn listed_keys(
-    pool: &PgPool,
-    log: i16,
-    keys: &[TermKey],
-) -> Result<Vec<TermKey>, StoreError> {
-    let listed = sqlx::query_scalar!(
-        "SELECT DISTINCT key FROM index_value WHERE log_id = $1 AND key = ANY($2)",
-        log,
-        &bytes_of(keys)
-    )
-    .fetch_all(pool)
-    .await
     .map_err(store_error)?;
-    Ok(keys.iter().filter(|key| listed.iter().any(|listed| listed == key.as_bytes())).copied().collect())
+    found
+        .into_iter()
+        .map(|row| {
+            let kind = u8::try_from(row.kind)
+                .map_err(|_| StoreError::Damaged(format!("a block of values of kind {}", row.kind)))?;
+            Ok(ValueBlock { first: ListedValue { kind, value: row.first }, bytes: row.bytes })
+        })
+        .collect()
 }

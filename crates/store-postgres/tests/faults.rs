@@ -183,6 +183,10 @@ async fn r17_a_server_that_crashes_under_load_keeps_what_it_acknowledged() {
     }
 }
 
+/// Ends all sessions of the log.
+const END_SESSIONS: &str = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+                             WHERE datname = current_database() AND pid <> pg_backend_pid()";
+
 /// Asks until the server is back.
 async fn patiently<T, A>(ask: impl Fn() -> A) -> T
 where
@@ -201,13 +205,27 @@ where
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r17_a_session_that_died_between_batches_is_replaced() {
     let mut log = Log::new().await;
-    log.database
-        .run(
-            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
-               WHERE datname = current_database() AND pid <> pg_backend_pid()",
-        )
-        .await;
+    log.database.run(END_SESSIONS).await;
+    // A session that was idle for so long is tried before a batch is sent.
+    tokio::time::sleep(Duration::from_millis(100)).await;
     log.appender.append(2).await;
+    log.expect_whole().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_that_dies_while_a_batch_is_sent_leaves_an_outcome_to_settle() {
+    let mut log = Log::new().await;
+    log.appender.append(1).await;
+    log.database.run(END_SESSIONS).await;
+    let batch = log.next_batch();
+    match log.appender.commit(&batch).await {
+        Err(CommitError::Unknown(_)) => {
+            if !log.settle(&batch).await {
+                log.send_again(batch).await;
+            }
+        }
+        outcome => outcome.expect("the session was tried first"),
+    }
     log.expect_whole().await;
 }
 

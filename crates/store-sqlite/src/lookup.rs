@@ -1,11 +1,11 @@
 //! `LookupIndex` in SQLite.
 
-use lookup_tree::{InnerNode, Posting, PostingBlock, PostingPrefix, RunId, RunSummary, TermKey};
+use lookup_tree::{InnerNode, Posting, PostingBlock, PostingPrefix, RunId, RunSummary};
 use merkle::{Hash, LeafIndex, TreeSize};
-use sqlite::{Script, select_in};
+use sqlite::select_in;
 use sqlx::sqlite::{SqlitePool, SqliteRow};
 use sqlx::{Row, SqliteConnection};
-use store::lookup::{Build, FinishedRun, RunCatalog, StoredRun, end_of_values, stored_node};
+use store::lookup::{Build, FinishedRun, ListedValue, RunCatalog, StoredRun, ValueBlock, stored_node};
 use store::{Order, StoreError};
 
 use crate::Sqlite;
@@ -18,6 +18,8 @@ use crate::transaction::{self, IMMEDIATE};
 const BEGUN: i64 = 0;
 const COMPLETE: i64 = 1;
 const GONE: i64 = 2;
+/// As [`GONE`], and it may have values of entries that were erased.
+const ERASED: i64 = 3;
 
 pub(crate) async fn catalog(pool: &SqlitePool) -> Result<RunCatalog, StoreError> {
     // One snapshot, so that no erasure is finished between the reads.
@@ -92,17 +94,6 @@ pub(crate) async fn add_blocks(
 }
 
 pub(crate) async fn finish_run(store: &Sqlite, run: &FinishedRun) -> Result<bool, StoreError> {
-    if run.gone.is_empty() {
-        return complete(store, run).await;
-    }
-    // A value without entries was erased.
-    journal::keep_no_journal(store).await?;
-    let finished = complete(store, run).await;
-    journal::empty_the_log(store).await;
-    finished
-}
-
-async fn complete(store: &Sqlite, run: &FinishedRun) -> Result<bool, StoreError> {
     let mut transaction = store.writable().await?.begin_with(IMMEDIATE).await.map_err(store_error)?;
     let size: i64 = sqlx::query_scalar("SELECT coalesce(max(size), 0) FROM log")
         .fetch_one(&mut *transaction)
@@ -119,7 +110,6 @@ async fn complete(store: &Sqlite, run: &FinishedRun) -> Result<bool, StoreError>
     {
         return Ok(false);
     }
-    list(&mut transaction, run).await?;
     forget_erased(&mut transaction, run).await?;
     transaction::finish(store, transaction).await?;
     Ok(true)
@@ -146,8 +136,9 @@ async fn erased_before(
 /// Completes a run in the place of an earlier build; returns `false` if it is not begun any more.
 async fn replace(connection: &mut SqliteConnection, run: &FinishedRun) -> Result<bool, StoreError> {
     let RunId { level, number } = run.id;
+    let gone = if run.without.is_empty() { GONE } else { ERASED };
     let replaced = sqlx::query("UPDATE index_run SET state = ? WHERE state = ? AND level = ? AND number = ?");
-    let replaced = replaced.bind(GONE).bind(COMPLETE).bind(level).bind(signed(number));
+    let replaced = replaced.bind(gone).bind(COMPLETE).bind(level).bind(signed(number));
     replaced.execute(&mut *connection).await.map_err(store_error)?;
     let (start, finish) = leaves(run.id);
     let update = sqlx::query(
@@ -158,19 +149,6 @@ async fn replace(connection: &mut SqliteConnection, run: &FinishedRun) -> Result
     let update = update.bind(signed(run.summary.postings)).bind(signed(run.summary.blind));
     let update = update.bind(run.summary.root.as_bytes().to_vec()).bind(signed(run.build.get())).bind(BEGUN);
     Ok(update.execute(connection).await.map_err(store_error)?.rows_affected() == 1)
-}
-
-async fn list(connection: &mut SqliteConnection, run: &FinishedRun) -> Result<(), StoreError> {
-    for key in &run.gone {
-        let delete = sqlx::query("DELETE FROM index_value WHERE key = ?").bind(key.as_bytes().to_vec());
-        delete.execute(&mut *connection).await.map_err(store_error)?;
-    }
-    let mut script = Script::default();
-    let into = "INSERT OR IGNORE INTO index_value (kind, value, key) VALUES ";
-    script.add_rows(into, "(?,?,?)", "", &run.listed, |values, listed| {
-        values.bind(listed.kind).bind(listed.value.as_str()).bind(&listed.key.as_bytes()[..]);
-    });
-    transaction::run(script, connection).await.map(drop)
 }
 
 /// Forgets the erased entries whose postings are in no complete run that was begun before the erasure.
@@ -188,19 +166,37 @@ async fn forget_erased(connection: &mut SqliteConnection, run: &FinishedRun) -> 
 }
 
 pub(crate) async fn retire_run(store: &Sqlite, build: Build) -> Result<(), StoreError> {
-    let update = sqlx::query("UPDATE index_run SET state = ? WHERE build = ?");
-    let update = update.bind(GONE).bind(signed(build.get()));
+    let update = sqlx::query(
+        "UPDATE index_run SET state =
+           CASE WHEN EXISTS (SELECT 1 FROM index_erased WHERE idx >= start AND idx < finish) THEN ? ELSE ? END
+          WHERE build = ?",
+    );
+    let update = update.bind(ERASED).bind(GONE).bind(signed(build.get()));
     update.execute(store.writable().await?).await.map(drop).map_err(store_error)
 }
 
 pub(crate) async fn sweep(store: &Sqlite, abandoned: Build, limit: usize) -> Result<bool, StoreError> {
-    let mut transaction = store.writable().await?.begin_with(IMMEDIATE).await.map_err(store_error)?;
+    // What was begun may have values of an entry that was erased since then.
     let abandon = sqlx::query("UPDATE index_run SET state = ? WHERE state = ? AND build < ?");
-    let abandon = abandon.bind(GONE).bind(BEGUN).bind(signed(abandoned.get()));
-    abandon.execute(&mut *transaction).await.map_err(store_error)?;
+    let abandon = abandon.bind(ERASED).bind(BEGUN).bind(signed(abandoned.get()));
+    abandon.execute(store.writable().await?).await.map_err(store_error)?;
+    let erased = sqlx::query_scalar("SELECT build FROM index_run WHERE state = ? LIMIT 1").bind(ERASED);
+    let erased: Option<i64> = erased.fetch_optional(store.write.pool()).await.map_err(store_error)?;
+    if let Some(build) = erased {
+        journal::keep_no_journal(store).await?;
+        let deleted = delete_part(store, build, limit).await;
+        journal::empty_the_log(store).await;
+        return deleted.map(|()| true);
+    }
     let gone = sqlx::query_scalar("SELECT build FROM index_run WHERE state = ? LIMIT 1").bind(GONE);
-    let gone: Option<i64> = gone.fetch_optional(&mut *transaction).await.map_err(store_error)?;
+    let gone: Option<i64> = gone.fetch_optional(store.write.pool()).await.map_err(store_error)?;
     let Some(build) = gone else { return Ok(false) };
+    delete_part(store, build, limit).await.map(|()| true)
+}
+
+/// Deletes up to `limit` rows of a run from each table, and the run itself with the last ones.
+async fn delete_part(store: &Sqlite, build: i64, limit: usize) -> Result<(), StoreError> {
+    let mut transaction = store.writable().await?.begin_with(IMMEDIATE).await.map_err(store_error)?;
     let delete = sqlx::query(
         "DELETE FROM index_block WHERE build = ?1 AND first IN
            (SELECT first FROM index_block WHERE build = ?1 ORDER BY first LIMIT ?2)",
@@ -213,12 +209,17 @@ pub(crate) async fn sweep(store: &Sqlite, abandoned: Build, limit: usize) -> Res
     );
     let delete = delete.bind(build).bind(signed(limit as u64));
     let nodes = delete.execute(&mut *transaction).await.map_err(store_error)?.rows_affected();
-    if blocks.max(nodes) < limit as u64 {
+    let delete = sqlx::query(
+        "DELETE FROM index_value WHERE build = ?1 AND (kind, first) IN
+           (SELECT kind, first FROM index_value WHERE build = ?1 ORDER BY kind, first LIMIT ?2)",
+    );
+    let delete = delete.bind(build).bind(signed(limit as u64));
+    let values = delete.execute(&mut *transaction).await.map_err(store_error)?.rows_affected();
+    if blocks.max(nodes).max(values) < limit as u64 {
         let forget = sqlx::query("DELETE FROM index_run WHERE build = ?").bind(build);
         forget.execute(&mut *transaction).await.map_err(store_error)?;
     }
-    transaction::finish(store, transaction).await?;
-    Ok(true)
+    transaction::finish(store, transaction).await
 }
 
 pub(crate) async fn drop_index(store: &Sqlite, form: u32) -> Result<(), StoreError> {
@@ -226,9 +227,8 @@ pub(crate) async fn drop_index(store: &Sqlite, form: u32) -> Result<(), StoreErr
     let number = next_number(&mut transaction).await?;
     let update = sqlx::query("UPDATE index_state SET form = ?, dropped = ?").bind(form).bind(number);
     update.execute(&mut *transaction).await.map_err(store_error)?;
-    let runs = sqlx::query("UPDATE index_run SET state = ?").bind(GONE);
+    let runs = sqlx::query("UPDATE index_run SET state = ?").bind(ERASED);
     runs.execute(&mut *transaction).await.map_err(store_error)?;
-    sqlx::query("DELETE FROM index_value").execute(&mut *transaction).await.map_err(store_error)?;
     transaction::finish(store, transaction).await
 }
 
@@ -316,28 +316,50 @@ fn block(row: &SqliteRow) -> Result<PostingBlock, StoreError> {
     Ok(PostingBlock { first: Posting::from_bytes(first), bytes: row.try_get(1).map_err(store_error)? })
 }
 
-pub(crate) async fn values(
-    pool: &SqlitePool,
-    kind: u8,
-    prefix: &str,
-    after: Option<&str>,
-    limit: usize,
-) -> Result<Vec<String>, StoreError> {
-    let from = after.map_or(prefix, |after| after.max(prefix));
-    let query = sqlx::query_scalar(
-        "SELECT value FROM index_value
-          WHERE kind = ?1 AND value >= ?2 AND value < ?3 AND value IS NOT ?4 ORDER BY value LIMIT ?5",
-    );
-    let query =
-        query.bind(kind).bind(from).bind(end_of_values(prefix)).bind(after).bind(signed(limit as u64));
-    query.fetch_all(pool).await.map_err(store_error)
+pub(crate) async fn add_values(
+    store: &Sqlite,
+    build: Build,
+    blocks: &[ValueBlock],
+) -> Result<(), StoreError> {
+    if blocks.is_empty() {
+        return Ok(());
+    }
+    store.writable().await?;
+    let mut script = transaction::script();
+    let into = "INSERT OR REPLACE INTO index_value (build, kind, first, bytes) VALUES ";
+    script.add_rows(into, "(?,?,?,?)", "", blocks, |values, block| {
+        values.bind(signed(build.get())).bind(block.first.kind);
+        values.bind(block.first.value.as_str()).bind(&block.bytes[..]);
+    });
+    store.write.commit(script).await.map_err(|failure| store_error(failure.error))
 }
 
-pub(crate) async fn listed_keys(pool: &SqlitePool, keys: &[TermKey]) -> Result<Vec<TermKey>, StoreError> {
-    let columns: Vec<&[u8]> = keys.iter().map(|key| &key.as_bytes()[..]).collect();
-    let rows =
-        select_in(pool, "SELECT key FROM index_value WHERE key IN", &columns).await.map_err(store_error)?;
-    let listed: Vec<Vec<u8>> =
-        rows.iter().map(|row| row.try_get(0).map_err(store_error)).collect::<Result<_, _>>()?;
-    Ok(keys.iter().filter(|key| listed.iter().any(|listed| listed == key.as_bytes())).copied().collect())
+pub(crate) async fn value_blocks(
+    pool: &SqlitePool,
+    build: Build,
+    from: &ListedValue,
+    limit: usize,
+) -> Result<Vec<ValueBlock>, StoreError> {
+    let build = signed(build.get());
+    let before = sqlx::query(
+        "SELECT kind, first, bytes FROM index_value WHERE build = ? AND (kind, first) <= (?, ?)
+          ORDER BY kind DESC, first DESC LIMIT 1",
+    );
+    let before = before.bind(build).bind(from.kind).bind(from.value.as_str());
+    let before = before.fetch_optional(pool).await.map_err(store_error)?;
+    let after = sqlx::query(
+        "SELECT kind, first, bytes FROM index_value WHERE build = ? AND (kind, first) > (?, ?)
+          ORDER BY kind, first LIMIT ?",
+    );
+    let wanted = limit.saturating_sub(usize::from(before.is_some()));
+    let after = after.bind(build).bind(from.kind).bind(from.value.as_str()).bind(signed(wanted as u64));
+    let after = after.fetch_all(pool).await.map_err(store_error)?;
+    before.iter().chain(&after).map(value_block).collect()
+}
+
+fn value_block(row: &SqliteRow) -> Result<ValueBlock, StoreError> {
+    let kind = u8::try_from(number(row, 0)?)
+        .map_err(|_| StoreError::Damaged("the kind of a block of values is not a number of ours".into()))?;
+    let first = ListedValue { kind, value: row.try_get(1).map_err(store_error)? };
+    Ok(ValueBlock { first, bytes: row.try_get(2).map_err(store_error)? })
 }

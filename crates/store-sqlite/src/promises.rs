@@ -1,9 +1,9 @@
 //! The traits beside [`LogReader`](store::LogReader) and [`LogWriter`](store::LogWriter), implemented for [`Sqlite`].
 
 use async_trait::async_trait;
-use lookup_tree::{InnerNode, Posting, PostingBlock, PostingPrefix, TermKey};
+use lookup_tree::{InnerNode, Posting, PostingBlock, PostingPrefix};
 use merkle::{LeafIndex, TreeSize};
-use store::lookup::{Build, FinishedRun, RunCatalog};
+use store::lookup::{Build, FinishedRun, ListedValue, RunCatalog, ValueBlock};
 use store::{
     Cosignature, Cosignatures, Custody, EntryStatus, Erased, Hold, KeptReport, KeyAnnouncement, KeyRotation,
     LogKey, LookupIndex, Order, Quotas, Report, Reports, StoreError,
@@ -111,18 +111,17 @@ impl LookupIndex for Sqlite {
         lookup::nodes(&self.read, build, places).await
     }
 
-    async fn values(
-        &self,
-        kind: u8,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<String>, StoreError> {
-        lookup::values(&self.read, kind, prefix, after, limit).await
+    async fn add_values(&self, build: Build, blocks: &[ValueBlock]) -> Result<(), StoreError> {
+        self.noting(lookup::add_values(self, build, blocks).await)
     }
 
-    async fn listed_keys(&self, keys: &[TermKey]) -> Result<Vec<TermKey>, StoreError> {
-        lookup::listed_keys(&self.read, keys).await
+    async fn value_blocks(
+        &self,
+        build: Build,
+        from: &ListedValue,
+        limit: usize,
+    ) -> Result<Vec<ValueBlock>, StoreError> {
+        lookup::value_blocks(&self.read, build, from, limit).await
     }
 }
 

@@ -6,10 +6,12 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lookup_tree::limits::LEVEL_0_LEAVES;
 use merkle::{LeafIndex, TreeSize};
 use sqlx::{AssertSqlSafe, Row};
-use store::contract::{Appender, entry};
+use store::contract::{Appender, Indexer, entry};
 use store::fsck::{Fsck, NoFacts};
+use store::lookup::EntryTerms;
 use store::{
     Collateral, CommitError, Custody, GuardKey, HeadSignature, Inbox, InboxItem, LogReader, LogWriter,
     NewEntry, ServerChecks, SignatureKind, StorageFault, StoreError, TILE_PARTS,
@@ -337,6 +339,27 @@ async fn what_was_erased_is_in_none_of_the_files_any_more() {
     }
 }
 
+#[tokio::test]
+async fn an_erased_value_is_in_none_of_the_files_once_its_run_is_written_anew() {
+    const SECRET: &str = "what nobody may search for any more";
+    for allow_filesystem in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store(&folder, allow_filesystem).await;
+        Appender::with(Arc::new(store.clone()), LEVEL_0_LEAVES).await;
+        let mut index = Indexer::of(Arc::new(store.clone())).await;
+        index.add_up_to(LEVEL_0_LEAVES, |leaf| {
+            let mut terms = EntryTerms::default();
+            terms.add_listed(1, if leaf == 7 { SECRET } else { "any" }.to_owned());
+            terms
+        });
+        index.settle().await;
+        assert!(is_in_a_file(&folder, SECRET.as_bytes()), "the search finds what is there");
+        store.erase(&[LeafIndex::new(7)]).await.unwrap();
+        index.settle().await;
+        assert!(!is_in_a_file(&folder, SECRET.as_bytes()));
+    }
+}
+
 fn is_in_a_file(folder: &tempfile::TempDir, what: &[u8]) -> bool {
     let files = std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path());
     files.filter(|file| file.is_file()).any(|file| {
@@ -354,8 +377,8 @@ async fn searches_read_the_index_in_its_order_and_sort_nothing() {
         "SELECT first FROM index_block WHERE build = 1 AND first <= x'08' ORDER BY first DESC LIMIT 3",
         "SELECT max(first) FROM index_block WHERE build = 1 AND first <= x'08'",
         "SELECT prefix, bytes FROM index_node WHERE build = 1 AND prefix >= x'07' ORDER BY prefix LIMIT 1",
-        "SELECT value FROM index_value WHERE kind = 1 AND value >= 'a' AND value < 'b' ORDER BY value LIMIT 3",
-        "SELECT key FROM index_value WHERE key IN (x'07', x'08')",
+        "SELECT first FROM index_value WHERE build = 1 AND (kind, first) <= (1, 'a') ORDER BY kind DESC, first DESC LIMIT 1",
+        "SELECT first FROM index_value WHERE build = 1 AND (kind, first) > (1, 'a') ORDER BY kind, first LIMIT 3",
         "SELECT build FROM index_run WHERE state = 2 LIMIT 1",
     ] {
         let rows = sqlx::query(AssertSqlSafe(format!("EXPLAIN QUERY PLAN {query}")));

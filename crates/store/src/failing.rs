@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use fault_injection::{Fault, InjectedError, failing_store};
-use lookup_tree::{InnerNode, Posting, PostingBlock, PostingPrefix, TermKey};
+use lookup_tree::{InnerNode, Posting, PostingBlock, PostingPrefix};
 use merkle::{EntryDigest, LeafIndex, TreeSize};
 
-use crate::lookup::{Build, FinishedRun, RunCatalog};
+use crate::lookup::{Build, FinishedRun, ListedValue, RunCatalog, ValueBlock};
 use crate::{
     Arrival, Batch, Collateral, CommitError, CommittedHead, Cosignature, Cosignatures, Custody, Enqueued,
     Entry, EntryStatus, Erased, Found, GuardKey, GuardRow, Head, HeadSignature, History, HistoryExport,
@@ -143,9 +143,9 @@ failing_store! {
             -> Result<Vec<PostingBlock>, StoreError>;
         BlocksWith blocks_with(build: Build, postings: &[Posting]) -> Result<Vec<PostingBlock>, StoreError>;
         Nodes nodes(build: Build, places: &[PostingPrefix]) -> Result<Vec<Option<InnerNode>>, StoreError>;
-        Values values(kind: u8, prefix: &str, after: Option<&str>, limit: usize)
-            -> Result<Vec<String>, StoreError>;
-        ListedKeys listed_keys(keys: &[TermKey]) -> Result<Vec<TermKey>, StoreError>;
+        AddValues add_values(build: Build, blocks: &[ValueBlock]) -> Result<(), StoreError>;
+        ValueBlocks value_blocks(build: Build, from: &ListedValue, limit: usize)
+            -> Result<Vec<ValueBlock>, StoreError>;
     }
 
     impl Quotas {

@@ -18,10 +18,11 @@ mod query;
 mod search;
 mod tail;
 mod terms;
+mod values;
 mod writer;
 
 use async_trait::async_trait;
-use lookup_tree::{InnerNode, Posting, PostingBlock, PostingPrefix, RunId, RunSummary, TermKey};
+use lookup_tree::{InnerNode, Posting, PostingBlock, PostingPrefix, RunId, RunSummary};
 use merkle::{LeafIndex, TreeSize};
 
 use crate::StoreError;
@@ -31,7 +32,8 @@ pub use index::SearchIndex;
 pub use postings::BlindLeaf;
 pub(crate) use postings::{postings_from, present};
 pub use query::{Indexed, Order, Page, Query, TERMS, Term, VALUES_PER_TERM};
-pub use terms::{EntryTerms, LISTED_BYTES, ListedValue, end_of_values};
+pub use terms::{EntryTerms, LISTED_BYTES, ListedValue};
+pub use values::ValueBlock;
 pub use writer::RunWriter;
 
 /// Storage of the lookup index of one log.
@@ -52,17 +54,17 @@ pub trait LookupIndex: Send + Sync + 'static {
         nodes: &[InnerNode],
     ) -> Result<(), StoreError>;
 
-    /// Completes a run, in one transaction: it takes the place of an earlier build of the same run, its values are
-    /// listed, and the erased leaves that no run holds any more are forgotten.
+    /// Completes a run, in one transaction: it takes the place of an earlier build of the same run, and the erased leaves
+    /// that no run holds any more are forgotten.
     ///
     /// Returns `false`, and changes nothing, if the index was dropped since then, or if other leaves of its range than
     /// `without` had been erased when it was begun. For leaves erased later it is written again. A run of leaves that were never committed is [`StoreError::Refused`].
     async fn finish_run(&self, run: &FinishedRun) -> Result<bool, StoreError>;
 
-    /// Takes a complete run out of the index. [`sweep`](Self::sweep) deletes its blocks and nodes.
+    /// Takes a complete run out of the index. [`sweep`](Self::sweep) deletes its blocks, nodes and values.
     async fn retire_run(&self, build: Build) -> Result<(), StoreError>;
 
-    /// Deletes up to `limit` blocks, and as many nodes, of runs that were replaced, retired or dropped, and of those that were begun before
+    /// Deletes up to `limit` blocks, and as many nodes and blocks of values, of runs that were replaced, retired or dropped, and of those that were begun before
     /// `abandoned` and not finished. Returns whether there may be more.
     async fn sweep(&self, abandoned: Build, limit: usize) -> Result<bool, StoreError>;
 
@@ -90,18 +92,16 @@ pub trait LookupIndex: Send + Sync + 'static {
         places: &[PostingPrefix],
     ) -> Result<Vec<Option<InnerNode>>, StoreError>;
 
-    /// Lists up to `limit` values of a kind that begin with `prefix`, in byte order: those greater than `after`
-    /// if it is given.
-    async fn values(
-        &self,
-        kind: u8,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<String>, StoreError>;
+    /// Writes values of a run that is not complete, as [`add_blocks`](Self::add_blocks) its postings.
+    async fn add_values(&self, build: Build, blocks: &[ValueBlock]) -> Result<(), StoreError>;
 
-    /// Returns those of these keys under which a value is listed.
-    async fn listed_keys(&self, keys: &[TermKey]) -> Result<Vec<TermKey>, StoreError>;
+    /// Reads up to `limit` blocks of a run in which values from `from` on may stand, in the order of kinds and values.
+    async fn value_blocks(
+        &self,
+        build: Build,
+        from: &ListedValue,
+        limit: usize,
+    ) -> Result<Vec<ValueBlock>, StoreError>;
 }
 
 /// Reads a node as it is stored: its prefix, and the bytes of [`InnerNode::to_bytes`].
@@ -124,10 +124,6 @@ pub struct FinishedRun {
     pub summary: RunSummary,
     /// Erased leaves of the run's range, of which it has only the blind postings; ascending.
     pub without: Vec<LeafIndex>,
-    /// Values to be listed.
-    pub listed: Vec<ListedValue>,
-    /// Keys that no entry has any more: values under them are removed from the list.
-    pub gone: Vec<TermKey>,
 }
 
 impl FinishedRun {

@@ -610,8 +610,6 @@ fn empty_run(build: Build) -> FinishedRun {
         id: RunId { level: 0, number: 0 },
         summary: RunSummary { postings: 0, blind: 0, root: Hash::from_bytes([7; 32]) },
         without: Vec::new(),
-        listed: Vec::new(),
-        gone: Vec::new(),
     }
 }
 

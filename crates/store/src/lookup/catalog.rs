@@ -79,6 +79,11 @@ impl RunCatalog {
         TreeSize::new(self.cover().last().map_or(0, |run| run.leaves().end))
     }
 
+    /// Returns whether all of these runs are complete and not replaced.
+    pub(super) fn has_all(&self, runs: &[StoredRun]) -> bool {
+        runs.iter().all(|run| self.runs.contains(run))
+    }
+
     /// Returns the run with this level and number.
     pub fn run(&self, id: RunId) -> Option<&StoredRun> {
         self.runs.iter().find(|run| run.id == id)

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use lookup_tree::RunId;
 use lookup_tree::limits::LEVEL_0_LEAVES;
-use lookup_tree::{RunId, TermKey};
 use merkle::{LeafIndex, TreeSize};
 
 use super::LookupIndex;
@@ -15,10 +15,11 @@ use super::catalog::{RunCatalog, StoredRun, leaves_of};
 use super::head::HeadSnapshot;
 use super::job::{RunJob, RunSources};
 use super::postings::{BlindLeaf, Postings};
-use super::query::{Indexed, Order, Page, Query};
+use super::query::{Indexed, Page, Query};
 use super::search::search;
 use super::tail::Tail;
 use super::terms::EntryTerms;
+use super::values::values_of;
 use crate::StoreError;
 
 /// Maximum number of leaves in memory: those that do not fill a run, and runs that are not written yet.
@@ -102,14 +103,13 @@ impl SearchIndex {
                 return Ok((page, blind));
             }
             let now = store.catalog().await?;
-            let is_there = |run: &StoredRun| now.runs.contains(run);
-            if now.dropped == catalog.dropped && runs.iter().all(is_there) && self.still_has(&newest) {
+            if self.is_unchanged(&catalog, &now, &runs, &newest) {
                 page.entries.retain(|entry| !now.erased.contains_key(entry));
                 return Ok((page, blind));
             }
             catalog = now;
         }
-        Err(StoreError::Unavailable("the lookup index changed during each attempt to search it".into()))
+        Err(always_changing())
     }
 
     /// Lists up to `limit` values of a kind that begin with `prefix`, in byte order: those greater than `after`
@@ -122,24 +122,30 @@ impl SearchIndex {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<String>, StoreError> {
-        let catalog = store.catalog().await?;
-        // The newest leaves first: what a run holds meanwhile is in the database.
-        let newest = self.newest(&catalog);
-        let newest = self.tail().values((kind, prefix), after, limit, &newest, &catalog.erased);
-        let stored = store.values(kind, prefix, after, limit).await?;
-        let values: BTreeSet<String> = stored.into_iter().chain(newest).collect();
-        Ok(values.into_iter().take(limit).collect())
+        let mut catalog = store.catalog().await?;
+        for _ in 0..ATTEMPTS {
+            let (newest, runs) = (self.newest(&catalog), catalog.cover());
+            let in_memory = self.tail().values((kind, prefix), after, limit, &newest, &catalog.erased);
+            let stored = values_of(store, &runs, (kind, prefix), after, limit).await?;
+            let now = store.catalog().await?;
+            if self.is_unchanged(&catalog, &now, &runs, &newest) {
+                let values: BTreeSet<String> = stored.into_iter().chain(in_memory).collect();
+                return Ok(values.into_iter().take(limit).collect());
+            }
+            catalog = now;
+        }
+        Err(always_changing())
     }
 
-    /// Returns whether an entry has this key.
-    pub(super) async fn has(
+    /// Returns whether these runs and leaves were complete while they were read: between two reads of the catalog.
+    fn is_unchanged(
         &self,
-        store: &dyn LookupIndex,
-        catalog: &RunCatalog,
-        key: TermKey,
-    ) -> Result<bool, StoreError> {
-        let postings = Postings::new(store, catalog, &self.tail, self.newest(catalog));
-        Ok(!postings.follow(&[key], 0..u64::MAX, Order::NewestFirst, 1).await?.is_empty())
+        before: &RunCatalog,
+        now: &RunCatalog,
+        runs: &[StoredRun],
+        newest: &Range<u64>,
+    ) -> bool {
+        now.dropped == before.dropped && now.has_all(runs) && self.still_has(newest)
     }
 
     /// Returns whether all leaves of the run that follows the complete ones are in memory.
@@ -160,7 +166,7 @@ impl SearchIndex {
                 break summary;
             }
         };
-        store.finish_run(&job.finish(summary, Vec::new())).await?;
+        store.finish_run(&job.finish(summary)).await?;
         Ok(true)
     }
 
@@ -212,6 +218,10 @@ impl SearchIndex {
     fn tail(&self) -> MutexGuard<'_, Tail> {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn always_changing() -> StoreError {
+    StoreError::Unavailable("the lookup index changed during each attempt to search it".into())
 }
 
 fn holds(tail: &Tail, leaves: &Range<u64>) -> bool {

@@ -1,7 +1,7 @@
 //! Writing one run: from postings in memory, from the eight runs that it merges, or from an earlier build of itself.
 //!
-//! A job writes some blocks at a time, so that a long merge delays nothing else. It reads its inputs in order and keeps
-//! a few blocks of each. A crash leaves blocks that no search reads; the run is begun again.
+//! A job writes some blocks at a time, so that a long merge delays nothing else: first those of the postings, then those of
+//! the values. It reads its inputs in order and keeps a few blocks of each. A crash leaves blocks that no search reads; the run is begun again.
 //!
 //! Not here: which run is written next, and from what (`writer`).
 
@@ -13,10 +13,11 @@ use lookup_tree::{
 };
 use merkle::LeafIndex;
 
-use super::catalog::{Build, StoredRun, leaves_of};
-use super::postings::postings_from;
+use super::catalog::{Build, ErasedLeaves, StoredRun, leaves_of};
+use super::postings::{leaves_of_run, postings_from};
 use super::query::Order;
 use super::terms::ListedValue;
+use super::values::{MergedValues, RunValues, ValueWriter};
 use super::{FinishedRun, LookupIndex};
 use crate::StoreError;
 
@@ -35,7 +36,7 @@ pub(super) struct RunSources {
     pub(super) ready: Vec<Posting>,
     /// Erased leaves, whose postings in `runs` are left out.
     pub(super) without: BTreeSet<LeafIndex>,
-    /// Values to be listed.
+    /// Values in memory, in order.
     pub(super) listed: Vec<ListedValue>,
 }
 
@@ -46,13 +47,17 @@ pub(super) struct RunJob {
     dropped: Build,
     inputs: Vec<RunInput>,
     without: BTreeSet<LeafIndex>,
-    listed: Vec<ListedValue>,
     merger: RunMerger,
     tree: RunBuilder,
     writer: BlockWriter,
     full: Vec<PostingBlock>,
     nodes: Vec<InnerNode>,
+    /// Keys of which an erased entry had a posting.
     removed: BTreeSet<TermKey>,
+    listed: Vec<ListedValue>,
+    /// Size and root of the run, and its values, once all postings are written.
+    values: Option<(RunSummary, MergedValues)>,
+    value_writer: ValueWriter,
 }
 
 /// A complete run that is read in order.
@@ -82,13 +87,15 @@ impl RunJob {
                 .map(|run| RunInput { run, from: Posting::FIRST, read: 0 })
                 .collect(),
             without: sources.without,
-            listed: sources.listed,
             merger,
             tree: RunBuilder::new(),
             writer: BlockWriter::new(LeafIndex::new(leaves_of(id).start)),
             full: Vec::new(),
             nodes: Vec::new(),
             removed: BTreeSet::new(),
+            listed: sources.listed,
+            values: None,
+            value_writer: ValueWriter::default(),
         })
     }
 
@@ -97,43 +104,103 @@ impl RunJob {
         self.dropped
     }
 
-    /// Keys of which an erased entry had a posting, as far as the job went.
-    pub(super) fn removed(&self) -> Vec<TermKey> {
-        self.removed.iter().copied().collect()
+    /// The complete runs that the job reads.
+    pub(super) fn sources(&self) -> Vec<StoredRun> {
+        self.inputs.iter().map(|input| input.run).collect()
     }
 
-    /// Writes the next blocks with their nodes; returns size and root of the run once all is written.
+    /// Writes the next blocks; returns size and root of the run once all is written.
     pub(super) async fn advance(
         &mut self,
         store: &dyn LookupIndex,
     ) -> Result<Option<RunSummary>, StoreError> {
-        while self.full.len() < WRITTEN_BLOCKS {
+        match self.values.take() {
+            Some((summary, values)) => self.write_values(store, summary, values).await,
+            None => self.write_postings(store).await.map(|()| None),
+        }
+    }
+
+    /// Describes the run after [`advance`](Self::advance) returned its `summary`.
+    pub(super) fn finish(self, summary: RunSummary) -> FinishedRun {
+        let Self { id, build, dropped, without, .. } = self;
+        FinishedRun { build, dropped, id, summary, without: without.into_iter().collect() }
+    }
+
+    async fn write_postings(&mut self, store: &dyn LookupIndex) -> Result<(), StoreError> {
+        let mut summary = None;
+        while self.full.len() < WRITTEN_BLOCKS && summary.is_none() {
             match self.merger.step() {
                 MergeStep::Posting(posting) => self.push(posting)?,
                 MergeStep::Needs(input) => self.read(store, input).await?,
                 MergeStep::End => {
                     let writer = std::mem::replace(&mut self.writer, BlockWriter::new(LeafIndex::new(0)));
                     self.full.extend(writer.finish());
-                    let (summary, nodes) = std::mem::take(&mut self.tree).finish();
+                    let (whole, nodes) = std::mem::take(&mut self.tree).finish();
                     self.nodes.extend(nodes);
-                    self.write(store).await?;
-                    return Ok(Some(summary));
+                    summary = Some(whole);
                 }
             }
         }
-        self.write(store).await?;
-        Ok(None)
-    }
-
-    async fn write(&mut self, store: &dyn LookupIndex) -> Result<(), StoreError> {
         let (blocks, nodes) = (std::mem::take(&mut self.full), std::mem::take(&mut self.nodes));
-        store.add_blocks(self.build, &blocks, &nodes).await
+        store.add_blocks(self.build, &blocks, &nodes).await?;
+        if let Some(summary) = summary {
+            self.values = Some((summary, self.merged_values(store, summary).await?));
+        }
+        Ok(())
     }
 
-    /// Describes the run after [`advance`](Self::advance) returned its `summary`.
-    pub(super) fn finish(self, summary: RunSummary, gone: Vec<TermKey>) -> FinishedRun {
-        let Self { id, build, dropped, listed, .. } = self;
-        FinishedRun { build, dropped, id, summary, without: self.without.into_iter().collect(), listed, gone }
+    /// The values of the run, whose postings are written.
+    async fn merged_values(
+        &mut self,
+        store: &dyn LookupIndex,
+        summary: RunSummary,
+    ) -> Result<MergedValues, StoreError> {
+        let stored = self.inputs.iter().map(|input| RunValues::new(&input.run, ListedValue::FIRST));
+        let ready = RunValues::ready(std::mem::take(&mut self.listed));
+        let inputs = stored.chain([ready]).collect();
+        Ok(MergedValues::of(inputs, self.gone(store, summary).await?))
+    }
+
+    /// Those of the removed keys that no entry of the run has any more.
+    async fn gone(
+        &self,
+        store: &dyn LookupIndex,
+        summary: RunSummary,
+    ) -> Result<BTreeSet<TermKey>, StoreError> {
+        let run = StoredRun { build: self.build, id: self.id, summary };
+        let (leaves, none) = (run.leaves(), ErasedLeaves::new());
+        let mut gone = BTreeSet::new();
+        for key in &self.removed {
+            if leaves_of_run(store, &run, *key, &leaves, Order::NewestFirst, 1, &none).await?.is_empty() {
+                gone.insert(*key);
+            }
+        }
+        Ok(gone)
+    }
+
+    async fn write_values(
+        &mut self,
+        store: &dyn LookupIndex,
+        summary: RunSummary,
+        mut values: MergedValues,
+    ) -> Result<Option<RunSummary>, StoreError> {
+        let mut blocks = Vec::new();
+        let mut is_end = false;
+        while blocks.len() < WRITTEN_BLOCKS && !is_end {
+            match values.next(store).await? {
+                Some(value) => blocks.extend(self.value_writer.push(value)),
+                None => {
+                    blocks.extend(self.value_writer.finish());
+                    is_end = true;
+                }
+            }
+        }
+        store.add_values(self.build, &blocks).await?;
+        if is_end {
+            return Ok(Some(summary));
+        }
+        self.values = Some((summary, values));
+        Ok(None)
     }
 
     fn push(&mut self, posting: Posting) -> Result<(), StoreError> {

@@ -98,7 +98,7 @@ impl Tail {
         erased: &ErasedLeaves,
     ) -> Vec<String> {
         let from = after.map_or(prefix, |after| after.max(prefix)).to_owned();
-        let from = ListedValue { kind, value: from, key: TermKey::from_bytes([0; 16]) };
+        let from = ListedValue { kind, value: from };
         let from = self.listed.range((from, LeafIndex::new(0))..);
         let values = from.take_while(|(of, _)| of.kind == kind && of.value.starts_with(prefix));
         let values = values.filter(|(of, _)| Some(&*of.value) != after);

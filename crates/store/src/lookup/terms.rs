@@ -21,8 +21,21 @@ pub struct ListedValue {
     pub kind: u8,
     /// The value, at most [`LISTED_BYTES`] long and without U+0000, which not every database stores.
     pub value: String,
+}
+
+impl ListedValue {
+    /// The first value that could be listed, of any kind.
+    pub(super) const FIRST: Self = Self { kind: 0, value: String::new() };
+
     /// Key of the term.
-    pub key: TermKey,
+    pub fn key(&self) -> TermKey {
+        TermKey::of(self.kind, self.value.as_bytes())
+    }
+
+    /// Returns the least value that may follow this one: no listed value has U+0000.
+    pub(super) fn successor(&self) -> Self {
+        Self { kind: self.kind, value: format!("{}\u{1}", self.value) }
+    }
 }
 
 impl EntryTerms {
@@ -43,42 +56,9 @@ impl EntryTerms {
 
     /// Adds a term, and lists its value if it can be listed.
     pub fn add_listed(&mut self, kind: u8, value: String) {
-        let key = TermKey::of(kind, value.as_bytes());
-        self.keys.push(key);
+        self.add(kind, &value);
         if value.len() <= LISTED_BYTES && !value.contains('\0') {
-            self.listed.push(ListedValue { kind, value, key });
+            self.listed.push(ListedValue { kind, value });
         }
-    }
-}
-
-/// Returns a string that is greater than each listed value with this beginning, and not greater than any other value
-/// that is greater than those.
-pub fn end_of_values(prefix: &str) -> String {
-    let mut chars: Vec<char> = prefix.chars().collect();
-    while let Some(last) = chars.pop() {
-        let next = match last {
-            '\u{d7ff}' => Some('\u{e000}'),
-            last => char::from_u32(u32::from(last) + 1),
-        };
-        if let Some(next) = next {
-            return chars.into_iter().chain([next]).collect();
-        }
-    }
-    // Longer than any listed value, of the greatest character.
-    char::MAX.to_string().repeat(LISTED_BYTES / char::MAX.len_utf8() + 1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_end_of_a_beginning_parts_the_values() {
-        let end = end_of_values("ab");
-        assert!("ab\u{10ffff}\u{10ffff}" < &*end && &*end <= "ac");
-        assert_eq!(end_of_values("a\u{d7ff}"), "a\u{e000}");
-        assert_eq!(end_of_values("a\u{10ffff}"), "b");
-        let greatest = "\u{10ffff}".repeat(LISTED_BYTES / 4);
-        assert!(greatest < end_of_values("") && greatest < end_of_values("\u{10ffff}"));
     }
 }

@@ -5,13 +5,13 @@
 
 use std::collections::BTreeSet;
 
-use lookup_tree::{BlindCode, Posting, RunId, TermKey};
+use lookup_tree::{BlindCode, Posting, RunId};
 use merkle::{LeafIndex, TreeSize};
 
+use super::LookupIndex;
 use super::catalog::{RunCatalog, StoredRun, leaves_of};
 use super::index::SearchIndex;
 use super::job::{RunJob, RunSources};
-use super::{FinishedRun, LookupIndex};
 use crate::StoreError;
 
 /// Number of blocks deleted in one transaction.
@@ -45,7 +45,7 @@ impl RunWriter {
             return Ok(true);
         }
         if let Some(job) = self.job.take() {
-            self.go_on(job, store, index, catalog).await?;
+            self.go_on(job, store, catalog).await?;
             return Ok(true);
         }
         if let Some((id, runs)) = next_run(catalog) {
@@ -68,7 +68,6 @@ impl RunWriter {
         &mut self,
         mut job: RunJob,
         store: &dyn LookupIndex,
-        index: &SearchIndex,
         catalog: &RunCatalog,
     ) -> Result<(), StoreError> {
         self.is_swept = false;
@@ -79,9 +78,11 @@ impl RunWriter {
             self.job = Some(job);
             return Ok(());
         };
-        let gone = gone(&job.removed(), store, index, catalog).await?;
-        let run: FinishedRun = job.finish(summary, gone);
-        store.finish_run(&run).await.map(|_| ())
+        // A run that was replaced meanwhile may have lost values before they were read.
+        if store.catalog().await?.has_all(&job.sources()) {
+            store.finish_run(&job.finish(summary)).await?;
+        }
+        Ok(())
     }
 }
 
@@ -99,23 +100,4 @@ fn sources(catalog: &RunCatalog, id: RunId, runs: Vec<StoredRun>) -> RunSources 
     let without: BTreeSet<LeafIndex> = catalog.erased_in(leaves_of(id)).map(|(leaf, _)| leaf).collect();
     let ready = without.iter().map(|leaf| Posting::blind(BlindCode::Erased, *leaf)).collect();
     RunSources { dropped: catalog.dropped, runs, ready, without, listed: Vec::new() }
-}
-
-/// Those of these keys under which a value is listed although no entry has it any more.
-async fn gone(
-    removed: &[TermKey],
-    store: &dyn LookupIndex,
-    index: &SearchIndex,
-    catalog: &RunCatalog,
-) -> Result<Vec<TermKey>, StoreError> {
-    if removed.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut gone = Vec::new();
-    for key in store.listed_keys(removed).await? {
-        if !index.has(store, catalog, key).await? {
-            gone.push(key);
-        }
-    }
-    Ok(gone)
 }

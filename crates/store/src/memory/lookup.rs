@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use lookup_tree::{InnerNode, Posting, PostingBlock, PostingPrefix, RunId, RunSummary, TermKey};
+use lookup_tree::{InnerNode, Posting, PostingBlock, PostingPrefix, RunId, RunSummary};
 use merkle::LeafIndex;
 
 use super::Memory;
-use crate::lookup::{Build, ErasedLeaves, FinishedRun, RunCatalog, StoredRun};
+use crate::lookup::{Build, ErasedLeaves, FinishedRun, ListedValue, RunCatalog, StoredRun, ValueBlock};
 use crate::{LookupIndex, Order, StoreError};
 
 /// The tables of the lookup index.
@@ -19,8 +19,6 @@ pub(super) struct IndexTables {
     dropped: u64,
     runs: BTreeMap<Build, MemoryRun>,
     erased: ErasedLeaves,
-    /// Listed values by kind and value.
-    values: BTreeMap<(u8, String), TermKey>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -28,6 +26,7 @@ struct MemoryRun {
     state: RunState,
     blocks: BTreeMap<Posting, Bytes>,
     nodes: BTreeMap<PostingPrefix, InnerNode>,
+    values: BTreeMap<ListedValue, Vec<u8>>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -88,9 +87,6 @@ impl IndexTables {
             replaced.state = RunState::Gone;
         }
         self.runs.entry(run.build).or_default().state = RunState::Complete(run.id, run.summary);
-        self.values.retain(|_, key| !run.gone.contains(key));
-        let listed = run.listed.iter().map(|listed| ((listed.kind, listed.value.clone()), listed.key));
-        self.values.extend(listed);
         self.forget_erased(&run.without);
         true
     }
@@ -182,7 +178,6 @@ impl LookupIndex for Memory {
         let index = &mut self.tables().index;
         index.dropped = index.number().get();
         index.form = form;
-        index.values.clear();
         for run in index.runs.values_mut() {
             run.state = RunState::Gone;
         }
@@ -227,24 +222,24 @@ impl LookupIndex for Memory {
         Ok(places.iter().map(node_at).collect())
     }
 
-    async fn values(
-        &self,
-        kind: u8,
-        prefix: &str,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<String>, StoreError> {
-        let tables = self.tables();
-        let values = tables.index.values.keys().filter(|(of, _)| *of == kind).map(|(_, value)| value);
-        let values = values.filter(|value| value.starts_with(prefix));
-        let values = values.filter(|value| after.is_none_or(|after| value.as_str() > after));
-        Ok(values.take(limit).cloned().collect())
+    async fn add_values(&self, build: Build, blocks: &[ValueBlock]) -> Result<(), StoreError> {
+        if let Some(run) = self.tables().index.runs.get_mut(&build) {
+            run.values.extend(blocks.iter().map(|block| (block.first.clone(), block.bytes.clone())));
+        }
+        Ok(())
     }
 
-    async fn listed_keys(&self, keys: &[TermKey]) -> Result<Vec<TermKey>, StoreError> {
+    async fn value_blocks(
+        &self,
+        build: Build,
+        from: &ListedValue,
+        limit: usize,
+    ) -> Result<Vec<ValueBlock>, StoreError> {
         let tables = self.tables();
-        let listed: BTreeSet<&TermKey> = tables.index.values.values().collect();
-        Ok(keys.iter().filter(|key| listed.contains(key)).copied().collect())
+        let Some(run) = tables.index.runs.get(&build) else { return Ok(Vec::new()) };
+        let start = run.values.range(..=from).next_back().map_or(from, |(first, _)| first);
+        let found = run.values.range(start..).take(limit);
+        Ok(found.map(|(first, bytes)| ValueBlock { first: first.clone(), bytes: bytes.clone() }).collect())
     }
 }
 
