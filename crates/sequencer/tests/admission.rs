@@ -28,6 +28,31 @@ async fn the_same_statement_submitted_many_times_at_once_is_one_leaf() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_batch_is_looked_up_only_where_the_commit_cannot_tell_or_after_a_known_statement() {
+    let mut log = Log::with(1).await;
+    log.limits.look_ups_after_known = 2;
+    let process = log.start().await;
+    let before = process.store.calls(StoreMethod::Find);
+    let look_ups = || process.store.calls(StoreMethod::Find) - before;
+    for n in 2..6 {
+        log.submit(&process, statement(n)).await.unwrap();
+    }
+    assert_eq!(look_ups(), 0, "the commit would refuse a known one");
+    let mut relying = statement(6);
+    relying.relied_absent.push(statement(100).entry.digest);
+    log.submit(&process, relying).await.unwrap();
+    assert_eq!(look_ups(), 1, "a commit does not find what a decision relied on");
+    let known = log.submit(&process, statement(3)).await.unwrap();
+    assert!(known.already_there);
+    assert_eq!(look_ups(), 2, "the commit was refused");
+    for n in 7..12 {
+        log.submit(&process, statement(n)).await.unwrap();
+    }
+    assert_eq!(look_ups(), 4, "others like it could have followed");
+    log.check().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_empty_log_takes_a_policy_and_nothing_else() {
     let log = Log::empty();
     let process = log.start().await;
