@@ -49,8 +49,9 @@ new_tile AS (
    CROSS JOIN UNNEST($27::smallint[], $28::bigint[], $29::smallint[], $30::bytea[], $31::bytea[])
               AS row (level, no, first, added, filled)
    CROSS JOIN LATERAL (
-         SELECT row.filled IS NOT NULL AND count(*) >= $41::bigint AS is_scattered FROM tile
-          WHERE tile.log_id = head.log_id AND tile.level = row.level AND tile.no = row.no) AS stored
+         SELECT count(*) >= $41::bigint AS is_scattered FROM tile
+          WHERE row.filled IS NOT NULL AND tile.log_id = head.log_id AND tile.level = row.level
+            AND tile.no = row.no) AS stored
       ON CONFLICT (log_id, level, no, first) DO UPDATE SET data = excluded.data
   RETURNING log_id, level, no, octet_length(data) = 8192 AS is_whole),
 parts_of_whole_tile AS (
