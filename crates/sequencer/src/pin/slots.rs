@@ -60,10 +60,13 @@ pub(super) fn newest(bytes: &[u8]) -> Result<PinSlot, &'static str> {
 
 fn decode(bytes: &[u8], number: usize) -> Result<PinSlot, &'static str> {
     let text = std::str::from_utf8(bytes).map_err(|_| "not text")?;
-    let text = text.strip_suffix('\n').ok_or("cut short")?.trim_end_matches(' ');
-    let (body, check) = text.rsplit_once("check ").ok_or("no check line")?;
-    let check = check.strip_suffix('\n').and_then(|check| check.parse().ok());
-    if check != Some(EntryDigest::of(body.as_bytes())) {
+    let text = text.strip_suffix('\n').ok_or("cut short")?;
+    // From the front, as a batch waits for this, and most of the slot is padding.
+    let check = text.find("\ncheck ").ok_or("no check line")? + 1;
+    let (body, check) = text.split_at(check);
+    let (check, padding) = check.split_once('\n').ok_or("no check line")?;
+    let digest = check.strip_prefix("check ").and_then(|digest| digest.parse().ok());
+    if digest != Some(EntryDigest::of(body.as_bytes())) || !padding.bytes().all(|byte| byte == b' ') {
         return Err("its check line does not match");
     }
     let mut lines = body.lines();
