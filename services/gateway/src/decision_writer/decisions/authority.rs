@@ -183,13 +183,15 @@ pub fn write_chain(
     authority: &CallAuthority,
 ) -> Result<(), WriterError> {
     let Some((agent_roa, presented)) = writer.agent_roa().zip(job.chain.as_ref()) else { return Ok(()) };
-    let Some(chain) = agent_roa.chain_to_register(presented, &authority.decision) else { return Ok(()) };
+    let Some(stream) = chain_of(writer, presented) else { return Ok(()) };
     let (now, record_signer) = (batch.now, &batch.context.record_signer);
-    let stream = chain_stream(chain.digest);
     let Some(copy) = batch.stream(&stream) else {
         return Err(WriterError::Unrecordable(format!("the stream {stream} is not open")));
     };
-    if copy.next_seq() == 0 {
+    if copy.next_seq() > 0 {
+        return Ok(());
+    }
+    if let Some(chain) = agent_roa.chain_to_register(presented, &authority.decision) {
         let signed = record_signer.delegation_chain(chain)?;
         copy.record(&stream, now, NewRecord { kind: RecordKind::Chain, signed, verdict: None, annex: EMPTY });
         copy.close(now / 1000 + CHAIN_REMEMBERED.as_secs());
