@@ -18,8 +18,6 @@ pub enum ReceiptChain {
     Closed(String),
     /// The content of the receipt is erased, closed to the reader, or registered by its hash.
     Unknown,
-    /// The call came without a root envelope.
-    NoRoot,
     /// The page has no room for another chain.
     LeftOut,
 }
@@ -92,9 +90,11 @@ pub fn receipt_chain(chain: &ReceiptChain) -> Markup {
         ReceiptChain::Unknown => html! {
             p.gap { "Gap: the content of the receipt is not shown here, and so its delegation chain is unknown" }
         },
-        ReceiptChain::NoRoot => html! { p.names { "The call came without a root envelope" } },
         ReceiptChain::LeftOut => html! {
-            p.names { "Its delegation chain is left out, since this page has many: see the receipt alone" }
+            p.names {
+                "Its delegation chain is left out, since this page has many: ask for fewer entries, as in "
+                code { "?limit=10" }
+            }
         },
     }
 }

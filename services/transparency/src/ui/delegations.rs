@@ -43,57 +43,47 @@ pub async fn chains(
 ) -> Result<BTreeMap<u64, ReceiptChain>, Problem> {
     let receipts = entries.iter().filter(|entry| entry.content_type.as_deref().is_some_and(is_aer));
     let mut chains = BTreeMap::new();
-    // The leaf of the receipt under which a chain is drawn, by the digest of the chain.
-    let mut drawn: BTreeMap<String, u64> = BTreeMap::new();
+    // The leaf of the receipt under which a chain stands, by the digest of the chain.
+    let mut above = BTreeMap::new();
     for (count, receipt) in receipts.enumerate() {
         let chain = match count < SESSION_EXECUTIONS {
-            false => ReceiptChain::LeftOut,
-            true => match reader.digest_of(receipt).await? {
-                Named::Nothing(chain) => chain,
-                Named::Chain(digest) => match drawn.get(&digest) {
-                    Some(leaf) => ReceiptChain::Above(*leaf),
-                    None if drawn.len() == SESSION_CHAINS => ReceiptChain::LeftOut,
-                    None => {
-                        let chain = reader.chain(&digest, receipt.iss.as_deref()).await?;
-                        drawn.insert(digest, receipt.index);
-                        chain
-                    }
-                },
-            },
+            true => reader.chain_of(receipt, &mut above).await?,
+            false => Some(ReceiptChain::LeftOut),
         };
-        chains.insert(receipt.index, chain);
+        chains.extend(chain.map(|chain| (receipt.index, chain)));
     }
     Ok(chains)
 }
 
-/// What a receipt says about its chain.
-enum Named {
-    /// The digest of the chain.
-    Chain(String),
-    /// No digest.
-    Nothing(ReceiptChain),
-}
-
 impl PageReader<'_> {
-    /// Reads the digest of the chain that a receipt names.
-    async fn digest_of(self, receipt: &EntryView) -> Result<Named, Problem> {
+    /// Reads the chain that a receipt names; `None` if it names none. `above` has the chains of the page so far.
+    async fn chain_of(
+        self,
+        receipt: &EntryView,
+        above: &mut BTreeMap<String, u64>,
+    ) -> Result<Option<ReceiptChain>, Problem> {
         let content = match self.app.log.store.entry(LeafIndex::new(receipt.index)).await? {
             Some(entry) => self.content(&entry).await?,
             None => None,
         };
         let record =
             content.and_then(|(statement, payload)| AerRecord::read(statement.header(), &payload).ok());
-        Ok(match record {
-            None => Named::Nothing(ReceiptChain::Unknown),
-            Some(record) => match &record.receipt().chain {
-                None => Named::Nothing(ReceiptChain::NoRoot),
-                Some(chain) => Named::Chain(chain.digest.to_string()),
-            },
-        })
+        let Some(record) = record else { return Ok(Some(ReceiptChain::Unknown)) };
+        let Some(named) = &record.receipt().chain else { return Ok(None) };
+        let digest = named.digest.to_string();
+        Ok(Some(match above.get(&digest) {
+            Some(leaf) => ReceiptChain::Above(*leaf),
+            None if above.len() == SESSION_CHAINS => ReceiptChain::LeftOut,
+            None => {
+                let chain = self.find(&digest, receipt.iss.as_deref()).await?;
+                above.insert(digest, receipt.index);
+                chain
+            }
+        }))
     }
 
     /// Finds the chain with this digest: an entry of this issuer if there is one, or else of another one.
-    async fn chain(self, digest: &str, iss: Option<&str>) -> Result<ReceiptChain, Problem> {
+    async fn find(self, digest: &str, iss: Option<&str>) -> Result<ReceiptChain, Problem> {
         let of_chain = [term(LookupKind::Subject, digest), term(LookupKind::ContentType, AGENTROA_CHAIN)];
         let mut leaves = Vec::new();
         if let Some(iss) = iss {
