@@ -77,11 +77,13 @@ pub enum RecordKind {
     Keys,
     /// Execution receipt of a decision (AgentROA).
     Receipt,
+    /// Delegation chain that execution receipts name (AgentROA).
+    Chain,
 }
 
 impl RecordKind {
     /// All kinds, in the order of their declaration.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Commitment,
         Self::Amendment,
         Self::Decision,
@@ -91,6 +93,7 @@ impl RecordKind {
         Self::Closed,
         Self::Keys,
         Self::Receipt,
+        Self::Chain,
     ];
 
     /// Name of the kind, as it is stored.
@@ -105,6 +108,7 @@ impl RecordKind {
             Self::Closed => "closed",
             Self::Keys => "keys",
             Self::Receipt => "receipt",
+            Self::Chain => "chain",
         }
     }
 

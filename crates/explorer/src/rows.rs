@@ -29,7 +29,7 @@ pub struct EntryRow {
 }
 
 /// Names of the content types that the log knows.
-const KINDS: [(&str, &str); 16] = [
+const KINDS: [(&str, &str); 17] = [
     ("application/vrf+cbor", "Verification receipt"),
     ("application/vrf+json", "Verification receipt"),
     ("application/aer+json", "Execution receipt"),
@@ -39,6 +39,7 @@ const KINDS: [(&str, &str); 16] = [
     ("application/jwk-set+json", "Key set"),
     ("application/agentroa-registry+json", "AgentROA registry"),
     ("application/agentroa-policy+json", "AgentROA policy"),
+    ("application/agentroa-chain+json", "Delegation chain"),
     ("application/vnd.tabellion.policy+json", "Registration policy"),
     ("application/vnd.tabellion.erasure+json", "Erasure"),
     ("application/vnd.tabellion.clock-correction+json", "Clock correction"),

@@ -210,7 +210,7 @@ impl PolicyInForce {
             None => None,
         };
         let typed = from_opaque.as_ref().unwrap_or(record);
-        let mut demands = rule.profile.as_dyn().check(statement, typed, log)?;
+        let mut demands = self.policy.checking_profile(rule).as_dyn().check(statement, typed, log)?;
         demands.bounds.splice(0..0, log_end.bound());
         if let Some(record) = &from_opaque {
             let mut found = Facts(demands.learned);

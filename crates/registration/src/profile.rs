@@ -42,6 +42,12 @@ pub(crate) trait Profile: Any + fmt::Debug + Send + Sync {
     /// Serializes all options; `None` if the profile has none.
     fn options(&self) -> Option<Value>;
 
+    /// The content type whose profile, with the policy's options for it, checks the records of this one; `None` for this
+    /// profile itself.
+    fn checked_by(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Parses the payload of a statement with one of the [`content_types`](Self::content_types).
     fn read_record(&self, header: &Header, payload: &[u8]) -> Result<TypedRecord, Violation>;
 

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use scitt::header::ContentType;
 
 use crate::aer::AerOptions;
-use crate::agentroa::{PolicyDocumentProfile, RegistryOptions};
+use crate::agentroa::{ChainProfile, PolicyDocumentProfile, RegistryOptions};
 use crate::content_types::essence;
 use crate::conversation::ConversationOptions;
 use crate::jwk_set::JwkSetProfile;
@@ -15,7 +15,7 @@ use crate::vap::{AuditOptions, VerdictOptions};
 use crate::vrf::VrfOptions;
 
 /// The profiles with their default options.
-pub(crate) static PROFILES: LazyLock<[TypeProfile; 9]> = LazyLock::new(|| {
+pub(crate) static PROFILES: LazyLock<[TypeProfile; 10]> = LazyLock::new(|| {
     [
         TypeProfile::new(OpaqueProfile),
         TypeProfile::new(VrfOptions::default()),
@@ -26,6 +26,7 @@ pub(crate) static PROFILES: LazyLock<[TypeProfile; 9]> = LazyLock::new(|| {
         TypeProfile::new(ConversationOptions::default()),
         TypeProfile::new(RegistryOptions::default()),
         TypeProfile::new(PolicyDocumentProfile),
+        TypeProfile::new(ChainProfile),
     ]
 });
 

@@ -130,6 +130,11 @@ pub struct AttestationPolicy {
 }
 
 impl Attestation {
+    /// Returns the agent that the scope is delegated to.
+    pub fn holder(&self) -> &AgentId {
+        &self.delegated_agent.agent_id
+    }
+
     /// Returns the scope that the attestation declares.
     pub fn declared_scope(&self) -> DeclaredScope {
         let scope = &self.delegated_scope;

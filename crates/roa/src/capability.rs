@@ -149,7 +149,12 @@ impl Capabilities {
 
     /// Returns the first grant that the other capabilities have and these do not subsume.
     pub fn first_beyond<'a>(&self, other: &'a Capabilities) -> Option<&'a Grant> {
-        other.0.iter().find(|grant| !self.subsume(grant))
+        self.beyond(other).next()
+    }
+
+    /// Returns the grants that the other capabilities have and these do not subsume, in order.
+    pub fn beyond<'a>(&self, other: &'a Capabilities) -> impl Iterator<Item = &'a Grant> {
+        other.0.iter().filter(move |grant| !self.subsume(grant))
     }
 
     fn subsume(&self, grant: &Grant) -> bool {

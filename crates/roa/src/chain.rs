@@ -56,8 +56,8 @@ impl Chain {
 
     /// Returns the agent that the last object names. Nothing proves yet that the chain is its own.
     pub fn holder(&self) -> &AgentId {
-        let last = self.hops.last().map(|hop| &hop.document().delegated_agent.agent_id);
-        last.unwrap_or(&self.root.document().session.agent_id)
+        let last = self.hops.last().map(|hop| hop.document().holder());
+        last.unwrap_or(self.root.document().holder())
     }
 
     /// Returns the canonical JSON of the chain.

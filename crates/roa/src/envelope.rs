@@ -180,6 +180,11 @@ pub struct EnvelopeEvidence {
 }
 
 impl Envelope {
+    /// Returns the agent that the scope is granted to.
+    pub fn holder(&self) -> &AgentId {
+        &self.session.agent_id
+    }
+
     /// Returns the scope that the envelope declares.
     pub fn declared_scope(&self) -> DeclaredScope {
         let scope = &self.authorized_scope;

@@ -201,12 +201,12 @@ fn hops_in_order(
 }
 
 fn explained(chain: &Chain, hop: usize, scope: Scope) -> ExplainedHop {
-    let root = chain.root().document();
-    let attestation = hop.checked_sub(1).map(|before| chain.hops()[before].document());
-    let (holder, signatures) = match attestation {
-        None => (&root.session.agent_id, &root.signatures),
-        Some(attestation) => (&attestation.delegated_agent.agent_id, &attestation.signatures),
+    let (holder, signatures) = match hop.checked_sub(1) {
+        None => (chain.root().document().holder(), &chain.root().document().signatures),
+        Some(before) => {
+            let attestation = chain.hops()[before].document();
+            (attestation.holder(), &attestation.signatures)
+        }
     };
-    let signers = signatures.iter().map(|signature| signature.signer.to_string()).collect();
-    ExplainedHop { holder: holder.clone(), signers, scope }
+    ExplainedHop { holder: holder.clone(), signers: signatures.signers(), scope }
 }

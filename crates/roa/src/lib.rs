@@ -9,11 +9,12 @@
 //! | [`enforce`] | Enforce (section 7.4): from a verified chain to the decision about a call |
 //! | [`aer`] | execution receipts (section 6): what a gateway decided, read and written |
 //! | [`explain`] | the decision of a receipt, made again |
+//! | [`outline`] | the scope that each hop of a chain declares, for people; nothing is verified |
 //! | [`proof`] | an agent's proof that it makes a call (R-3) |
 //! | [`usage`] | the use of an envelope so far: presenters, pinned manifests, spent budgets |
 //! | [`denial`] | the reasons of the draft, with hop and dimension |
 //!
-//! The draft is ambiguous and in places unsafe; the readings say what is done instead.
+//! The draft is ambiguous and in places unsafe; the readings say what is done instead.
 //!
 //! `examples/verify_chain.rs` measures what a chain costs, from one delegation to eight.
 //!
@@ -30,6 +31,7 @@ pub mod enforce;
 pub mod envelope;
 pub mod explain;
 pub mod limits;
+pub mod outline;
 pub mod placeholder;
 pub mod proof;
 pub mod registry;

@@ -166,6 +166,11 @@ impl Signatures {
     pub fn iter(&self) -> impl Iterator<Item = &ObjectSignature> {
         self.0.iter()
     }
+
+    /// Returns the names of the signers in order.
+    pub fn signers(&self) -> Vec<String> {
+        self.iter().map(|signature| signature.signer.to_string()).collect()
+    }
 }
 
 impl TryFrom<Vec<ObjectSignature>> for Signatures {

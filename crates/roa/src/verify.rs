@@ -265,7 +265,7 @@ impl Parent {
             id: envelope.envelope_id.to_string(),
             digest: root.digest(),
             issued_at: envelope.issued_at,
-            holder: envelope.session.agent_id.clone(),
+            holder: envelope.holder().clone(),
             session: Some(envelope.session.session_id.clone()),
         }
     }
@@ -277,7 +277,7 @@ impl Parent {
             id: attestation.ara_id.to_string(),
             digest: hop.digest(),
             issued_at: attestation.issued_at,
-            holder: attestation.delegated_agent.agent_id.clone(),
+            holder: attestation.holder().clone(),
             session: None,
         }
     }

@@ -3,13 +3,16 @@
 
 use data_encoding::HEXLOWER;
 use jiff::{SignedDuration, Timestamp};
+use registration::agentroa::AGENTROA_CHAIN;
 use roa::attestation::Attestation;
 pub use roa::chain::Chain;
 use roa::proof::ProofClaims;
 use roa::signed::{Document, Signed};
 use roa::text::Sha256Digest;
-use scitt::{Signer, SigningKey};
+use scitt::{SignedStatement, Signer, SigningKey, StatementBuilder};
 use serde_json::{Value, json};
+
+use crate::names::{GATEWAY, KID};
 
 /// The agents: each of the first four delegates to the next one.
 pub const AGENTS: [&str; 4] =
@@ -117,6 +120,24 @@ pub fn delegated(chain: &Chain, edit: impl FnOnce(&mut Value)) -> Chain {
     let delegating = members["delegating_agent"]["agent_id"].as_str().unwrap().to_owned();
     let hop: Signed<Attestation> = signed(members, &[&delegating]);
     Chain::new(chain.root().clone(), chain.hops().iter().cloned().chain([hop]).collect())
+}
+
+/// Returns the statement of a chain, signed by [`GATEWAY`].
+pub fn chain_statement(chain: &Chain) -> SignedStatement {
+    let builder = StatementBuilder::new(chain.canonical()).content_type(AGENTROA_CHAIN);
+    builder.iss(GATEWAY).kid(KID).sub(&chain.digest().to_string()).sign(&crate::gateway()).unwrap()
+}
+
+/// Returns the `n`th execution receipt of [`GATEWAY`] about a call under a chain, in a session.
+pub fn receipt_under(chain: &Chain, session: &str, n: u64) -> SignedStatement {
+    let mut receipt = crate::aer_json(n);
+    receipt["session"] = json!({ "session_id": session, "agent_id": chain.holder().as_str() });
+    receipt["chain_summary"] = json!({
+        "chain_depth": chain.hops().len(),
+        "root_envelope_id": chain.root().document().envelope_id.as_str(),
+        "chain_digest": chain.digest().to_string(),
+    });
+    crate::aer_statement(receipt).sign(&crate::gateway()).unwrap()
 }
 
 /// Returns the digest of a call's arguments, as receipts have it.

@@ -59,6 +59,9 @@ id = "{GATEWAY_ID}"
 keys = ["{}"]
 
 [[type]]
+content_type = "application/agentroa-chain+json"
+
+[[type]]
 content_type = "application/json"
 detached = true
 hash_envelope = true

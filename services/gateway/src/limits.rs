@@ -453,3 +453,6 @@ pub const REGISTRY_BEHIND_WAIT: Duration = Duration::from_secs(1);
 pub const CLOCK_SET_BACK: SignedDuration = SignedDuration::from_secs(1);
 /// Number of verified chains that are cached.
 pub const VERIFIED_CHAINS: u64 = 4096;
+/// Time for which a registered chain is remembered at least: that of the longest validity of an envelope. A chain that
+/// is presented later may be registered again, as the same entry.
+pub const CHAIN_REMEMBERED: Duration = Duration::from_secs(24 * 3600);

@@ -63,6 +63,14 @@ pub const DECODED_ITEMS: usize = 1 << 16;
 pub const HOME_ENTRIES: usize = 10;
 /// Audit streams whose gaps are shown on the page of a session.
 pub const SESSION_STREAMS: usize = 8;
+/// Execution receipts whose delegation chains are looked up for the page of a session.
+pub const SESSION_EXECUTIONS: usize = 128;
+/// Delegation chains that are drawn on the page of a session.
+pub const SESSION_CHAINS: usize = 8;
+/// Entries of one delegation chain that are tried, of several issuers, until one can be read.
+pub const CHAIN_ENTRIES: usize = 4;
+/// Tools of a hop that a page names.
+pub const HOP_NAMES: usize = 16;
 /// Heads in the chart of the tree's growth.
 pub const GROWTH_POINTS: u64 = 120;
 /// Number of heads read at one time for the commit times of a page.

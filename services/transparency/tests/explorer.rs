@@ -8,7 +8,10 @@ use common::{Answer, Place, Site};
 use reqwest::Method;
 use scitt::{SignedStatement, Signer, StatementBuilder};
 use serde_json::json;
-use testkit::{AGENT, SESSION, audit_record, decision_json, receipt, verifier};
+use testkit::agentroa::{AGENTS, chain_statement, delegated, receipt_under, root};
+use testkit::{
+    AGENT, SESSION, aer_json, aer_statement, audit_record, decision_json, gateway, receipt, verifier,
+};
 use transparency::{CallerRole, ClientToken, ClosedTypes};
 
 /// Text of an attacker: HTML, an ANSI sequence, a bidi override, a tag character, an address.
@@ -182,6 +185,88 @@ async fn a_session_is_a_timeline_and_a_missing_record_is_a_gap() {
     }
     let at = |text: &str| html.find(text).unwrap();
     assert!(at("at leaf 1") < at("records 1 to 2") && at("records 1 to 2") < at("at leaf 2"));
+}
+
+#[tokio::test]
+async fn under_an_execution_receipt_stand_the_hops_of_its_chain_each_with_what_it_lost() {
+    let site = Place::new().start().await;
+    // An envelope has no controls.
+    let hostile = HOSTILE.replace('\u{1b}', "");
+    let root = root(|members| {
+        let scope = &mut members["authorized_scope"];
+        scope["budget_ceiling"] = 10.into();
+        scope["budget_unit"] = hostile.clone().into();
+        scope["capabilities"] = json!(["mcp:crm.*", format!("mcp:mail.{hostile}")]);
+    });
+    let narrow = delegated(&root, |members| {
+        let scope = &mut members["delegated_scope"];
+        scope["capabilities"] = json!(["mcp:crm.crm.read"]);
+        scope["budget_ceiling"] = json!(2.5);
+        scope["budget_unit"] = hostile.clone().into();
+    });
+    let wide =
+        delegated(&narrow, |members| members["delegated_scope"]["capabilities"] = json!(["mcp:crm.pay"]));
+    let unregistered = delegated(&root, |_| ());
+    let statements = [
+        chain_statement(&narrow),
+        receipt_under(&narrow, SESSION, 1),
+        receipt_under(&narrow, SESSION, 2),
+        receipt_under(&unregistered, SESSION, 3),
+        chain_statement(&wide),
+        receipt_under(&wide, SESSION, 4),
+    ];
+    for statement in &statements {
+        site.registered(statement).await;
+    }
+    let html = page(&site, &under("/ui/sessions", SESSION)).await;
+    let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("no {text}: {html}"));
+    let gap = format!("<code>{}</code> is not on the log", unregistered.digest());
+    let order = [
+        "at leaf 2",
+        &format!("Hop 0: {}", AGENTS[0]),
+        "further delegations <b>4</b>",
+        &format!("Hop 1: {}", AGENTS[1]),
+        "mcp:crm.crm.read",
+        "without ",
+        "further delegations <b>3</b>, before <s>4</s>",
+        "budget <b>2.5 ",
+        "at leaf 3",
+        "that of the receipt at leaf 2, above",
+        "at leaf 4",
+        &gap,
+        "at leaf 6",
+        &format!("Hop 2: {}", AGENTS[2]),
+        "Declares more than the hop before: scope_expansion_violation",
+    ]
+    .map(at);
+    assert!(order.is_sorted(), "{order:?}: {html}");
+    let entry = |statement: &SignedStatement| format!("href=\"/ui/entries/{}\"", statement.digest());
+    let links = [&statements[0], &statements[4]].map(|chain| html.matches(&entry(chain)).count());
+    assert_eq!(links, [2, 3], "every hop leads to the entry of its chain");
+    let alone = page(&site, &under("/ui/entries", &statements[0].digest().to_string())).await;
+    for part in ["Delegation chain", "JSON, indented", "&quot;delegated_agent&quot;"] {
+        assert!(alone.contains(part), "no {part}: {alone}");
+    }
+}
+
+#[tokio::test]
+async fn a_chain_whose_content_is_closed_or_unknown_is_a_gap() {
+    let closed = ClosedTypes(vec!["application/agentroa-chain+json".to_owned()]);
+    let site = Place::new().start_with(|config| config.access.closed_types = closed).await;
+    let chain = root(|_| ());
+    let mut redacted = aer_json(2);
+    redacted["session"]["session_id"] = SESSION.into();
+    let statements = [
+        chain_statement(&chain),
+        receipt_under(&chain, SESSION, 1),
+        aer_statement(redacted).about_session().redacted().sign(&gateway()).unwrap(),
+    ];
+    for statement in &statements {
+        site.registered(statement).await;
+    }
+    let html = page(&site, &under("/ui/sessions", SESSION)).await;
+    assert!(html.contains("whose content is not shown here") && !html.contains("Hop 0"), "{html}");
+    assert!(html.contains("so its delegation chain is unknown"), "{html}");
 }
 
 #[tokio::test]

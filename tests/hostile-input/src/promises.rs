@@ -232,6 +232,7 @@ static HEADERS: LazyLock<Vec<SignedStatement>> = LazyLock::new(|| {
     let types = [
         "application/vrf+json",
         "application/aer+json",
+        "application/agentroa-chain+json",
         "application/agent-conversation",
         "application/vap-verdict+json",
         "application/vap-audit+json",

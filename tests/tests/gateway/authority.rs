@@ -7,7 +7,7 @@ use black_box::{Gateway, GatewayProcess, Log, Scene, Service, free_address};
 use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
 use testkit::McpServer;
-use testkit::agentroa::{AGENTS, delegated, input_hash, proof, root};
+use testkit::agentroa::{AGENTS, Chain, delegated, input_hash, proof, root, signed};
 
 /// How long the log may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -50,6 +50,63 @@ fn permits_and_denials_have_receipts_on_the_log_that_their_decisions_name() {
     assert_eq!(scene.upstream.calls(), 1);
 }
 
+/// The entries of delegation chains once the log has this many receipts and nothing is left to deliver.
+fn chains_on(scene: &Scene, receipts: usize) -> Vec<Value> {
+    receipts_on(&scene.service, &scene.running, receipts);
+    scene.running.wait_for_metric("gateway_evidence_pending_records", |left| left == 0.0);
+    let entries =
+        scene.service.connection().get("/v1/entries?content_type=application/agentroa-chain%2Bjson");
+    entries.json()["entries"].as_array().unwrap().clone()
+}
+
+/// Calls a tool as the last agent of a chain, and returns the decision of its execution receipt.
+fn call_under(scene: &Scene, chain: &Chain) -> Value {
+    let text: Value = serde_json::from_slice(&chain.canonical()).unwrap();
+    let agent = AGENTS[chain.hops().len()];
+    let proof = proof(chain, agent, "crm.read", &json!({}), black_box::gateway::GATEWAY);
+    let meta = json!({ "dev.tabellion/roa": text, "dev.tabellion/roa-proof": proof });
+    let answer = scene.running.modern().call("crm.read", json!({}), meta);
+    answer.result()["_meta"]["dev.tabellion/aer"]["receipt"]["enforcement_outcome"].clone()
+}
+
+#[test]
+fn each_chain_is_registered_once_unless_no_authorizer_signed_it() {
+    let scene = Scene::built(McpServer::ordinary(), Gateway::demanding_chains);
+    let chain = root(|_| ());
+    let wide = delegated(&chain, |hop| hop["delegated_scope"]["capabilities"] = json!(["mcp:mail.*"]));
+    let forged = {
+        let members = serde_json::to_value(chain.root().document()).unwrap();
+        Chain::new(signed(members, &[AGENTS[3]]), Vec::new())
+    };
+    let told = [&chain, &wide, &forged, &chain].map(|chain| call_under(&scene, chain));
+    assert_eq!(told, ["permit", "deny", "deny", "permit"]);
+    let entries = chains_on(&scene, 4);
+    let mut subjects: Vec<String> =
+        entries.iter().map(|entry| entry["sub"].as_str().unwrap().to_owned()).collect();
+    let mut expected = [&chain, &wide].map(|chain| chain.digest().to_string());
+    subjects.sort();
+    expected.sort();
+    assert_eq!(subjects, expected, "a chain that was denied too, and none that anyone can write");
+    for entry in &entries {
+        let path = format!("/v1/entries/{}/payload", entry["entry_id"].as_str().unwrap());
+        let payload = scene.service.connection().get(&path).body;
+        let registered = Chain::parse(&payload).unwrap();
+        assert_eq!(
+            (&registered.canonical(), registered.digest().to_string()),
+            (&payload, entry["sub"].as_str().unwrap().to_owned())
+        );
+        assert_eq!(entry["iss"], black_box::gateway::GATEWAY);
+    }
+}
+
+#[test]
+fn no_chain_is_registered_if_the_operator_does_not_want_it() {
+    let without = |gateway: Gateway| gateway.demanding_chains().table("register_chains = false");
+    let scene = Scene::built(McpServer::ordinary(), without);
+    assert_eq!(call_under(&scene, &root(|_| ())), "permit");
+    assert_eq!(chains_on(&scene, 1), Vec::<Value>::new());
+}
+
 #[test]
 fn the_keys_command_prints_what_the_policy_must_list_for_receipts() {
     let gateway = Gateway::before("http://127.0.0.1:9/mcp").demanding_chains();
@@ -62,6 +119,8 @@ fn the_keys_command_prints_what_the_policy_must_list_for_receipts() {
     let listed = &receipts.unwrap()["aer"]["gateway"][0];
     assert_eq!(listed["id"].as_str(), Some(testkit::GATEWAY_ID));
     assert_eq!(listed["keys"][0]["signer"].as_str(), Some("acme:gateway"));
+    let chains = Some("application/agentroa-chain+json");
+    assert!(types.iter().any(|listed| listed["content_type"].as_str() == chains), "{types:?}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use black_box::{Log, run_node};
 use scitt::Signer;
 use serde_json::{Value, json};
+use testkit::agentroa::{chain_statement, delegated, receipt_under, root};
 use testkit::{AGENT, SESSION, audit_record, decision_json, receipt, verifier};
 
 /// Text of an attacker, and a word that is too long for any line.
@@ -31,8 +32,15 @@ fn every_page_can_be_read_in_a_browser_of_any_width_without_javascript() {
     let service = log.serve();
     let mut connection = service.connection();
     let long = format!("{HOSTILE}{}", "x".repeat(400));
+    // A tool's name is shorter, and has no controls.
+    let tool: String = long.chars().filter(|c| !c.is_control()).take(200).collect();
+    let chain = delegated(&root(|_| ()), |members| {
+        members["delegated_scope"]["capabilities"] = json!([format!("mcp:crm.{tool}")]);
+    });
     let statements = [
         testkit::opaque(&long, &json!({ long.clone(): long })),
+        chain_statement(&chain),
+        receipt_under(&chain, SESSION, 1),
         audit_record(&decision_json(SESSION, 0)),
         audit_record(&decision_json(SESSION, 3)),
         receipt(1).sign(&verifier()).unwrap(),

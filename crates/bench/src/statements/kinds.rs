@@ -4,6 +4,8 @@ use fastrand::Rng;
 use jose::jcs;
 use registration::aer::AerStatement;
 use registration::vrf::VrfStatement;
+use roa::chain::Chain;
+use roa::envelope::Envelope;
 use roa::registry::RegistryDocument;
 use roa::signed::Signed;
 use scitt::{SignedStatement, Signer, StatementBuilder};
@@ -56,6 +58,7 @@ pub(super) const KINDS: &[Kind] = &[
     Kind { content_type: "application/vrf+cbor", sign: vrf_cbor },
     Kind { content_type: "application/vrf+json", sign: vrf_json },
     Kind { content_type: "application/aer+json", sign: aer },
+    Kind { content_type: "application/agentroa-chain+json", sign: chain },
     Kind { content_type: "application/agentroa-registry+json", sign: registry },
     Kind { content_type: "application/agentroa-policy+json", sign: policy_document },
     Kind { content_type: "application/agent-conversation", sign: conversation },
@@ -124,6 +127,25 @@ fn aer(statement: &NumberedStatement<'_>) -> anyhow::Result<SignedStatement> {
         "border_gateway": { "gateway_id": statement.issuer.did, "gateway_version": "1.0.0" },
     });
     Ok(AerStatement::new(receipt).sign(&statement.issuer.key)?)
+}
+
+/// A chain of a root envelope alone.
+fn chain(statement: &NumberedStatement<'_>) -> anyhow::Result<SignedStatement> {
+    let number = statement.number;
+    let members = json!({
+        "schema_version": "1.0", "envelope_id": format!("env:{number:016x}"), "issued_at": AT, "expires_at": "2026-01-01T01:00:00Z",
+        "session": { "session_id": format!("sess:{number:016x}"), "channel": "api", "agent_id": "aha:bench/engineering/coder-7" },
+        "authorized_scope": { "capabilities": ["mcp:github.*"], "max_delegation_depth": 0, "cross_org_permitted": false },
+        "policy": { "policy_id": "devops-v4", "policy_version": "1", "policy_digest": DIGEST },
+        "authorization": { "auth_strength": "session_only", "approval_state": "not_required" },
+        "evidence": { "session_hash": "sha256:1", "model_provenance": [] },
+    });
+    let issuer = statement.issuer;
+    let root: Signed<Envelope> = Signed::sign(&members, &[("authorizer", &issuer.key as &dyn Signer)])?;
+    let chain = Chain::new(root, Vec::new());
+    let builder = StatementBuilder::new(chain.canonical()).content_type(statement.content_type);
+    let builder = builder.kid(issuer.public_key().thumbprint()).iss(&issuer.did);
+    Ok(builder.sub(&chain.digest().to_string()).sign(&issuer.key)?)
 }
 
 /// A version of a registry without entries.

@@ -1,7 +1,9 @@
-//! An agent session: all its entries as a timeline, with gaps in the audit streams drawn as gaps.
+//! An agent session: all its entries as a timeline, with gaps in the audit streams drawn as gaps, and the
+//! delegation chains of its execution receipts.
 
 use maud::{Markup, html};
 
+use super::delegation::{ReceiptChain, receipt_chain};
 use crate::layout::{PageFrame, code, facts, next_link};
 use crate::rows::{self, EntryRow};
 use crate::text::line;
@@ -26,8 +28,8 @@ pub struct SessionPage {
 /// A part of a timeline.
 #[derive(Clone, Debug)]
 pub enum TimelineItem {
-    /// An entry.
-    Entry(EntryRow),
+    /// An entry; an execution receipt has its delegation chain.
+    Entry(EntryRow, Option<ReceiptChain>),
     /// Numbers of an audit stream without a record.
     Gap {
         /// The stream.
@@ -70,7 +72,12 @@ impl SessionPage {
             ol.timeline {
                 @for item in &self.timeline {
                     @match item {
-                        TimelineItem::Entry(row) => { li { (rows::entry(row)) } },
+                        TimelineItem::Entry(row, chain) => {
+                            li {
+                                (rows::entry(row))
+                                @if let Some(chain) = chain { (receipt_chain(chain)) }
+                            }
+                        },
                         TimelineItem::Gap { stream, from, to } => { li.gap { (gap(stream, *from, *to)) } },
                     }
                 }

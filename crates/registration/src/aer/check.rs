@@ -9,6 +9,7 @@ use scitt::{Curve, PublicKey};
 use super::options::{AerOptions, GatewayKey};
 use super::redacted::AerRedacted;
 use super::{AerRecord, AerRule, in_header, in_payload};
+use crate::agentroa::unknown_gateway;
 use crate::authenticated::Authenticated;
 use crate::demands::PermitDemands;
 use crate::guard::{Guard, GuardKind};
@@ -61,13 +62,28 @@ pub(super) fn check_redacted(
     redacted: &AerRedacted,
 ) -> Result<PermitDemands, Violation> {
     let iss = statement.iss();
-    let listed = options.gateways.iter().any(|gateway| gateway.iss == iss);
-    let own = options.did_key_gateways && did_key(iss).is_some();
-    if !listed && !own {
+    if !is_gateway(options, iss) {
         return Err(unknown(iss));
     }
     let guard = |aer_id: &String| id_guard(iss, aer_id).at_place(Place::protected("15/2"));
     Ok(PermitDemands::guards(redacted.aer_id.as_ref().map(guard)))
+}
+
+/// Checks a delegation chain that receipts name: a gateway registers it, and nothing in it depends on the policy.
+pub(super) fn check_chain(
+    options: &AerOptions,
+    statement: &Authenticated<'_>,
+) -> Result<PermitDemands, Violation> {
+    match is_gateway(options, statement.iss()) {
+        true => Ok(PermitDemands::default()),
+        false => Err(unknown_gateway(statement.iss())),
+    }
+}
+
+/// Returns whether an issuer is a gateway, under any identifier.
+fn is_gateway(options: &AerOptions, iss: &str) -> bool {
+    let is_listed = options.gateways.iter().any(|gateway| gateway.iss == iss);
+    is_listed || (options.did_key_gateways && did_key(iss).is_some())
 }
 
 /// The guard of an `aer_id`, which a gateway uses once.

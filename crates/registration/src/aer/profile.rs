@@ -4,6 +4,7 @@ use scitt::header::{HashEnvelope, Header};
 use serde_json::Value;
 
 use super::{AER_JSON, AerOptions, AerRecord, AerRedacted, check};
+use crate::agentroa::ChainRecord;
 use crate::answers::Answers;
 use crate::authenticated::Authenticated;
 use crate::demands::PermitDemands;
@@ -48,9 +49,10 @@ impl Profile for AerOptions {
         record: &TypedRecord,
         _log: &Answers,
     ) -> Result<PermitDemands, Violation> {
-        match (record.get::<AerRecord>(), record.get::<AerRedacted>()) {
-            (Some(record), _) => check::check(self, statement, record),
-            (_, Some(redacted)) => check::check_redacted(self, statement, redacted),
+        match (record.get::<AerRecord>(), record.get::<AerRedacted>(), record.get::<ChainRecord>()) {
+            (Some(record), ..) => check::check(self, statement, record),
+            (_, Some(redacted), _) => check::check_redacted(self, statement, redacted),
+            (.., Some(_)) => check::check_chain(self, statement),
             _ => Err(other_record()),
         }
     }

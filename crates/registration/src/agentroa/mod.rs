@@ -1,13 +1,17 @@
 //! What the decisions of an AgentROA gateway rest on, as statements: versions of the Agent Identity Registry
-//! (`application/agentroa-registry+json`) and policy documents (`application/agentroa-policy+json`).
+//! (`application/agentroa-registry+json`), policy documents (`application/agentroa-policy+json`), and the delegation chains
+//! that execution receipts name (`application/agentroa-chain+json`).
 //!
 //! A registry version is the signed document of [`roa::registry`]. The policy of the log lists the registries with the
 //! keys of their operators, and the guard of epoch and sequence keeps two versions with one number out of the log.
-//! A policy document is any JSON object in canonical form: envelopes name its digest.
+//! A policy document is any JSON object in canonical form: envelopes name its digest. A chain is in canonical form
+//! too, and `sub` is its digest, the `chain_digest` of receipts. The gateways that may register receipts may register
+//! chains. The log checks the form of a chain only: who may delegate what is in the registry.
 //!
 //! Not here: deltas of revocations, which the next version contains, and whether a version follows the one before it: a
 //! log admits versions in any order, and gateways refuse to go back.
 
+mod chain;
 mod options;
 mod profile;
 mod rule;
@@ -17,9 +21,12 @@ use roa::registry::RegistryDocument;
 use roa::signed::Signed;
 use serde_json::Value;
 
+pub use chain::{AGENTROA_CHAIN, ChainRecord};
+pub(crate) use chain::{ChainProfile, unknown_gateway};
 pub use options::{RegistryEntry, RegistryOptions};
 pub(crate) use profile::PolicyDocumentProfile;
-pub use rule::{PolicyDocumentRule, RegistryRule};
+pub use roa::outline::{OutlinedHop, outline};
+pub use rule::{ChainRule, PolicyDocumentRule, RegistryRule};
 
 use crate::limits::JSON_DEPTH;
 use crate::violation::Violation;

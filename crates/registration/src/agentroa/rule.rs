@@ -1,4 +1,4 @@
-//! Rules of registry versions and policy documents of AgentROA.
+//! Rules of registry versions, policy documents and delegation chains of AgentROA.
 
 use crate::rule::rules;
 
@@ -31,5 +31,20 @@ rules! {
         Json = "agentroa-policy-json", reading "R-21", section "4.2";
         /// The payload is its own canonical form (RFC 8785), byte for byte, so its SHA-256 is the `policy_digest`.
         Canonical = "agentroa-policy-canonical", reading "R-21", section "4.2";
+    }
+}
+
+rules! {
+    /// Rules of a delegation chain.
+    ChainRule {
+        /// The payload is a JSON array of one root envelope and at most 32 attestations, each with the members of section 4.1
+        /// or 5.1, of at most 512 KiB in all. No signature is verified.
+        Form = "agentroa-chain-form", reading "R-47", section "5.2";
+        /// The payload is its own canonical form (RFC 8785), byte for byte, so its SHA-256 is the `chain_digest` of receipts.
+        Canonical = "agentroa-chain-canonical", reading "R-47", section "5.2";
+        /// `sub` is the digest of the payload, `sha256:` and lower-case hex.
+        Subject = "agentroa-chain-subject", reading "R-47", section "6.1";
+        /// `iss` is a gateway that the policy lists for execution receipts.
+        Gateway = "agentroa-chain-gateway", reading "R-47", section "6.1";
     }
 }

@@ -40,6 +40,7 @@ pub use template::{Identity, Trusted, for_dev, for_init};
 
 use crate::content_types;
 use crate::limits::{JSON_DEPTH, MAX_POLICY};
+use crate::profile::TypeProfile;
 
 /// The name of the leaf rule, `SHA-256(0x00 ‖ SHA-256(statement))`. It never changes during the life of a log.
 pub const LEAF_RULE: &str = "sha256-of-statement";
@@ -153,6 +154,13 @@ impl Policy {
         let named =
             |rule: &&TypeRule| rule.content_type.as_text().is_some_and(|own| own.eq_ignore_ascii_case(name));
         self.contents().types.iter().find(named)
+    }
+
+    /// Returns the profile that checks the records of a rule: its own, or that of the content type that it names
+    /// ([`Profile::checked_by`](crate::profile::Profile::checked_by)), if the policy admits that one.
+    pub(crate) fn checking_profile<'p>(&'p self, rule: &'p TypeRule) -> &'p TypeProfile {
+        let other = rule.profile.as_dyn().checked_by().and_then(|name| self.rule_named(name));
+        other.map_or(&rule.profile, |other| &other.profile)
     }
 
     /// Returns the rule of conversation records for `application/json`, if it admits them (`accept_application_json`).

@@ -347,6 +347,7 @@ fn check_together(policy: &Contents, notes: &Notebook) {
     let spelled = |rule: &TypeRule| spell(&rule.content_type).to_ascii_lowercase();
     unique("type", policy.types.iter().map(spelled), "content_type", notes);
     one_reading_of_json(&policy.types, &spelled, notes);
+    check_checking_types(&policy.types, &spelled, notes);
     check_required(policy, notes);
     check_index_keys(policy, notes);
     let operators: HashSet<[u8; 32]> =
@@ -392,6 +393,17 @@ fn check_required(policy: &Contents, notes: &Notebook) {
     {
         let why = "the service erases with one signature what is past its retention: set `operator_actions.erasure = 1`";
         notes.note(format!("type[{i}].retention"), why);
+    }
+}
+
+/// Rejects a content type that is checked under the options of another one which the policy does not admit.
+fn check_checking_types(types: &[TypeRule], spelled: &impl Fn(&TypeRule) -> String, notes: &Notebook) {
+    for (i, rule) in types.iter().enumerate() {
+        let Some(other) = rule.profile.as_dyn().checked_by() else { continue };
+        if !types.iter().any(|rule| spelled(rule) == other) {
+            let why = format!("this content type needs {other} in the policy, which says whose it is");
+            notes.note(format!("type[{i}].content_type"), why);
+        }
     }
 }
 

@@ -135,6 +135,10 @@ fn types(issuers: &str) -> String {
          allow_degraded = false      # permits of a gateway that could not reach its registry\n\
          require_degraded_reason = false # refuse such decisions if they do not say why\n\
          gateway = []                # {{ iss = \"https://gateway.example\", id = \"gateway-1\", keys = [\"did:key:z6Mk…\"] }}\n\n\
+         # The delegation chains that receipts name, of the same gateways.\n\
+         [[type]]\n\
+         content_type = \"application/agentroa-chain+json\"\n\
+         max_size = 1048576\n\n\
          [[type]]\n\
          content_type = \"application/agentroa-registry+json\"\n\
          issuers = {issuers}\n\n\

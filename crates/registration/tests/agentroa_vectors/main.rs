@@ -1,4 +1,4 @@
-//! `vectors/agentroa-registry` and `vectors/agentroa-policy`: for every rule a statement that keeps it and statements that
+//! `vectors/agentroa-registry`, `vectors/agentroa-policy` and `vectors/agentroa-chain`: for every rule a statement that keeps it and statements that
 //! break it and nothing else.
 //!
 //! The files are the contract, readable by any implementation. `vectors/sources` describes how they are made; after a
@@ -9,29 +9,39 @@
 #[path = "../vectors/mod.rs"]
 mod vectors;
 
-use registration::agentroa::{AGENTROA_POLICY, AGENTROA_REGISTRY, PolicyDocumentRule, RegistryRule};
+use registration::aer::AER_JSON;
+use registration::agentroa::{
+    AGENTROA_CHAIN, AGENTROA_POLICY, AGENTROA_REGISTRY, ChainRule, PolicyDocumentRule, RegistryRule,
+};
 use registration::{Permit, Policy, Violation};
 use serde_json::Value;
 use vectors::Log;
 
-const PROFILES: &[&str] = &["agentroa-registry", "agentroa-policy"];
+const PROFILES: &[&str] = &["agentroa-registry", "agentroa-policy", "agentroa-chain"];
 
 /// Name, reading and section of every rule.
 fn rules() -> Vec<(&'static str, &'static str, &'static str)> {
     let registry = RegistryRule::ALL.iter().map(|rule| (rule.name(), rule.reading(), rule.section()));
     let policy = PolicyDocumentRule::ALL.iter().map(|rule| (rule.name(), rule.reading(), rule.section()));
-    registry.chain(policy).collect()
+    let chain = ChainRule::ALL.iter().map(|rule| (rule.name(), rule.reading(), rule.section()));
+    registry.chain(policy).chain(chain).collect()
 }
 
-/// The tests' policy with the types of AgentROA, and the options of a vector.
-fn policy(options: &Value) -> Policy {
+/// The tests' policy with the types of AgentROA, and the options of a vector for the type whose options decide: those of chains
+/// are the options of execution receipts.
+fn policy(vector: &Value) -> Policy {
+    let is_of_chains = vector["rule"].as_str().unwrap().starts_with("agentroa-chain");
+    let decisive = if is_of_chains { AER_JSON } else { AGENTROA_REGISTRY };
     let mut document: toml::Table = toml::from_str(&testkit::policy_toml()).unwrap();
     let types = document["type"].as_array_mut().unwrap();
-    for content_type in [AGENTROA_REGISTRY, AGENTROA_POLICY] {
+    let ours = [AER_JSON, AGENTROA_CHAIN, AGENTROA_REGISTRY, AGENTROA_POLICY];
+    types.retain(|rule| !ours.contains(&rule["content_type"].as_str().unwrap()));
+    for content_type in ours {
         let mut rule = toml::Table::new();
         rule.insert("content_type".into(), content_type.into());
-        if content_type == AGENTROA_REGISTRY {
-            rule.insert("agentroa_registry".into(), toml::Value::try_from(options).unwrap());
+        if content_type == decisive {
+            let table = if is_of_chains { "aer" } else { "agentroa_registry" };
+            rule.insert(table.into(), toml::Value::try_from(&vector["options"]).unwrap());
         }
         types.push(rule.into());
     }
@@ -40,7 +50,7 @@ fn policy(options: &Value) -> Policy {
 
 /// Registers as a log would, whose time and contents the vector gives.
 fn register(vector: &Value) -> Result<Permit, Violation> {
-    Log::of(vector, policy(&vector["options"])).decide(vector)
+    Log::of(vector, policy(vector)).decide(vector)
 }
 
 #[test]

@@ -5,6 +5,7 @@
 mod enforcement;
 mod explanations;
 mod narrowing;
+mod outlines;
 mod proofs;
 mod pseudocode;
 mod receipts;

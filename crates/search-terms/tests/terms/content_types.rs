@@ -136,6 +136,14 @@ fn records() -> Cases {
             "agentroa-policy",
             json_case("a content type without a row", "application/agentroa-policy+json", &json!({})),
         ),
+        (
+            "agentroa-chain",
+            json_case(
+                "a chain is found by its issuer and its digest, the subject",
+                "application/agentroa-chain+json",
+                &json!([{ "session": { "session_id": "session-1", "agent_id": "aha:a/b/c" } }]),
+            ),
+        ),
         ("jwk-set", json_case("the thumbprints of keys", "application/jwk-set+json", &keys())),
     ])
 }

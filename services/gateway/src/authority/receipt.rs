@@ -1,4 +1,4 @@
-//! Execution receipts of the gateway (section 6; ).
+//! Execution receipts of the gateway, and the chains that are registered with them (section 6; ).
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use data_encoding::HEXLOWER;
 use jiff::Timestamp;
 use merkle::EntryDigest;
 use roa::aer::{CalledTool, DecidedCall, ExecutionReceipt, GatewayIdentity, SignReceiptError, SignedReceipt};
-use roa::denial::Denial;
+use roa::denial::{Denial, DenialReason};
 use roa::text::{NotOfForm, Sha256Digest, Text, UtcTime};
 use scitt::Signer;
 
-use super::{AgentRoa, AuthorityDecision};
+use super::{AgentRoa, AuthorityDecision, PresentedChain};
 use crate::config::{AgentRoaConfig, ReceiptForm};
 
 /// The server's identifier in the receipt of a call whose tool belongs to no server.
@@ -24,6 +24,7 @@ pub struct ReceiptSigner {
     signer: Text,
     key: Arc<dyn Signer>,
     form: ReceiptForm,
+    registers_chains: bool,
 }
 
 /// The call that a receipt is about.
@@ -52,6 +53,15 @@ pub struct ReceiptReference {
     pub json: String,
 }
 
+/// A delegation chain that is registered with a receipt.
+#[derive(Clone, Debug)]
+pub struct ChainToRegister {
+    /// The `chain_digest` of receipts.
+    pub digest: Sha256Digest,
+    /// The canonical JSON of the chain.
+    pub canonical: Vec<u8>,
+}
+
 impl ReceiptSigner {
     /// Creates the signer of a gateway's receipts with the key that the configuration names.
     ///
@@ -60,7 +70,8 @@ impl ReceiptSigner {
     pub fn new(config: &AgentRoaConfig, key: Arc<dyn Signer>) -> Result<Self, NotOfForm> {
         let (id, version) = (config.gateway_id.parse()?, env!("CARGO_PKG_VERSION").parse()?);
         let identity = GatewayIdentity { id, version };
-        Ok(Self { identity, signer: config.signer.parse()?, key, form: config.receipts })
+        let signer = config.signer.parse()?;
+        Ok(Self { identity, signer, key, form: config.receipts, registers_chains: config.register_chains })
     }
 
     /// Returns the name of the key in the registry.
@@ -75,6 +86,32 @@ impl AgentRoa {
     #[must_use]
     pub fn receipt_form(&self) -> ReceiptForm {
         self.receipts.form
+    }
+
+    /// Returns the digest of a call's chain if chains are registered: receipts name the chain by it.
+    #[must_use]
+    pub fn registered_digest(&self, presented: &PresentedChain) -> Option<Sha256Digest> {
+        presented.digest.filter(|_| self.receipts.registers_chains)
+    }
+
+    /// Returns the chain to register with the receipt of a decision.
+    ///
+    /// A chain whose root no authorizer signed is left out, since anyone can write one, and so is one whose canonical form is
+    /// longer than readers accept.
+    #[must_use]
+    pub fn chain_to_register(
+        &self,
+        presented: &PresentedChain,
+        decision: &AuthorityDecision,
+    ) -> Option<ChainToRegister> {
+        let digest = self.registered_digest(presented)?;
+        let is_of_authorizer = match &presented.verified {
+            _ if decision.denial.is_none() => true,
+            Ok(_) => true,
+            Err(denial) => denial.reason != DenialReason::InvalidSignature || denial.hop > Some(0),
+        };
+        let canonical = presented.chain.as_ref().ok().filter(|_| is_of_authorizer)?.canonical();
+        (canonical.len() <= roa::limits::CHAIN.bytes).then_some(ChainToRegister { digest, canonical })
     }
 
     /// Signs the receipt of a decision. `random` is the number in its identifier.

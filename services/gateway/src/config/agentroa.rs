@@ -56,6 +56,9 @@ pub struct AgentRoaConfig {
     pub signer: String,
     /// The form in which execution receipts are registered.
     pub receipts: ReceiptForm,
+    /// Whether the delegation chain that a receipt names is registered too. By default it is, unless receipts are
+    /// registered by their hash.
+    pub register_chains: bool,
 }
 
 /// The form in which execution receipts are registered.
@@ -97,8 +100,9 @@ pub fn read(
     let refresh = reader.time("agentroa.refresh", section.refresh.as_ref()).unwrap_or(REGISTRY_REFRESH);
     let forms = [("plain", ReceiptForm::Plain), ("hash", ReceiptForm::Hash)];
     let receipts = chosen(reader, "agentroa.receipts", section.receipts.as_ref(), &forms);
+    let register_chains = section.register_chains.unwrap_or(receipts == ReceiptForm::Plain);
     let (source, gateway_id, signer) = (registry?, gateway_id?, signer?);
-    Some(AgentRoaConfig { source, deltas, operators, refresh, gateway_id, signer, receipts })
+    Some(AgentRoaConfig { source, deltas, operators, refresh, gateway_id, signer, receipts, register_chains })
 }
 
 /// Reads a source that is a file (`key`) or an address (`key_url`), if it is given.

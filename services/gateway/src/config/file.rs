@@ -137,6 +137,7 @@ pub struct AgentRoaSection {
     pub gateway_id: SpannedText,
     pub signer: SpannedText,
     pub receipts: Option<SpannedText>,
+    pub register_chains: Option<bool>,
 }
 
 #[derive(Deserialize)]

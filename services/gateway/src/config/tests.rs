@@ -369,6 +369,17 @@ fn a_registry_and_its_deltas_are_a_file_or_an_address_each() {
 }
 
 #[test]
+fn chains_are_registered_in_clear_only_where_receipts_are_or_the_operator_says_so() {
+    let registers = |settings: &str| {
+        let section = "registry = \"r.json\"\nregistry_keys = [\"agent.pub.json\"]\ngateway_id = \"gw-1\"\nsigner = \"s\"";
+        let written = text(&format!("[agentroa]\n{section}\n{settings}\n"));
+        read(&written).unwrap().agentroa.unwrap().register_chains
+    };
+    assert!(registers("") && registers("receipts = \"hash\"\nregister_chains = true"));
+    assert!(!registers("receipts = \"hash\"") && !registers("register_chains = false"));
+}
+
+#[test]
 fn what_a_started_server_may_use_is_said_beside_its_command() {
     let command = |settings: &str| {
         text("").replace("upstream = \"http://127.0.0.1:3001/mcp\"", "command = [\"mcp-server-time\"]")

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use merkle::EntryDigest;
+use registration::agentroa::AGENTROA_CHAIN;
 use registration::jwk_set::JWK_SET;
 use roa::aer::AER_JSON;
 use scitt::header::{ContentType, HashEnvelope};
@@ -17,6 +18,7 @@ use scitt::{BuildError, Signer, StatementBuilder};
 use sha2::{Digest, Sha256};
 use vap::audit::VAP_AUDIT;
 
+use crate::authority::ChainToRegister;
 use crate::config::ReceiptForm;
 
 /// The COSE algorithm identifier of SHA-256 (RFC 9054).
@@ -95,6 +97,16 @@ impl RecordSigner {
             }
         };
         self.sign(builder.sub(aer_id))
+    }
+
+    /// Signs the statement of a delegation chain. It has no time, so that a chain that is registered again is the same entry
+    ///
+    ///
+    /// # Errors
+    /// [`BuildError`] if the signer fails.
+    pub fn delegation_chain(&self, chain: ChainToRegister) -> Result<SignedRecord, BuildError> {
+        let digest = chain.digest.to_string();
+        self.sign(StatementBuilder::new(chain.canonical).content_type(AGENTROA_CHAIN).sub(&digest))
     }
 
     /// Signs the statement of a key set. The time and the number `seq` make it unique, so that a set which was

@@ -36,6 +36,8 @@ pub const ENVELOPES_SINCE: &str = "unbound:.roa-since";
 const REGISTRIES: &str = "unbound:.roa-registry:";
 /// Prefix of the streams of uses of AgentROA envelopes; the digest of envelope and session follows.
 const ENVELOPES: &str = "unbound:.roa:";
+/// Prefix of the streams of registered delegation chains, one record each; the digest of the chain follows.
+const CHAINS: &str = "unbound:.roa-chain:";
 /// Prefix of the streams of execution receipts; the name of the instance follows.
 const RECEIPTS: &str = "unbound:.aer:";
 /// Prefix of the streams of questions for approvers; the id of the question follows.
@@ -322,6 +324,11 @@ pub fn registry_stream(registry_id: &Text) -> String {
 /// Returns the stream of the execution receipts of an instance.
 pub fn receipts_stream(instance: &str) -> String {
     format!("{RECEIPTS}{instance}")
+}
+
+/// Returns the stream of a registered delegation chain, in which its statement is the only record.
+pub fn chain_stream(digest: Sha256Digest) -> String {
+    format!("{CHAINS}{digest}")
 }
 
 /// Returns the stream of a question for approvers.

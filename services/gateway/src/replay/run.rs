@@ -83,7 +83,11 @@ pub fn replay(
             }
             RecordKind::Outcome => outcome(again, stored)?,
             RecordKind::Closed => again.close(),
-            RecordKind::Denials | RecordKind::Tools | RecordKind::Keys | RecordKind::Receipt => {}
+            RecordKind::Denials
+            | RecordKind::Tools
+            | RecordKind::Keys
+            | RecordKind::Receipt
+            | RecordKind::Chain => {}
         }
     }
     Ok(compared)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use evidence::EvidenceStore;
 use evidence_postgres::testing::Database;
 use gateway::decision_writer::Clock;
 use gateway::{Config, Gateway};
@@ -702,6 +703,22 @@ async fn two_gateways_on_one_database_share_one_budget() {
     for denied in answers.into_iter().filter(|answer| answer.verdict() != "served") {
         assert_eq!(denial(&denied.denied("roa:budget_expansion_denied")).1, "spent");
     }
+}
+
+#[tokio::test]
+async fn two_gateways_on_one_database_register_a_chain_once_between_them() {
+    let database = Database::fresh().await;
+    let (one, other) = (Site::on(&database).await, Site::on(&database).await);
+    let chain = root(|_| ());
+    let calls = (0..8).map(|n| if n % 2 == 0 { &one } else { &other }.call(&chain, "crm.read"));
+    futures::future::join_all(calls).await.into_iter().for_each(|answer| drop(answer.served()));
+    let store = database.store("reader").await;
+    let mut streams = store.list(None, 1000).await.unwrap();
+    streams.retain(|stream| stream.stream == format!("unbound:.roa-chain:{}", chain.digest()));
+    assert_eq!(
+        streams.iter().map(|stream| (stream.next_seq, stream.closed)).collect::<Vec<_>>(),
+        [(1, true)]
+    );
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use admission::explain::{Explanation, explain};
 use clap::Args;
 use registration::aer::AerRule;
-use registration::agentroa::{PolicyDocumentRule, RegistryRule};
+use registration::agentroa::{ChainRule, PolicyDocumentRule, RegistryRule};
 use registration::clock_correction::ClockCorrectionRule;
 use registration::conversation::ConversationRule;
 use registration::erasure::ErasureRule;
@@ -169,6 +169,12 @@ const PROFILES: &[Profile] = &[
         document: "draft-nivalto-agentroa-route-authorization-00",
         check: DRY_RUN,
         rules: listed!(PolicyDocumentRule),
+    },
+    Profile {
+        of: "delegation chains of AgentROA",
+        document: "draft-nivalto-agentroa-route-authorization-00",
+        check: DRY_RUN,
+        rules: listed!(ChainRule),
     },
     Profile { of: "VAP verdicts", document: "VAP 0.1", check: DRY_RUN, rules: listed!(VerdictRule) },
     Profile {

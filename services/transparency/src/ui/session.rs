@@ -1,14 +1,18 @@
 //! `/ui/sessions/{session}`: the timeline of an agent session.
 
+use std::collections::BTreeMap;
+
 use axum::Extension;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use display::percent_encoded;
-use explorer::{SessionPage, SessionStream, TimelineItem};
+use explorer::{ReceiptChain, SessionPage, SessionStream, TimelineItem};
 
+use super::delegations::{self, PageReader};
 use super::page::{frame, page};
 use super::rows::{row, rows};
+use crate::edge::access::AuthenticatedCaller;
 use crate::edge::problem::Problem;
 use crate::edge::rate_limit::RequestCharge;
 use crate::limits::SESSION_STREAMS;
@@ -23,15 +27,18 @@ use crate::view::entry_view::EntryView;
 pub async fn session(
     State(app): State<App>,
     Extension(charge): Extension<RequestCharge>,
+    Extension(caller): Extension<AuthenticatedCaller>,
     Path(session): Path<String>,
     paging: Result<Query<SessionPaging>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let Query(paging) = paging.map_err(|refused| wrong_page(wrong_query(&refused)))?;
     let (view, next) = sessions::read(&app, &charge, session, &paging).await?;
     let streams = streams(&app, &charge, &view.streams).await?;
+    let reader = PageReader { app: &app, caller: &caller, charge: &charge };
+    let chains = delegations::chains(reader, &view.entries).await?;
     let path = format!("/ui/sessions/{}", percent_encoded(&view.session));
     let session = SessionPage {
-        timeline: timeline(&view.entries, &streams),
+        timeline: timeline(&view.entries, &streams, chains),
         receipts: rows(&view.receipts),
         streams: streams.iter().map(state).collect(),
         next: next.map(|next| format!("{path}?{next}")),
@@ -55,8 +62,12 @@ async fn streams(
     Ok(streams)
 }
 
-/// The entries, and before each audit record the gap that ends with it.
-fn timeline(entries: &[EntryView], streams: &[Stream]) -> Vec<TimelineItem> {
+/// The entries, those that are execution receipts with their chains, and before each audit record the gap that ends with it.
+fn timeline(
+    entries: &[EntryView],
+    streams: &[Stream],
+    mut chains: BTreeMap<u64, ReceiptChain>,
+) -> Vec<TimelineItem> {
     let mut timeline = Vec::with_capacity(entries.len());
     for entry in entries {
         for stream in streams {
@@ -69,7 +80,7 @@ fn timeline(entries: &[EntryView], streams: &[Stream]) -> Vec<TimelineItem> {
                 to: gap.to,
             }));
         }
-        timeline.push(TimelineItem::Entry(row(entry)));
+        timeline.push(TimelineItem::Entry(row(entry), chains.remove(&entry.index)));
     }
     timeline
 }

@@ -21,11 +21,11 @@ use crate::decision_writer::DecisionWriter;
 use crate::decision_writer::error::WriterError;
 use crate::decision_writer::jobs::CallJob;
 use crate::decision_writer::states::{
-    ENVELOPES_SINCE, EnvelopesSince, ReceiptCount, StreamState, envelope_stream, random, receipts_stream,
-    registry_stream,
+    ENVELOPES_SINCE, EnvelopesSince, ReceiptCount, StreamState, chain_stream, envelope_stream, random,
+    receipts_stream, registry_stream,
 };
 use crate::decision_writer::transactions::{Batch, Job, JobStep, NewRecord, Work};
-use crate::limits::FOR_EVER;
+use crate::limits::{CHAIN_REMEMBERED, FOR_EVER};
 
 /// The decision of AgentROA about one call, with the stream of its envelope.
 #[derive(Clone, Debug)]
@@ -43,6 +43,7 @@ pub fn streams(writer: &DecisionWriter, job: &CallJob) -> Vec<String> {
     let Some(presented) = &job.chain else { return Vec::new() };
     let mut streams = vec![ENVELOPES_SINCE.to_owned(), receipts_stream(writer.instance())];
     streams.extend(envelope_of(presented));
+    streams.extend(chain_of(writer, presented));
     let current = writer.agent_roa().and_then(|agent_roa| agent_roa.registry().current());
     streams.extend(current.map(|current| registry_stream(current.registry_id())));
     streams
@@ -58,6 +59,11 @@ pub fn proof_claim(job: &CallJob) -> Option<Claim> {
 
 fn envelope_of(presented: &PresentedChain) -> Option<String> {
     presented.chain.as_ref().ok().map(|chain| envelope_stream(chain.root().document()))
+}
+
+/// Returns the stream of the chain's own statement, if chains are registered.
+fn chain_of(writer: &DecisionWriter, presented: &PresentedChain) -> Option<String> {
+    writer.agent_roa()?.registered_digest(presented).map(chain_stream)
 }
 
 /// Decides about a call. `None` if the route does not enforce AgentROA.
@@ -93,8 +99,10 @@ pub fn decide(
         },
         None => None,
     };
-    if batch.stream(&receipts_stream(writer.instance())).is_none() {
-        return Err(JobStep::Needs(batch.missing()));
+    for stream in [receipts_stream(writer.instance())].into_iter().chain(chain_of(writer, presented)) {
+        if batch.stream(&stream).is_none() {
+            return Err(JobStep::Needs(batch.missing()));
+        }
     }
     let current = agent_roa.registry().current();
     let registry = match current.as_ref().map(|current| highest(batch, current.registry_id())) {
@@ -165,6 +173,30 @@ pub fn write_receipt(
     copy.record(&stream, now, NewRecord { kind: RecordKind::Receipt, signed, verdict: None, annex });
     let json = json!({ "receipt": receipt.document(), "audit_ref": audit_ref }).to_string();
     Ok(Some(ReceiptReference { id, aer_id, audit_ref, json }))
+}
+
+/// Writes the statement of a call's chain into the chain's own stream, unless it is there already.
+pub fn write_chain(
+    writer: &DecisionWriter,
+    batch: &mut Batch<'_>,
+    job: &CallJob,
+    authority: &CallAuthority,
+) -> Result<(), WriterError> {
+    let Some((agent_roa, presented)) = writer.agent_roa().zip(job.chain.as_ref()) else { return Ok(()) };
+    let Some(stream) = chain_of(writer, presented) else { return Ok(()) };
+    let (now, record_signer) = (batch.now, &batch.context.record_signer);
+    let Some(copy) = batch.stream(&stream) else {
+        return Err(WriterError::Unrecordable(format!("the stream {stream} is not open")));
+    };
+    if copy.next_seq() > 0 {
+        return Ok(());
+    }
+    if let Some(chain) = agent_roa.chain_to_register(presented, &authority.decision) {
+        let signed = record_signer.delegation_chain(chain)?;
+        copy.record(&stream, now, NewRecord { kind: RecordKind::Chain, signed, verdict: None, annex: EMPTY });
+        copy.close(now / 1000 + CHAIN_REMEMBERED.as_secs());
+    }
+    Ok(())
 }
 
 /// Stores the use of the envelope by an admitted call, and uses up its proof.

@@ -194,7 +194,7 @@ impl CallWork {
         Ok(decided)
     }
 
-    /// Writes the execution receipt of AgentROA's decision, and keeps the use of the envelope by an admitted call.
+    /// Writes the chain and the execution receipt of AgentROA's decision, and keeps the use of the envelope by an admitted call.
     fn write_receipt(
         &mut self,
         batch: &mut Batch<'_>,
@@ -203,6 +203,7 @@ impl CallWork {
     ) -> Result<Option<ReceiptReference>, WriterError> {
         let Some(decided) = decided else { return Ok(None) };
         let writer = &self.request.writer;
+        authority::write_chain(writer, batch, &self.job, &decided)?;
         let receipt = authority::write_receipt(writer, batch, &self.job, &self.rules, &decided)?;
         self.envelope = is_admitted.then(|| authority::keep(batch, decided)).flatten();
         Ok(receipt)

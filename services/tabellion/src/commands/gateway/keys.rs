@@ -4,6 +4,7 @@
 use clap::Args;
 use gateway::config::{AgentRoaConfig, ReceiptForm};
 use gateway::keys::{self, GatewayKeyError};
+use registration::agentroa::AGENTROA_CHAIN;
 use registration::jwk_set::JWK_SET;
 use roa::aer::AER_JSON;
 use scitt::Signer;
@@ -51,13 +52,18 @@ pub fn unusable(error: GatewayKeyError) -> Failure {
     Failure::new(Exit::Failure, "key-unusable", "the keys cannot be used").fact("because", error.to_string())
 }
 
-/// Returns the policy entries with which the log admits this gateway's execution receipts (AgentROA).
+/// Returns the policy entries with which the log admits this gateway's execution receipts and the chains that they name
+/// (AgentROA).
 fn receipts(issuer: &str, agentroa: &AgentRoaConfig, key: &str) -> String {
     let entries = [issuer, &agentroa.gateway_id, key, &agentroa.signer].map(quoted);
     let [issuer, id, key, signer] = entries;
     let by_hash = match agentroa.receipts {
         ReceiptForm::Plain => "",
         ReceiptForm::Hash => "hash_envelope = true\n",
+    };
+    let chains = match agentroa.register_chains {
+        true => format!("\n[[type]]\ncontent_type = {}\nissuers = [{issuer}]\n", quoted(AGENTROA_CHAIN)),
+        false => String::new(),
     };
     format!(
         "\n[[type]]\n\
@@ -67,7 +73,8 @@ fn receipts(issuer: &str, agentroa: &AgentRoaConfig, key: &str) -> String {
          [[type.aer.gateway]]\n\
          iss = {issuer}\n\
          id = {id}\n\
-         keys = [{{ key = {key}, signer = {signer} }}]\n",
+         keys = [{{ key = {key}, signer = {signer} }}]\n\
+         {chains}",
         quoted(AER_JSON)
     )
 }
