@@ -270,6 +270,21 @@ async fn a_chain_whose_content_is_closed_or_unknown_is_a_gap() {
 }
 
 #[tokio::test]
+async fn a_page_draws_a_bounded_number_of_chains_and_says_that_others_are_left_out() {
+    let site = Place::new().start().await;
+    for n in 0..10 {
+        let chain = root(|_| ());
+        site.registered(&chain_statement(&chain)).await;
+        site.registered(&receipt_under(&chain, SESSION, n)).await;
+    }
+    let path = under("/ui/sessions", SESSION);
+    let html = page(&site, &path).await;
+    assert_eq!([html.matches("Hop 0: ").count(), html.matches("is left out").count()], [8, 2], "{html}");
+    let html = page(&site, &format!("{path}?limit=10&after=16")).await;
+    assert_eq!([html.matches("Hop 0: ").count(), html.matches("is left out").count()], [2, 0], "{html}");
+}
+
+#[tokio::test]
 async fn an_issuer_has_its_numbers_and_its_chain_with_forks() {
     let site = Place::new().start().await;
     let first = receipt(1).sign(&verifier()).unwrap();

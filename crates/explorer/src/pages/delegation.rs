@@ -102,7 +102,7 @@ pub fn receipt_chain(chain: &ReceiptChain) -> Markup {
 fn drawn(chain: &DelegationChain) -> Markup {
     html! {
         details.delegation open {
-            summary { "Delegation chain, as its parties wrote it: " (chain.hops.len() - 1) " delegations" }
+            summary { "Delegation chain, as its parties wrote it. Hops: " (chain.hops.len()) }
             ol {
                 @for (number, hop) in chain.hops.iter().enumerate() {
                     li { (drawn_hop(&chain.entry_id, number, hop)) }

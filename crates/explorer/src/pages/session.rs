@@ -29,7 +29,7 @@ pub struct SessionPage {
 #[derive(Clone, Debug)]
 pub enum TimelineItem {
     /// An entry; an execution receipt has its delegation chain.
-    Entry(EntryRow, Option<ReceiptChain>),
+    Entry(Box<EntryRow>, Option<ReceiptChain>),
     /// Numbers of an audit stream without a record.
     Gap {
         /// The stream.

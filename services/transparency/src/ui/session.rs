@@ -80,7 +80,7 @@ fn timeline(
                 to: gap.to,
             }));
         }
-        timeline.push(TimelineItem::Entry(row(entry), chains.remove(&entry.index)));
+        timeline.push(TimelineItem::Entry(Box::new(row(entry)), chains.remove(&entry.index)));
     }
     timeline
 }
