@@ -95,7 +95,7 @@ impl Default for Limits {
             batch_bytes: 8 << 20,
             queue_entries: 16_384,
             queue_bytes: 64 << 20,
-            linger: Duration::from_millis(2),
+            linger: Duration::ZERO,
             keep_after: Duration::from_millis(10),
             retry_after: Duration::from_secs(1),
             wait_leading: Duration::from_secs(5),

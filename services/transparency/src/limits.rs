@@ -395,7 +395,7 @@ impl Default for Limits {
             queue_entries: 16_384,
             queue_bytes: 64 << 20,
             inbox: INBOX_BOUNDS,
-            linger: Duration::from_millis(2),
+            linger: Duration::ZERO,
             retry_after: 1,
             writes: Rate::per_second(500, 2_000),
             reads: Rate::per_second(2_000, 8_000),

@@ -123,7 +123,7 @@ pub const SETTINGS: &[Setting] = &[
         Some("1073741824"),
         "maximum bytes of one issuer's statements in the inbox; 503 beyond",
     ),
-    fixed("linger_ms", Some("2"), "time a busy sequencer waits to fill a batch, 0 to 5 ms"),
+    fixed("linger_ms", Some("0"), "time a busy sequencer waits to fill a batch, 0 to 5 ms"),
     fixed("answer_within_ms", Some("1000"), "time after which a pending registration is answered with 202"),
     fixed("witness_policy", None, "witnesses and their quorum (C2SP tlog-policy); none by default"),
     fixed(
