@@ -2,7 +2,8 @@
 //!
 //! Each term of an entry is hashed to a key, and a key with the leaf of an entry is a posting ([`lookup_tree`]). The
 //! postings of a range of leaves are stored as a run: sorted, and cut into blocks. The postings of the newest leaves,
-//! which do not fill a run yet, are in the memory of each process ([`SearchIndex`]).
+//! which do not fill a run yet, are in the memory of each process ([`SearchIndex`]). A run also has the values of its entries
+//! that a search by prefix lists.
 //!
 //! The index is derived data: it can be dropped and rebuilt while it serves. A run is never seen in part: its row is
 //! completed after its blocks were written, in one step.
