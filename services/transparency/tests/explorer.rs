@@ -118,6 +118,10 @@ async fn the_page_of_an_entry_shows_header_payload_policy_and_downloads() {
     for hash in json["path"].as_array().unwrap().iter().chain([&json["root"], &json["leaf_hash"]]) {
         assert!(proof.contains(hash.as_str().unwrap()), "no {hash}: {proof}");
     }
+    let verification = format!("href=\"/ui/verify?entry={id}\"");
+    assert!(html.contains(&verification), "{html}");
+    assert!(proof.contains(&verification), "{proof}");
+    assert_eq!(site.get(&format!("/v1/entries/{id}/transparent")).await.status, 200, "the page fetches this");
 }
 
 #[tokio::test]
@@ -358,6 +362,10 @@ async fn pages_need_the_roles_of_the_api_and_a_browser_sends_a_token_as_a_passwo
     }
     let closed = ask(&entry, &password).await.text();
     assert!(closed.contains("closed to this caller") && !closed.contains("a prompt"), "{closed}");
+    let proof = ask(&format!("{entry}/proof"), &password).await.text();
+    for page in [&closed, &proof] {
+        assert!(!page.contains("/ui/verify?entry="), "no evidence to verify is given to this caller: {page}");
+    }
     for path in
         ["/ui", "/ui/checkpoints", "/ui/policy", "/ui/growth", "/ui/status", &format!("{entry}/proof")]
     {
