@@ -4,10 +4,15 @@
 
 mod common;
 
+use std::time::Duration;
+
 use common::{Answer, Place, Site};
+use merkle::RootHash;
 use reqwest::Method;
 use scitt::{SignedStatement, Signer, StatementBuilder};
+use sequencer::PinFile;
 use serde_json::json;
+use store::Pin;
 use testkit::agentroa::{AGENTS, chain_statement, delegated, receipt_under, root};
 use testkit::{
     AGENT, SESSION, aer_json, aer_statement, audit_record, decision_json, gateway, receipt, verifier,
@@ -309,6 +314,70 @@ async fn an_issuer_has_its_numbers_and_its_chain_with_forks() {
     assert!(alarms.contains(&fork.digest().to_string()) && alarms.contains("Nothing was found"), "{alarms}");
 }
 
+/// Makes a log of two entries, stops it, and replaces its pin by one with another root of that size. Returns the root in
+/// the pin, and the one in the database.
+async fn contradict_the_pin(place: &Place) -> [RootHash; 2] {
+    let site = place.start().await;
+    site.registered(&testkit::opaque("build/7", &json!({ "n": 1 }))).await;
+    site.service.stop().await;
+    let file = PinFile::in_directory(place.path("state"));
+    let signed = file.read().unwrap().unwrap();
+    let other = Pin { root: RootHash::from_bytes([7; 32]), ..signed.clone() };
+    std::fs::remove_file(place.path(&format!("state/pin.{}", signed.epoch))).unwrap();
+    file.claim(&other).unwrap();
+    [other.root, signed.root]
+}
+
+/// The page of alarms, once it shows this text.
+async fn alarms_with(site: &Site, text: &str) -> String {
+    let mut html = page(site, "/ui/alarms").await;
+    while !html.contains(text) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        html = page(site, "/ui/alarms").await;
+    }
+    html
+}
+
+#[tokio::test]
+async fn a_database_that_contradicts_the_pin_is_an_alarm_with_both_roots_and_a_banner_on_other_pages() {
+    let place = Place::new();
+    let [pinned, stored] = contradict_the_pin(&place).await;
+    let site = place.start().await;
+    let alarms = alarms_with(&site, "Sequencing stopped").await;
+    let halt = format!("at size 2 this log has signed root {pinned}, the database has root {stored}");
+    for part in [&*halt, "Do not rely on new receipts"] {
+        assert!(alarms.contains(part), "no {part}: {alarms}");
+    }
+    assert!(!alarms.contains("Nothing was found"), "{alarms}");
+    for path in ["/ui", "/ui/growth", "/ui/status", "/ui/alarms"] {
+        let html = page(&site, path).await;
+        for part in ["role=\"alert\"", "Alarm: </strong>This log stopped signing", "href=\"/ui/alarms\""] {
+            assert!(html.contains(part), "{path}: no {part}: {html}");
+        }
+    }
+    assert!(page(&site, "/ui/status").await.contains("registration stopped"));
+}
+
+#[tokio::test]
+async fn findings_of_the_storage_check_are_listed_as_text_and_counted_in_the_banner() {
+    let place = Place::new();
+    contradict_the_pin(&place).await;
+    // A process that neither leads nor serves a frozen log keeps the stored findings, as it does not check again.
+    let check = json!({ "findings": [format!("entry 1: {HOSTILE}")], "omitted": 2 });
+    std::fs::write(place.path("state/fsck.json"), check.to_string()).unwrap();
+    let site = place.start().await;
+    let alarms = alarms_with(&site, "entry 1: ").await;
+    for part in ["entry 1: &lt;script&gt;", "and 2 more findings", "Do not rely on new receipts"] {
+        assert!(alarms.contains(part), "no {part}: {alarms}");
+    }
+    assert!(!alarms.contains("Nothing was found"), "{alarms}");
+    let banner = "Alarm: </strong>The stored log contradicts what was signed: 3 findings.";
+    for path in ["/ui", "/ui/status", "/ui/alarms"] {
+        let html = page(&site, path).await;
+        assert!(html.contains(banner), "{path}: {html}");
+    }
+}
+
 #[tokio::test]
 async fn checkpoints_policy_and_growth_have_pages() {
     let site = Place::new().start().await;
@@ -318,7 +387,7 @@ async fn checkpoints_policy_and_growth_have_pages() {
     // The signatures over the newest head are stored a moment after its receipts were sent.
     let mut html = page(&site, "/ui/checkpoints").await;
     while !html.contains("Size 4") {
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
         html = page(&site, "/ui/checkpoints").await;
     }
     assert!(html.contains("no witnesses"), "{html}");
