@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use common::{Answer, Place, Site};
 use merkle::RootHash;
+use registration::conversation::Form;
 use reqwest::Method;
 use scitt::{SignedStatement, Signer, StatementBuilder};
 use sequencer::PinFile;
@@ -15,7 +16,8 @@ use serde_json::json;
 use store::Pin;
 use testkit::agentroa::{AGENTS, chain_statement, delegated, receipt_under, root};
 use testkit::{
-    AGENT, SESSION, aer_json, aer_statement, audit_record, decision_json, gateway, receipt, verifier,
+    AGENT, SESSION, aer_json, aer_statement, audit_record, conversation, decision_json, gateway,
+    outcome_json, receipt, receipt_json, verdict, verdict_json, verifier, vrf,
 };
 use transparency::{CallerRole, ClientToken, ClosedTypes};
 
@@ -194,6 +196,51 @@ async fn a_session_is_a_timeline_and_a_missing_record_is_a_gap() {
     }
     let at = |text: &str| html.find(text).unwrap();
     assert!(at("at leaf 1") < at("records 1 to 2") && at("records 1 to 2") < at("at leaf 2"));
+}
+
+/// What a page shows of an entry in a list: its link, and what follows it.
+#[track_caller]
+fn item<'a>(html: &'a str, statement: &SignedStatement) -> &'a str {
+    let link = format!("<a href=\"/ui/entries/{}\">", statement.digest());
+    let start = html.find(&link).unwrap_or_else(|| panic!("no {link}: {html}"));
+    html[start..].split("</li>").next().unwrap()
+}
+
+#[tokio::test]
+async fn a_session_shows_each_entry_with_type_time_and_link_and_a_decision_without_outcome_as_such() {
+    let site = Place::new().start_with(|config| config.access.closed_types = ClosedTypes(Vec::new())).await;
+    let answered = audit_record(&decision_json(SESSION, 0));
+    let outcome = audit_record(&outcome_json(SESSION, 1, &answered.digest()));
+    let unanswered = audit_record(&decision_json(SESSION, 2));
+    let mut execution = aer_json(1);
+    execution["session"]["session_id"] = SESSION.into();
+    execution["action"]["input_hash"] = receipt_json(1)["hashes"]["output"].clone();
+    let shown = [
+        (conversation(1, Form::Json), "Conversation at leaf 1", "about session-1"),
+        (answered, "Audit record at leaf 2", "verdict <b>served</b>"),
+        (outcome, "Audit record at leaf 3", "status <b>executed</b>"),
+        (unanswered, "Audit record at leaf 4", "seq <b>2</b>"),
+        (verdict(&verdict_json()), "Verdict at leaf 5", "verdict <b>served</b>"),
+        (aer_statement(execution).sign(&gateway()).unwrap(), "Execution receipt at leaf 6", "about "),
+        (vrf(1), "Verification receipt at leaf 7", "verdict <b>pass</b>"),
+    ];
+    for (statement, ..) in &shown {
+        site.registered(statement).await;
+    }
+    let html = page(&site, &under("/ui/sessions", SESSION)).await;
+    for (statement, name, detail) in &shown {
+        let item = item(&html, statement);
+        for part in [*name, *detail, "</a> <time datetime=\"20"] {
+            assert!(item.contains(part), "no {part}: {item}");
+        }
+    }
+    let lacking = "No outcome of this decision is on the log";
+    assert_eq!(html.matches(lacking).count(), 1, "{html}");
+    assert!(item(&html, &shown[3].0).contains(lacking), "{html}");
+    let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("no {text}: {html}"));
+    assert!(at("Execution receipt at leaf 6") < at("Verification receipts about its outputs"));
+    assert!(at("Verification receipts about its outputs") < at("Verification receipt at leaf 7"));
+    assert!(html.contains("none missing") && html.contains("1 decisions without outcome"), "{html}");
 }
 
 #[tokio::test]
