@@ -112,6 +112,11 @@ pub fn entry_link(id: &str, text: &str) -> Markup {
     html! { a href={ "/ui/entries/" (percent_encoded(id)) } { (line(text)) } }
 }
 
+/// A link to the page that fetches an entry's statement with its receipt, and verifies them in the browser.
+pub fn verify_link(id: &str) -> Markup {
+    html! { a href={ "/ui/verify?entry=" (percent_encoded(id)) } { "Verify in this browser" } }
+}
+
 /// A link to the page of an issuer.
 pub fn issuer_link(issuer: &str) -> Markup {
     html! { a href={ "/ui/issuers/" (percent_encoded(issuer)) } { (line(issuer)) } }

@@ -40,6 +40,11 @@ pub fn attach<R: AsRef<[u8]>>(statement: &[u8], receipts: &[R]) -> Result<Vec<u8
     Ok(attached)
 }
 
+/// Returns `true` if receipts can be attached to the statement: its protected header does not have label 394.
+pub fn takes_receipts(statement: &SignedStatement) -> bool {
+    refuse_protected_receipts(statement).is_ok()
+}
+
 /// Refuses a statement whose protected header has label 394: a label may be in one header only, and the protected
 /// header is signed.
 fn refuse_protected_receipts(statement: &SignedStatement) -> Result<(), Malformed> {

@@ -4,13 +4,20 @@
 
 mod common;
 
+use std::time::Duration;
+
 use common::{Answer, Place, Site};
+use merkle::RootHash;
+use registration::conversation::Form;
 use reqwest::Method;
 use scitt::{SignedStatement, Signer, StatementBuilder};
+use sequencer::PinFile;
 use serde_json::json;
+use store::Pin;
 use testkit::agentroa::{AGENTS, chain_statement, delegated, receipt_under, root};
 use testkit::{
-    AGENT, SESSION, aer_json, aer_statement, audit_record, decision_json, gateway, receipt, verifier,
+    AGENT, SESSION, aer_json, aer_statement, audit_record, conversation, decision_json, gateway,
+    outcome_json, receipt, receipt_json, verdict, verdict_json, verifier, vrf,
 };
 use transparency::{CallerRole, ClientToken, ClosedTypes};
 
@@ -118,6 +125,10 @@ async fn the_page_of_an_entry_shows_header_payload_policy_and_downloads() {
     for hash in json["path"].as_array().unwrap().iter().chain([&json["root"], &json["leaf_hash"]]) {
         assert!(proof.contains(hash.as_str().unwrap()), "no {hash}: {proof}");
     }
+    let verification = format!("href=\"/ui/verify?entry={id}\"");
+    assert!(html.contains(&verification), "{html}");
+    assert!(proof.contains(&verification), "{proof}");
+    assert_eq!(site.get(&format!("/v1/entries/{id}/transparent")).await.status, 200, "the page fetches this");
 }
 
 #[tokio::test]
@@ -185,6 +196,51 @@ async fn a_session_is_a_timeline_and_a_missing_record_is_a_gap() {
     }
     let at = |text: &str| html.find(text).unwrap();
     assert!(at("at leaf 1") < at("records 1 to 2") && at("records 1 to 2") < at("at leaf 2"));
+}
+
+/// What a page shows of an entry in a list: its link, and what follows it.
+#[track_caller]
+fn item<'a>(html: &'a str, statement: &SignedStatement) -> &'a str {
+    let link = format!("<a href=\"/ui/entries/{}\">", statement.digest());
+    let start = html.find(&link).unwrap_or_else(|| panic!("no {link}: {html}"));
+    html[start..].split("</li>").next().unwrap()
+}
+
+#[tokio::test]
+async fn a_session_shows_each_entry_with_type_time_and_link_and_a_decision_without_outcome_as_such() {
+    let site = Place::new().start_with(|config| config.access.closed_types = ClosedTypes(Vec::new())).await;
+    let answered = audit_record(&decision_json(SESSION, 0));
+    let outcome = audit_record(&outcome_json(SESSION, 1, &answered.digest()));
+    let unanswered = audit_record(&decision_json(SESSION, 2));
+    let mut execution = aer_json(1);
+    execution["session"]["session_id"] = SESSION.into();
+    execution["action"]["input_hash"] = receipt_json(1)["hashes"]["output"].clone();
+    let shown = [
+        (conversation(1, Form::Json), "Conversation at leaf 1", "about session-1"),
+        (answered, "Audit record at leaf 2", "verdict <b>served</b>"),
+        (outcome, "Audit record at leaf 3", "status <b>executed</b>"),
+        (unanswered, "Audit record at leaf 4", "seq <b>2</b>"),
+        (verdict(&verdict_json()), "Verdict at leaf 5", "verdict <b>served</b>"),
+        (aer_statement(execution).sign(&gateway()).unwrap(), "Execution receipt at leaf 6", "about "),
+        (vrf(1), "Verification receipt at leaf 7", "verdict <b>pass</b>"),
+    ];
+    for (statement, ..) in &shown {
+        site.registered(statement).await;
+    }
+    let html = page(&site, &under("/ui/sessions", SESSION)).await;
+    for (statement, name, detail) in &shown {
+        let item = item(&html, statement);
+        for part in [*name, *detail, "</a> <time datetime=\"20"] {
+            assert!(item.contains(part), "no {part}: {item}");
+        }
+    }
+    let lacking = "No outcome of this decision is on the log";
+    assert_eq!(html.matches(lacking).count(), 1, "{html}");
+    assert!(item(&html, &shown[3].0).contains(lacking), "{html}");
+    let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("no {text}: {html}"));
+    assert!(at("Execution receipt at leaf 6") < at("Verification receipts about its outputs"));
+    assert!(at("Verification receipts about its outputs") < at("Verification receipt at leaf 7"));
+    assert!(html.contains("none missing") && html.contains("1 decisions without outcome"), "{html}");
 }
 
 #[tokio::test]
@@ -305,6 +361,70 @@ async fn an_issuer_has_its_numbers_and_its_chain_with_forks() {
     assert!(alarms.contains(&fork.digest().to_string()) && alarms.contains("Nothing was found"), "{alarms}");
 }
 
+/// Makes a log of two entries, stops it, and replaces its pin by one with another root of that size. Returns the root in
+/// the pin, and the one in the database.
+async fn contradict_the_pin(place: &Place) -> [RootHash; 2] {
+    let site = place.start().await;
+    site.registered(&testkit::opaque("build/7", &json!({ "n": 1 }))).await;
+    site.service.stop().await;
+    let file = PinFile::in_directory(place.path("state"));
+    let signed = file.read().unwrap().unwrap();
+    let other = Pin { root: RootHash::from_bytes([7; 32]), ..signed.clone() };
+    std::fs::remove_file(place.path(&format!("state/pin.{}", signed.epoch))).unwrap();
+    file.claim(&other).unwrap();
+    [other.root, signed.root]
+}
+
+/// The page of alarms, once it shows this text.
+async fn alarms_with(site: &Site, text: &str) -> String {
+    let mut html = page(site, "/ui/alarms").await;
+    while !html.contains(text) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        html = page(site, "/ui/alarms").await;
+    }
+    html
+}
+
+#[tokio::test]
+async fn a_database_that_contradicts_the_pin_is_an_alarm_with_both_roots_and_a_banner_on_other_pages() {
+    let place = Place::new();
+    let [pinned, stored] = contradict_the_pin(&place).await;
+    let site = place.start().await;
+    let alarms = alarms_with(&site, "Sequencing stopped").await;
+    let halt = format!("at size 2 this log has signed root {pinned}, the database has root {stored}");
+    for part in [&*halt, "Do not rely on new receipts"] {
+        assert!(alarms.contains(part), "no {part}: {alarms}");
+    }
+    assert!(!alarms.contains("Nothing was found"), "{alarms}");
+    for path in ["/ui", "/ui/growth", "/ui/status", "/ui/alarms"] {
+        let html = page(&site, path).await;
+        for part in ["role=\"alert\"", "Alarm: </strong>This log stopped signing", "href=\"/ui/alarms\""] {
+            assert!(html.contains(part), "{path}: no {part}: {html}");
+        }
+    }
+    assert!(page(&site, "/ui/status").await.contains("registration stopped"));
+}
+
+#[tokio::test]
+async fn findings_of_the_storage_check_are_listed_as_text_and_counted_in_the_banner() {
+    let place = Place::new();
+    contradict_the_pin(&place).await;
+    // A process that neither leads nor serves a frozen log keeps the stored findings, as it does not check again.
+    let check = json!({ "findings": [format!("entry 1: {HOSTILE}")], "omitted": 2 });
+    std::fs::write(place.path("state/fsck.json"), check.to_string()).unwrap();
+    let site = place.start().await;
+    let alarms = alarms_with(&site, "entry 1: ").await;
+    for part in ["entry 1: &lt;script&gt;", "and 2 more findings", "Do not rely on new receipts"] {
+        assert!(alarms.contains(part), "no {part}: {alarms}");
+    }
+    assert!(!alarms.contains("Nothing was found"), "{alarms}");
+    let banner = "Alarm: </strong>The stored log contradicts what was signed: 3 findings.";
+    for path in ["/ui", "/ui/status", "/ui/alarms"] {
+        let html = page(&site, path).await;
+        assert!(html.contains(banner), "{path}: {html}");
+    }
+}
+
 #[tokio::test]
 async fn checkpoints_policy_and_growth_have_pages() {
     let site = Place::new().start().await;
@@ -314,7 +434,7 @@ async fn checkpoints_policy_and_growth_have_pages() {
     // The signatures over the newest head are stored a moment after its receipts were sent.
     let mut html = page(&site, "/ui/checkpoints").await;
     while !html.contains("Size 4") {
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
         html = page(&site, "/ui/checkpoints").await;
     }
     assert!(html.contains("no witnesses"), "{html}");
@@ -358,6 +478,10 @@ async fn pages_need_the_roles_of_the_api_and_a_browser_sends_a_token_as_a_passwo
     }
     let closed = ask(&entry, &password).await.text();
     assert!(closed.contains("closed to this caller") && !closed.contains("a prompt"), "{closed}");
+    let proof = ask(&format!("{entry}/proof"), &password).await.text();
+    for page in [&closed, &proof] {
+        assert!(!page.contains("/ui/verify?entry="), "no evidence to verify is given to this caller: {page}");
+    }
     for path in
         ["/ui", "/ui/checkpoints", "/ui/policy", "/ui/growth", "/ui/status", &format!("{entry}/proof")]
     {

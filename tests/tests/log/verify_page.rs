@@ -111,15 +111,18 @@ fn the_page_verifies_what_is_chosen_and_what_is_dropped_and_asks_no_server() {
     assert_eq!(requests, files, "the page, its files, and nothing else");
 
     let [wait, read] = verdict_after("");
+    let link = format!("{page}?entry={}", statement.digest());
     let of_entry = browse(&json!([
         { "size": [1280, 800] },
-        { "open": format!("{page}?entry={}", statement.digest()) },
+        { "open": format!("{}/ui/entries/{}", service.url(), statement.digest()) },
+        { "read": "document.querySelector('main a[href*=\"verify?entry=\"]').href" },
+        { "open": link },
         { "wait": "document.querySelector('.notice:not(noscript *)')" },
         { "fill": { "trust": trust } },
         { "click": "button[type=submit]" },
         wait, read,
     ]));
-    assert_eq!(of_entry["results"], json!([["verified", ""]]), "{of_entry:#}");
+    assert_eq!(of_entry["results"], json!([link, ["verified", ""]]), "{of_entry:#}");
     service.stop();
 }
 

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use serde_json::Value as Json;
 
-use crate::layout::{PageFrame, code, entry_link, facts, issuer_link, session_link, time};
+use crate::layout::{PageFrame, code, entry_link, facts, issuer_link, session_link, time, verify_link};
 use crate::rows::{self, EntryRow, kind};
 use crate::text::{Excerpt, block, line};
 
@@ -37,6 +37,8 @@ pub enum EntryBody {
     Open {
         /// The protected header, with the names of known labels.
         header: Json,
+        /// Whether a receipt can be attached to the statement.
+        takes_receipts: bool,
         /// The payload; `None` if it is detached.
         payload: Option<PayloadText>,
         /// The statement's bytes in hexadecimal.
@@ -78,6 +80,9 @@ impl EntryPage {
             (block(&pretty(&self.facts)))
             @for related in &self.related { (group(related)) }
             h2 { "Verify it yourself" }
+            @if self.takes_receipts() {
+                p { (verify_link(&self.row.id)) ", with the keys that you trust, or on the command line:" }
+            }
             (block(&Excerpt::text(&self.commands())))
         };
         frame.html(&title, "", &content)
@@ -105,6 +110,11 @@ impl EntryPage {
         summary
     }
 
+    /// Returns `true` if the caller can fetch the statement with its receipt.
+    fn takes_receipts(&self) -> bool {
+        matches!(self.body, EntryBody::Open { takes_receipts: true, .. })
+    }
+
     fn downloads(&self) -> Markup {
         let id = &self.row.id;
         html! {
@@ -112,11 +122,13 @@ impl EntryPage {
                 li { a href={ "/ui/entries/" (id) "/proof" } { "Inclusion proof" } ", drawn with every hash" }
                 @if matches!(self.body, EntryBody::Open { .. }) {
                     li { a href={ "/v1/entries/" (id) "/statement" } download={ (id) ".cose" } { "Statement" } " (COSE)" }
-                    li {
-                        a href={ "/v1/entries/" (id) "/transparent" } download={ (id) ".transparent.cose" } {
-                            "Statement with receipt"
+                    @if self.takes_receipts() {
+                        li {
+                            a href={ "/v1/entries/" (id) "/transparent" } download={ (id) ".transparent.cose" } {
+                                "Statement with receipt"
+                            }
+                            " (COSE)"
                         }
-                        " (COSE)"
                     }
                     li { a href={ "/v1/entries/" (id) "/payload" } download={ (id) ".payload" } { "Payload" } }
                 }
@@ -132,7 +144,7 @@ impl EntryPage {
             EntryBody::Closed => {
                 html! { p.note { "The content is closed to this caller. Its proofs are public." } }
             }
-            EntryBody::Open { header, payload, statement } => html! {
+            EntryBody::Open { header, payload, statement, .. } => html! {
                 h2 { "Protected header" }
                 (block(&pretty(header)))
                 h2 { "Payload" }

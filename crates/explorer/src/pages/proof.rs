@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::layout::{PageFrame, code, entry_link, facts};
+use crate::layout::{PageFrame, code, entry_link, facts, verify_link};
 use crate::text::{Excerpt, block};
 
 /// An inclusion proof, with all nodes on the way to the root.
@@ -22,6 +22,8 @@ pub struct ProofPage {
     pub root: String,
     /// The signed checkpoint of the tree, as text.
     pub checkpoint: Option<String>,
+    /// Whether the caller can fetch the statement with its receipt.
+    pub verifiable: bool,
 }
 
 /// Two nodes of a level, hex: one from the proof, and one computed from the level before.
@@ -48,6 +50,9 @@ impl ProofPage {
             p.note {
                 "A dashed box is a hash from the proof. Every other hash was computed by this service from the two above it: "
                 "SHA-256 of one byte 01, the left hash and the right hash."
+            }
+            @if self.verifiable {
+                p { (verify_link(&self.id)) ": it computes the root from the receipt, and checks the signatures." }
             }
             ol.path {
                 li { (node("Leaf hash: SHA-256 of one byte 00 and the entry ID", &self.leaf_hash, false)) }

@@ -28,8 +28,15 @@ pub struct SessionPage {
 /// A part of a timeline.
 #[derive(Clone, Debug)]
 pub enum TimelineItem {
-    /// An entry; an execution receipt has its delegation chain.
-    Entry(Box<EntryRow>, Option<ReceiptChain>),
+    /// An entry.
+    Entry {
+        /// The entry as in lists.
+        row: Box<EntryRow>,
+        /// The delegation chain of an execution receipt.
+        chain: Option<ReceiptChain>,
+        /// Whether this is a decision that let a call pass, and the log has no outcome of it.
+        lacks_outcome: bool,
+    },
     /// Numbers of an audit stream without a record.
     Gap {
         /// The stream.
@@ -72,9 +79,10 @@ impl SessionPage {
             ol.timeline {
                 @for item in &self.timeline {
                     @match item {
-                        TimelineItem::Entry(row, chain) => {
+                        TimelineItem::Entry { row, chain, lacks_outcome } => {
                             li {
                                 (rows::entry(row))
+                                @if *lacks_outcome { p.gap { "No outcome of this decision is on the log" } }
                                 @if let Some(chain) = chain { (receipt_chain(chain)) }
                             }
                         },

@@ -1,7 +1,7 @@
 //! Attaching receipts and taking them off again.
 
 use scitt::cbor::{ErrorKind, Value};
-use scitt::transparent::{attach, strip};
+use scitt::transparent::{attach, strip, takes_receipts};
 use scitt::{MalformedKind, SignedStatement, Signer, X5Chain};
 
 use crate::support::{builder, ed25519, frame, hex, statement};
@@ -14,6 +14,7 @@ fn what_is_attached_comes_off_again_and_leaves_the_same_bytes() {
     let plain = statement().bytes().to_vec();
     let transparent = attach(&plain, &[FIRST, SECOND]).unwrap();
     let parsed = SignedStatement::parse(transparent.clone()).unwrap();
+    assert!(takes_receipts(&parsed));
     assert_eq!(parsed.receipts(), [FIRST, SECOND]);
     assert_eq!(parsed.bytes(), &plain, "the entry ID does not change");
     parsed.verify_with(ed25519().public_key(), None).unwrap();
@@ -90,5 +91,6 @@ fn nothing_is_attached_where_the_issuer_signed_the_receipts_label() {
     let statement = builder().label(394, FIRST.into()).sign(&ed25519()).unwrap();
     let error = attach(statement.bytes(), &[SECOND]).unwrap_err();
     assert_eq!(error.kind, MalformedKind::LabelInBothHeaders(394.into()));
+    assert!(!takes_receipts(&statement));
     assert_eq!(&strip(statement.bytes()).unwrap().0, statement.bytes());
 }

@@ -11,9 +11,35 @@ use crate::routes::app::App;
 use crate::run_blocking::run_blocking;
 use crate::view::entry_facts::facts_of;
 
+/// Access of a caller to the body of an entry.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum BodyAccess {
+    /// The body is not closed.
+    Open,
+    /// The body is closed, and the caller may read it.
+    Permitted,
+    /// The body is closed to the caller.
+    Refused,
+}
+
 /// Returns `true` if the caller may read the body of this entry. Counts and logs the permission if the body is closed;
 /// a statement that cannot be read is.
 pub fn is_open(app: &App, caller: &AuthenticatedCaller, entry: &Entry) -> bool {
+    let access = body_access(app, caller, entry);
+    if access == BodyAccess::Permitted {
+        app.edge.metrics.closed_bodies_read.inc();
+        let reader = caller.name.as_deref().unwrap_or("anonymous");
+        tracing::info!(reader, entry = %entry.digest, "a closed body was read");
+    }
+    access != BodyAccess::Refused
+}
+
+/// Returns the answer of [`is_open`] for a caller that does not read the body now: nothing is counted or logged.
+pub fn may_read(app: &App, caller: &AuthenticatedCaller, entry: &Entry) -> bool {
+    body_access(app, caller, entry) != BodyAccess::Refused
+}
+
+fn body_access(app: &App, caller: &AuthenticatedCaller, entry: &Entry) -> BodyAccess {
     let closed = app.edge.access.closed_types();
     let size = entry.statement.as_ref().map_or(0, bytes::Bytes::len);
     let facts = run_blocking(size, || facts_of(entry));
@@ -21,15 +47,12 @@ pub fn is_open(app: &App, caller: &AuthenticatedCaller, entry: &Entry) -> bool {
     let (iss, content_type) = (text("iss"), text("content_type"));
     let is_readable = content_type.is_some() || entry.statement.is_none();
     if is_readable && !closed.holds(content_type) {
-        return true;
+        BodyAccess::Open
+    } else if caller.may_read_closed(iss, content_type) {
+        BodyAccess::Permitted
+    } else {
+        BodyAccess::Refused
     }
-    let may = caller.may_read_closed(iss, content_type);
-    if may {
-        app.edge.metrics.closed_bodies_read.inc();
-        let reader = caller.name.as_deref().unwrap_or("anonymous");
-        tracing::info!(reader, entry = %entry.digest, "a closed body was read");
-    }
-    may
 }
 
 /// Refuses a caller that may not read the body of this entry.

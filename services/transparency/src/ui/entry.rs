@@ -68,6 +68,7 @@ fn open(bytes: Bytes, detached: Option<Bytes>) -> Result<EntryBody, Problem> {
     let payload = statement.payload().or(detached.as_deref());
     Ok(EntryBody::Open {
         header: display::header(header),
+        takes_receipts: scitt::transparent::takes_receipts(&statement),
         payload: payload.map(|payload| content(content_type, payload)),
         statement: Excerpt::hex(statement.bytes()),
     })

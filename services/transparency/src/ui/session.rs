@@ -1,6 +1,6 @@
 //! `/ui/sessions/{session}`: the timeline of an agent session.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use axum::Extension;
 use axum::extract::rejection::QueryRejection;
@@ -62,12 +62,14 @@ async fn streams(
     Ok(streams)
 }
 
-/// The entries, those that are execution receipts with their chains, and before each audit record the gap that ends with it.
+/// The entries, and before each audit record the gap that ends with it. Execution receipts have their chains, and
+/// decisions without an outcome are marked.
 fn timeline(
     entries: &[EntryView],
     streams: &[Stream],
     mut chains: BTreeMap<u64, ReceiptChain>,
 ) -> Vec<TimelineItem> {
+    let lacking = lacking_outcomes(streams);
     let mut timeline = Vec::with_capacity(entries.len());
     for entry in entries {
         for stream in streams {
@@ -80,9 +82,23 @@ fn timeline(
                 to: gap.to,
             }));
         }
-        timeline.push(TimelineItem::Entry(Box::new(row(entry)), chains.remove(&entry.index)));
+        timeline.push(TimelineItem::Entry {
+            row: Box::new(row(entry)),
+            chain: chains.remove(&entry.index),
+            lacks_outcome: lacking.contains(entry.entry_id.as_str()),
+        });
     }
     timeline
+}
+
+/// Entry IDs of the decisions without an outcome. A stream that was not read to its end names none: the rest may have their
+/// outcomes.
+fn lacking_outcomes(streams: &[Stream]) -> BTreeSet<&str> {
+    let read_to_the_end = streams.iter().filter(|stream| !stream.truncated);
+    read_to_the_end
+        .flat_map(|stream| &stream.open_decisions)
+        .map(|decision| decision.entry_id.as_str())
+        .collect()
 }
 
 fn state(stream: &Stream) -> SessionStream {
