@@ -58,13 +58,8 @@ impl TypeScriptSdk {
     /// Builds the package, with the WebAssembly module that a service serves to its web pages.
     pub fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let log = Log::sqlite();
-        let service = log.serve();
-        let module = service.connection().get("/ui/verify/verifier.wasm");
-        assert_eq!(module.status, 200, "the program is built with the feature explorer-verifier");
-        service.stop();
         let core = folder.path().join("core.wasm");
-        fs::write(&core, &module.body).expect("our own folder");
+        write_core(&core);
         let modules = folder.path().join("node_modules");
         let built = Command::new(sdk("../tools/sdk"))
             .arg("typescript")
@@ -96,6 +91,16 @@ impl Default for TypeScriptSdk {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// Writes the core of the SDKs as WebAssembly to a file: the module that a service serves to its web pages.
+pub fn write_core(file: &Path) {
+    let log = Log::sqlite();
+    let service = log.serve();
+    let module = service.connection().get("/ui/verify/verifier.wasm");
+    assert_eq!(module.status, 200, "the program is built with the feature explorer-verifier");
+    service.stop();
+    fs::write(file, &module.body).expect("the caller's folder");
 }
 
 /// Returns the path of a part of the SDKs.

@@ -5,6 +5,7 @@
 mod artefacts;
 mod deployment;
 mod image;
+mod sdk;
 mod site;
 mod trial;
 
@@ -27,11 +28,16 @@ fn release(folder: &Folder, step: &str) -> PathBuf {
 
 /// Runs a step of `tools/release` with this program, fast, and returns the folder with the artefact.
 fn release_of(folder: &Folder, step: &str, binary: &Path) -> PathBuf {
-    let out = folder.path("out");
+    run(&mut release_command(folder, step, binary));
+    folder.path("out")
+}
+
+/// Returns the command for a step of `tools/release` with this program, into `out` of the folder.
+fn release_command(folder: &Folder, step: &str, binary: &Path) -> Command {
     let mut command = Command::new(repository("tools/release"));
-    command.args([step, "--compression", "1", "--out"]).arg(&out).arg("--binary").arg(binary);
-    run(command.env("CARGO", env!("CARGO")).env("SOURCE_DATE_EPOCH", "1790000000"));
-    out
+    command.args([step, "--compression", "1", "--out"]).arg(folder.path("out")).arg("--binary").arg(binary);
+    command.env("CARGO", env!("CARGO")).env("SOURCE_DATE_EPOCH", "1790000000");
+    command
 }
 
 /// Returns the only file of a folder whose name ends so.

@@ -22,6 +22,11 @@ fn mdbook_makes_a_site_of_all_pages_without_a_warning() {
         assert!(text.contains("<main>"), "{page} has no text");
     }
     assert!(fs::read_to_string(site.join("index.html")).unwrap().contains("Tabellion"));
+    // The address that the `type` of a problem names.
+    let address = fs::read_to_string(site.join("errors/route-unknown/index.html")).unwrap();
+    assert!(address.contains("../../errors.html#route-unknown"), "{address}");
+    let errors = fs::read_to_string(site.join("errors.html")).unwrap();
+    assert!(errors.contains("id=\"route-unknown\""), "the heading has another anchor");
 }
 
 /// The pages that the table of contents lists, relative to `docs/`.

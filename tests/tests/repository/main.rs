@@ -4,6 +4,7 @@
 mod api_description;
 mod architecture;
 mod docs;
+mod errors;
 mod exposition;
 mod fault_matrix;
 mod metrics;

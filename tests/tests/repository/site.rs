@@ -73,7 +73,7 @@ fn links(page: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Returns the anchors of the headings of a page.
-fn anchors(page: &str) -> BTreeSet<String> {
+pub fn anchors(page: &str) -> BTreeSet<String> {
     let mut uses: BTreeMap<String, usize> = BTreeMap::new();
     let mut anchors = BTreeSet::new();
     for text in page.split("```").step_by(2) {

@@ -56,13 +56,12 @@ impl Description {
         description["paths"].as_object().unwrap().keys().cloned().collect()
     }
 
-    /// Validates the description, generates a Python client, and makes these calls (`openapi_client.py`). `not_generated` are the
+    /// Generates a Python client, and makes these calls (`openapi_client.py`). `not_generated` are the
     /// warnings of the generator.
     #[track_caller]
     pub fn call_from_python(&self, calls: &Value, not_generated: &[&str]) -> Vec<Value> {
         let description = self.file("openapi.json");
         let ran = run_python_on("openapi_client.py", &[description.to_str().unwrap()], calls);
-        assert_eq!(ran["errors"].as_array().unwrap().len(), 0, "{ran:#}");
         assert_eq!(ran["warnings"], serde_json::json!(not_generated));
         ran["answers"].as_array().unwrap().clone()
     }
