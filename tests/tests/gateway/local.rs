@@ -74,8 +74,8 @@ fn a_wrapped_server_works_as_before_and_its_calls_are_on_the_log() {
     };
     let subject = found[0]["sub"].as_str().unwrap();
     assert!(subject.starts_with("operator:"), "{found:?}");
-    let session = found[0]["facts"]["session"].as_str().unwrap();
-    dev.folder.run(&["bundle", "create", "--session", session, "-o", "session.bundle"]).must_end_with(0);
+    // The subject is the session.
+    dev.folder.run(&["bundle", "create", "--session", subject, "-o", "session.bundle"]).must_end_with(0);
     dev.folder.run(&["verify", "session.bundle"]).must_end_with(0);
 
     dev.folder.run(&["gateway", "wrap", "mcp.json", "--undo"]).must_end_with(0);
