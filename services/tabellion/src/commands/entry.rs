@@ -153,6 +153,7 @@ pub struct ListPosition {
 
 impl ListPosition {
     /// The position of the newest entries.
+    #[cfg(feature = "browse")]
     pub const NEWEST: Self = Self { newest: true, after: None, before: None };
 
     /// The position of the entries after a leaf and before another one, oldest first.

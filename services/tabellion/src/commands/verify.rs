@@ -280,6 +280,7 @@ fn whole(
 ///
 /// # Errors
 /// If a check needs a gateway's key that cannot be read.
+#[cfg(feature = "browse")]
 pub fn verify_statement(statement: &[u8], trust: &TrustStore) -> Result<VerifiedFile, Failure> {
     let question = StatementEvidence { statement, ..StatementEvidence::default() };
     let verdict = checked(&question, &CheckpointEvidence::default(), trust, &VerificationTerms::default())?;

@@ -47,6 +47,7 @@ impl Filters {
     ///
     /// # Errors
     /// A sentence that lists the names, if one is unknown.
+    #[cfg(feature = "browse")]
     pub fn of_terms(terms: &str) -> Result<Self, String> {
         let mut filters = Self::default();
         for term in terms.split_whitespace() {
@@ -55,6 +56,7 @@ impl Filters {
         Ok(filters)
     }
 
+    #[cfg(feature = "browse")]
     fn add(&mut self, term: &str) -> Result<(), String> {
         let (name, value) = term.split_once('=').unwrap_or(("subject_prefix", term));
         let flag = match name {
