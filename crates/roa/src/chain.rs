@@ -15,6 +15,7 @@ use crate::text::{AgentId, Sha256Digest};
 pub struct Chain {
     root: Signed<Envelope>,
     hops: Vec<Signed<Attestation>>,
+    digest: Sha256Digest,
 }
 
 impl Chain {
@@ -36,12 +37,13 @@ impl Chain {
         let hops = hops.iter().enumerate().map(|(before, hop)| {
             Signed::parse(hop.get().as_bytes()).map_err(|error| malformed(&error).at_hop(before + 1))
         });
-        Ok(Chain { root, hops: hops.collect::<Result<_, _>>()? })
+        Ok(Chain::new(root, hops.collect::<Result<_, _>>()?))
     }
 
     /// Joins a root envelope and attestations to a chain.
     pub fn new(root: Signed<Envelope>, hops: Vec<Signed<Attestation>>) -> Chain {
-        Chain { root, hops }
+        let digest = Sha256Digest::of(&canonical(&root, &hops));
+        Chain { root, hops, digest }
     }
 
     /// Returns the root envelope.
@@ -62,17 +64,21 @@ impl Chain {
 
     /// Returns the canonical JSON of the chain.
     pub fn canonical(&self) -> Vec<u8> {
-        let objects = std::iter::once(self.root.canonical()).chain(self.hops.iter().map(Signed::canonical));
-        let mut text = vec![b'['];
-        text.extend(objects.collect::<Vec<_>>().join(&b','));
-        text.push(b']');
-        text
+        canonical(&self.root, &self.hops)
     }
 
     /// Returns the digest of the chain: `chain_digest` of a receipt.
     pub fn digest(&self) -> Sha256Digest {
-        Sha256Digest::of(&self.canonical())
+        self.digest
     }
+}
+
+fn canonical(root: &Signed<Envelope>, hops: &[Signed<Attestation>]) -> Vec<u8> {
+    let objects = std::iter::once(root.canonical()).chain(hops.iter().map(Signed::canonical));
+    let mut text = vec![b'['];
+    text.extend(objects.collect::<Vec<_>>().join(&b','));
+    text.push(b']');
+    text
 }
 
 fn malformed(error: &JsonError) -> Denial {

@@ -25,7 +25,6 @@ pub const AGENTROA_CHAIN: &str = "application/agentroa-chain+json";
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChainRecord {
     chain: Chain,
-    digest: Sha256Digest,
     document: Value,
 }
 
@@ -44,7 +43,7 @@ impl ChainRecord {
         }
         let document = json::parse_strict(payload, CHAIN)
             .map_err(|error| ChainRule::Form.in_payload(error.pointer.clone(), error.to_string()))?;
-        Ok(ChainRecord { chain, digest: Sha256Digest::of(payload), document })
+        Ok(ChainRecord { chain, document })
     }
 
     /// Returns the chain.
@@ -54,16 +53,17 @@ impl ChainRecord {
 
     /// Returns the `chain_digest` that execution receipts name.
     pub fn digest(&self) -> Sha256Digest {
-        self.digest
+        self.chain.digest()
     }
 
     /// Checks that `sub` is the digest.
     fn check_subject(&self, header: &Header) -> Result<(), Violation> {
         let sub = header.claims().and_then(|claims| claims.sub()).unwrap_or_default();
-        match sub == self.digest.to_string() {
+        let digest = self.digest();
+        match sub == digest.to_string() {
             true => Ok(()),
             false => {
-                let detail = format!("found {}, needed the digest {}", quote(sub), self.digest);
+                let detail = format!("found {}, needed the digest {digest}", quote(sub));
                 Err(ChainRule::Subject.in_header("15/2", detail))
             }
         }
@@ -74,7 +74,7 @@ impl ProfileRecord for ChainRecord {
     fn facts(&self, facts: &mut Facts) {
         let root = self.chain.root().document();
         for (name, text) in [
-            ("chain_digest", self.digest.to_string().as_str()),
+            ("chain_digest", self.digest().to_string().as_str()),
             ("root_envelope", root.envelope_id.as_str()),
             ("session", root.session.session_id.as_str()),
             ("agent", self.chain.holder().as_str()),

@@ -58,8 +58,6 @@ impl ChainMaterial {
 pub struct PresentedChain {
     /// The chain; an error if there is none, or it is malformed.
     pub chain: Result<Arc<Chain>, Denial>,
-    /// The digest of the chain.
-    pub digest: Option<Sha256Digest>,
     /// The verified chain.
     pub verified: Result<Arc<VerifiedChain>, Denial>,
     /// The identity of the caller, if one is proven.
@@ -122,7 +120,7 @@ impl PresentedChain {
     #[must_use]
     pub fn absent() -> Self {
         let (chain, verified) = (Err(Denial::no_envelope()), Err(Denial::no_envelope()));
-        Self { chain, digest: None, verified, presenter: Ok(None), proof: None }
+        Self { chain, verified, presenter: Ok(None), proof: None }
     }
 }
 
@@ -132,7 +130,6 @@ impl AgentRoa {
     pub fn presented(&self, material: &ChainMaterial, call: PresentedFor<'_>) -> PresentedChain {
         let now = UtcTime(self.now());
         let chain = self.read(material);
-        let digest = chain.as_ref().ok().map(|chain| chain.digest());
         let current = self.registry.current();
         let verified = match (&chain, &current) {
             (Err(denial), _) => Err(denial.clone()),
@@ -142,11 +139,11 @@ impl AgentRoa {
         if let (Ok(chain), Ok(_)) = (&chain, &verified) {
             self.verified.remember(material, chain);
         }
-        let proof = match (digest, &current, material.proof()) {
-            (Some(digest), Some(current), Ok(Some(text))) => {
-                Some(self.proof(text, digest, call, &current.registry, now))
+        let proof = match (&chain, &current, material.proof()) {
+            (Ok(chain), Some(current), Ok(Some(text))) => {
+                Some(self.proof(text, chain.digest(), call, &current.registry, now))
             }
-            (Some(_), Some(_), Err(denial)) => Some(Err(denial)),
+            (Ok(_), Some(_), Err(denial)) => Some(Err(denial)),
             _ => None,
         };
         let (presenter, proof) = match proof {
@@ -154,7 +151,7 @@ impl AgentRoa {
             Some(Err(denial)) => (Err(denial), None),
             None => (Ok(presenter_of(call.caller, &chain, current.as_deref())), None),
         };
-        PresentedChain { chain, digest, verified, presenter, proof }
+        PresentedChain { chain, verified, presenter, proof }
     }
 
     /// Reads the chain. If it is in the message and in the header, both must be equal.

@@ -91,7 +91,8 @@ impl AgentRoa {
     /// Returns the digest of a call's chain if chains are registered: receipts name the chain by it.
     #[must_use]
     pub fn registered_digest(&self, presented: &PresentedChain) -> Option<Sha256Digest> {
-        presented.digest.filter(|_| self.receipts.registers_chains)
+        let chain = presented.chain.as_ref().ok().filter(|_| self.receipts.registers_chains);
+        chain.map(|chain| chain.digest())
     }
 
     /// Returns the chain to register with the receipt of a decision.
