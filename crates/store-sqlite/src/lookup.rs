@@ -4,7 +4,7 @@ use lookup_tree::{InnerNode, Posting, PostingBlock, PostingPrefix, RunId, RunSum
 use merkle::{Hash, LeafIndex, TreeSize};
 use sqlite::select_in;
 use sqlx::sqlite::{SqlitePool, SqliteRow};
-use sqlx::{Row, SqliteConnection};
+use sqlx::{AssertSqlSafe, Row, SqliteConnection};
 use store::lookup::{Build, FinishedRun, ListedValue, RunCatalog, StoredRun, ValueBlock, stored_node};
 use store::{Order, StoreError};
 
@@ -180,42 +180,33 @@ pub(crate) async fn sweep(store: &Sqlite, abandoned: Build, limit: usize) -> Res
     let abandon = sqlx::query("UPDATE index_run SET state = ? WHERE state = ? AND build < ?");
     let abandon = abandon.bind(ERASED).bind(BEGUN).bind(signed(abandoned.get()));
     abandon.execute(store.writable().await?).await.map_err(store_error)?;
-    let erased = sqlx::query_scalar("SELECT build FROM index_run WHERE state = ? LIMIT 1").bind(ERASED);
-    let erased: Option<i64> = erased.fetch_optional(store.write.pool()).await.map_err(store_error)?;
-    if let Some(build) = erased {
-        journal::keep_no_journal(store).await?;
-        let deleted = delete_part(store, build, limit).await;
-        journal::empty_the_log(store).await;
-        return deleted.map(|()| true);
+    let gone =
+        sqlx::query_as("SELECT build, state FROM index_run WHERE state >= ? ORDER BY state DESC LIMIT 1");
+    let gone: Option<(i64, i64)> =
+        gone.bind(GONE).fetch_optional(store.write.pool()).await.map_err(store_error)?;
+    let Some((build, state)) = gone else { return Ok(false) };
+    if state == GONE {
+        return delete_part(store, build, limit).await.map(|()| true);
     }
-    let gone = sqlx::query_scalar("SELECT build FROM index_run WHERE state = ? LIMIT 1").bind(GONE);
-    let gone: Option<i64> = gone.fetch_optional(store.write.pool()).await.map_err(store_error)?;
-    let Some(build) = gone else { return Ok(false) };
-    delete_part(store, build, limit).await.map(|()| true)
+    journal::keep_no_journal(store).await?;
+    let deleted = delete_part(store, build, limit).await;
+    journal::empty_the_log(store).await;
+    deleted.map(|()| true)
 }
 
 /// Deletes up to `limit` rows of a run from each table, and the run itself with the last ones.
 async fn delete_part(store: &Sqlite, build: i64, limit: usize) -> Result<(), StoreError> {
     let mut transaction = store.writable().await?.begin_with(IMMEDIATE).await.map_err(store_error)?;
-    let delete = sqlx::query(
-        "DELETE FROM index_block WHERE build = ?1 AND first IN
-           (SELECT first FROM index_block WHERE build = ?1 ORDER BY first LIMIT ?2)",
-    );
-    let delete = delete.bind(build).bind(signed(limit as u64));
-    let blocks = delete.execute(&mut *transaction).await.map_err(store_error)?.rows_affected();
-    let delete = sqlx::query(
-        "DELETE FROM index_node WHERE build = ?1 AND prefix IN
-           (SELECT prefix FROM index_node WHERE build = ?1 ORDER BY prefix LIMIT ?2)",
-    );
-    let delete = delete.bind(build).bind(signed(limit as u64));
-    let nodes = delete.execute(&mut *transaction).await.map_err(store_error)?.rows_affected();
-    let delete = sqlx::query(
-        "DELETE FROM index_value WHERE build = ?1 AND (kind, first) IN
-           (SELECT kind, first FROM index_value WHERE build = ?1 ORDER BY kind, first LIMIT ?2)",
-    );
-    let delete = delete.bind(build).bind(signed(limit as u64));
-    let values = delete.execute(&mut *transaction).await.map_err(store_error)?.rows_affected();
-    if blocks.max(nodes).max(values) < limit as u64 {
+    let mut most = 0;
+    for (table, key) in [("index_block", "first"), ("index_node", "prefix"), ("index_value", "kind, first")] {
+        let delete = AssertSqlSafe(format!(
+            "DELETE FROM {table} WHERE build = ?1 AND ({key}) IN
+               (SELECT {key} FROM {table} WHERE build = ?1 ORDER BY {key} LIMIT ?2)"
+        ));
+        let delete = sqlx::query(delete).bind(build).bind(signed(limit as u64));
+        most = most.max(delete.execute(&mut *transaction).await.map_err(store_error)?.rows_affected());
+    }
+    if most < limit as u64 {
         let forget = sqlx::query("DELETE FROM index_run WHERE build = ?").bind(build);
         forget.execute(&mut *transaction).await.map_err(store_error)?;
     }

@@ -379,7 +379,7 @@ async fn searches_read_the_index_in_its_order_and_sort_nothing() {
         "SELECT prefix, bytes FROM index_node WHERE build = 1 AND prefix >= x'07' ORDER BY prefix LIMIT 1",
         "SELECT first FROM index_value WHERE build = 1 AND (kind, first) <= (1, 'a') ORDER BY kind DESC, first DESC LIMIT 1",
         "SELECT first FROM index_value WHERE build = 1 AND (kind, first) > (1, 'a') ORDER BY kind, first LIMIT 3",
-        "SELECT build FROM index_run WHERE state = 2 LIMIT 1",
+        "SELECT build, state FROM index_run WHERE state >= 2 ORDER BY state DESC LIMIT 1",
     ] {
         let rows = sqlx::query(AssertSqlSafe(format!("EXPLAIN QUERY PLAN {query}")));
         let rows = rows.fetch_all(store.write.pool()).await.unwrap();

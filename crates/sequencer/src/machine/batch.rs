@@ -31,7 +31,10 @@ impl<R> Machine<R> {
         };
         let draft = BatchDraft { at, items, thorough: false };
         match self.needs_look_up(&draft) {
-            true => self.look_up(draft),
+            true => {
+                self.look_ups_due = self.look_ups_due.saturating_sub(1);
+                self.look_up(draft);
+            }
             false => self.commit_new(draft),
         }
     }
@@ -42,10 +45,8 @@ impl<R> Machine<R> {
     /// something else depends on it: a decision that relied on an absence, an outcome for the inbox, or a refusal, which
     /// no statement gets that is in the log. It is also asked for after a commit was refused, as a refused commit costs more
     /// than a look-up.
-    fn needs_look_up(&mut self, draft: &BatchDraft<R>) -> bool {
-        let expects_known = self.look_ups_due > 0;
-        self.look_ups_due = self.look_ups_due.saturating_sub(1);
-        expects_known || !draft.items.iter().all(|item| self.is_decided_by_commit(item, draft.at))
+    fn needs_look_up(&self, draft: &BatchDraft<R>) -> bool {
+        self.look_ups_due > 0 || !draft.items.iter().all(|item| self.is_decided_by_commit(item, draft.at))
     }
 
     fn is_decided_by_commit(&self, item: &PooledSubmission<R>, at: u64) -> bool {

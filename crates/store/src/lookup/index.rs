@@ -19,7 +19,7 @@ use super::query::{Indexed, Page, Query};
 use super::search::search;
 use super::tail::Tail;
 use super::terms::EntryTerms;
-use super::values::values_of;
+use super::values::ValueSearch;
 use crate::StoreError;
 
 /// Maximum number of leaves in memory: those that do not fill a run, and runs that are not written yet.
@@ -122,15 +122,15 @@ impl SearchIndex {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<String>, StoreError> {
+        let search = ValueSearch { kind, prefix, after, limit };
         let mut catalog = store.catalog().await?;
         for _ in 0..ATTEMPTS {
             let (newest, runs) = (self.newest(&catalog), catalog.cover());
-            let in_memory = self.tail().values((kind, prefix), after, limit, &newest, &catalog.erased);
-            let stored = values_of(store, &runs, (kind, prefix), after, limit).await?;
+            let in_memory = self.tail().values(&search, &newest, &catalog.erased);
+            let values = search.list(store, &runs, in_memory).await?;
             let now = store.catalog().await?;
             if self.is_unchanged(&catalog, &now, &runs, &newest) {
-                let values: BTreeSet<String> = stored.into_iter().chain(in_memory).collect();
-                return Ok(values.into_iter().take(limit).collect());
+                return Ok(values);
             }
             catalog = now;
         }

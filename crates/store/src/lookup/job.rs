@@ -155,7 +155,8 @@ impl RunJob {
         store: &dyn LookupIndex,
         summary: RunSummary,
     ) -> Result<MergedValues, StoreError> {
-        let stored = self.inputs.iter().map(|input| RunValues::new(&input.run, ListedValue::FIRST));
+        let stored =
+            self.inputs.iter().map(|input| RunValues::new(&input.run, ListedValue::FIRST, READ_BLOCKS));
         let ready = RunValues::ready(std::mem::take(&mut self.listed));
         let inputs = stored.chain([ready]).collect();
         Ok(MergedValues::of(inputs, self.gone(store, summary).await?))

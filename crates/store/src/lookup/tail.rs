@@ -8,6 +8,7 @@ use merkle::LeafIndex;
 
 use super::catalog::{Build, ErasedLeaves};
 use super::terms::{EntryTerms, ListedValue};
+use super::values::ValueSearch;
 
 /// The postings and listed values of the leaves `from..to`.
 #[derive(Debug, Default)]
@@ -87,31 +88,25 @@ impl Tail {
         values
     }
 
-    /// The first `limit` values of a kind that begin with a prefix and are greater than `after`, in byte order, of the
-    /// leaves `within` that are not erased.
+    /// The values that a search lists of the leaves `within` that are not erased, in order.
     pub(super) fn values(
         &self,
-        (kind, prefix): (u8, &str),
-        after: Option<&str>,
-        limit: usize,
+        search: &ValueSearch<'_>,
         within: &Range<u64>,
         erased: &ErasedLeaves,
-    ) -> Vec<String> {
-        let from = after.map_or(prefix, |after| after.max(prefix)).to_owned();
-        let from = ListedValue { kind, value: from };
-        let from = self.listed.range((from, LeafIndex::new(0))..);
-        let values = from.take_while(|(of, _)| of.kind == kind && of.value.starts_with(prefix));
-        let values = values.filter(|(of, _)| Some(&*of.value) != after);
+    ) -> Vec<ListedValue> {
+        let from = self.listed.range((search.first(), LeafIndex::new(0))..);
+        let values = from.take_while(|(value, _)| search.lists(value));
         let values = values.filter(|(_, leaf)| within.contains(&leaf.get()) && !erased.contains_key(leaf));
-        let mut found: Vec<String> = Vec::new();
-        for (of, _) in values {
-            if found.last() == Some(&of.value) {
+        let mut found: Vec<ListedValue> = Vec::new();
+        for (value, _) in values {
+            if found.last() == Some(value) {
                 continue;
             }
-            if found.len() == limit {
+            if found.len() == search.limit {
                 break;
             }
-            found.push(of.value.clone());
+            found.push(value.clone());
         }
         found
     }

@@ -15,8 +15,8 @@ use crate::StoreError;
 
 /// Maximum length in bytes of a block, apart from its first value.
 const BLOCK_BYTES: usize = 7_000;
-/// Number of blocks read at once.
-const READ_BLOCKS: usize = 2;
+/// Number of blocks of a run that a search reads at once.
+const SEARCHED_BLOCKS: usize = 2;
 
 /// Some neighbouring listed values of one kind in a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,29 +101,31 @@ pub(super) struct RunValues {
     build: Build,
     /// Where to read on; `None` at the end.
     from: Option<ListedValue>,
+    /// Number of blocks read at once. The first of them is the last one of before.
+    blocks: usize,
     read: VecDeque<ListedValue>,
 }
 
 impl RunValues {
     /// Reads the values of a run that are not before `from`.
-    pub(super) fn new(run: &StoredRun, from: ListedValue) -> Self {
-        Self { build: run.build, from: Some(from), read: VecDeque::new() }
+    pub(super) fn new(run: &StoredRun, from: ListedValue, blocks: usize) -> Self {
+        Self { build: run.build, from: Some(from), blocks, read: VecDeque::new() }
     }
 
     /// Returns values that are in memory.
     pub(super) fn ready(values: Vec<ListedValue>) -> Self {
-        Self { build: Build::default(), from: None, read: values.into() }
+        Self { build: Build::default(), from: None, blocks: 0, read: values.into() }
     }
 
     /// Returns the next value without taking it.
     async fn peek(&mut self, store: &dyn LookupIndex) -> Result<Option<&ListedValue>, StoreError> {
         while self.read.is_empty() {
             let Some(from) = self.from.take() else { break };
-            let blocks = store.value_blocks(self.build, &from, READ_BLOCKS).await?;
+            let blocks = store.value_blocks(self.build, &from, self.blocks).await?;
             for block in &blocks {
                 self.read.extend(block.values()?.into_iter().filter(|value| *value >= from));
             }
-            if blocks.len() == READ_BLOCKS {
+            if blocks.len() == self.blocks {
                 self.from = self.read.back().map(ListedValue::successor);
             }
         }
@@ -165,39 +167,52 @@ impl MergedValues {
     }
 }
 
-/// Lists up to `limit` values of these runs of a kind that begin with `prefix`, in byte order: those greater than `after`
-/// if it is given.
-pub(super) async fn values_of(
-    store: &dyn LookupIndex,
-    runs: &[StoredRun],
-    (kind, prefix): (u8, &str),
-    after: Option<&str>,
-    limit: usize,
-) -> Result<Vec<String>, StoreError> {
-    if prefix.contains('\0') {
-        return Ok(Vec::new());
-    }
-    let from = first_value((kind, prefix), after);
-    let inputs = runs.iter().map(|run| RunValues::new(run, from.clone())).collect();
-    let mut values = MergedValues::of(inputs, BTreeSet::new());
-    let mut found = Vec::new();
-    while found.len() < limit
-        && let Some(next) = values.next(store).await?
-        && next.kind == kind
-        && next.value.starts_with(prefix)
-    {
-        found.push(next.value);
-    }
-    Ok(found)
+/// What a search by prefix lists: values of a kind that begin with `prefix`, in byte order, and are greater than `after` if it
+/// is given.
+pub(super) struct ValueSearch<'q> {
+    pub(super) kind: u8,
+    pub(super) prefix: &'q str,
+    pub(super) after: Option<&'q str>,
+    pub(super) limit: usize,
 }
 
-/// Returns the least value of a kind that may begin with `prefix` and be greater than `after`.
-fn first_value((kind, prefix): (u8, &str), after: Option<&str>) -> ListedValue {
-    let prefix = ListedValue { kind, value: prefix.to_owned() };
-    // No value has U+0000: the values after "a\0b" are those after "a".
-    let after = after.and_then(|after| after.split('\0').next());
-    let after = after.map(|after| ListedValue { kind, value: after.to_owned() }.successor());
-    after.map_or(prefix.clone(), |after| after.max(prefix))
+impl ValueSearch<'_> {
+    /// Returns the least value that may be listed.
+    pub(super) fn first(&self) -> ListedValue {
+        let value = |text: &str| ListedValue { kind: self.kind, value: text.to_owned() };
+        // No value has U+0000: the values after "a\0b" are those after "a".
+        let after = self.after.and_then(|after| after.split('\0').next());
+        let prefix = value(self.prefix);
+        after.map_or(prefix.clone(), |after| value(after).successor().max(prefix))
+    }
+
+    /// Returns whether a value that is not before the first one is listed. The values after one that is not are not either.
+    pub(super) fn lists(&self, value: &ListedValue) -> bool {
+        value.kind == self.kind && value.value.starts_with(self.prefix)
+    }
+
+    /// Lists the values of these runs, and of those in memory that the search lists.
+    pub(super) async fn list(
+        &self,
+        store: &dyn LookupIndex,
+        runs: &[StoredRun],
+        in_memory: Vec<ListedValue>,
+    ) -> Result<Vec<String>, StoreError> {
+        if self.prefix.contains('\0') {
+            return Ok(Vec::new());
+        }
+        let stored = runs.iter().map(|run| RunValues::new(run, self.first(), SEARCHED_BLOCKS));
+        let inputs = stored.chain([RunValues::ready(in_memory)]).collect();
+        let mut values = MergedValues::of(inputs, BTreeSet::new());
+        let mut found = Vec::new();
+        while found.len() < self.limit
+            && let Some(next) = values.next(store).await?
+            && self.lists(&next)
+        {
+            found.push(next.value);
+        }
+        Ok(found)
+    }
 }
 
 #[cfg(test)]
