@@ -7,8 +7,11 @@ use std::fs;
 
 use black_box::cli::repository;
 
+use crate::checked_in::must_be_checked_in;
 use crate::site::anchors;
 
+/// Environment variable with which the tests write both files.
+const UPDATE: &str = "UPDATE_ERRORS";
 /// Start of the table of book.toml with the addresses, which is its last one.
 const REDIRECTS: &str = "[output.html.redirect]\n";
 /// Start of a heading of a section, in the page.
@@ -18,7 +21,7 @@ const SECTION: &str = "\n## ";
 fn the_page_of_errors_has_the_text_of_the_help_topic() {
     let page = fs::read_to_string(repository("docs/errors.md")).unwrap();
     let (preface, _) = page.split_once(SECTION).unwrap();
-    must_be_checked_in("docs/errors.md", &format!("{preface}\n{}", sections(&topic())));
+    must_be_checked_in("docs/errors.md", &format!("{preface}\n{}", sections(&topic())), UPDATE);
 }
 
 #[test]
@@ -33,19 +36,7 @@ fn every_code_has_an_address_that_leads_to_its_heading() {
     let book = fs::read_to_string(repository("docs/book.toml")).unwrap();
     let (settings, _) = book.split_once(REDIRECTS).unwrap();
     let redirects: String = codes.iter().map(|code| redirect(code)).collect();
-    must_be_checked_in("docs/book.toml", &format!("{settings}{REDIRECTS}{redirects}"));
-}
-
-#[track_caller]
-fn must_be_checked_in(file: &str, expected: &str) {
-    let path = repository(file);
-    if std::env::var_os("UPDATE_ERRORS").is_some() {
-        fs::write(&path, expected).unwrap();
-    }
-    assert!(
-        fs::read_to_string(path).unwrap() == expected,
-        "{file} differs: run this test with UPDATE_ERRORS=1, and look at the difference"
-    );
+    must_be_checked_in("docs/book.toml", &format!("{settings}{REDIRECTS}{redirects}"), UPDATE);
 }
 
 /// The text of `tabellion help errors`.

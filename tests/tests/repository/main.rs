@@ -3,6 +3,7 @@
 
 mod api_description;
 mod architecture;
+mod checked_in;
 mod docs;
 mod errors;
 mod exposition;

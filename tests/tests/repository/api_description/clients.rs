@@ -6,10 +6,11 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::Command;
 
-use black_box::cli::repository;
 use black_box::{Connection, node, node_folder, run_python_on};
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::checked_in::must_be_checked_in;
 
 /// A served description, in a folder of its own.
 pub struct Description {
@@ -39,15 +40,7 @@ impl Description {
     /// Asserts that the description is the file of this name below `openapi/`. Writes the file if `UPDATE_OPENAPI` is set.
     #[track_caller]
     pub fn must_be_checked_in_as(&self, name: &str) {
-        let path = repository("openapi").join(name);
-        if std::env::var_os("UPDATE_OPENAPI").is_some() {
-            fs::write(&path, &self.text).unwrap();
-        }
-        let checked_in = fs::read_to_string(path).unwrap_or_default();
-        assert!(
-            checked_in == self.text,
-            "openapi/{name} differs: run this test with UPDATE_OPENAPI=1, and look at the difference"
-        );
+        must_be_checked_in(&format!("openapi/{name}"), &self.text, "UPDATE_OPENAPI");
     }
 
     /// The paths that are described.
