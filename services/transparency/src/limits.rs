@@ -133,12 +133,12 @@ pub const LINKED_ENTRIES: usize = 16;
 pub const SMALL_GROUP: u64 = 5;
 /// Counts cached for being continued.
 pub const TALLIES: usize = 256;
-/// Lifetime of a cached count: entries are erased meanwhile.
+/// Counts that go on in the background at one time.
+pub const TALLIES_COUNTING: usize = 2;
+/// Lifetime of a cached count once it is whole: entries are erased meanwhile.
 pub const TALLY_AGE: Duration = Duration::from_secs(300);
-/// Entries counted by one request.
-pub const TALLY_ENTRIES: usize = 50_000;
-/// Entries read for a count at one time.
-pub const TALLY_PAGE: usize = 1000;
+/// Entries counted at one time, and by one request.
+pub const TALLY_PAGE: usize = 250;
 /// Values distinguished by one count.
 pub const TALLY_GROUPS: usize = 4096;
 /// Bytes of input quoted by an error.

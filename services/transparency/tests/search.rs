@@ -5,6 +5,7 @@
 mod common;
 
 use common::{Answer, Place, Site, refusal};
+use futures::future::join_all;
 use merkle::EntryDigest;
 use registration::conversation::Form;
 use reqwest::Method;
@@ -495,4 +496,27 @@ async fn an_agent_is_summed_up_without_telling_of_the_few() {
     assert_eq!(unknown.status, 400, "{unknown:?}");
     let few = site.get("/v1/agents/nobody/summary").await;
     assert_eq!(few.refusal(), refusal(404, "Not Found", "name-unknown"));
+}
+
+/// Reads what the address answers until nothing is left to be counted.
+async fn counted(site: &Site, address: &str) -> Value {
+    loop {
+        let answer = site.get(address).await.json();
+        if answer["counting"] == json!(false) {
+            return answer;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn an_issuer_of_many_entries_is_answered_before_all_are_counted() {
+    let site = Place::new().start().await;
+    let statements: Vec<_> = (0..600).map(|n| testkit::opaque("thing", &json!({ "n": n }))).collect();
+    join_all(statements.iter().map(|statement| site.register(statement))).await;
+    let address = "/v1/issuers/https%3A%2F%2Fissuer.example";
+    let first = site.get(address).await.json();
+    assert_eq!((&first["entries"], &first["counting"]), (&json!(250), &json!(true)), "one page of them");
+    assert_eq!(first["last_seen"]["index"], 600, "after the policy");
+    assert_eq!(counted(&site, address).await["entries"], 600);
 }

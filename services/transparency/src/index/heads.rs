@@ -18,10 +18,11 @@ use store::lookup::HeadRuns;
 use store::{Entry, ErasureStore, LogReader, Order, StoreError};
 use tokio::sync::{Mutex, OnceCell};
 
-use super::read::EntryTermReader;
+use super::read::ValueReader;
 use super::{Index, term};
 use crate::limits::{ERASURES_READ, INDEX_HEADS_READ};
 use crate::log::erasures::{at, count_before, erased_leaves, leaves};
+use crate::log::terms::entry_terms;
 use crate::metrics::Metrics;
 
 /// The newest registered head that this process knows.
@@ -141,10 +142,10 @@ impl RegisteredHead {
 }
 
 async fn read_postings(store: &dyn LogReader, leaves: LeafRange) -> Result<Vec<Posting>, StoreError> {
-    let mut reader = EntryTermReader::new();
+    let mut reader = ValueReader::new();
     let (mut postings, mut next, end) = (Vec::new(), leaves.start.get(), leaves.end.get());
     while next < end {
-        let terms = reader.read(store, TreeSize::new(next), (end - next) as usize).await?;
+        let terms = reader.read(store, TreeSize::new(next), (end - next) as usize, entry_terms).await?;
         if terms.is_empty() {
             return Err(StoreError::Damaged(format!("entry {next} of the index's tail is missing")));
         }

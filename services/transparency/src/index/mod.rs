@@ -13,6 +13,7 @@ pub mod head_maker;
 mod heads;
 pub mod proof;
 mod read;
+mod tallies;
 mod tally;
 
 use std::sync::Arc;
@@ -35,9 +36,10 @@ use crate::limits::{
     BLIND_LEAVES, INDEX_ENTRIES, INDEX_LOOK, INDEX_PATIENCE, INDEX_PAUSE, INDEX_POLL, INDEX_RETRY, INDEX_WAIT,
 };
 use crate::log::state::Log;
+use crate::log::terms::entry_terms;
 use heads::NewestHead;
 pub use heads::RegisteredHead;
-use read::EntryTermReader;
+use read::ValueReader;
 pub use read::detached_payload;
 pub use tally::{ReceiptGroup, ReceiptTally};
 
@@ -52,7 +54,7 @@ pub struct Index {
     moved: watch::Sender<u64>,
     /// Notified when a search waits for the index.
     wakeup: Notify,
-    tallies: tally::Tallies,
+    tallies: tallies::Tallies,
     heads: NewestHead,
 }
 
@@ -64,7 +66,7 @@ impl Index {
             terms: SearchIndex::new(FORM),
             moved: watch::Sender::new(0),
             wakeup: Notify::new(),
-            tallies: tally::Tallies::default(),
+            tallies: tallies::Tallies::default(),
             heads: NewestHead::default(),
         })
     }
@@ -128,7 +130,7 @@ impl Index {
             if let Some(known) = self.log.decided.first() {
                 left = left.min(known.get().saturating_sub(from.get()) as usize);
             }
-            terms = builder.reader.read(&*self.log.store, from, left).await?;
+            terms = builder.reader.read(&*self.log.store, from, left, entry_terms).await?;
         }
         let is_new = !terms.is_empty() && self.terms.append(from, terms);
         self.show(committed);
@@ -212,8 +214,41 @@ impl Index {
         Ok(read::one(&*self.log.store, entry).await?.values().lookups)
     }
 
-    /// The counts over the indexed entries with all of these values.
-    pub async fn tally(&self, values: &[(LookupKind, &str)]) -> Result<Arc<ReceiptTally>, StoreError> {
+    /// Reads the search values of entries, in ascending order of their leaves. Neighbours are read at one time.
+    async fn values_of_all(&self, entries: &[LeafIndex]) -> Result<Vec<Vec<Lookup>>, StoreError> {
+        let mut reader = ValueReader::new();
+        let mut values = Vec::with_capacity(entries.len());
+        for mut run in entries.chunk_by(|one, next| one.get() + 1 == next.get()) {
+            while let Some(first) = run.first() {
+                let from = TreeSize::new(first.get());
+                let read = reader.read(&*self.log.store, from, run.len(), |values| values.lookups).await?;
+                if read.is_empty() {
+                    return Err(StoreError::Damaged(format!("entry {first} is not there")));
+                }
+                run = &run[read.len()..];
+                values.extend(read);
+            }
+        }
+        Ok(values)
+    }
+
+    /// The first and the last indexed entry with all of these values.
+    pub async fn ends(
+        &self,
+        values: &[(LookupKind, &str)],
+    ) -> Result<Option<(LeafIndex, LeafIndex)>, StoreError> {
+        let end = async |order: Order| {
+            let terms = values.iter().map(|(kind, value)| term(*kind, value)).collect();
+            Ok::<_, StoreError>(self.search(terms, 0..u64::MAX, order, 1).await?.entries.first().copied())
+        };
+        Ok(end(Order::OldestFirst).await?.zip(end(Order::NewestFirst).await?))
+    }
+
+    /// The counts over the indexed entries with all of these values, as far as they went.
+    pub async fn tally(
+        self: &Arc<Self>,
+        values: &[(LookupKind, &str)],
+    ) -> Result<Arc<ReceiptTally>, StoreError> {
         self.tallies.of(self, values).await
     }
 }
@@ -236,7 +271,7 @@ impl IndexProgress {
 
 /// The task that builds the index.
 struct IndexBuilder {
-    reader: EntryTermReader,
+    reader: ValueReader,
     writer: RunWriter,
     /// The leaves that runs cover, and since when.
     covered: TreeSize,
@@ -246,7 +281,7 @@ struct IndexBuilder {
 impl IndexBuilder {
     fn new() -> Self {
         let (covered, since) = (TreeSize::new(0), Instant::now());
-        Self { reader: EntryTermReader::new(), writer: RunWriter::new(), covered, since }
+        Self { reader: ValueReader::new(), writer: RunWriter::new(), covered, since }
     }
 
     /// Writes the next part of a run if this process may; returns whether there may be more.

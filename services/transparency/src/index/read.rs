@@ -7,11 +7,9 @@ use lookup_tree::BlindCode;
 use merkle::{LeafIndex, TreeSize};
 use registration::{COLLATERAL_PAYLOAD, SearchValues};
 use scitt::{Malformed, SignedStatement};
-use store::lookup::EntryTerms;
 use store::{Entry, LogReader, StoreError};
 
 use crate::limits::{INDEX_BYTES, INDEX_ENTRIES, INDEX_FIRST};
-use crate::log::terms::entry_terms;
 
 /// An entry with its detached payload.
 pub struct EntryWithPayload {
@@ -28,24 +26,26 @@ enum StoredStatement {
     Damaged,
 }
 
-/// Reads the terms of entries, as many at one time as fit into [`INDEX_BYTES`].
-pub struct EntryTermReader {
+/// Reads the search values of entries, as many at one time as fit into [`INDEX_BYTES`].
+pub struct ValueReader {
     /// Number of entries read at one time.
     chunk: usize,
 }
 
-impl EntryTermReader {
+impl ValueReader {
     pub fn new() -> Self {
         Self { chunk: INDEX_FIRST }
     }
 
-    /// Reads the terms of up to `left` entries; fewer if they are large, and none only if `left` is 0.
-    pub async fn read(
+    /// Reads the values of up to `left` entries, and converts them with `of`. They are fewer if they are large, and none
+    /// only if `left` is 0.
+    pub async fn read<T: Send + 'static>(
         &mut self,
         store: &dyn LogReader,
         from: TreeSize,
         left: usize,
-    ) -> Result<Vec<EntryTerms>, StoreError> {
+        of: fn(SearchValues) -> T,
+    ) -> Result<Vec<T>, StoreError> {
         if left == 0 {
             return Ok(Vec::new());
         }
@@ -53,8 +53,8 @@ impl EntryTermReader {
         let bytes: usize = entries.iter().map(EntryWithPayload::bytes).sum();
         self.chunk = (INDEX_BYTES * entries.len().max(1) / bytes.max(1)).clamp(1, INDEX_ENTRIES);
         // Parsing a long record takes a while, and would block other tasks of this thread.
-        let terms = move || entries.iter().map(|entry| entry_terms(entry.values())).collect();
-        Ok(tokio::task::spawn_blocking(terms).await.unwrap_or_default())
+        let values = move || entries.iter().map(|entry| of(entry.values())).collect();
+        Ok(tokio::task::spawn_blocking(values).await.unwrap_or_default())
     }
 }
 

@@ -78,13 +78,13 @@ pub async fn issuer(State(app): State<App>, Path(iss): Path<String>) -> Result<R
 /// Reads the statistics of an issuer; 404 if it has registered nothing.
 pub async fn read(app: &App, iss: String) -> Result<Issuer, Problem> {
     let reached = app.index.caught_up().await?;
-    let tally = app.index.tally(&[(LookupKind::Issuer, &iss)]).await?;
-    let Some((first, last)) = tally.ends else {
+    let values = [(LookupKind::Issuer, iss.as_str())];
+    let Some((first, last)) = app.index.ends(&values).await? else {
         return Err(if reached.is_behind() { super::names::behind() } else { unknown() });
     };
+    let tally = app.index.tally(&values).await?;
     let by = |kind| tally.entries_by(kind).into_iter().map(|(value, n)| (value.to_owned(), n)).collect();
     Ok(Issuer {
-        issuer: iss,
         entries: tally.entries,
         first_seen: seen(app, first).await?,
         last_seen: seen(app, last).await?,
@@ -93,6 +93,7 @@ pub async fn read(app: &App, iss: String) -> Result<Issuer, Problem> {
         tree_size: tally.size,
         counting: tally.goes_on(reached),
         truncated: tally.crowded,
+        issuer: iss,
     })
 }
 

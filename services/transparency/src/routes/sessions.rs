@@ -126,10 +126,11 @@ pub async fn read(
     let limit = page_limit(paging.limit, app.edge.limits.load().page)?;
     let within = first_leaf(paging.after)?..u64::MAX;
     let reached = app.index.caught_up().await?;
-    let tally = app.index.tally(&[(LookupKind::Session, &session)]).await?;
-    if tally.entries == 0 {
+    let values = [(LookupKind::Session, session.as_str())];
+    if app.index.ends(&values).await?.is_none() {
         return Err(if reached.is_behind() { behind() } else { unknown() });
     }
+    let tally = app.index.tally(&values).await?;
     let terms = vec![term(LookupKind::Session, &session)];
     let (Entries { entries, .. }, last) = found(app, terms, within, Order::OldestFirst, limit).await?;
     let (receipts, more_receipts) = linked_receipts(app, turnstile, &entries).await?;
