@@ -50,9 +50,7 @@ impl PythonSdk {
                 symlink(&file, package.join(name)).expect("our own folder");
             }
         }
-        let extension =
-            std::env::var_os(EXTENSION).unwrap_or_else(|| panic!("{EXTENSION} names no file: run ./test"));
-        symlink(extension, package.join("_core.abi3.so")).expect("our own folder");
+        symlink(extension(), package.join("_core.abi3.so")).expect("our own folder");
         Self(folder)
     }
 
@@ -149,6 +147,11 @@ pub fn write_core(file: &Path) {
     assert_eq!(module.status, 200, "the program is built with the feature explorer-verifier");
     service.stop();
     fs::write(file, &module.body).expect("the caller's folder");
+}
+
+/// Returns the path of the built extension module for Python.
+pub fn extension() -> PathBuf {
+    std::env::var_os(EXTENSION).unwrap_or_else(|| panic!("{EXTENSION} names no file: run ./test")).into()
 }
 
 /// Returns the path of a part of the SDKs.
