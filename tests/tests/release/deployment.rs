@@ -14,6 +14,8 @@ use crate::run;
 
 /// Images that a trial needs.
 const IMAGES: &[&str] = &["TABELLION_IMAGE", "POSTGRES_IMAGE", "PROMETHEUS_IMAGE", "GRAFANA_IMAGE"];
+/// Services that have a dashboard.
+const DASHBOARDS: &[&str] = &["gateway", "log", "monitor", "verification", "witness"];
 
 #[test]
 fn compose_accepts_the_trial_and_the_program_every_configuration_in_it() {
@@ -207,7 +209,9 @@ fn dashboards_have_unique_panels_and_expressions_that_prometheus_parses() {
             rules += &format!("      - {{ record: 'panel:{number}', expr: {} }}\n", target["expr"]);
         }
     }
-    assert_eq!(ids.len(), 2);
+    let expected: BTreeSet<String> =
+        DASHBOARDS.iter().map(|service| format!("tabellion-{service}")).collect();
+    assert_eq!(ids, expected);
     let folder = Folder::new();
     folder.write("rules.yml", rules);
     run(Command::new(deployment_tool("promtool")).args(["check", "rules"]).arg(folder.path("rules.yml")));
