@@ -5,14 +5,34 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use scitt::{Algorithm, Signer, SigningKey};
 use tempfile::TempDir;
+use testkit::McpServer;
 
 use crate::others::node_folder;
 use crate::python::python;
-use crate::{Log, node};
+use crate::{Gateway, Log, node};
 
 /// Variable with the path of the built extension module. If it is missing the test fails, and is not skipped.
 const EXTENSION: &str = "TABELLION_TEST_PYTHON_EXTENSION";
+
+/// What `gateway.py` and `gateway.mjs` of the SDKs' tests expect of the route.
+const RULES: &str = r#"
+[route.ceiling]
+tools_deny = ["*.purge"]
+
+[[route.rule]]
+name = "never"
+tool = "payments.*"
+when = "input.arguments.to == \"nobody\""
+then = "deny"
+
+[[route.rule]]
+name = "large"
+tool = "payments.send"
+when = "input.arguments.amount > 1000"
+then = "confirm"
+"#;
 
 /// The Python package, in a folder for `PYTHONPATH`.
 pub struct PythonSdk(TempDir);
@@ -30,9 +50,7 @@ impl PythonSdk {
                 symlink(&file, package.join(name)).expect("our own folder");
             }
         }
-        let extension =
-            std::env::var_os(EXTENSION).unwrap_or_else(|| panic!("{EXTENSION} names no file: run ./test"));
-        symlink(extension, package.join("_core.abi3.so")).expect("our own folder");
+        symlink(extension(), package.join("_core.abi3.so")).expect("our own folder");
         Self(folder)
     }
 
@@ -93,6 +111,34 @@ impl Default for TypeScriptSdk {
     }
 }
 
+/// Adds the agent of the SDKs' examples to a gateway. Its key is `agent.pem` in the gateway's folder.
+pub fn with_agent(gateway: Gateway) -> Gateway {
+    let key = SigningKey::generate(Algorithm::EdDsa).expect("a key");
+    let jwk = key.public_key().to_jwk().to_value().to_string();
+    fs::write(gateway.path("agent.jwk"), jwk).expect("our own folder");
+    let pem = key.to_pkcs8_pem().expect("a key");
+    fs::write(gateway.path("agent.pem"), pem.as_bytes()).expect("our own folder");
+    gateway.table("[[agent]]\nid = \"did:example:a\"\njwk = \"agent.jwk\"")
+}
+
+/// Runs a script that tests the middleware for MCP, with the URL of a gateway. Only calls with the argument `allowed` may
+/// reach the server behind that.
+#[track_caller]
+pub fn must_keep_promises_through_a_gateway(mut script: Command) {
+    let server = McpServer::ordinary();
+    let gateway = with_agent(Gateway::before(&server.url()).route(RULES));
+    let running = gateway.start();
+    let output = script.arg(running.url()).current_dir(gateway.folder()).output().expect("it runs");
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{stdout}{stderr}");
+    let calls = server.of("tools/call");
+    assert!(!calls.is_empty(), "{stdout}{stderr}");
+    for call in calls {
+        assert_eq!(call.json()["params"]["arguments"]["allowed"], true, "{}", call.text());
+    }
+    running.stop();
+}
+
 /// Writes the core of the SDKs as WebAssembly to a file: the module that a service serves to its web pages.
 pub fn write_core(file: &Path) {
     let log = Log::sqlite();
@@ -101,6 +147,11 @@ pub fn write_core(file: &Path) {
     assert_eq!(module.status, 200, "the program is built with the feature explorer-verifier");
     service.stop();
     fs::write(file, &module.body).expect("the caller's folder");
+}
+
+/// Returns the path of the built extension module for Python.
+pub fn extension() -> PathBuf {
+    std::env::var_os(EXTENSION).unwrap_or_else(|| panic!("{EXTENSION} names no file: run ./test")).into()
 }
 
 /// Returns the path of a part of the SDKs.

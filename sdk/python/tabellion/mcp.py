@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, Mapping, Optional
 
 from . import core
-from .errors import Denied
+from .errors import Denied, TabellionError
 from .session import Session
 
 #: The member of `_meta` with a VAP message or a Verdict.
@@ -22,13 +22,14 @@ class VapClient:
     """An MCP client (`mcp.Client` or `mcp.ClientSession`) whose calls belong to a VAP session.
 
     All other attributes are those of the client. `gateway_key` is the public key that signs Verdicts, in any form; with it,
-    each Verdict is verified.
+    each Verdict is verified. After an answer without a genuine Verdict, no more calls are sent.
     """
 
     def __init__(self, client: Any, session: Session, *, gateway_key: Optional[str] = None):
         self._client = client
         self._vap_session = session
         self._gateway_key = gateway_key
+        self._distrust: Optional[TabellionError] = None
         self.commitment_verdict: Optional[Mapping[str, Any]] = None
 
     def __getattr__(self, name: str) -> Any:
@@ -37,14 +38,19 @@ class VapClient:
     async def commit(self) -> Mapping[str, Any]:
         """Sends the session's commitment in a `tools/list` request, and returns the Verdict. Raises `Denied`."""
         verdict = await self._carry(self._vap_session.commitment)
-        if verdict.get("verdict") == "denied":
-            raise Denied(str(verdict.get("verification", {}).get("reason")), "the gateway denied the commitment")
+        _raise_if_denied(verdict, "commitment")
+        self._vap_session.committed(verdict)
         self.commitment_verdict = verdict
         return verdict
 
     async def amend(self, reason: str, **changes: Any) -> Mapping[str, Any]:
-        """Sends a Scope Amendment in a `tools/list` request, and returns the Verdict."""
-        return await self._carry(self._vap_session.amendment(reason, **changes))
+        """Sends a Scope Amendment in a `tools/list` request, and returns the Verdict. Raises `Denied`. What is accepted counts
+        for the session, too."""
+        amendment = self._vap_session.amendment(reason, **changes)
+        verdict = await self._carry(amendment)
+        self._vap_session.amended(amendment, verdict)
+        _raise_if_denied(verdict, "amendment")
+        return verdict
 
     async def call_tool(
         self,
@@ -57,7 +63,8 @@ class VapClient:
         **options: Any,
     ) -> Any:
         """Calls a tool with its signed intent, and records call, Verdict and result. A denied call is a result with
-        `is_error`, as the gateway sends it."""
+        `is_error`, as the gateway sends it: its text names the reason. Raises `Denied` for a call that is not sent."""
+        self._check_trust()
         intent = {"rationale": rationale, "expected_effect": expected_effect}
         call = self._vap_session.begin(name, arguments or {}, **intent)
         try:
@@ -80,14 +87,35 @@ class VapClient:
         params = types.PaginatedRequestParams.model_validate({"_meta": {VAP: message.message}})
         verdict = self._verdict(await session.list_tools(params=params), message)
         if verdict is None:
-            raise Denied("no_verdict", "the server answered without a Verdict: it is no VAP gateway")
+            raise _no_verdict()
         return verdict
 
     def _verdict(self, result: Any, message: core.SignedMessage) -> Optional[Mapping[str, Any]]:
+        """Returns the Verdict of an answer. With a key, there must be one, and it must be genuine."""
         verdict = (_plain(result).get("_meta") or {}).get(VAP)
-        if verdict is not None and self._gateway_key is not None:
+        if self._gateway_key is None:
+            return verdict
+        try:
+            if verdict is None:
+                raise _no_verdict()
             core.verify_verdict(verdict, self._gateway_key, message.message)
+        except TabellionError as error:
+            self._distrust = error
+            raise
         return verdict
+
+    def _check_trust(self) -> None:
+        if self._distrust is not None:
+            raise Denied(self._distrust.code, f"not sent, since an earlier answer was not the gateway's: {self._distrust.message}")
+
+
+def _no_verdict() -> Denied:
+    return Denied("no_verdict", "the server answered without a Verdict: it is no VAP gateway")
+
+
+def _raise_if_denied(verdict: Mapping[str, Any], what: str) -> None:
+    if verdict.get("verdict") == "denied":
+        raise Denied(str(verdict.get("verification", {}).get("reason")), f"the gateway denied the {what}")
 
 
 def _plain(result: Any) -> Mapping[str, Any]:

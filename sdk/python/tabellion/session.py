@@ -28,6 +28,8 @@ CONTENT_TYPE = "application/agent-conversation"
 #: The text of an intent whose caller gives none.
 DEFAULT_RATIONALE = "a step towards the goal of the session"
 DEFAULT_EFFECT = "the result of the tool"
+#: The Verdicts that accept a commitment or an amendment, as it is or reduced.
+ACCEPTING = frozenset({"served", "downgraded"})
 
 _current: "contextvars.ContextVar[Optional[Session]]" = contextvars.ContextVar("tabellion_session", default=None)
 
@@ -100,6 +102,7 @@ class Session:
                 "principal": {"agent_id": self.agent},
             }
         )
+        self._in_force = self.commitment.digest
         self._add("system-event", {"event-type": "vap-commitment", "data": {"commitment": self.commitment.message}})
 
     def sign(self, message: Mapping[str, Any]) -> core.SignedMessage:
@@ -115,9 +118,29 @@ class Session:
         return self.sign({"type": "intent_call", "intent": why, "call": {"tool": tool, "arguments": dict(arguments)}})
 
     def amendment(self, reason: str, **changes: Any) -> core.SignedMessage:
-        """Signs a Scope Amendment. `changes` are its members `add_scope` and `increase_budget`; a gateway decides on it."""
-        previous = self.commitment.digest
-        return self.sign({"type": "scope_amendment", "prev_commitment_digest": previous, "reason": reason, **changes})
+        """Signs a Scope Amendment of the commitment in force. `changes` are its members `add_scope` and `increase_budget`; a
+        gateway decides on it."""
+        return self.sign({"type": "scope_amendment", "prev_commitment_digest": self._in_force, "reason": reason, **changes})
+
+    def committed(self, verdict: Mapping[str, Any]) -> None:
+        """Notes a gateway's Verdict: the next amendment changes the commitment that it accepted, which may be a reduced one."""
+        self._in_force = verdict.get("accepted_commitment_digest") or self._in_force
+
+    def amended(self, amendment: core.SignedMessage, verdict: Mapping[str, Any]) -> None:
+        """Records an amendment with the gateway's Verdict. One that was accepted also widens the bounds that the session
+        checks itself; where the gateway granted less, it denies the calls."""
+        changes = {name: amendment.message[name] for name in ("add_scope", "increase_budget") if name in amendment.message}
+        data = {**changes, "amendment": self._evidence(amendment), "vap-verdict": dict(verdict)}
+        self._add("system-event", {"event-type": "vap-amendment", "data": data})
+        if verdict.get("verdict") not in ACCEPTING:
+            return
+        self.committed(verdict)
+        scope, budget = changes.get("add_scope", {}), changes.get("increase_budget", {})
+        with self._lock:
+            self._allow += scope.get("tools_allow", [])
+            self._deny += scope.get("tools_deny", [])
+            if self._max_calls is not None:
+                self._max_calls += budget.get("add_calls", 0)
 
     def begin(self, tool: str, arguments: Mapping[str, Any], *, call_id: Optional[str] = None, **intent: Any) -> Call:
         """Admits a call, and records it with its signed intent. Raises `Denied` outside of the scope or the budget."""
@@ -201,7 +224,7 @@ class Session:
         return value if self._disclose else {"digest": core.digest_json(value)}
 
     def _evidence(self, message: core.SignedMessage) -> core.Json:
-        """Returns an intent for the record: it quotes the arguments, so without disclosure only its digest and signature."""
+        """Returns a message for the record: its texts are private, so without disclosure only its digest and signature."""
         if self._disclose:
             return message.message
         return {"digest": message.digest, "signature": message.message["signature"]}

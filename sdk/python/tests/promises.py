@@ -1,6 +1,8 @@
 """What the Python client and sessions promise, against a service that answers as each test says: `python -m unittest promises`."""
 
 import asyncio
+import base64
+import hashlib
 import json
 import tempfile
 import threading
@@ -9,7 +11,10 @@ import unittest
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
 import tabellion
+from tabellion import core
 
 KEY = tabellion.generate_key()
 
@@ -41,7 +46,7 @@ class Service:
                 pass
 
         self.server = HTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, args=[0.01], daemon=True).start()
         self.url = f"http://127.0.0.1:{self.server.server_port}"
 
     def __enter__(self):
@@ -123,6 +128,82 @@ class Stream(unittest.TestCase):
         with Service((200, head, events[0] + events[1] + b"id: 2\nevent: ent"), (200, head, events[2])) as service:
             followed = tabellion.Client(service.url).follow(begin=True)
             self.assertEqual([next(followed).leaf for _ in range(3)], [0, 1, 2])
+
+
+class LogKey:
+    """The key that signs the checkpoints of a log."""
+
+    NAME = "log.example"
+
+    def __init__(self):
+        self.private = Ed25519PrivateKey.generate()
+        public = b"\x01" + self.private.public_key().public_bytes_raw()
+        self.id = hashlib.sha256(self.NAME.encode() + b"\n" + public).digest()[:4]
+        vkey = f"{self.NAME}+{self.id.hex()}+{base64.b64encode(public).decode()}"
+        self.trust = f"""[[log]]
+iss = "https://{self.NAME}"
+origin = "{self.NAME}"
+leaf_rule = "sha256-of-statement"
+checkpoint_keys = ["{vkey}"]
+
+[[log.keys]]
+key = "{KEY.did}"
+"""
+
+    def checkpoint(self, *entries):
+        """Returns the signed checkpoint of a tree with these entries."""
+        root = core.call("tree-root", entries=[entry.encode() for entry in entries])["root"]
+        text = f"{self.NAME}\n{len(entries)}\n{base64.b64encode(bytes.fromhex(root)).decode()}\n"
+        signature = base64.b64encode(self.id + self.private.sign(text.encode())).decode()
+        return f"{text}\n\u2014 {self.NAME} {signature}\n"
+
+
+class Monitoring(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.state = Path(folder.name) / "monitor.json"
+        self.key = LogKey()
+
+    def observe(self, *answers):
+        """Observes a log once that gives these answers: checkpoints, then perhaps a proof."""
+        with Service(*((200, {}, answer.encode()) for answer in answers)) as service:
+            return tabellion.Client(service.url, trust=self.key.trust).monitor_once(self.state)
+
+    def test_two_trees_of_one_size_are_a_split_view_and_both_checkpoints_are_kept(self):
+        known, other = self.key.checkpoint("a", "b"), self.key.checkpoint("a", "c")
+        self.observe(known)
+        remembered = self.state.read_bytes()
+        for _ in range(2):
+            with self.assertRaisesRegex(tabellion.SplitView, "different roots") as raised:
+                self.observe(other)
+            self.assertEqual(raised.exception.evidence, {"known": known, "seen": other})
+        self.assertEqual(self.state.read_bytes(), remembered)
+        self.assertEqual(self.observe(known).size, 2)
+
+    def test_a_tree_that_does_not_continue_the_known_one_is_a_split_view(self):
+        proof = json.dumps({"path": [hashlib.sha256(b"\0b").hexdigest()]})
+        known, grown, other = (self.key.checkpoint(*entries) for entries in ("a", "ab", "cb"))
+        self.observe(known)
+        with self.assertRaisesRegex(tabellion.SplitView, "does not continue") as raised:
+            self.observe(other, proof)
+        self.assertEqual(raised.exception.evidence, {"known": known, "seen": other})
+        self.assertEqual(self.observe(grown, proof).previous_size, 1)
+        # An older checkpoint is no contradiction, and the newer one stays known.
+        self.assertEqual(self.observe(known, proof).size, 1)
+        self.assertEqual(json.loads(self.state.read_bytes())["size"], 2)
+
+    def test_an_answer_that_is_no_proof_is_an_error_and_no_split_view(self):
+        self.observe(self.key.checkpoint("a"))
+        for answer in ("{}", "[]", "null", '{"path":7}', '{"path":["x"]}', "no JSON"):
+            with self.subTest(answer), self.assertRaises(tabellion.Unreachable):
+                self.observe(self.key.checkpoint("a", "b"), answer)
+        self.assertEqual(json.loads(self.state.read_bytes())["size"], 1)
+
+    def test_a_checkpoint_that_another_key_signed_is_not_verified(self):
+        with self.assertRaises(tabellion.NotVerified):
+            self.observe(LogKey().checkpoint("a"))
+        self.assertFalse(self.state.exists())
 
 
 class Sessions(unittest.TestCase):

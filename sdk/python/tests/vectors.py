@@ -3,6 +3,7 @@
     vectors.py FOLDER     prints how many cases of each family passed, as JSON; the first that fails ends it
 
 FOLDER is `vectors`. Cases of the family `vap` whose rule needs a policy, a key or other entries are for the log (NEEDS_LOG).
+Others are for functions that the SDKs do not have (OTHER_FUNCTIONS).
 """
 
 import json
@@ -22,6 +23,11 @@ NEEDS_LOG = {
     "vap-audit-outcome-unique",
     "vap-audit-sequence-unique",
     "vap-audit-stream",
+}
+#: Cases for the reader of bytes, the default nesting, and a reader of JWKs that does not look whether the point is on the curve.
+OTHER_FUNCTIONS = {
+    "json": {"invalid-utf-8.json", "overlong-utf-8.json", "surrogate-in-utf-8.json", "utf-16.json", "depth-65.json", "depth-attack.json"},
+    "jwk": {"p-384.json", "p-521.json"},
 }
 
 
@@ -150,6 +156,44 @@ def did(case, _):
     return result and result["cose_key"], case["cose_key"] and bytes_of(case["cose_key"])
 
 
+def accepted_key(case, _):
+    forms = [case[name] for name in ("input", "spki_pem", "did_key", "did_jwk")]
+    keys = [core.call("read-key", public_key=form) for form in forms]
+    return [[key["did"], key["pem"]] for key in keys], [[case["did_key"], case["spki_pem"]]] * len(forms)
+
+
+def refused_key(case, _):
+    _, error = tried("read-key", public_key=case["input"])
+    return error and error.message, case["error"]
+
+
+def canonical_json(case, _):
+    return core.decode(core.call("digest-json", json=case["text"])["canonical"]).decode(), case["canonical"]
+
+
+def strict_json(case, _):
+    text = case["text"] if "text" in case else bytes.fromhex(case["hex"]).decode()
+    _, error = tried("digest-json", json=text)
+    if case["valid"]:
+        return error, None
+    where = f"at byte {case['offset']}, {case['pointer'] or 'top level'}: "
+    return error and error.message[: len(where)], where
+
+
+def jwk(case, _):
+    result, _ = tried("read-key", public_key=case["text"])
+    return result and core.decode(result["thumbprint"]).hex(), case.get("thumbprint")
+
+
+def verdict(case, _):
+    signed, key = (case["expected"]["accept"][name] for name in ("signed", "jwk"))
+    # The messages of these cases are all `{}`.
+    answered = "{}" if "req" in case["binding"] else None
+    facts = core.call("verify-verdict", verdict=signed, public_key=json.dumps(key), message=answered)
+    stated = case["verdict"]
+    return facts, {"verdict": stated["verdict"], "session_id": stated["session_id"], "iat": case["binding"]["iat"]}
+
+
 def message(case, _):
     result, error = tried("read-message", method=case["method"], text=case["text"], own=case.get("own"))
     if error:
@@ -188,14 +232,22 @@ FAMILIES = {
     "scitt/receipt/unproven": unproven_receipt,
     "scitt/problem": problem,
     "scitt/did": did,
+    "scitt/keys/accepted": accepted_key,
+    "scitt/keys/refused": refused_key,
+    "jose/jcs": canonical_json,
+    "jose/json": strict_json,
+    "jose/jwk": jwk,
     "admission/message": message,
     "admission/pattern": pattern,
+    "admission/verdict": verdict,
     "vap": audit_record,
 }
 
 
 def is_for_us(family, file):
     rule = file.parent.name
+    if file.name in OTHER_FUNCTIONS.get(rule, ()):
+        return False
     return family != "vap" or (rule.startswith("vap-audit-") and rule not in NEEDS_LOG)
 
 

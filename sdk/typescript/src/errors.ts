@@ -99,5 +99,8 @@ export class SplitView extends TabellionError {
   }
 }
 
-/** A call outside of the session's scope or budget; it was not made. */
+/**
+ * What the session or the gateway does not allow: a call outside of scope or budget, which was not made, or a commitment.
+ * `code` is the reason, such as `scope_escape`. With `no_verdict`, the server is no gateway, and what it did is not known.
+ */
 export class Denied extends TabellionError {}

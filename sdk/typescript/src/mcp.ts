@@ -2,7 +2,7 @@
 // members to `_meta`, and reads the gateway's Verdicts.
 
 import { verifyVerdict, type SignedMessage } from './core.js';
-import { Denied } from './errors.js';
+import { Denied, TabellionError } from './errors.js';
 import type { IntentOptions, Session } from './session.js';
 
 /** The member of `_meta` with a VAP message or a Verdict. */
@@ -23,9 +23,11 @@ export interface VapCall extends IntentOptions {
 
 /**
  * The calls of an MCP client, in a VAP session. `gatewayKey` is the public key that signs Verdicts, in any form; with it, each
- * Verdict is verified.
+ * Verdict is verified. After an answer without a genuine Verdict, no more calls are sent.
  */
 export class VapClient<C extends McpClient> {
+  #distrust?: TabellionError;
+
   constructor(
     readonly client: C,
     readonly session: Session,
@@ -35,21 +37,31 @@ export class VapClient<C extends McpClient> {
   /** Sends the session's commitment in a `tools/list` request, and returns the Verdict. Throws Denied. */
   async commit(): Promise<Record<string, any>> {
     const verdict = await this.#carry(this.session.commitment);
-    if (verdict.verdict === 'denied') throw new Denied(String(verdict.verification?.reason), 'the gateway denied the commitment');
+    throwIfDenied(verdict, 'commitment');
+    this.session.committed(verdict);
     return verdict;
   }
 
-  /** Sends a Scope Amendment in a `tools/list` request, and returns the Verdict. */
+  /**
+   * Sends a Scope Amendment in a `tools/list` request, and returns the Verdict. Throws Denied. What is accepted counts for the
+   * session, too.
+   */
   async amend(reason: string, changes: object): Promise<Record<string, any>> {
-    return this.#carry(await this.session.amendment(reason, changes));
+    const amendment = await this.session.amendment(reason, changes);
+    const verdict = await this.#carry(amendment);
+    this.session.amended(amendment, verdict);
+    throwIfDenied(verdict, 'amendment');
+    return verdict;
   }
 
   /**
    * Calls a tool with its signed intent, and records call, Verdict and result. A denied call is a result with `isError`, as
-   * the gateway sends it. `more` are the other arguments of the client's `callTool`.
+   * the gateway sends it: its text names the reason. Throws Denied for a call that is not sent. `more` are the other arguments
+   * of the client's `callTool`.
    */
   async callTool(call: VapCall, ...more: any[]): Promise<any> {
     const { name, arguments: args = {}, _meta, ...intent } = call;
+    this.#checkTrust();
     const recorded = await this.session.begin(name, args, intent);
     let result: any;
     let verdict: Record<string, any> | undefined;
@@ -67,13 +79,35 @@ export class VapClient<C extends McpClient> {
 
   async #carry(message: SignedMessage): Promise<Record<string, any>> {
     const verdict = await this.#verdict(await this.client.listTools({ _meta: { [VAP]: message.message } }), message);
-    if (!verdict) throw new Denied('no_verdict', 'the server answered without a Verdict: it is no VAP gateway');
+    if (!verdict) throw noVerdict();
     return verdict;
   }
 
+  /** Returns the Verdict of an answer. With a key, there must be one, and it must be genuine. */
   async #verdict(result: any, message: SignedMessage): Promise<Record<string, any> | undefined> {
     const verdict = result._meta?.[VAP];
-    if (verdict && this.gatewayKey) await verifyVerdict(verdict, this.gatewayKey, message.message);
+    if (this.gatewayKey === undefined) return verdict;
+    try {
+      if (!verdict) throw noVerdict();
+      await verifyVerdict(verdict, this.gatewayKey, message.message);
+    } catch (error) {
+      if (error instanceof TabellionError) this.#distrust = error;
+      throw error;
+    }
     return verdict;
   }
+
+  #checkTrust(): void {
+    if (!this.#distrust) return;
+    const { code, detail } = this.#distrust;
+    throw new Denied(code, `not sent, since an earlier answer was not the gateway's: ${detail}`);
+  }
+}
+
+function noVerdict(): Denied {
+  return new Denied('no_verdict', 'the server answered without a Verdict: it is no VAP gateway');
+}
+
+function throwIfDenied(verdict: Record<string, any>, what: string): void {
+  if (verdict.verdict === 'denied') throw new Denied(String(verdict.verification?.reason), `the gateway denied the ${what}`);
 }

@@ -47,10 +47,11 @@ async function checkGrowth(http: Http, known: ObservedTree, seen: ObservedTree):
       older_root: older.root,
       newer_size: newer.size,
       newer_root: newer.root,
-      path: proof.path,
+      path: proof?.path,
     });
   } catch (error) {
     if (!(error instanceof CoreError)) throw error;
+    if (error.code !== 'proof-invalid') throw new Unreachable(`the service's answer is no consistency proof: ${error.detail}`);
     const detail = `the tree of size ${newer.size} does not continue that of size ${older.size}: ${error.detail}`;
     throw new SplitView(detail, evidence);
   }

@@ -10,6 +10,8 @@ import { Denied } from './errors.js';
 
 /** The content type of the record. */
 const CONTENT_TYPE = 'application/agent-conversation';
+/** The Verdicts that accept a commitment or an amendment, as it is or reduced. */
+const ACCEPTING = new Set(['served', 'downgraded']);
 
 /** What a session may do, and who records it. */
 export interface SessionOptions {
@@ -65,12 +67,20 @@ export class Session {
   #calls = 0;
   readonly #entries: Record<string, any>[] = [];
   readonly #start = timestamp();
+  readonly #allow: string[];
+  readonly #deny: string[];
+  #maxCalls?: number;
+  /** The digest of the commitment in force. */
+  #inForce: string;
 
   private constructor(
     readonly options: SessionOptions,
     readonly id: string,
     readonly commitment: core.SignedMessage,
   ) {
+    const { tools, deny = [], budget } = options;
+    [this.#allow, this.#deny, this.#maxCalls] = [[...tools], [...deny], budget.max_calls];
+    this.#inForce = commitment.digest;
     this.#add('system-event', { 'event-type': 'vap-commitment', data: { commitment: commitment.message } });
   }
 
@@ -95,10 +105,31 @@ export class Session {
     return sign(this.options.key, this.id, { type: 'intent_call', intent, call: { tool, arguments: args } });
   }
 
-  /** Signs a Scope Amendment. `changes` are its members `add_scope` and `increase_budget`; a gateway decides on it. */
+  /** Signs a Scope Amendment of the commitment in force. `changes` are its members `add_scope` and `increase_budget`; a gateway decides on it. */
   amendment(reason: string, changes: object): Promise<core.SignedMessage> {
-    const prev_commitment_digest = this.commitment.digest;
-    return sign(this.options.key, this.id, { type: 'scope_amendment', prev_commitment_digest, reason, ...changes });
+    const message = { type: 'scope_amendment', prev_commitment_digest: this.#inForce, reason, ...changes };
+    return sign(this.options.key, this.id, message);
+  }
+
+  /** Notes a gateway's Verdict: the next amendment changes the commitment that it accepted, which may be a reduced one. */
+  committed(verdict: Record<string, any>): void {
+    this.#inForce = verdict.accepted_commitment_digest ?? this.#inForce;
+  }
+
+  /**
+   * Records an amendment with the gateway's Verdict. One that was accepted also widens the bounds that the session checks
+   * itself; where the gateway granted less, it denies the calls.
+   */
+  amended(amendment: core.SignedMessage, verdict: Record<string, any>): void {
+    const { add_scope, increase_budget } = amendment.message;
+    const changes = { ...(add_scope && { add_scope }), ...(increase_budget && { increase_budget }) };
+    const data = { ...changes, amendment: this.#evidence(amendment), 'vap-verdict': verdict };
+    this.#add('system-event', { 'event-type': 'vap-amendment', data });
+    if (!ACCEPTING.has(verdict.verdict)) return;
+    this.committed(verdict);
+    this.#allow.push(...(add_scope?.tools_allow ?? []));
+    this.#deny.push(...(add_scope?.tools_deny ?? []));
+    if (this.#maxCalls !== undefined) this.#maxCalls += increase_budget?.add_calls ?? 0;
   }
 
   /** Admits a call, and records it with its signed intent. Throws Denied outside of the scope or the budget. */
@@ -111,8 +142,7 @@ export class Session {
     const plain = JSON.parse(JSON.stringify(args));
     const intent = await this.intent(tool, plain, options);
     const id = options.callId ?? crypto.randomUUID();
-    const evidence = this.options.disclose ? intent.message : { digest: intent.digest, signature: intent.message.signature };
-    this.#add('tool-call', { 'call-id': id, name: tool, input: await this.#content(plain), 'vap-intent': evidence });
+    this.#add('tool-call', { 'call-id': id, name: tool, input: await this.#content(plain), 'vap-intent': this.#evidence(intent) });
     const end = async (result: unknown, isError: boolean, verdict?: object) => {
       const output = await this.#content(JSON.parse(JSON.stringify(result ?? null)));
       this.#add('tool-result', { 'call-id': id, output, 'is-error': isError, ...(verdict && { 'vap-verdict': verdict }) });
@@ -159,9 +189,8 @@ export class Session {
 
   /** Returns the code against a call, as a gateway would, or counts the call. */
   async #reasonAgainst(tool: string): Promise<string | undefined> {
-    const { tools, deny, budget } = this.options;
-    if (!(await core.allows(tool, tools, deny))) return 'scope_escape';
-    if (budget.max_calls !== undefined && this.#calls >= budget.max_calls) return 'budget_exceeded';
+    if (!(await core.allows(tool, this.#allow, this.#deny))) return 'scope_escape';
+    if (this.#maxCalls !== undefined && this.#calls >= this.#maxCalls) return 'budget_exceeded';
     this.#calls += 1;
     return undefined;
   }
@@ -169,6 +198,11 @@ export class Session {
   /** Returns a value for the record: in clear, or its digest. */
   async #content(value: unknown): Promise<unknown> {
     return this.options.disclose ? value : { digest: await core.digestJson(value) };
+  }
+
+  /** Returns a message for the record: its texts are private, so without disclosure only its digest and signature. */
+  #evidence({ message, digest }: core.SignedMessage): object {
+    return this.options.disclose ? message : { digest, signature: message.signature };
   }
 
   #add(type: string, members: object): void {

@@ -1,9 +1,25 @@
 // What the TypeScript client and sessions promise, against a service that answers as each test says: `node --test promises.mjs`.
 
 import assert from 'node:assert/strict';
+import { createHash, generateKeyPairSync, sign } from 'node:crypto';
 import { createServer } from 'node:http';
 import { test } from 'node:test';
-import { CoreError, Client, Denied, generateKey, readStatement, Refused, signStatement, StillRunning, TryAgain, withSession } from '@tabellion/sdk';
+import {
+  Client,
+  core,
+  CoreError,
+  Denied,
+  generateKey,
+  NotVerified,
+  readStatement,
+  Refused,
+  signStatement,
+  SplitView,
+  StillRunning,
+  TryAgain,
+  Unreachable,
+  withSession,
+} from '@tabellion/sdk';
 
 const key = await generateKey();
 const signed = await signStatement(key, new TextEncoder().encode('{}'), { contentType: 'application/json', subject: 's' });
@@ -82,6 +98,78 @@ test('a stream that breaks off goes on after the last entry', async () => {
     }
     assert.deepEqual(leaves, [0, 1, 2]);
   });
+});
+
+/** The key that signs the checkpoints of a log. */
+function logKey() {
+  const name = 'log.example';
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519');
+  const typed = Buffer.concat([Buffer.of(1), publicKey.export({ type: 'spki', format: 'der' }).subarray(-32)]);
+  const id = createHash('sha256').update(`${name}\n`).update(typed).digest().subarray(0, 4);
+  const trust = `[[log]]
+iss = "https://${name}"
+origin = "${name}"
+leaf_rule = "sha256-of-statement"
+checkpoint_keys = ["${name}+${id.toString('hex')}+${typed.toString('base64')}"]
+
+[[log.keys]]
+key = "${key.did}"
+`;
+  /** Returns the signed checkpoint of a tree with these entries. */
+  const checkpoint = async (...entries) => {
+    const { root } = await core.call('tree-root', { entries: entries.map((entry) => Buffer.from(entry)) });
+    const text = `${name}\n${entries.length}\n${Buffer.from(root, 'hex').toString('base64')}\n`;
+    const signature = Buffer.concat([id, sign(null, Buffer.from(text), privateKey)]).toString('base64');
+    return `${text}\n\u2014 ${name} ${signature}\n`;
+  };
+  /** Observes a log once that gives these answers: a checkpoint, then perhaps a proof. */
+  const observe = async (known, ...answers) => {
+    let observed;
+    const given = answers.map((answer) => [200, {}, answer]);
+    await against(given, async (url) => void (observed = await new Client(url, { trust }).monitorOnce(known)));
+    return observed;
+  };
+  return { checkpoint, observe };
+}
+
+const proof = JSON.stringify({ path: [createHash('sha256').update('\0b').digest('hex')] });
+
+/** Returns whether an error is a split view that keeps both checkpoints. */
+const keeps = (known, seen) => (error) => {
+  assert.ok(error instanceof SplitView, error);
+  assert.deepEqual(error.evidence, { known, seen });
+  return true;
+};
+
+test('two trees of one size are a split view, and both checkpoints are kept', async () => {
+  const { checkpoint, observe } = logKey();
+  const [first, other] = [await checkpoint('a', 'b'), await checkpoint('a', 'c')];
+  const known = await observe(undefined, first);
+  await assert.rejects(observe(known, other), keeps(first, other));
+  assert.deepEqual(await observe(known, first), known);
+});
+
+test('a tree that does not continue the known one is a split view', async () => {
+  const { checkpoint, observe } = logKey();
+  const [first, grown, other] = await Promise.all(['a', 'ab', 'cb'].map((entries) => checkpoint(...entries)));
+  const known = await observe(undefined, first);
+  await assert.rejects(observe(known, other, proof), keeps(first, other));
+  const newer = await observe(known, grown, proof);
+  assert.equal(newer.size, 2);
+  // An older checkpoint is no contradiction, and the newer one stays known.
+  assert.deepEqual(await observe(newer, first, proof), newer);
+});
+
+test('an answer that is no proof is an error, and no split view', async () => {
+  const { checkpoint, observe } = logKey();
+  const known = await observe(undefined, await checkpoint('a'));
+  for (const answer of ['{}', '[]', 'null', '{"path":7}', '{"path":["x"]}', 'no JSON']) {
+    await assert.rejects(observe(known, await checkpoint('a', 'b'), answer), Unreachable);
+  }
+});
+
+test('a checkpoint that another key signed is not verified', async () => {
+  await assert.rejects(logKey().observe(undefined, await logKey().checkpoint('a')), NotVerified);
 });
 
 test('calls beyond scope and budget are not made', async () => {

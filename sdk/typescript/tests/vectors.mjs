@@ -3,6 +3,7 @@
 //   vectors.mjs FOLDER     prints how many cases of each family passed, as JSON; the first that fails ends it
 //
 // FOLDER is `vectors`. Cases of the family `vap` whose rule needs a policy, a key or other entries are for the log (NEEDS_LOG).
+// Others are for functions that the SDKs do not have (OTHER_FUNCTIONS).
 
 import { readFileSync, readdirSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -18,6 +19,18 @@ const NEEDS_LOG = new Set([
   'vap-audit-outcome-unique',
   'vap-audit-sequence-unique',
   'vap-audit-stream',
+]);
+
+/** Cases for the reader of bytes, the default nesting, and a reader of JWKs that does not look whether the point is on the curve. */
+const OTHER_FUNCTIONS = new Set([
+  'json/invalid-utf-8.json',
+  'json/overlong-utf-8.json',
+  'json/surrogate-in-utf-8.json',
+  'json/utf-16.json',
+  'json/depth-65.json',
+  'json/depth-attack.json',
+  'jwk/p-384.json',
+  'jwk/p-521.json',
 ]);
 
 const hex = (text) => Buffer.from(text, 'hex').toString('base64url');
@@ -125,6 +138,36 @@ const families = {
     const [result] = await tried('read-key', { public_key: did });
     return [result?.cose_key, optional(cose_key)];
   },
+  'scitt/keys/accepted': async ({ input, spki_pem, did_key, did_jwk }) => {
+    const forms = [input, spki_pem, did_key, did_jwk];
+    const keys = await Promise.all(forms.map((public_key) => core.call('read-key', { public_key })));
+    return [keys.map(({ did, pem }) => [did, pem]), forms.map(() => [did_key, spki_pem])];
+  },
+  'scitt/keys/refused': async ({ input, error: words }) => {
+    const [, error] = await tried('read-key', { public_key: input });
+    return [error?.detail, words];
+  },
+  'jose/jcs': async ({ text, canonical }) => {
+    const given = await core.call('digest-json', { json: text });
+    return [new TextDecoder().decode(core.decode(given.canonical)), canonical];
+  },
+  'jose/json': async ({ text, hex: bytes, valid, offset, pointer }) => {
+    const [, error] = await tried('digest-json', { json: text ?? Buffer.from(bytes, 'hex').toString() });
+    if (valid) return [error, undefined];
+    const where = `at byte ${offset}, ${pointer || 'top level'}: `;
+    return [error?.detail.slice(0, where.length), where];
+  },
+  'jose/jwk': async ({ text, thumbprint }) => {
+    const [key] = await tried('read-key', { public_key: text });
+    return [key && Buffer.from(core.decode(key.thumbprint)).toString('hex'), thumbprint];
+  },
+  'admission/verdict': async ({ expected, binding, verdict }) => {
+    const { signed, jwk } = expected.accept;
+    // The messages of these cases are all `{}`.
+    const message = binding.req && '{}';
+    const facts = await core.call('verify-verdict', { verdict: signed, public_key: JSON.stringify(jwk), message });
+    return [facts, { verdict: verdict.verdict, session_id: verdict.session_id, iat: binding.iat }];
+  },
   'admission/message': async ({ method, text, own, expected }) => {
     const [result, error] = await tried('read-message', { method, text, own });
     if (error) return [error.code, expected.refuse?.split(' ')[0]];
@@ -139,14 +182,16 @@ const families = {
 };
 
 const someKey = core.generateKey();
-const isForUs = (family, rule) => family !== 'vap' || (rule.startsWith('vap-audit-') && !NEEDS_LOG.has(rule));
+const isForUs = (family, rule, file) =>
+  !OTHER_FUNCTIONS.has(`${rule}/${basename(file)}`) &&
+  (family !== 'vap' || (rule.startsWith('vap-audit-') && !NEEDS_LOG.has(rule)));
 const vectors = process.argv.at(-1);
 const passed = {};
 for (const [family, run] of Object.entries(families)) {
   const files = readdirSync(join(vectors, family), { recursive: true }).filter((name) => name.endsWith('.json'));
   for (const file of files) {
     const rule = basename(dirname(join(vectors, family, file)));
-    if (!isForUs(family, rule)) continue;
+    if (!isForUs(family, rule, file)) continue;
     const [given, expected] = await run(JSON.parse(readFileSync(join(vectors, family, file), 'utf8')), rule);
     if (!isDeepStrictEqual(given, expected)) {
       throw new Error(`${family}/${file}: given ${JSON.stringify(given)}, expected ${JSON.stringify(expected)}`);

@@ -12,7 +12,6 @@
 //! Not here: registering the set in the log (`decision_writer`), and serving it ([`posture`](crate::posture)).
 
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -224,8 +223,7 @@ impl KeyPath {
         let Some(bytes) = durable::read(&self.path, MAX_KEY_FILE_BYTES).map_err(io)? else {
             return if self.ours { Ok(None) } else { Err(GatewayKeyError::Missing(self.path.clone())) };
         };
-        let mode = std::fs::metadata(&self.path).map_err(io)?.permissions().mode();
-        if mode & 0o077 != 0 {
+        if !durable::is_private(&std::fs::metadata(&self.path).map_err(io)?) {
             return Err(GatewayKeyError::Open(self.path.clone()));
         }
         let text = String::from_utf8(bytes).map_err(|_| self.unusable("not text".into()))?;
@@ -289,6 +287,8 @@ fn set_of(keys: &[PublicJwk]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+
+    use std::os::unix::fs::PermissionsExt;
 
     use super::*;
 

@@ -1,4 +1,5 @@
-//! HTTP routes: the two documents, conditional requests (RFC 9110, section 13), and problem details (RFC 9457).
+//! HTTP routes: the two documents, conditional requests (RFC 9110, section 13), and problem details (RFC 9457); health and
+//! metrics on the admin listener.
 
 use std::sync::Arc;
 
@@ -9,42 +10,84 @@ use axum::{Json, Router, middleware};
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use http::{HeaderMap, StatusCode};
 use serde_json::json;
+use serving::{admin, request_span};
 use tower_http::catch_panic::CatchPanicLayer;
+use utoipa_axum::router::OpenApiRouter;
 
 use crate::files::{RegistryFiles, UnusableFile, VerifiedDocument};
+use crate::metrics::{DELTAS, Metrics, REGISTRY};
 
 const JSON: &str = "application/json";
 const JSON_PROBLEM: &str = "application/problem+json";
 /// A cache may keep the document, and asks at each use whether it is still the current one.
 const REVALIDATE: &str = "no-cache";
+/// The text about a defect of the server.
+const FAILED: &str = "the server failed";
 
-/// Returns the routes.
-pub fn routes(files: Arc<RegistryFiles>) -> Router {
+/// State shared by the routes.
+#[derive(Clone)]
+pub struct ServerState {
+    /// The files that are served.
+    pub files: Arc<RegistryFiles>,
+    /// Counts requests.
+    pub metrics: Arc<Metrics>,
+}
+
+/// Returns the public routes: `/registry.json` and `/deltas.json`.
+pub fn public(state: ServerState) -> Router {
     Router::new()
         .route("/registry.json", get(registry))
         .route("/deltas.json", get(deltas))
-        .with_state(files)
+        .with_state(state)
         .layer(middleware::map_response(with_problem))
         .layer(CatchPanicLayer::new())
+        .layer(middleware::from_fn(request_span::in_span))
 }
 
-async fn registry(State(files): State<Arc<RegistryFiles>>, headers: HeaderMap) -> Response {
-    match blocking(files, |files| files.registry()).await {
+/// Returns the routes of the admin listener: `/livez`, `/readyz` and `/metrics`.
+pub fn admin(state: ServerState) -> Router {
+    let text = |state: ServerState| async move {
+        let text = tokio::task::spawn_blocking(move || state.metrics.text(&state.files)).await;
+        text.unwrap_or_else(|error| Err(prometheus::Error::Msg(error.to_string())))
+    };
+    let routes = OpenApiRouter::new()
+        .routes(admin::liveness(|_| None))
+        .routes(admin::readiness(obstacles))
+        .routes(admin::metrics(text));
+    Router::from(routes).with_state(state)
+}
+
+/// Returns the reasons why a document is not served.
+async fn obstacles(state: ServerState) -> Vec<String> {
+    let found = blocking(state.files, |files| {
+        let registry = files.registry().err().map(|error| reason("registry", &error));
+        let deltas = files.deltas().err().map(|error| reason("file of deltas", &error));
+        registry.into_iter().chain(deltas).collect::<Vec<_>>()
+    });
+    found.await.unwrap_or_else(|| vec![FAILED.to_owned()])
+}
+
+async fn registry(State(state): State<ServerState>, headers: HeaderMap) -> Response {
+    let answer = match blocking(state.files, |files| files.registry()).await {
         Some(Ok((document, ttl_seconds))) => {
             conditional(&headers, document, &format!("max-age={ttl_seconds}"))
         }
         Some(Err(error)) => unusable("registry", &error),
         None => failed(),
-    }
+    };
+    state.metrics.answered(REGISTRY, answer.status());
+    answer
 }
 
-async fn deltas(State(files): State<Arc<RegistryFiles>>, headers: HeaderMap) -> Response {
-    match blocking(files, |files| files.deltas()).await {
+async fn deltas(State(state): State<ServerState>, headers: HeaderMap) -> Response {
+    let answer = match blocking(state.files, |files| files.deltas()).await {
         Some(Ok(Some(document))) => conditional(&headers, document, REVALIDATE),
         Some(Ok(None)) => problem(StatusCode::NOT_FOUND, "this server serves no revocation deltas"),
         Some(Err(error)) => unusable("file of deltas", &error),
         None => failed(),
-    }
+    };
+    state.metrics.answered(DELTAS, answer.status());
+    answer
 }
 
 /// Reads and verifies outside of the threads that serve connections; `None` if that panicked.
@@ -74,16 +117,19 @@ fn names_tag(headers: &HeaderMap, tag: &str) -> bool {
 
 fn unusable(what: &str, error: &UnusableFile) -> Response {
     tracing::warn!(%error, "the {what} is not served");
-    // An error of the operating system may name paths; it is in the server's own log.
-    let why = match error {
-        UnusableFile::Read(_) => "cannot be read".to_owned(),
-        other => other.to_string(),
-    };
-    problem(StatusCode::SERVICE_UNAVAILABLE, &format!("the {what} {why}"))
+    problem(StatusCode::SERVICE_UNAVAILABLE, &reason(what, error))
+}
+
+/// The reason why a file is not served. An error of the operating system may name paths; it is in the server's own log.
+fn reason(what: &str, error: &UnusableFile) -> String {
+    match error {
+        UnusableFile::Read(_) => format!("the {what} cannot be read"),
+        other => format!("the {what} {other}"),
+    }
 }
 
 fn failed() -> Response {
-    problem(StatusCode::INTERNAL_SERVER_ERROR, "the server failed")
+    problem(StatusCode::INTERNAL_SERVER_ERROR, FAILED)
 }
 
 fn problem(status: StatusCode, detail: &str) -> Response {

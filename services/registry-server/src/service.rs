@@ -11,13 +11,16 @@ use serving::listener::{Listener, ListenerSettings, RunningListener};
 
 use crate::files::{RegistryFiles, UnusableFile};
 use crate::limits::{CLIENT_CONNECTIONS, CONNECTION_AGE, CONNECTIONS, HEAD_BYTES, HEADERS, WRITE_TIME};
-use crate::routes::routes;
+use crate::metrics::Metrics;
+use crate::routes::{self, ServerState};
 
 /// Configuration of a server.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The listen address.
     pub listen: SocketAddr,
+    /// Listen address of the metrics and health endpoints, if any.
+    pub admin_listen: Option<SocketAddr>,
     /// The file of the registry.
     pub registry: PathBuf,
     /// The file of the revocation deltas, if they are served.
@@ -43,12 +46,16 @@ pub enum StartError {
         /// The underlying error.
         error: io::Error,
     },
+    /// The metrics cannot be registered.
+    #[error(transparent)]
+    Metrics(#[from] prometheus::Error),
 }
 
 /// A running server.
 pub struct RegistryServer {
     files: Arc<RegistryFiles>,
-    listener: RunningListener,
+    public: RunningListener,
+    admin: Option<RunningListener>,
     address: SocketAddr,
 }
 
@@ -58,19 +65,28 @@ impl RegistryServer {
     /// # Errors
     /// [`StartError`] if a file cannot be served or the address cannot be bound.
     pub async fn start(config: Config) -> Result<Self, StartError> {
-        let Config { listen, registry, deltas, operators } = config;
+        let Config { listen, admin_listen, registry, deltas, operators } = config;
         let files = Arc::new(RegistryFiles::new(registry, deltas, operators));
         files.registry().map_err(StartError::Registry)?;
         files.deltas().map_err(StartError::Deltas)?;
-        let failed = |error| StartError::Listen { address: listen, error };
-        let listener = Listener::bind(listen, settings()).await.map_err(failed)?.serve(routes(files.clone()));
-        let address = listener.address().unwrap_or(listen);
-        Ok(Self { files, listener, address })
+        let state = ServerState { files: files.clone(), metrics: Arc::new(Metrics::new()?) };
+        let public = bind(listen, public_settings()).await?.serve(routes::public(state.clone()));
+        let admin = match admin_listen {
+            Some(address) => Some(bind(address, settings()).await?.serve(routes::admin(state))),
+            None => None,
+        };
+        let address = public.address().unwrap_or(listen);
+        Ok(Self { files, public, admin, address })
     }
 
     /// Returns the listen address.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Returns the listen address of the metrics, if any.
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.admin.as_ref().and_then(RunningListener::address)
     }
 
     /// Returns the version of the registry that was verified last.
@@ -82,15 +98,29 @@ impl RegistryServer {
     pub async fn run_until(self, shutdown: impl Future<Output = ()>) {
         shutdown.await;
         tracing::info!("stopping");
-        self.listener.drain().await;
+        self.public.drain().await;
+        if let Some(admin) = self.admin {
+            admin.drain().await;
+        }
     }
 }
 
-fn settings() -> ListenerSettings {
+async fn bind(address: SocketAddr, settings: ListenerSettings) -> Result<Listener, StartError> {
+    Listener::bind(address, settings).await.map_err(|error| StartError::Listen { address, error })
+}
+
+fn public_settings() -> ListenerSettings {
     ListenerSettings {
         connections: CONNECTIONS,
         client_connections: CLIENT_CONNECTIONS,
         is_proxy: Arc::new(|address| address.to_canonical().is_loopback()),
+        ..settings()
+    }
+}
+
+/// Settings of the admin listener.
+fn settings() -> ListenerSettings {
+    ListenerSettings {
         headers: HEADERS,
         head_bytes: HEAD_BYTES,
         write_time: Some(WRITE_TIME),

@@ -1,7 +1,6 @@
 //! Key files: PKCS#8 PEM that only its owner may read, and the names of public keys.
 
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use data_encoding::BASE64URL_NOPAD;
@@ -66,7 +65,7 @@ fn unusable(source: &str, why: String) -> Failure {
 
 fn refuse_readable_by_others(path: &Path) -> Result<(), Failure> {
     let Ok(metadata) = std::fs::metadata(path) else { return Ok(()) };
-    if metadata.is_file() && metadata.permissions().mode() & 0o077 != 0 {
+    if metadata.is_file() && !durable::is_private(&metadata) {
         return Err(Failure::new(
             Exit::Failure,
             "key-not-private",

@@ -7,7 +7,6 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use durable::{FileAccess, WriteError};
@@ -168,7 +167,7 @@ impl KeyPlace {
     fn read_key(&self, name: &KeyName) -> Result<Option<LocalKey>, WitnessKeyError> {
         let Some(pem) = read(&self.key)? else { return Ok(None) };
         let metadata = fs::metadata(&self.key).map_err(|error| failed(&self.key, error))?;
-        if metadata.permissions().mode() & 0o077 != 0 {
+        if !durable::is_private(&metadata) {
             return Err(WitnessKeyError::Open(self.key.clone()));
         }
         let key = LocalKey::cosigner_from_pkcs8_pem(name.clone(), &pem);

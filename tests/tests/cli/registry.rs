@@ -1,82 +1,36 @@
 //! `tabellion registry serve` and `publish`, and the explanation of receipts by what a log has registered.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
-
-use black_box::Connection;
 use black_box::cli::{Dev, Folder};
-use rustix::process::{Pid, Signal, kill_process};
+use black_box::collector::{CLIENT_SPAN, CLIENT_TRACE, protobuf_field, traceparent};
+use black_box::{RegistryProcess, SpanCollector};
 use serde_json::{Value, json};
 
-use crate::roa::{LEAD, ONE, VERIFY, fails, issue, organisation, run, words};
-
-/// How long the server may take to stop on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// `tabellion registry serve` in a folder. Killed when dropped.
-struct Served {
-    child: Child,
-    connection: Connection,
-}
-
-impl Served {
-    fn start(folder: &Folder) -> Self {
-        let line = "registry serve registry.json --registry-key operator.pem --deltas deltas.json";
-        let mut command = folder.command(&words(&format!("{line} --listen 127.0.0.1:0 --json")));
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        assert!(!line.is_empty(), "it did not start: {:?}", child.wait());
-        let serving: Value = serde_json::from_str(&line).unwrap();
-        Self { child, connection: Connection::to(serving["url"].as_str().unwrap()) }
-    }
-
-    fn get(&mut self, path: &str) -> (u16, Value) {
-        let answer = self.connection.get(path);
-        (answer.status, answer.json())
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use crate::roa::{LEAD, ONE, VERIFY, fails, issue, organisation, run};
 
 #[test]
 fn a_registry_is_served_with_the_headers_of_a_cache_and_read_again_when_it_changed() {
     let folder = organisation();
     folder.write("deltas.json", "[]");
-    let mut served = Served::start(&folder);
-    let first = served.connection.get("/registry.json");
+    let served = RegistryProcess::start(&folder);
+    let mut connection = served.connection();
+    let first = connection.get("/registry.json");
     assert_eq!((first.status, first.header("content-type")), (200, Some("application/json")));
     assert_eq!(first.header("cache-control"), Some("max-age=3600"));
     assert_eq!(first.body, folder.read("registry.json"));
     let tag = first.header("etag").unwrap().to_owned();
-    let again = served.connection.send("GET", "/registry.json", &[("If-None-Match", &tag)], b"");
+    let again = connection.send("GET", "/registry.json", &[("If-None-Match", &tag)], b"");
     assert_eq!((again.status, again.body.len(), again.header("etag")), (304, 0, Some(tag.as_str())));
 
     issue(&folder);
     let revoke = "roa revoke root.json --registry registry.json --key operator.pem --deltas deltas.json";
     run(&folder, revoke);
-    let changed = served.connection.send("GET", "/registry.json", &[("If-None-Match", &tag)], b"");
+    let changed = connection.send("GET", "/registry.json", &[("If-None-Match", &tag)], b"");
     assert_eq!((changed.status, changed.json()["sequence"].as_u64()), (200, Some(6)));
-    let deltas = served.connection.get("/deltas.json");
+    let deltas = connection.get("/deltas.json");
     assert_eq!((deltas.status, deltas.header("cache-control")), (200, Some("no-cache")));
     let deltas = deltas.json();
     assert_eq!((&deltas[0]["previous_sequence"], &deltas[0]["sequence"]), (&json!(5), &json!(6)));
-    kill_process(Pid::from_child(&served.child), Signal::TERM).unwrap();
-    let begun = Instant::now();
-    let ended = loop {
-        if let Some(ended) = served.child.try_wait().unwrap() {
-            break ended;
-        }
-        assert!(begun.elapsed() < PATIENCE, "it does not stop");
-        std::thread::sleep(Duration::from_millis(20));
-    };
+    let ended = served.stop();
     assert!(ended.success(), "a stop is no failure: {ended}");
 }
 
@@ -84,23 +38,74 @@ fn a_registry_is_served_with_the_headers_of_a_cache_and_read_again_when_it_chang
 fn what_does_not_verify_is_never_served_and_the_answer_is_a_problem() {
     let folder = organisation();
     folder.write("deltas.json", "[]");
-    let mut served = Served::start(&folder);
+    let served = RegistryProcess::start(&folder);
+    let mut connection = served.connection();
     let registry = folder.read("registry.json");
     let forged = String::from_utf8(registry.clone()).unwrap().replace("incidents", "anything!");
     for broken in [b"{}".to_vec(), forged.into_bytes()] {
         folder.write("registry.json", &broken);
-        let answer = served.connection.get("/registry.json");
+        let answer = connection.get("/registry.json");
         assert_eq!((answer.status, answer.header("content-type")), (503, Some("application/problem+json")));
         assert!(answer.json()["detail"].as_str().unwrap().starts_with("the registry "), "{answer:?}");
     }
     folder.write("deltas.json", "{}");
-    assert_eq!(served.get("/deltas.json").0, 503);
+    assert_eq!(connection.get("/deltas.json").status, 503);
     folder.write("registry.json", registry);
-    assert_eq!(served.get("/registry.json").0, 200);
-    assert_eq!(served.get("/keys.json").0, 404);
-    let refused = served.connection.send("POST", "/registry.json", &[], b"");
+    assert_eq!(connection.get("/registry.json").status, 200);
+    assert_eq!(connection.get("/keys.json").status, 404);
+    let refused = connection.send("POST", "/registry.json", &[], b"");
     assert_eq!((refused.status, refused.header("allow")), (405, Some("GET,HEAD")));
     assert_eq!(refused.json()["status"], 405);
+}
+
+#[test]
+fn a_collector_gets_each_request_as_a_span_below_the_client_s_own() {
+    let (collector, folder) = (SpanCollector::start(), organisation());
+    folder.write("deltas.json", "[]");
+    let served = RegistryProcess::start_with(&folder, &["--otlp", &collector.url]);
+    let traceparent = traceparent();
+    let answer = served.connection().send("GET", "/registry.json", &[("traceparent", &traceparent)], b"");
+    assert_eq!(answer.status, 200);
+    let id = answer.must_have("x-request-id").to_owned();
+    assert!(served.stop().success());
+    collector.must_have(&["tabellion-registry", "GET /registry.json", "http.response.status_code", &id]);
+    assert_eq!(collector.count(protobuf_field(0x0a, &CLIENT_TRACE)), 1, "{}", collector.text());
+    assert_eq!(collector.count(protobuf_field(0x22, &CLIENT_SPAN)), 1, "{}", collector.text());
+    collector.must_not_have(&["acme", "error.type"]);
+}
+
+#[test]
+fn metrics_count_the_answers_and_say_whether_a_file_verifies_as_readiness_does() {
+    let folder = organisation();
+    folder.write("deltas.json", "[]");
+    let served = RegistryProcess::start(&folder);
+    let mut connection = served.connection();
+    assert_eq!(connection.get("/registry.json").status, 200);
+    let metrics = served.metrics();
+    let expected = [
+        "tabellion_registry_requests_total{document=\"registry\",status=\"200\"} 1",
+        "tabellion_registry_requests_total{document=\"registry\",status=\"503\"} 0",
+        "tabellion_registry_file_usable{document=\"registry\"} 1",
+        "tabellion_registry_file_usable{document=\"deltas\"} 1",
+        "tabellion_registry_epoch 1",
+        "tabellion_registry_sequence 5",
+    ];
+    for line in expected {
+        assert!(metrics.lines().any(|found| found == line), "{line}: {metrics}");
+    }
+    assert_eq!(served.admin().get("/readyz").status, 200);
+
+    folder.write("deltas.json", "{}");
+    assert_eq!(connection.get("/deltas.json").status, 503);
+    let metrics = served.metrics();
+    let failed = "tabellion_registry_requests_total{document=\"deltas\",status=\"503\"} 1";
+    for line in [failed, "tabellion_registry_file_usable{document=\"deltas\"} 0"] {
+        assert!(metrics.lines().any(|found| found == line), "{line}: {metrics}");
+    }
+    let unready = served.admin().get("/readyz");
+    let reason = String::from_utf8(unready.body.clone()).unwrap();
+    assert!(unready.status == 503 && reason.starts_with("the file of deltas has another format"), "{reason}");
+    assert_eq!(served.admin().get("/livez").status, 200);
 }
 
 #[test]

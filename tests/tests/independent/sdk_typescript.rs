@@ -1,12 +1,10 @@
 //! The TypeScript SDK: all vectors, and each example from nothing to a verified session.
 
-use std::fs;
 use std::process::Command;
 
 use black_box::cli::Dev;
-use black_box::sdk::{TypeScriptSdk, vectors};
+use black_box::sdk::{TypeScriptSdk, must_keep_promises_through_a_gateway, vectors, with_agent};
 use black_box::{Gateway, python_server};
-use scitt::{Algorithm, Signer, SigningKey};
 use serde_json::Value;
 
 /// Runs a command to its end, and returns what it prints.
@@ -25,7 +23,7 @@ fn every_vector_gets_its_answer_in_typescript_and_the_client_keeps_its_promises(
     let passed: Value = serde_json::from_str(&printed).unwrap();
     let passed = passed.as_object().unwrap();
     assert!(
-        passed.len() >= 20 && passed.values().filter_map(Value::as_u64).sum::<u64>() > 1000,
+        passed.len() >= 26 && passed.values().filter_map(Value::as_u64).sum::<u64>() > 1150,
         "{passed:?}"
     );
 }
@@ -44,15 +42,16 @@ fn a_script_has_a_verified_session_and_monitors_the_log() {
 
 #[test]
 fn the_mcp_sdk_calls_a_tool_through_the_gateway_in_a_vap_session() {
-    let key = SigningKey::generate(Algorithm::EdDsa).unwrap();
-    let gateway = Gateway::before_command(&python_server("mcp_server_time"))
-        .table("[[agent]]\nid = \"did:example:a\"\njwk = \"agent.jwk\"");
-    fs::write(gateway.path("agent.jwk"), key.public_key().to_jwk().to_value().to_string()).unwrap();
-    fs::write(gateway.path("agent.pem"), key.to_pkcs8_pem().unwrap().as_bytes()).unwrap();
+    let gateway = with_agent(Gateway::before_command(&python_server("mcp_server_time")));
     let running = gateway.start();
     let sdk = TypeScriptSdk::new();
     let mut command = sdk.command("examples/gateway.mjs");
     let printed = printed(command.arg(running.url()).current_dir(gateway.folder()));
     assert!(printed.contains("/entries/"), "{printed}");
     running.stop();
+}
+
+#[test]
+fn the_middleware_for_mcp_keeps_its_promises_through_a_gateway() {
+    must_keep_promises_through_a_gateway(TypeScriptSdk::new().command("tests/gateway.mjs"));
 }

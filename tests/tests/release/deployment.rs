@@ -14,6 +14,8 @@ use crate::run;
 
 /// Images that a trial needs.
 const IMAGES: &[&str] = &["TABELLION_IMAGE", "POSTGRES_IMAGE", "PROMETHEUS_IMAGE", "GRAFANA_IMAGE"];
+/// Services that have a dashboard.
+const DASHBOARDS: &[&str] = &["gateway", "log", "monitor", "verification", "witness"];
 
 #[test]
 fn compose_accepts_the_trial_and_the_program_every_configuration_in_it() {
@@ -95,28 +97,102 @@ fn trial_file(trial: &Path, name: &str) -> String {
 
 #[test]
 fn helm_renders_the_chart_as_kubernetes_expects_and_the_program_accepts_its_configuration() {
-    let folder = Folder::new();
-    folder.run(&["init", "log", "--origin", "log.example", "--db", "sqlite:log.db"]).must_end_with(0);
-    let policy = String::from_utf8(folder.read("log/policy.toml")).unwrap();
-    let values = |storage: &str, replicas: u32| {
-        json!({
-            "image": "example", "origin": "log.example", "iss": "https://log.example", "policy": policy,
-            "publicUrl": "https://log.example", "storage": storage, "replicas": replicas,
-            "settings": "issuer_rate = 50",
-        })
-    };
+    let (folder, policy) = log_files();
+    let values = |storage: &str, replicas: u32| log_values(&policy, storage, replicas);
     for (storage, replicas) in [("postgres", 3), ("sqlite", 1)] {
         let objects = rendered(&values(storage, replicas)).unwrap();
         let kinds: Vec<&str> = objects.iter().map(|object| object["kind"].as_str().unwrap()).collect();
         assert_eq!(kinds.contains(&"PodDisruptionBudget"), replicas > 1, "{kinds:?}");
-        check_pod(objects.iter().find(|object| object["kind"] == "StatefulSet").unwrap());
-        let map = objects.iter().find(|object| object["kind"] == "ConfigMap").unwrap();
-        check_settings(&folder, map, storage);
+        check_pod(object(&objects, "StatefulSet", "log"), "/readyz");
+        check_settings(&folder, object(&objects, "ConfigMap", "log"), storage);
+        assert!(objects.iter().all(|object| !name_of(object).contains("gateway")), "it is off by default");
     }
     let refused = rendered(&values("sqlite", 2)).unwrap_err();
     assert!(refused.contains("set replicas to 1"), "{refused}");
     let refused = rendered(&json!({ "origin": "log.example" })).unwrap_err();
     assert!(refused.contains("image"), "{refused}");
+}
+
+#[test]
+fn helm_adds_a_gateway_a_monitor_and_a_witness_whose_configurations_the_program_accepts() {
+    let (folder, policy) = log_files();
+    let keys = folder.run(&["key", "show", "--json", "--config", "log/tabellion.toml"]);
+    let vkey = keys.must_end_with(0).json()["checkpoint"]["vkey"].as_str().unwrap().to_owned();
+    let logs = format!("logs/v0\nvkey {vkey}\n");
+    let mut values = log_values(&policy, "postgres", 2);
+    values["gateway"] = json!({
+        "enabled": true, "issuer": "https://gateway.example", "hosts": ["gateway.example"], "secret": "gateway-files",
+        "settings": "[[route]]\npath = \"/mcp\"\nupstream = \"http://mcp.example/mcp\"", "logSettings": "receipt_wait = \"5s\"",
+    });
+    values["monitor"] = json!({
+        "enabled": true,
+        "settings": format!("[[log]]\nname = \"ours\"\nurl = \"http://127.0.0.1:9/\"\nvkey = \"{vkey}\""),
+    });
+    values["witness"] = json!({ "enabled": true, "name": "w1.example", "logs": logs });
+    let objects = rendered(&values).unwrap();
+    for (name, readiness) in
+        [("log-gateway", "/readyz"), ("log-monitor", "/livez"), ("log-witness", "/readyz")]
+    {
+        let set = object(&objects, "StatefulSet", name);
+        check_pod(set, readiness);
+        check_arguments(&folder, set);
+        let selector = &object(&objects, "Service", "log")["spec"]["selector"];
+        assert_ne!(
+            &set["spec"]["selector"]["matchLabels"], selector,
+            "the Service of the log is for the log"
+        );
+    }
+    let config = |name: &str, file: &str| {
+        let text = object(&objects, "ConfigMap", name)["data"][file].as_str().unwrap();
+        folder.write(file, text.replace("/var/lib/tabellion", "state"));
+        text.to_owned()
+    };
+    config("log-gateway", "gateway.toml");
+    folder.run(&["gateway", "check", "--offline", "--config", "gateway.toml"]).must_end_with(0);
+    config("log-monitor", "monitor.toml");
+    folder.run(&["monitor", "once", "--config", "monitor.toml"]).must_end_with(7);
+    assert_eq!(config("log-witness", "witness-logs.txt"), logs);
+    for name in ["gateway", "monitor", "witness"] {
+        let mut empty = log_values(&policy, "postgres", 2);
+        empty[name] = json!({ "enabled": true });
+        assert!(
+            rendered(&empty).unwrap_err().contains(&format!("/{name}/")),
+            "{name} needs its configuration"
+        );
+    }
+}
+
+/// Writes the configuration of a log. Returns the folder, and the log's policy.
+fn log_files() -> (Folder, String) {
+    let folder = Folder::new();
+    folder.run(&["init", "log", "--origin", "log.example", "--db", "sqlite:log.db"]).must_end_with(0);
+    let policy = String::from_utf8(folder.read("log/policy.toml")).unwrap();
+    (folder, policy)
+}
+
+/// Returns values of the chart for a log with this policy.
+fn log_values(policy: &str, storage: &str, replicas: u32) -> Value {
+    json!({
+        "image": "example", "origin": "log.example", "iss": "https://log.example", "policy": policy,
+        "publicUrl": "https://log.example", "storage": storage, "replicas": replicas,
+        "settings": "issuer_rate = 50",
+    })
+}
+
+fn object<'a>(objects: &'a [Value], kind: &str, name: &str) -> &'a Value {
+    let found = objects.iter().find(|object| object["kind"] == kind && name_of(object) == name);
+    found.unwrap_or_else(|| panic!("the chart makes no {kind} {name}"))
+}
+
+fn name_of(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().unwrap()
+}
+
+/// The program knows the command and the options of a container.
+fn check_arguments(folder: &Folder, set: &Value) {
+    let arguments = set["spec"]["template"]["spec"]["containers"][0]["args"].as_array().unwrap();
+    let words: Vec<&str> = arguments.iter().map(|word| word.as_str().unwrap()).collect();
+    folder.run(&[words.as_slice(), &["--help"]].concat()).must_end_with(0);
 }
 
 /// Renders the chart with Helm, and validates each object with the schemas of Kubernetes.
@@ -130,13 +206,13 @@ fn rendered(values: &Value) -> Result<Vec<Value>, String> {
     Ok(serde_json::from_slice(&output.stdout).unwrap())
 }
 
-fn check_pod(set: &Value) {
+fn check_pod(set: &Value, readiness: &str) {
     let pod = &set["spec"]["template"]["spec"];
     assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
     let container = &pod["containers"][0];
     assert_eq!(container["securityContext"]["readOnlyRootFilesystem"], true);
     for (probe, path) in
-        [("livenessProbe", "/livez"), ("startupProbe", "/livez"), ("readinessProbe", "/readyz")]
+        [("livenessProbe", "/livez"), ("startupProbe", "/livez"), ("readinessProbe", readiness)]
     {
         assert_eq!(container[probe]["httpGet"]["path"], path);
     }
@@ -207,7 +283,9 @@ fn dashboards_have_unique_panels_and_expressions_that_prometheus_parses() {
             rules += &format!("      - {{ record: 'panel:{number}', expr: {} }}\n", target["expr"]);
         }
     }
-    assert_eq!(ids.len(), 2);
+    let expected: BTreeSet<String> =
+        DASHBOARDS.iter().map(|service| format!("tabellion-{service}")).collect();
+    assert_eq!(ids, expected);
     let folder = Folder::new();
     folder.write("rules.yml", rules);
     run(Command::new(deployment_tool("promtool")).args(["check", "rules"]).arg(folder.path("rules.yml")));

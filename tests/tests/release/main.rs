@@ -4,6 +4,7 @@
 
 mod artefacts;
 mod deployment;
+mod environments;
 mod image;
 mod sdk;
 mod site;

@@ -1,7 +1,7 @@
-//! The npm package of the SDK for TypeScript, as it is released. The wheel is made of a second build of Rust, which takes
-//! minutes: it is not built here.
+//! The npm package of the SDK for TypeScript, as it is released. The tests of environments install it, and the wheel.
 
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
 use black_box::cli::Folder;
@@ -15,15 +15,20 @@ use crate::{file, release_command, run};
 const USE: &str = "const { generateKey } = await import(`${process.argv[1]}/dist/index.js`);
 console.log(await generateKey());";
 
-#[test]
-fn the_npm_package_unpacks_to_a_module_with_its_core_and_types_which_node_imports() {
-    let folder = Folder::new();
+/// Makes the npm package of a release, and returns its path and that of the core in it.
+pub fn npm_package(folder: &Folder) -> (PathBuf, PathBuf) {
     let core = folder.path("core.wasm");
     write_core(&core);
     // The step packages no program, so any file that can be run will do.
-    let mut command = release_command(&folder, "npm", "/bin/true".as_ref());
+    let mut command = release_command(folder, "npm", "/bin/true".as_ref());
     run(command.env("TABELLION_CORE_WASM", &core));
-    let archive = file(&folder.path("out"), ".tgz");
+    (file(&folder.path("out"), ".tgz"), core)
+}
+
+#[test]
+fn the_npm_package_unpacks_to_a_module_with_its_core_and_types_which_node_imports() {
+    let folder = Folder::new();
+    let (archive, core) = npm_package(&folder);
     run(Command::new("tar")
         .arg("--extract")
         .arg("--file")

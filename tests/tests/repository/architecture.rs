@@ -110,7 +110,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "tabellion-verifier",
         ],
     ),
-    ("registry-server", &["tabellion-jose", "roa", "tabellion-scitt", "serving"]),
+    ("registry-server", &["tabellion-jose", "roa", "tabellion-scitt", "serving", "span-export"]),
     ("testkit", &["tabellion-jose", "tabellion-merkle", "registration", "roa", "tabellion-scitt", "vap"]),
     (
         "monitor",

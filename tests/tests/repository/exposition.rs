@@ -4,7 +4,10 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use black_box::cli::{Dev, Folder};
-use black_box::{Gateway, Log, LyingLog, MonitorProcess, VerificationProcess, WitnessHome, deployment_tool};
+use black_box::{
+    Gateway, Log, LyingLog, MonitorProcess, RegistryProcess, VerificationProcess, WitnessHome,
+    deployment_tool,
+};
 use serde_json::json;
 use testkit::McpServer;
 
@@ -65,4 +68,17 @@ fn promtool_accepts_the_metrics_of_the_verification_service() {
     let service = VerificationProcess::start(&dev.folder);
     promtool_must_accept(&service.metrics(), "tabellion_verification_queued_requests");
     service.stop();
+}
+
+#[test]
+fn promtool_accepts_the_metrics_of_the_registry_server() {
+    let folder = Folder::new();
+    folder.run(&["issuer", "new", "-o", "operator.pem", "--alg", "EdDSA"]).must_end_with(0);
+    folder
+        .run(&["registry", "init", "registry.json", "--id", "acme", "--key", "operator.pem"])
+        .must_end_with(0);
+    folder.write("deltas.json", "[]");
+    let server = RegistryProcess::start(&folder);
+    promtool_must_accept(&server.metrics(), "tabellion_registry_file_usable");
+    assert!(server.stop().success());
 }

@@ -665,6 +665,7 @@ async fn an_envelope_is_revoked_by_a_delta_that_a_registry_server_serves_beside_
     write(folder.path(), "deltas.json", deltas(&[]));
     let server = RegistryServer::start(registry_server::Config {
         listen: "127.0.0.1:0".parse().unwrap(),
+        admin_listen: None,
         registry: folder.path().join("registry.json"),
         deltas: Some(folder.path().join("deltas.json")),
         operators: vec![key_of("operator").public_key().clone()],

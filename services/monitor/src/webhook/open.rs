@@ -1,8 +1,6 @@
 //! Opening webhooks as configured: reads keys and secrets from their files.
 
-use std::fs::Permissions;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use durable::FileAccess;
@@ -13,8 +11,6 @@ use crate::limits::KEY_FILE_BYTES;
 
 /// Name of the key file in the state directory.
 const KEY: &str = "webhook.key";
-/// Permission bits of the group and of others.
-const OTHERS: u32 = 0o077;
 
 /// Errors of opening webhooks.
 #[derive(Debug, thiserror::Error)]
@@ -98,8 +94,7 @@ fn read(path: &Path) -> Result<Option<WebhookKey>, OpenError> {
 fn private_text(path: &Path) -> Result<Option<String>, OpenError> {
     let failed = |why: io::Error| OpenError::File { path: path.to_owned(), why };
     let Some(bytes) = durable::read(path, KEY_FILE_BYTES).map_err(failed)? else { return Ok(None) };
-    let permissions: Permissions = std::fs::metadata(path).map_err(failed)?.permissions();
-    if permissions.mode() & OTHERS != 0 {
+    if !durable::is_private(&std::fs::metadata(path).map_err(failed)?) {
         return Err(OpenError::Open(path.to_owned()));
     }
     String::from_utf8(bytes).map(Some).map_err(|why| failed(io::Error::other(why)))
@@ -111,6 +106,9 @@ fn missing(path: &Path) -> OpenError {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     fn config(state: &Path, hooks: Vec<Hook>) -> Config {

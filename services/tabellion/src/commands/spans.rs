@@ -14,6 +14,8 @@ pub enum SpanSource {
     Log,
     /// `tabellion monitor run`.
     Monitor,
+    /// `tabellion registry serve`.
+    Registry,
     /// `tabellion vrf serve`.
     Verification,
     /// `tabellion witness serve`.
@@ -27,6 +29,7 @@ impl SpanSource {
             Self::Gateway => gateway::telemetry::SPANS,
             Self::Log => transparency::SPANS,
             Self::Monitor => monitor::SPANS,
+            Self::Registry => registry_server::SPANS,
             Self::Verification => verification::SPANS,
             Self::Witness => witness::SPANS,
         }
@@ -39,7 +42,7 @@ impl SpanSource {
             Self::Log => "setting-unusable",
             Self::Monitor => "monitor-config",
             Self::Verification => "verification-config",
-            Self::Witness => "usage",
+            Self::Registry | Self::Witness => "usage",
         };
         Failure::new(Exit::Usage, code, "the spans cannot be sent to a collector").fact("because", why)
     }

@@ -133,8 +133,9 @@ pub fn signing_key(path: &Path) -> Result<SigningKey, KeyFileError> {
 /// Reads a file, unless its mode lets the group or others use it.
 fn read_secret(path: &Path) -> Result<String, KeyFileError> {
     let failed = |why: String| KeyFileError { path: path.to_owned(), why };
-    let mode = fs::metadata(path).map_err(|why| failed(why.to_string()))?.permissions().mode();
-    if mode & 0o077 != 0 {
+    let file = fs::metadata(path).map_err(|why| failed(why.to_string()))?;
+    if !durable::is_private(&file) {
+        let mode = file.permissions().mode();
         return Err(failed(format!("others may read this key (mode {:04o}); chmod 600 it", mode & 0o7777)));
     }
     fs::read_to_string(path).map_err(|why| failed(why.to_string()))

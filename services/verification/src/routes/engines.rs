@@ -46,7 +46,7 @@ struct EngineView {
     path = "/v1/engines",
     responses(
         (status = 200, description = "The engines", body = EnginesView),
-        (status = 500, description = "A defect of the service", body = ProblemDetails)
+        (status = 500, description = "A defect of the service", body = ProblemDetails, content_type = "application/problem+json")
     )
 )]
 pub async fn engines(State(state): State<ServiceState>) -> Json<EnginesView> {

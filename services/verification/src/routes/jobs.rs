@@ -18,11 +18,11 @@ use super::verify::view;
     params(("id" = String, Path, description = "The name of the job, a UUID")),
     responses(
         (status = 200, description = "The job, in whatever state", body = JobView),
-        (status = 400, description = "The name of the job is not UTF-8", body = ProblemDetails),
-        (status = 401, description = "No valid token", body = ProblemDetails),
-        (status = 404, description = "The client has no such job", body = ProblemDetails),
-        (status = 500, description = "A defect of the service", body = ProblemDetails),
-        (status = 503, description = "The database does not answer", body = ProblemDetails)
+        (status = 400, description = "The name of the job is not UTF-8", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 401, description = "No valid token", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 404, description = "The client has no such job", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 500, description = "A defect of the service", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, description = "The database does not answer", body = ProblemDetails, content_type = "application/problem+json")
     )
 )]
 pub async fn job(

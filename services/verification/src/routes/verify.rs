@@ -24,18 +24,18 @@ use crate::limits::{BODY_TIME, RETRY_AFTER};
     responses(
         (status = 200, description = "The receipt; its verdict says whether the work passed", body = JobView),
         (status = 202, description = "Not finished yet", body = JobView, headers(("Location" = String, description = "The job"))),
-        (status = 400, description = "The body broke off", body = ProblemDetails),
-        (status = 401, description = "No valid token", body = ProblemDetails),
-        (status = 403, description = "The token is for the work of another agent", body = ProblemDetails),
-        (status = 408, description = "The body did not arrive in time", body = ProblemDetails),
-        (status = 409, description = "The chain of receipts is halted", body = ProblemDetails),
-        (status = 410, description = "The job was removed meanwhile", body = ProblemDetails),
-        (status = 413, description = "The request is too large", body = ProblemDetails),
-        (status = 415, description = "The request is not JSON", body = ProblemDetails),
-        (status = 422, description = "The request cannot be run", body = ProblemDetails),
-        (status = 429, description = "The quota is used up, or the client's share of the queue", body = ProblemDetails),
-        (status = 500, description = "A defect of the service", body = ProblemDetails),
-        (status = 503, description = "The queue is full, the runner failed, or the database does not answer", body = ProblemDetails)
+        (status = 400, description = "The body broke off", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 401, description = "No valid token", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 403, description = "The token is for the work of another agent", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 408, description = "The body did not arrive in time", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 409, description = "The chain of receipts is halted", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 410, description = "The job was removed meanwhile", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 413, description = "The request is too large", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 415, description = "The request is not JSON", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 422, description = "The request cannot be run", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 429, description = "The quota is used up, or the client's share of the queue", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 500, description = "A defect of the service", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, description = "The queue is full, the runner failed, or the database does not answer", body = ProblemDetails, content_type = "application/problem+json")
     )
 )]
 pub async fn verify(State(state): State<ServiceState>, request: Request<Body>) -> Response {

@@ -6,4 +6,5 @@ mod gateway;
 mod log;
 mod monitor;
 mod validators;
+mod verification;
 mod witness;

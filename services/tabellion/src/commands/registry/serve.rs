@@ -7,10 +7,13 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use registry_server::files::UnusableFile;
 use registry_server::{Config, RegistryServer, StartError};
+use serving::collector;
 use serving::signals::stop_signal;
+use url::Url;
 
 use super::{not_a_registry, not_deltas, operator_keys, refused};
 use crate::commands::logging::LogLevel;
+use crate::commands::spans::{SpanSource, Spans};
 use crate::console::{Exit, Failure, files, members, safe};
 use crate::context::Context;
 use crate::runtime;
@@ -28,6 +31,12 @@ pub struct Serve {
     /// The address for gateways
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7394")]
     listen: SocketAddr,
+    /// The address for metrics and health
+    #[arg(long, value_name = "ADDRESS")]
+    admin_listen: Option<SocketAddr>,
+    /// Send spans to this OpenTelemetry collector
+    #[arg(long, value_name = "URL", value_parser = collector::parse)]
+    otlp: Option<Url>,
 }
 
 impl Serve {
@@ -38,9 +47,11 @@ impl Serve {
 
     async fn serve(self, context: &Context) -> Result<(), Failure> {
         let stop = stop_signal();
-        let _level = LogLevel::of_environment("info", &context.console)?;
+        let spans = Spans::start(SpanSource::Registry, self.otlp.as_ref())?;
+        let _level = LogLevel::at_usual_level(spans.listener(), "info", &context.console)?;
         let config = Config {
             listen: self.listen,
+            admin_listen: self.admin_listen,
             registry: self.file.clone(),
             deltas: self.deltas.clone(),
             operators: operator_keys(&self.registry_key)?,
@@ -51,10 +62,12 @@ impl Serve {
             .version()
             .map(|version| format!("{}.{}", version.epoch, version.sequence))
             .unwrap_or_default();
-        context.console.print(&members! { url, version }, |out| {
+        let admin = server.admin_address().map(|address| address.to_string());
+        context.console.print(&members! { url, admin, version }, |out| {
             writeln!(out, "serving version {} at {}/registry.json", safe(&version), safe(&url))
         })?;
         server.run_until(stop).await;
+        spans.finish().await;
         Ok(())
     }
 
@@ -69,11 +82,15 @@ impl Serve {
                     ErrorKind::AddrInUse => "address-in-use",
                     _ => "cannot-listen",
                 };
-                Failure::new(Exit::Failure, code, "the registry is not served")
-                    .fact("because", error.to_string())
+                not_served(code, &error)
             }
+            StartError::Metrics(_) => not_served("not-started", &error),
         }
     }
+}
+
+fn not_served(code: &'static str, error: &StartError) -> Failure {
+    Failure::new(Exit::Failure, code, "the registry is not served").fact("because", error.to_string())
 }
 
 /// Returns the failure for a file that cannot be served.

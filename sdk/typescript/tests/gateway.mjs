@@ -1,0 +1,198 @@
+// What VapClient promises, through a real gateway: `gateway.mjs URL`, with the agent's key in agent.pem.
+//
+// The gateway denies payments to nobody, has payments above 1000 confirmed, and reduces each commitment. Only calls with the
+// argument `allowed` may reach the server behind it: the caller of this script checks that.
+
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { test } from 'node:test';
+import * as v2 from '@modelcontextprotocol/client';
+import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport as TransportV1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
+import { CoreError, Denied, generateKey, loadKey, readStatement, TabellionError, VapClient, withSession } from '@tabellion/sdk';
+
+const url = new URL(process.argv.at(-1));
+const { keys } = await (await fetch(new URL('/.well-known/jwks.json', url))).json();
+const gatewayKey = JSON.stringify(keys[0]);
+const key = await loadKey(await readFile('agent.pem', 'utf8'));
+const allowed = { allowed: true };
+const denied = { to: 'nobody', amount: 1 };
+const large = { to: 'somebody', amount: 5000 };
+const who = { name: 'test', version: '1' };
+
+/** Both public SDKs, the newer one in both revisions of MCP. `answer` is what the person behind the client says. */
+const sdks = {
+  v1: async (answer) => {
+    const client = new ClientV1(who, answer && { capabilities: { elicitation: {} } });
+    if (answer) client.setRequestHandler(ElicitRequestSchema, answer);
+    await client.connect(new TransportV1(url));
+    return client;
+  },
+  'v2 legacy': (answer) => connectV2('legacy', answer),
+  'v2 2026-07-28': (answer) => connectV2({ pin: '2026-07-28' }, answer),
+};
+
+async function connectV2(mode, answer) {
+  const capabilities = answer && { elicitation: {} };
+  const client = new v2.Client(who, { ...(capabilities && { capabilities }), versionNegotiation: { mode } });
+  if (answer) client.setRequestHandler('elicitation/create', answer);
+  await client.connect(new v2.StreamableHTTPClientTransport(url));
+  return client;
+}
+
+/** Runs a test with a session and the client of an SDK. */
+async function through(body, { sdk = 'v1', answer, ...more } = {}) {
+  const given = { goal: 'pay', tools: ['echo', 'payments.*'], budget: { max_calls: 9 }, agent: 'did:example:a' };
+  return withSession({ ...given, key, save: async () => {}, ...more }, async (session) => {
+    const client = await sdks[sdk](answer);
+    try {
+      await body(new VapClient(client, session, gatewayKey));
+    } finally {
+      await client.close();
+    }
+  });
+}
+
+async function inAll(body, more) {
+  for (const sdk of Object.keys(sdks)) await through(body, { ...more, sdk });
+}
+
+/** Returns a client whose answers pass somebody who changes each Verdict, or removes it. */
+function forged({ client, session }, change) {
+  const changed = ({ _meta: { vap, ...meta }, ...result }) => ({ ...result, _meta: { ...meta, vap: change(vap) } });
+  const forger = {
+    listTools: async (...given) => changed(await client.listTools(...given)),
+    callTool: async (...given) => changed(await client.callTool(...given)),
+  };
+  return new VapClient(forger, session, gatewayKey);
+}
+
+async function entries({ session }) {
+  await session.close();
+  const { payload } = await readStatement(session.record.bytes);
+  return JSON.parse(new TextDecoder().decode(payload)).session.entries;
+}
+
+const pay = (vap, args) => vap.callTool({ name: 'payments.send', arguments: args });
+const call = (vap, name, args = {}) => vap.callTool({ name, arguments: args });
+const deniedBy = (code) => (error) => error instanceof Denied && error.code === code;
+const failing = (code) => (error) => error instanceof TabellionError && error.code === code;
+const notSent = (code) => (error) => deniedBy(code)(error) && error.detail.startsWith('not sent');
+
+test('a denied call is an error with the reason, and is recorded', () =>
+  inAll(async (vap) => {
+    await vap.commit();
+    const result = await pay(vap, denied);
+    assert.ok(result.isError && result.content[0].text.includes('policy:never'));
+    const last = (await entries(vap)).at(-1);
+    assert.ok(last['is-error']);
+    assert.equal(last['vap-verdict'].verification.reason, 'policy:never');
+  }));
+
+test('a call without a commitment is denied', () =>
+  through(async (vap) => {
+    const result = await call(vap, 'echo');
+    assert.ok(result.isError && result.content[0].text.includes('denied'));
+  }));
+
+test('a denied commitment is an error with the reason', () =>
+  through(
+    async (vap) => {
+      await assert.rejects(vap.commit(), (error) => error instanceof Denied && /denied the commitment \[\w+\]/.test(error.message));
+      assert.ok((await call(vap, 'echo')).isError);
+    },
+    { agent: 'did:example:b' },
+  ));
+
+test('amendments follow each other and widen the session', () =>
+  inAll(
+    async (vap) => {
+      await vap.commit();
+      await assert.rejects(call(vap, 'files.delete'), deniedBy('scope_escape'));
+      await vap.amend('a file is in the way', { add_scope: { tools_allow: ['files.delete'] } });
+      assert.ok(!(await call(vap, 'files.delete', allowed)).isError);
+      await assert.rejects(call(vap, 'echo'), deniedBy('budget_exceeded'));
+      await vap.amend('one more', { increase_budget: { add_calls: 1 } });
+      assert.ok(!(await call(vap, 'echo', allowed)).isError);
+      const amendments = (await entries(vap)).filter((entry) => entry['event-type'] === 'vap-amendment');
+      assert.equal(amendments.length, 2);
+    },
+    { budget: { max_calls: 1 } },
+  ));
+
+test('a denied amendment is an error with the reason, and widens nothing', () =>
+  through(async (vap) => {
+    await vap.commit();
+    const more = { add_scope: { tools_allow: ['*'] }, increase_budget: { add_limits: { usd: 1 } } };
+    await assert.rejects(vap.amend('dollars', more), deniedBy('no_such_limit'));
+    await assert.rejects(call(vap, 'files.delete'), deniedBy('scope_escape'));
+  }));
+
+for (const said of [{ action: 'accept', content: { confirm: true } }, { action: 'accept', content: { confirm: false } }, { action: 'decline' }, { action: 'cancel' }]) {
+  test(`the person behind the client says ${JSON.stringify(said)}`, async () => {
+    const asked = [];
+    const answer = async ({ params }) => (asked.push(params.message), said);
+    const confirmed = said.content?.confirm === true;
+    await inAll(
+      async (vap) => {
+        await vap.commit();
+        const result = await pay(vap, { ...large, allowed: confirmed });
+        assert.equal(result.isError ?? false, !confirmed);
+        assert.ok(confirmed || result.content[0].text.includes('declined'));
+        assert.ok(asked.pop().includes('5000') && asked.length === 0);
+      },
+      { answer },
+    );
+  });
+}
+
+test('where nobody can be asked, the call is not made', () =>
+  inAll(async (vap) => {
+    await vap.commit();
+    const result = await pay(vap, large);
+    assert.ok(result.isError && result.content[0].text.includes('confirmation_required'));
+    assert.equal(result._meta.vap.verdict, 'clarify');
+  }));
+
+test('without a genuine Verdict on the commitment, no call is sent', async () => {
+  const forgeries = [
+    ['verdict-signature-invalid', (verdict) => ({ ...verdict, verdict: 'served' })],
+    ['verdict-signature-invalid', ({ signature, ...verdict }) => verdict],
+    ['no_verdict', () => undefined],
+  ];
+  for (const [code, change] of forgeries) {
+    await through(async (vap) => {
+      const forger = forged(vap, change);
+      await assert.rejects(forger.commit(), failing(code));
+      await assert.rejects(call(forger, 'echo'), notSent(code));
+    });
+  }
+});
+
+test('a Verdict that another key signed is refused', () =>
+  through(async ({ client, session }) => {
+    const other = new VapClient(client, session, JSON.stringify((await generateKey()).jwk));
+    const code = 'verdict-signature-invalid';
+    await assert.rejects(other.commit(), (error) => error instanceof CoreError && error.code === code);
+    await assert.rejects(call(other, 'echo'), notSent(code));
+  }));
+
+test('a result without a genuine Verdict is not handed out', async () => {
+  const seen = [];
+  const forgeries = [
+    ['verdict-signature-invalid', (verdict) => (verdict.verdict === 'denied' ? { ...verdict, verdict: 'served' } : verdict), 'payments.send', denied],
+    ['verdict-of-another-message', (verdict) => (seen.push(verdict), seen[0]), 'echo', allowed],
+    ['no_verdict', (verdict) => (verdict.accepted_commitment_digest ? verdict : undefined), 'echo', allowed],
+  ];
+  for (const [code, change, tool, args] of forgeries) {
+    await through(async (vap) => {
+      const forger = forged(vap, change);
+      await forger.commit();
+      await assert.rejects(call(forger, tool, args), failing(code));
+      await assert.rejects(call(forger, 'echo'), notSent(code));
+      const last = (await entries(forger)).at(-1);
+      assert.deepEqual([last.type, last['is-error'], 'vap-verdict' in last], ['tool-result', true, false]);
+    });
+  }
+});

@@ -1,0 +1,74 @@
+//! The description of the verification service's public listener.
+
+use black_box::cli::Dev;
+use black_box::{Connection, VerificationProcess};
+use serde_json::{Value, json};
+
+use super::clients::Description;
+
+/// A request about work that fulfils its schema.
+fn request() -> Value {
+    json!({
+        "tier": 1,
+        "subject": "did:web:agent.example",
+        "artifact": { "content": { "count": 3 } },
+        "schema": { "type": "object", "required": ["count"] },
+    })
+}
+
+#[test]
+fn the_description_of_a_verification_service_is_checked_in_and_clients_of_it_have_work_checked() {
+    let dev = Dev::start();
+    let service = VerificationProcess::start(&dev.folder);
+    let description = Description::served_by(Connection::to(service.url()));
+    description.must_be_checked_in_as("verification.json");
+    assert_eq!(description.paths(), ["/jobs/{id}", "/v1/engines", "/verify"]);
+
+    let base_url = service.url();
+    let verify = |request: Value| {
+        let body = json!({ "model": "VerifyBody", "value": request });
+        json!({ "operation": "default.verify", "base_url": base_url, "body": body })
+    };
+    let calls = json!([
+        { "operation": "default.engines", "base_url": base_url },
+        verify(request()),
+        verify(json!({ "tier": 9 })),
+        { "operation": "default.job", "base_url": base_url, "arguments": { "id": "none" } },
+    ]);
+    let answers = description.call_from_python(&calls, &[]);
+    let [engines, checked, refused, unknown] = &answers[..] else { panic!("{answers:?}") };
+    assert_eq!(engines["parsed"]["issuer"], service.issuer(), "{engines}");
+    let checked_work = &checked["parsed"];
+    assert_eq!((&checked["status"], &checked_work["verdict"]), (&json!(200), &json!("pass")), "{checked}");
+    assert_eq!(
+        (&refused["status"], &refused["parsed"]["code"]),
+        (&json!(422), &json!("request")),
+        "{refused}"
+    );
+    assert_eq!(
+        (&unknown["status"], &unknown["parsed"]["code"]),
+        (&json!(404), &json!("job-unknown")),
+        "{unknown}"
+    );
+
+    let work = request().to_string();
+    let answers = description.call_from_typescript("verification_client.mts", &[base_url, &work]);
+    assert_eq!(answers["tiers"], engines["parsed"]["tiers"], "{answers}");
+    // A repeated request has the same result.
+    assert_eq!(
+        (&answers["verdict"], &answers["entry"]),
+        (&checked_work["verdict"], &checked_work["entry"]),
+        "{answers}"
+    );
+    assert_eq!(
+        (&answers["state"], &answers["registered"]),
+        (&json!("done"), &checked_work["entry"]),
+        "{answers}"
+    );
+    assert_eq!(
+        (&answers["unknown"], &answers["numbered"]),
+        (&json!("job-unknown"), &json!(true)),
+        "{answers}"
+    );
+    service.stop();
+}
