@@ -1,6 +1,8 @@
 //! Authorizers, agents and a registry of AgentROA, with builders of chains that are valid now.
 #![allow(clippy::unwrap_used)]
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use data_encoding::HEXLOWER;
 use jiff::{SignedDuration, Timestamp};
 use registration::agentroa::AGENTROA_CHAIN;
@@ -145,13 +147,20 @@ pub fn input_hash(arguments: &Value) -> String {
     Sha256Digest::of(&jose::jcs::canonical(arguments)).to_string()
 }
 
+/// Returns an ID that no other proof has: threads may ask in the same nanosecond.
+fn unused_id() -> String {
+    static PROOFS: AtomicU64 = AtomicU64::new(0);
+    let number = PROOFS.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+    HEXLOWER.encode(&[&Timestamp::now().as_nanosecond().to_be_bytes()[8..], &number].concat())
+}
+
 /// Returns a proof by an agent that it calls this tool of the server `crm` under a chain.
 pub fn proof(chain: &Chain, agent: &str, tool: &str, arguments: &Value, gateway: &str) -> String {
     let claims = ProofClaims {
         chain_digest: chain.digest(),
         capability: format!("mcp:crm.{tool}").parse().unwrap(),
         input_hash: Sha256Digest::of(&jose::jcs::canonical(arguments)),
-        jti: HEXLOWER.encode(&Timestamp::now().as_nanosecond().to_be_bytes()).parse().unwrap(),
+        jti: unused_id().parse().unwrap(),
         iat: u64::try_from(Timestamp::now().as_second()).unwrap(),
         aud: gateway.parse().unwrap(),
     };

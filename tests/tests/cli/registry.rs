@@ -5,7 +5,7 @@ use black_box::collector::{CLIENT_SPAN, CLIENT_TRACE, protobuf_field, traceparen
 use black_box::{RegistryProcess, SpanCollector};
 use serde_json::{Value, json};
 
-use crate::roa::{LEAD, ONE, VERIFY, fails, issue, organisation, run};
+use crate::roa::{LEAD, ONE, VERIFY, fails, issue, organisation, run, words};
 
 #[test]
 fn a_registry_is_served_with_the_headers_of_a_cache_and_read_again_when_it_changed() {

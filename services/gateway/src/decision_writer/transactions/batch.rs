@@ -210,8 +210,9 @@ impl<'a> Batch<'a> {
             match committed {
                 Ok(committed) => {
                     self.streams.insert(name.clone(), StreamChanges::of(&committed, self.bytes.clone()));
-                    // A name without a stream is not cached: callers can make up names, and would evict the cache.
-                    if committed.version.is_some() {
+                    // A name without a stream is not cached: callers can make up names, and would evict the cache. The
+                    // gateway's own stream may be missing for long, and every batch opens it.
+                    if committed.version.is_some() || name == self.context.unbound {
                         cache.put(name, committed);
                     }
                 }
