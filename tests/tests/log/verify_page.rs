@@ -127,6 +127,54 @@ fn the_page_verifies_what_is_chosen_and_what_is_dropped_and_asks_no_server() {
 }
 
 #[test]
+fn the_keyboard_alone_verifies_and_opens_the_checks_and_every_verdict_can_be_read() {
+    let log = Log::sqlite();
+    let (service, _) = evidence(&log);
+    let trust = fs::read_to_string(log.path("trust.toml")).unwrap();
+    let [wait, read] = verdict_after("");
+    let [wait_failed, _] = verdict_after("verified");
+    let [wait_unknown, _] = verdict_after("failed");
+    let focused = json!({ "read": "document.activeElement.id || document.activeElement.localName" });
+    let is_open = json!({ "read": "document.activeElement.parentElement.open" });
+    let seen = browse(&json!([
+        { "size": [320, 800] },
+        { "open": format!("{}/ui/verify", service.url()) },
+        { "files": { "evidence": path(&log, "some.bundle") } },
+        { "press": ["Tab", "Tab", "Tab", "Tab"] },
+        focused,
+        { "type": trust },
+        { "press": ["Tab", "Tab", "Tab"] },
+        focused,
+        { "press": ["Enter"] },
+        wait, read, focused,
+        { "press": ["Tab"] },
+        focused, is_open,
+        { "press": ["Enter"] },
+        is_open,
+        { "scheme": "light" }, { "weak": null },
+        { "scheme": "dark" }, { "weak": null },
+        { "drop": [path(&log, "other.bundle")] },
+        wait_failed,
+        { "weak": null },
+        { "scheme": "light" }, { "weak": null },
+        { "fill": { "trust": "" } },
+        { "drop": [path(&log, "some.bundle")] },
+        wait_unknown,
+        { "weak": null },
+        { "scheme": "dark" }, { "weak": null },
+    ]));
+    let results = seen["results"].as_array().unwrap();
+    let (by_keyboard, weak) = results.split_at(7);
+    assert_eq!(
+        json!(by_keyboard),
+        json!(["trust", "button", ["verified", ""], "result", "summary", false, true]),
+        "{seen:#}"
+    );
+    assert_eq!(json!(weak), json!([[], [], [], [], [], []]), "texts that can hardly be read");
+    service.stop();
+}
+
+#[test]
 fn the_saved_page_verifies_without_a_server() {
     let log = Log::sqlite();
     let (service, _) = evidence(&log);

@@ -19,6 +19,8 @@ const verifier = (async () => {
 })();
 verifier.catch(showError);
 
+// Without scripts the form can do nothing, so it is not shown.
+element('form').hidden = false;
 element('form').addEventListener('submit', (event) => {
   event.preventDefault();
   verify().catch(showError);
