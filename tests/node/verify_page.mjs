@@ -5,7 +5,7 @@
 // STEPS is a JSON list; each step has one member: `size` ([width, height]), `scheme` (a colour scheme), `open` (a
 // URL), `files` (an object from the ID of an input to the path of a file), `fill` (ID to text), `drop` (a list of
 // paths), `click` (a selector), `press` (a list of keys), `type` (a text for the focused element), `wait` (an
-// expression that becomes true), `read`
+// expression that becomes true), `answer` ({ path, status }: answers requests for this path without a body), `read`
 // (an expression whose value is a result), or `weak` (`null`: the texts that can hardly be read are a result).
 
 import { spawn } from 'node:child_process';
@@ -115,6 +115,13 @@ async function run(page) {
         setTimeout(() => fail(new Error('never: ' + document.body.innerText)), 60000);
         check();
       })`),
+    answer: async ({ path, status }) => {
+      page.listen(({ method, params }) => {
+        if (method !== 'Fetch.requestPaused') return;
+        page.send('Fetch.fulfillRequest', { requestId: params.requestId, responseCode: status });
+      });
+      await page.send('Fetch.enable', { patterns: [{ urlPattern: `*${path}` }] });
+    },
     read: async (expression) => results.push(await evaluate(expression)),
     weak: async () => results.push((await evaluate(`(${measure})()`)).weak),
   };

@@ -127,6 +127,30 @@ fn the_page_verifies_what_is_chosen_and_what_is_dropped_and_asks_no_server() {
 }
 
 #[test]
+fn an_answer_without_a_body_is_no_evidence() {
+    let log = Log::sqlite();
+    let service = log.serve();
+    let page = format!("{}/ui/verify?entry={}", service.url(), "5".repeat(64));
+    // Registration is still running; and a service that answers wrongly.
+    for status in [204, 200] {
+        let seen = browse(&json!([
+            { "answer": { "path": "/transparent", "status": status } },
+            { "open": page },
+            { "wait": "document.querySelector('.notice:not(noscript *)')" },
+            { "read": "document.querySelector('.notice:not(noscript *)').textContent" },
+            { "click": "button[type=submit]" },
+            { "wait": "document.querySelector('[data-outcome]')" },
+            { "read": "document.querySelector('[data-outcome]').textContent" },
+        ]));
+        let [notice, outcome] = [&seen["results"][0], &seen["results"][1]].map(|one| one.as_str().unwrap());
+        let expected = format!("yet: the service answered without any ({status})");
+        assert!(notice.starts_with("There is no evidence") && notice.contains(&expected), "{notice}");
+        assert_eq!(outcome, "choose the evidence first");
+    }
+    service.stop();
+}
+
+#[test]
 fn the_keyboard_alone_verifies_and_opens_the_checks_and_every_verdict_can_be_read() {
     let log = Log::sqlite();
     let (service, _) = evidence(&log);

@@ -49,7 +49,12 @@ async function verify() {
 async function fetchEntry(id) {
   const response = await fetch(`../v1/entries/${id}/transparent`, { headers: { Accept: 'application/cose' } });
   if (!response.ok) throw new Error(`the service does not serve entry ${id} (${response.status})`);
-  given = await response.blob();
+  const evidence = await response.blob();
+  if (evidence.size === 0) {
+    return showNotice(`There is no evidence of entry ${id} yet: the service answered without any (${response.status}). ` +
+      'If the statement is still being registered, load this page again in a moment.');
+  }
+  given = evidence;
   showNotice(`Entry ${id} was fetched from the service. Add the keys that you trust, then verify.`);
 }
 
