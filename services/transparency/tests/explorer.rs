@@ -16,7 +16,7 @@ use serde_json::json;
 use store::Pin;
 use testkit::agentroa::{AGENTS, chain_statement, delegated, receipt_under, root};
 use testkit::{
-    AGENT, SESSION, aer_json, aer_statement, audit_record, conversation, decision_json, gateway,
+    AGENT, SESSION, aer_json, aer_statement, audit_json, audit_record, conversation, decision_json, gateway,
     outcome_json, receipt, receipt_json, verdict, verdict_json, verifier, vrf,
 };
 use transparency::{CallerRole, ClientToken, ClosedTypes};
@@ -129,6 +129,29 @@ async fn the_page_of_an_entry_shows_header_payload_policy_and_downloads() {
     assert!(html.contains(&verification), "{html}");
     assert!(proof.contains(&verification), "{proof}");
     assert_eq!(site.get(&format!("/v1/entries/{id}/transparent")).await.status, 200, "the page fetches this");
+}
+
+#[tokio::test]
+async fn a_verdict_and_an_audit_record_lead_to_the_timeline_of_their_session() {
+    let site = Place::new().start_with(|config| config.access.closed_types = ClosedTypes(Vec::new())).await;
+    let mut refusal = verdict_json();
+    refusal["session_id"] = "none".into();
+    let with_session = [verdict(&verdict_json()), audit_record(&decision_json(SESSION, 0))];
+    let without_session = [verdict(&refusal), audit_record(&audit_json("closed", "unbound:1", 0))];
+    let link =
+        format!("<dt>Session</dt><dd><a href=\"{0}\">{SESSION}</a></dd>", under("/ui/sessions", SESSION));
+    for statement in with_session {
+        site.registered(&statement).await;
+        let html = page(&site, &under("/ui/entries", &statement.digest().to_string())).await;
+        assert!(html.contains(&link), "no {link}: {html}");
+        let timeline = page(&site, &under("/ui/sessions", SESSION)).await;
+        assert!(timeline.contains(&statement.digest().to_string()), "{timeline}");
+    }
+    for statement in without_session {
+        site.registered(&statement).await;
+        let html = page(&site, &under("/ui/entries", &statement.digest().to_string())).await;
+        assert!(!html.contains("<dt>Session</dt>"), "{html}");
+    }
 }
 
 #[tokio::test]
