@@ -398,6 +398,14 @@ async fn contradict_the_pin(place: &Place) -> [RootHash; 2] {
     [other.root, signed.root]
 }
 
+/// What the page of alarms shows of the tree from this source.
+#[track_caller]
+fn tree<'a>(html: &'a str, source: &str) -> &'a str {
+    let heading = format!("<h3>{source}</h3>");
+    let start = html.find(&heading).unwrap_or_else(|| panic!("no {heading}: {html}"));
+    html[start..].split("<h3>").nth(1).unwrap_or_default()
+}
+
 /// The page of alarms, once it shows this text.
 async fn alarms_with(site: &Site, text: &str) -> String {
     let mut html = page(site, "/ui/alarms").await;
@@ -415,9 +423,17 @@ async fn a_database_that_contradicts_the_pin_is_an_alarm_with_both_roots_and_a_b
     let site = place.start().await;
     let alarms = alarms_with(&site, "Sequencing stopped").await;
     let halt = format!("at size 2 this log has signed root {pinned}, the database has root {stored}");
-    for part in [&*halt, "Do not rely on new receipts"] {
+    for part in [&*halt, "Do not rely on new receipts", "Checkpoints that disagree"] {
         assert!(alarms.contains(part), "no {part}: {alarms}");
     }
+    let [pin, database] = ["Pin", "Database"].map(|source| tree(&alarms, source));
+    assert!(pin.contains(&pinned.to_string()) && pin.contains("not known to this page"), "{pin}");
+    for part in
+        [&*stored.to_string(), "<dt>Size</dt><dd>2</dd>", "this log's, valid", "<pre", "<time datetime=\"20"]
+    {
+        assert!(database.contains(part), "no {part}: {database}");
+    }
+    assert!(!alarms.contains("signed both roots"), "the pin has no signature: {alarms}");
     assert!(!alarms.contains("Nothing was found"), "{alarms}");
     for path in ["/ui", "/ui/growth", "/ui/status", "/ui/alarms"] {
         let html = page(&site, path).await;

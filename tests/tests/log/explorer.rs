@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use black_box::{Connection, Log, chromium, run_node};
 use scitt::Signer;
@@ -63,6 +65,36 @@ fn every_page_can_be_read_in_a_browser_of_any_width_without_javascript() {
         can_be_read(&page);
         assert_eq!(page["scripts"], 0, "{}", name(&page));
         assert_eq!(page["focus"][0]["name"], "a Skip to the content", "{}", name(&page));
+    }
+    service.stop();
+}
+
+#[test]
+fn trees_that_disagree_can_be_compared_in_a_browser_of_any_width_without_javascript() {
+    let log = Log::sqlite();
+    let service = log.serve();
+    log.register(&service, 1);
+    service.stop();
+    let old = log.database().back_up();
+    let service = log.serve();
+    log.register(&service, 1);
+    service.stop();
+    log.database().restore(&old);
+    let service = log.serve();
+    let mut connection = service.connection();
+    let mut has_trees =
+        || String::from_utf8_lossy(&connection.get("/ui/alarms").body).contains("that disagree");
+    let begun = Instant::now();
+    while !has_trees() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the page of alarms never shows the trees");
+        sleep(Duration::from_millis(50));
+    }
+    for page in measured(&connection, "without-scripts", &["/ui/alarms".to_owned()]) {
+        can_be_read(&page);
+        let text = page["text"].as_str().unwrap();
+        for part in ["the database is at 2, this log has signed 3", "Pin", "Database", "this log's, valid"] {
+            assert!(text.contains(part), "{}: no {part}: {text}", name(&page));
+        }
     }
     service.stop();
 }
