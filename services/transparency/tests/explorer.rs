@@ -263,7 +263,7 @@ async fn a_session_shows_each_entry_with_type_time_and_link_and_a_decision_witho
     let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("no {text}: {html}"));
     assert!(at("Execution receipt at leaf 6") < at("Verification receipts about its outputs"));
     assert!(at("Verification receipts about its outputs") < at("Verification receipt at leaf 7"));
-    assert!(html.contains("none missing") && html.contains("1 decisions without outcome"), "{html}");
+    assert!(html.contains("none missing") && html.contains("1 decision without outcome"), "{html}");
 }
 
 #[tokio::test]

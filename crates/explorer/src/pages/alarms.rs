@@ -1,5 +1,6 @@
 //! Alarms: what is wrong with the log, and contradictions of issuers.
 
+use display::counted;
 use maud::{Markup, html};
 
 use crate::layout::{PageFrame, code, entry_link, facts, next_link, time};
@@ -113,7 +114,7 @@ impl AlarmsPage {
                 ul {
                     @for obstacle in &self.obstacles { li { (line(obstacle)) } }
                     @for finding in &self.findings { li { (line(finding)) } }
-                    @if self.omitted > 0 { li { "and " (self.omitted) " more findings" } }
+                    @if self.omitted > 0 { li { "and " (counted(self.omitted, "more finding", "more findings")) } }
                 }
             }
             p {
