@@ -575,7 +575,12 @@ async fn with_its_pin_a_log_starts_though_no_witness_answers() {
     lose_the_pin(&place);
     let site = start(&place, &memory, &policy, &[]).await;
     let halt = until_halted(&site).await;
-    assert!(halt.to_string().contains("not all answered in time"), "{halt}");
+    // The request and the question to all witnesses have the same limit: either may end first.
+    let said = halt.to_string();
+    assert!(
+        ["not all answered in time", "cannot reach the witness"].iter().any(|why| said.contains(why)),
+        "{said}"
+    );
 }
 
 #[tokio::test]
