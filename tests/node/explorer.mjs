@@ -1,6 +1,6 @@
-// Opens pages in a headless Chromium without JavaScript, and measures them over the DevTools protocol.
+// Opens pages in a headless Chromium, with or without JavaScript, and measures them over the DevTools protocol.
 //
-//   explorer.mjs CHROMIUM FOLDER BASE_URL PATH…
+//   explorer.mjs CHROMIUM FOLDER with-scripts|without-scripts BASE_URL PATH…
 //
 // Prints a JSON array with an object for each path, width and colour scheme: status, overflow, contrast, focus, requests to
 // other origins. Screenshots go to FOLDER.
@@ -12,10 +12,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
-const [chromium, folder, base, ...paths] = process.argv.slice(1);
+const [chromium, folder, scripting, base, ...paths] = process.argv.slice(1);
+const { measure } = await import(join(process.env.TABELLION_TEST_SCRIPTS, "measure.mjs"));
 const WIDTHS = [320, 1280];
 const SCHEMES = ["light", "dark"];
-const TABS = 4;
+const TABS = 12;
 
 // --- the browser --------------------------------------------------------------------------------
 
@@ -65,46 +66,14 @@ function event(method, sessionId) {
 
 // --- what is measured in the page ---------------------------------------------------------------
 
-/** Elements that are wider than the page, and texts with a contrast below 4.5 (WCAG 2.2, 1.4.3). */
-function measure() {
-  const parse = (colour) => colour.match(/[\d.]+/g).map(Number);
-  const luminance = ([r, g, b]) => {
-    const linear = [r, g, b].map((c) => c / 255).map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
-  };
-  const background = (element) => {
-    for (let one = element; one; one = one.parentElement) {
-      const colour = parse(getComputedStyle(one).backgroundColor);
-      if (colour.length < 4 || colour[3] > 0) return colour;
-    }
-    return matchMedia("(prefers-color-scheme: dark)").matches ? [18, 18, 18] : [255, 255, 255];
-  };
-  const weak = [];
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walker.nextNode()) {
-    const element = walker.currentNode.parentElement;
-    if (!walker.currentNode.data.trim() || !element.checkVisibility()) continue;
-    const style = getComputedStyle(element);
-    const [a, b] = [luminance(parse(element.closest("svg") ? style.fill : style.color)), luminance(background(element))];
-    const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    if (contrast < 4.5) weak.push(`${contrast.toFixed(2)} ${walker.currentNode.data.trim().slice(0, 40)}`);
-  }
-  return {
-    title: document.title,
-    heading: document.querySelector("h1")?.textContent,
-    text: document.body.innerText,
-    scripts: document.scripts.length,
-    scrollWidth: document.documentElement.scrollWidth,
-    weak,
-  };
-}
-
-/** The focused element, and whether its focus can be seen. */
+/** The focused element with its label or text, and whether its focus can be seen; `null` if none is focused. */
 function focused() {
   const element = document.activeElement;
+  if (element === document.body) return null;
   const style = getComputedStyle(element);
   const visible = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2;
-  return { name: `${element.localName} ${element.textContent.trim().slice(0, 40)}`, visible };
+  const name = element.getAttribute("aria-label") ?? (element.labels?.[0] ?? element).textContent;
+  return { name: `${element.localName} ${name.trim().slice(0, 40)}`, visible };
 }
 
 // --- a page -------------------------------------------------------------------------------------
@@ -127,7 +96,7 @@ async function opened(path, width, scheme) {
   };
   listeners.add(listener);
   await Promise.all([page("Page.enable"), page("Network.enable"), page("Runtime.enable")]);
-  await page("Emulation.setScriptExecutionDisabled", { value: true });
+  await page("Emulation.setScriptExecutionDisabled", { value: scripting === "without-scripts" });
   await page("Emulation.setDeviceMetricsOverride", { width, height: 900, deviceScaleFactor: 1, mobile: false });
   await page("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value: scheme }] });
   const loaded = event("Page.loadEventFired", sessionId);
@@ -139,11 +108,13 @@ async function opened(path, width, scheme) {
     for (const type of ["keyDown", "keyUp"]) {
       await page("Input.dispatchKeyEvent", { type, key: "Tab", code: "Tab", windowsVirtualKeyCode: 9 });
     }
-    focus.push(await evaluate(focused));
+    const element = await evaluate(focused);
+    if (!element) break; // The last element of the page was before.
+    focus.push(element);
   }
   const { data } = await page("Page.captureScreenshot", { format: "png", captureBeyondViewport: true });
   const number = String(paths.indexOf(path)).padStart(2, "0");
-  const name = `${number}${path.replace(/[^a-z0-9]+/gi, "-").slice(0, 60)}-${width}-${scheme}.png`;
+  const name = `${number}${path.replace(/[^a-z0-9]+/gi, "-").slice(0, 60)}-${width}-${scheme}-${scripting}.png`;
   writeFileSync(join(folder, name), Buffer.from(data, "base64"));
   listeners.delete(listener);
   await call("Target.closeTarget", { targetId });

@@ -2,9 +2,11 @@
 //
 //   verify_page.mjs CHROMIUM STEPS   prints { results, requests, problems }
 //
-// STEPS is a JSON list; each step has one member: `size` ([width, height]), `open` (a URL), `files` (an object from the
-// ID of an input to the path of a file), `fill` (ID to text), `drop` (a list of paths), `click` (a selector), `press` (a
-// key), `wait` (an expression that becomes true), or `read` (an expression whose value is a result).
+// STEPS is a JSON list; each step has one member: `size` ([width, height]), `scheme` (a colour scheme), `open` (a
+// URL), `files` (an object from the ID of an input to the path of a file), `fill` (ID to text), `drop` (a list of
+// paths), `click` (a selector), `press` (a list of keys), `type` (a text for the focused element), `wait` (an
+// expression that becomes true), `answer` ({ path, status }: answers requests for this path without a body), `read`
+// (an expression whose value is a result), or `weak` (`null`: the texts that can hardly be read are a result).
 
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -12,6 +14,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const [chromium, text] = process.argv.slice(-2);
+const { measure } = await import(join(process.env.TABELLION_TEST_SCRIPTS, 'measure.mjs'));
 const profile = mkdtempSync(join(tmpdir(), 'chromium-'));
 const flags = ['--headless', '--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking',
   '--remote-debugging-port=0', `--user-data-dir=${profile}`, 'about:blank'];
@@ -67,6 +70,8 @@ async function run(page) {
   const actions = {
     size: ([width, height]) =>
       page.send('Emulation.setDeviceMetricsOverride', { width, height, deviceScaleFactor: 1, mobile: false }),
+    scheme: (value) =>
+      page.send('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value }] }),
     open: async (url) => {
       const load = new Promise((done) => loaded.push(done));
       await page.send('Page.navigate', { url });
@@ -91,12 +96,15 @@ async function run(page) {
       }
     },
     click: (selector) => evaluate(`document.querySelector(${JSON.stringify(selector)}).click()`),
-    press: async (key) => {
-      const code = { Tab: 9, Enter: 13 }[key];
-      const event = { key, code: key, windowsVirtualKeyCode: code, text: key === 'Enter' ? '\r' : undefined };
-      await page.send('Input.dispatchKeyEvent', { type: 'keyDown', ...event });
-      await page.send('Input.dispatchKeyEvent', { type: 'keyUp', ...event });
+    press: async (keys) => {
+      for (const key of keys) {
+        const code = { Tab: 9, Enter: 13 }[key];
+        const event = { key, code: key, windowsVirtualKeyCode: code, text: key === 'Enter' ? '\r' : undefined };
+        await page.send('Input.dispatchKeyEvent', { type: 'keyDown', ...event });
+        await page.send('Input.dispatchKeyEvent', { type: 'keyUp', ...event });
+      }
     },
+    type: (characters) => page.send('Input.insertText', { text: characters }),
     // An observer reports each change of the document, so that nothing is polled.
     wait: (condition) =>
       evaluate(`new Promise((done, fail) => {
@@ -107,7 +115,15 @@ async function run(page) {
         setTimeout(() => fail(new Error('never: ' + document.body.innerText)), 60000);
         check();
       })`),
+    answer: async ({ path, status }) => {
+      page.listen(({ method, params }) => {
+        if (method !== 'Fetch.requestPaused') return;
+        page.send('Fetch.fulfillRequest', { requestId: params.requestId, responseCode: status });
+      });
+      await page.send('Fetch.enable', { patterns: [{ urlPattern: `*${path}` }] });
+    },
     read: async (expression) => results.push(await evaluate(expression)),
+    weak: async () => results.push((await evaluate(`(${measure})()`)).weak),
   };
   for (const step of JSON.parse(text)) {
     const [[action, argument]] = Object.entries(step);

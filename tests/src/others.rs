@@ -43,13 +43,16 @@ pub fn node() -> Command {
     command
 }
 
-/// Runs a script of `tests/node`, and returns the JSON that it prints.
+/// Runs a script of `tests/node`, and returns the JSON that it prints. The script finds others in the folder that
+/// `TABELLION_TEST_SCRIPTS` names.
 #[track_caller]
 pub fn run_node(script: &str, arguments: &[&str]) -> Value {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("node").join(script);
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("node");
+    let file = scripts.join(script);
     let text = std::fs::read_to_string(&file).unwrap_or_else(|why| panic!("{}: {why}", file.display()));
     let mut command = node();
     command.args(["--input-type=module", "--eval", &text, "--"]).args(arguments);
+    command.env("TABELLION_TEST_SCRIPTS", scripts);
     let output = command.stdin(Stdio::null()).output().expect("it runs");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{script} {arguments:?}: {said}");

@@ -118,17 +118,17 @@ fn check_selection(selection: &BundleSelection, held: &BTreeSet<EntryDigest>) ->
     let name = CheckName::Selection;
     let named = match missing.first() {
         Some(first) => {
-            let detail =
-                format!("{} entries of {subject} are not in the bundle, first {first}", missing.len());
+            let detail = format!("of {subject} the bundle lacks entries: {}, first {first}", missing.len());
             failed(name, Code::EntryMissing, detail)
         }
         None => {
-            let detail = format!("all {} entries of {subject} that the log's index named", entries.len());
+            let detail = format!("all entries of {subject} that the log's index named: {}", entries.len());
             Check { name, receipt: None, state: CheckState::Ok, code: None, detail }
         }
     };
-    let detail =
-        format!("that {subject} has no other entry among {indexed_to} leaves is the word of the log's index");
+    let detail = format!(
+        "that {subject} has no other entry up to tree size {indexed_to} is the word of the log's index"
+    );
     let (state, code) = (CheckState::NotDone, Some(Code::IndexNotProven));
     [named, Check { name: CheckName::Completeness, receipt: None, state, code, detail }]
 }

@@ -221,7 +221,7 @@ fn read_lines(body: &[u8]) -> Result<Vec<SignatureLine>, AddError> {
     let lines: Result<Vec<SignatureLine>, _> = text.split_inclusive('\n').map(str::parse).collect();
     match lines {
         Ok(lines) if (1..=MAX_SIGNATURES).contains(&lines.len()) => Ok(lines),
-        Ok(lines) => Err(AddError::Nonsense(format!("{} signature lines", lines.len()))),
+        Ok(lines) => Err(AddError::Nonsense(format!("signature lines: {}", lines.len()))),
         Err(error) => Err(nonsense(error)),
     }
 }

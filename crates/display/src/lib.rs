@@ -3,9 +3,11 @@
 //! Not here: colours and tables of the command line (`tabellion`), HTML (`explorer`), and verification.
 
 mod cose;
+mod count;
 mod safe_text;
 mod url;
 
 pub use cose::{cbor, header, time};
+pub use count::counted;
 pub use safe_text::{is_plain, safe};
 pub use url::percent_encoded;

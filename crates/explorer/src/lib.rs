@@ -12,7 +12,7 @@ mod rows;
 mod text;
 
 pub use layout::{PageFrame, STYLE};
-pub use pages::alarms::{AlarmsPage, IssuerContradiction};
+pub use pages::alarms::{AlarmsPage, IssuerContradiction, SignatureState, TreeConflict, TreeView};
 pub use pages::chain::{ChainItem, ChainPage};
 pub use pages::checkpoints::{CheckpointRow, CheckpointsPage, WitnessRow};
 pub use pages::delegation::{DelegationChain, DelegationHop, HopLimit, NameList, ReceiptChain};

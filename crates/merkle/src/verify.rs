@@ -21,7 +21,7 @@ pub enum ProofError {
         size: TreeSize,
     },
     /// The number of hashes is wrong for these positions and sizes.
-    #[error("the proof has {given} hashes, and must have {needed}")]
+    #[error("hashes of the proof: {given}, needed: {needed}")]
     Length {
         /// Number of hashes in the proof.
         given: usize,

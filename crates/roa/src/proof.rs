@@ -134,7 +134,7 @@ pub fn verify_proof(
             let (presenter, ProofClaims { jti, capability, .. }) = (Presenter::Proof(agent), claims);
             Ok(Proof { presenter, jti, signer, key, issued_at, capability, ends_at })
         }
-        false => Err(insufficient("proof_time", format!("made {ahead} seconds after the gateway's time"))),
+        false => Err(insufficient("proof_time", format!("made {ahead} s after the gateway's time"))),
     }
 }
 

@@ -195,7 +195,7 @@ fn verify_root(
     let lifetime = envelope.expires_at.0.duration_since(envelope.issued_at.0);
     if lifetime > SignedDuration::from_secs(bounds.max_lifetime_seconds) {
         let (lifetime, most) = (lifetime.as_secs_f64(), bounds.max_lifetime_seconds);
-        let detail = format!("a validity of {lifetime} seconds, at most {most}");
+        let detail = format!("a validity of {lifetime} s, at most {most}");
         return Err(Denial::new(DenialReason::ChainIntegrityViolation, "lifetime", detail));
     }
     not_from_the_future(envelope.issued_at, now, bounds.clock_skew_seconds)?;
@@ -239,7 +239,7 @@ fn not_from_the_future(issued_at: UtcTime, now: UtcTime, skew: i64) -> Result<()
     let ahead = issued_at.0.duration_since(now.0);
     match ahead > SignedDuration::from_secs(skew) {
         true => {
-            let detail = format!("issued {} seconds ahead of the gateway's clock", ahead.as_secs_f64());
+            let detail = format!("issued {} s ahead of the gateway's clock", ahead.as_secs_f64());
             Err(Denial::new(DenialReason::ChainIntegrityViolation, "not_yet_valid", detail))
         }
         false => Ok(()),

@@ -198,7 +198,7 @@ impl<'a> FileEntries<'a> {
         let mut checks: Vec<Check> =
             self.faults.into_iter().map(|(code, why)| failed(CheckName::Selection, code, why)).collect();
         if checks.is_empty() {
-            let detail = format!("read {read} entries, of which {} have all terms", found.len());
+            let detail = format!("entries read: {read}, with all terms: {}", found.len());
             checks.push(passed(CheckName::Selection, detail));
         }
         Comparison { found, gaps: self.gaps.into_values().collect(), checks }

@@ -120,7 +120,7 @@ impl ProvenPages {
     fn completeness(&self) -> Check {
         let (found, blind) = (self.candidates.len(), self.blind.len());
         let detail =
-            format!("{found} entries and {blind} blind ones in leaves {}, and no others", self.leaves);
+            format!("entries in leaves {}: {found}, blind ones: {blind}, and no others", self.leaves);
         passed(CheckName::Completeness, detail)
     }
 }

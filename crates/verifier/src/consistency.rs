@@ -113,7 +113,7 @@ fn attempt(
             );
             let kid = kid_text(receipt.header())
                 .unwrap_or_else(|| data_encoding::BASE64URL_NOPAD.encode(&key.thumbprint()));
-            let detail = format!("the tree of {} leaves is the beginning of {newer}", known.size);
+            let detail = format!("the tree of size {} is the beginning of {newer}", known.size);
             checks.push(Check::ok(CheckName::Consistency, detail));
             checks.push(Check::ok(CheckName::ReceiptSignature, format!("{}, kid {kid}", log.name())));
             found.root = Some(data_encoding::HEXLOWER.encode(root.as_bytes()));
@@ -161,7 +161,7 @@ fn refused(receipt: &Receipt, known: &KnownTree, why: ReceiptRefused) -> Check {
         }
         ReceiptRefused::Signature(scitt::SignatureError::Invalid) if receipt.attached_root().is_none() => {
             let detail = format!(
-                "the path does not lead from root {} of {} leaves to the one that the receipt signs",
+                "the path does not lead from root {} of size {} to the one that the receipt signs",
                 known.root, known.size
             );
             Check::failed(name, Code::ConsistencyMismatch, detail)

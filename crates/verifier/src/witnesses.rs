@@ -238,7 +238,7 @@ impl WitnessCheck<'_> {
                 (true, true) => {
                     let theirs = facts.root.as_deref().unwrap_or_default();
                     let detail = format!(
-                        "{origin} signed root {theirs} of {size} leaves in the receipt, and {} here: it shows two trees",
+                        "{origin} signed root {theirs} of size {size} in the receipt, and {} here: it shows two trees",
                         hex(&root)
                     );
                     return Err(Check::failed(CheckName::Checkpoint, Code::CheckpointRootMismatch, detail));
@@ -248,7 +248,7 @@ impl WitnessCheck<'_> {
         }
         let detail = match others.as_slice() {
             [] => format!("no receipt of {origin} verified that could lead to its checkpoint"),
-            sizes => format!("the checkpoint is of {size} leaves, the receipt of {}", sizes.join(", ")),
+            sizes => format!("the checkpoint is of size {size}, the receipt of {}", sizes.join(", ")),
         };
         Err(Check::not_done(CheckName::Checkpoint, Code::CheckpointOtherTree, detail))
     }
@@ -273,7 +273,7 @@ impl TrustedCheckpointKeys<'_> {
                 self.refuse_ended(&signed, &checkpoint)?;
                 let by =
                     signed.first().map_or_else(String::new, |key| format!("{}+{}", key.name(), key.id()));
-                let detail = format!("{} leaves, signed by {by}", checkpoint.size());
+                let detail = format!("size {}, signed by {by}", checkpoint.size());
                 Ok((checkpoint, Check::ok(name, detail)))
             }
             Err(NotVerified::NoKnownKey) => {

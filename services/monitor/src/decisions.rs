@@ -239,7 +239,7 @@ impl Decisions<'_> {
             }
         }
         let counts =
-            format!("{} of {} entries decided again, {}", report.decided(), report.size, times(report));
+            format!("entries decided again: {} of {}, {}", report.decided(), report.size, times(report));
         let (found, omitted) = (self.book.alarms.len() - before, report.omitted);
         match (found, unexplained) {
             (0, false) => self.book.ok(CheckName::Decisions, counts),
@@ -247,9 +247,9 @@ impl Decisions<'_> {
                 let words = format!("{counts}; bytes are gone, and what explains it may come");
                 self.book.not_checked(CheckName::Decisions, words);
             }
-            _ => {
-                self.book.failed(CheckName::Decisions, format!("{counts}; {found} findings, {omitted} more"))
-            }
+            _ => self
+                .book
+                .failed(CheckName::Decisions, format!("{counts}; findings: {found}, not listed: {omitted}")),
         }
     }
 
@@ -269,7 +269,7 @@ impl Decisions<'_> {
             AuditStop::Index(IndexCheckError::Source(error)) => self.unanswered(&error),
             AuditStop::Index(why) => self.book.failed(CheckName::Index, why.to_string()),
             AuditStop::Later(entries) => {
-                let words = format!("{entries} entries decided again so far; the rest in the next rounds");
+                let words = format!("entries decided again so far: {entries}; the rest in the next rounds");
                 self.book.not_checked(name, words);
             }
             AuditStop::Reports(why) => {

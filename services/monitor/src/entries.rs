@@ -56,7 +56,7 @@ impl EntriesCheck<'_> {
         let Some(at_most) = self.at_most else { return self.read(shown, kept).await };
         if tokio::time::timeout(at_most + self.grace, self.read(shown, kept)).await.is_err() {
             let at = self.state.entries.as_ref().map_or(0, |edge| edge.size);
-            let words = format!("out of time: {at} of {} entries so far", shown.size);
+            let words = format!("out of time: entries so far: {at} of {}", shown.size);
             self.book.not_checked(CheckName::Entries, words);
         }
     }
@@ -64,7 +64,7 @@ impl EntriesCheck<'_> {
     async fn read(&mut self, shown: &SeenCheckpoint, kept: impl Fn(&LogState) -> bool) {
         let from = self.state.entries.as_ref().map_or(0, |edge| edge.size);
         if from > shown.size.get() {
-            let words = format!("{from} entries were checked, and the log shows fewer");
+            let words = format!("entries were checked up to size {from}, and the log shows fewer");
             self.book.not_checked(CheckName::Entries, words);
             return;
         }
@@ -90,12 +90,16 @@ impl EntriesCheck<'_> {
             }
             let at = self.state.entries.as_ref().map_or(0, |edge| edge.size);
             if at < shown.size.get() && self.is_over(started) {
-                let words = format!("{at} of {} entries so far; the rest in the next rounds", shown.size);
+                let words = format!("entries so far: {at} of {}; the rest in the next rounds", shown.size);
                 return self.book.not_checked(CheckName::Entries, words);
             }
         }
         self.state.works(&tiles(CheckName::Entries, ""));
-        let words = format!("all {} entries make the root; {} are new", shown.size, shown.size.get() - from);
+        let words = format!(
+            "all entries up to size {} make the root; new ones: {}",
+            shown.size,
+            shown.size.get() - from
+        );
         self.book.ok(CheckName::Entries, words);
     }
 

@@ -145,7 +145,7 @@ impl ConsistencyProver {
             Ok(implied) if implied == (older.1, newer.1) => Extends::Yes,
             Ok((_, root)) if root == newer.1 => Extends::No(Some(TwoRootPath::of(start, &siblings))),
             Ok((_, root)) => Extends::Unproven(format!(
-                "the tiles of {} leaves make the root {root}, and {} is signed",
+                "the tiles of size {} make the root {root}, and {} is signed",
                 newer.0, newer.1
             )),
             Err(why) => Extends::Unproven(why.to_string()),

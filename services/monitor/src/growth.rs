@@ -56,7 +56,7 @@ impl Growth<'_> {
         self.state.began = Some(Beginning { at: self.book.now, size: shown.size.get(), because });
         self.adopt(shown);
         let words = format!(
-            "nothing was verified before: watching begins anew at {} leaves, and what was before is believed as it is shown",
+            "nothing was verified before: watching begins anew at size {}, and what was before is believed as it is shown",
             shown.size
         );
         self.book.not_checked(CheckName::Growth, words.clone());
@@ -68,10 +68,10 @@ impl Growth<'_> {
         match self.prover.extends(head, (shown.size, shown.root)).await {
             Extends::Yes => {
                 self.state.works(&tiles(CheckName::Consistency, ""));
-                self.book.ok(CheckName::Growth, format!("{} leaves, {} before", shown.size, head.0));
+                self.book.ok(CheckName::Growth, format!("size {}, {} before", shown.size, head.0));
                 self.adopt(shown);
                 if !self.is_contradicted(shown).await {
-                    let words = format!("the tree of {} leaves extends that of {}", shown.size, head.0);
+                    let words = format!("the tree of size {} extends that of size {}", shown.size, head.0);
                     self.book.ok(CheckName::Consistency, words);
                 }
                 return true;
@@ -130,7 +130,7 @@ impl Growth<'_> {
         path: Option<TwoRootPath>,
     ) {
         let words = format!(
-            "the log signed a tree of {} leaves that it did not prove, and now one of {} leaves: no log has both",
+            "the log signed a tree of size {} that it did not prove, and now one of size {}: no log has both",
             head.0, shown.size
         );
         let (older, newer) = match head.0 <= shown.size {
@@ -143,7 +143,7 @@ impl Growth<'_> {
     /// Handles a tree smaller than the verified one. A cache may serve an old checkpoint; an honest log can still prove
     /// the larger tree.
     async fn shrunk(&mut self, last: &Verified, head: TreeHead, shown: &SeenCheckpoint) {
-        let smaller = format!("the log shows {} leaves, and it had {}", shown.size, head.0);
+        let smaller = format!("the log shows a tree of size {}, and it had {}", shown.size, head.0);
         let evidence = Evidence::Rollback {
             vkey: self.target.vkey.to_string(),
             larger: last.seen.clone(),
@@ -202,7 +202,7 @@ impl Growth<'_> {
             self.book.accuse(CheckName::Growth, AlarmKind::Stale, AlarmSubject::Log, words, Some(evidence));
         } else {
             let words = format!(
-                "{smaller} and still has: the tree of {} leaves is old, and a newer one may come",
+                "{smaller} and still has: the tree of size {} is old, and a newer one may come",
                 shown.size
             );
             self.book.not_checked(CheckName::Growth, words);
@@ -212,11 +212,11 @@ impl Growth<'_> {
     fn forked(&mut self, last: &Verified, head: TreeHead, shown: &SeenCheckpoint, path: Option<TwoRootPath>) {
         let words = match head.0 == shown.size {
             true => format!(
-                "the log signed two roots of {} leaves: {} before, and now {}",
+                "the log signed two roots of size {}: {} before, and now {}",
                 head.0, head.1, shown.root
             ),
             false => format!(
-                "the log signed a tree of {} leaves that does not begin with the {} leaves that it signed before",
+                "the log signed a tree of size {} that does not begin with the one of size {} that it signed before",
                 shown.size, head.0
             ),
         };
@@ -232,7 +232,7 @@ impl Growth<'_> {
         path: Option<TwoRootPath>,
     ) {
         let words = format!(
-            "the log shows a tree of {} leaves with which the {} leaves that it signed before do not begin",
+            "the log shows a tree of size {} that is not the beginning of the one of size {} that it signed before",
             shown.size, head.0
         );
         self.contradiction(words, shown.sighting.clone(), last.seen.clone(), path);
@@ -253,12 +253,12 @@ impl Growth<'_> {
 
     fn unproven(&mut self, head: TreeHead, shown: &SeenCheckpoint, why: &str) {
         let words = format!(
-            "what the log serves does not show that its {} leaves begin with the {} it had: {why}",
+            "what the log serves does not show that its tree of size {} begins with the one of size {} that it had: {why}",
             shown.size, head.0
         );
         let vkey = self.target.vkey.to_string();
         let evidence = Evidence::Checkpoint { vkey, seen: shown.sighting.clone() };
-        self.book.ok(CheckName::Growth, format!("{} leaves, {} before", shown.size, head.0));
+        self.book.ok(CheckName::Growth, format!("size {}, {} before", shown.size, head.0));
         self.book.accuse(
             CheckName::Consistency,
             AlarmKind::Inconsistent,

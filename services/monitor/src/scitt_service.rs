@@ -240,7 +240,7 @@ impl ServiceWatcher {
         match tally.unanswered.first() {
             None => {
                 self.memory.unreachable_since = None;
-                book.ok(CheckName::Reachable, format!("{} entries asked for", tally.asked));
+                book.ok(CheckName::Reachable, format!("entries asked for: {}", tally.asked));
             }
             Some(why) => {
                 let since = *self.memory.unreachable_since.get_or_insert(book.now);
@@ -267,11 +267,11 @@ impl ServiceWatcher {
                     let unseen = &tally.unseen;
                     book.not_checked(
                         *name,
-                        format!("{} were never there, {} among them", unseen.len(), unseen[0]),
+                        format!("never there: {}, {} among them", unseen.len(), unseen[0]),
                     );
                 }
                 None if tally.verified == 0 => book.not_checked(*name, "no receipt came"),
-                None => book.ok(*name, format!("{} receipts: {words}", tally.verified)),
+                None => book.ok(*name, format!("receipts: {}; {words}", tally.verified)),
             }
         }
     }

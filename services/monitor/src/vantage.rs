@@ -154,7 +154,7 @@ impl Comparison<'_> {
             Extends::No(path) => self.split(name, there, here, path),
             Extends::Unproven(why) => {
                 let words = format!(
-                    "{name} is shown {} leaves that the log's {} do not prove: {why}",
+                    "{name} is shown a tree of size {} that the log's tree of size {} does not prove: {why}",
                     there.size, here.size
                 );
                 self.accuse(AlarmKind::Inconsistent, name, words, here, there);
@@ -204,9 +204,9 @@ impl Comparison<'_> {
         path: Option<TwoRootPath>,
     ) {
         let words = match older.size == newer.size {
-            true => format!("{name} is shown another tree of {} leaves than is shown here", older.size),
+            true => format!("{name} is shown another tree of size {} than is shown here", older.size),
             false => format!(
-                "what {name} is shown and what is shown here cannot be one log: {} and {} leaves",
+                "what {name} is shown and what is shown here cannot be one log: sizes {} and {}",
                 older.size, newer.size
             ),
         };
@@ -230,7 +230,8 @@ impl Comparison<'_> {
         is_proven: bool,
     ) -> Compared {
         let lasts = self.state.behind(name, there.size.get(), self.book.now);
-        let words = format!("{name} is shown {} leaves, and here the log shows {}", there.size, here.size);
+        let words =
+            format!("{name} is shown a tree of size {}, and here the log shows {}", there.size, here.size);
         if lasts >= self.target.lag.as_secs() {
             self.accuse(AlarmKind::Stale, name, format!("{words}, for {lasts} s"), here, there);
             return Compared::Booked;

@@ -221,14 +221,14 @@ impl Watching {
         let lists = target.watches.len();
         match (found.len(), memory.is_full()) {
             (0, false) => {
-                book.ok(CheckName::WatchLists, format!("{lists} lists, {} entries seen", memory.next))
+                book.ok(CheckName::WatchLists, format!("lists: {lists}, entries seen: {}", memory.next))
             }
             (0, true) => book.not_checked(
                 CheckName::WatchLists,
                 "more claims and verdicts than can be remembered: not all are compared",
             ),
             (count, _) => {
-                let words = format!("{count} alarms, {omitted} more not listed");
+                let words = format!("alarms: {count}, not listed: {omitted}");
                 book.failed(CheckName::WatchLists, words);
             }
         }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use display::counted;
 use sequencer::INBOX_BOUNDS;
 use store::InboxBounds;
 
@@ -436,11 +437,12 @@ impl Rate {
 
     /// The rate in words, for example "500 requests per second".
     pub fn in_words(&self) -> String {
+        let requests = counted(self.requests.get(), "request", "requests");
         match self.period.as_secs() {
-            1 => format!("{} requests per second", self.requests),
-            60 => format!("{} requests per minute", self.requests),
-            3600 => format!("{} requests per hour", self.requests),
-            seconds => format!("{} requests per {seconds} seconds", self.requests),
+            1 => format!("{requests} per second"),
+            60 => format!("{requests} per minute"),
+            3600 => format!("{requests} per hour"),
+            seconds => format!("{requests} per {seconds} seconds"),
         }
     }
 }

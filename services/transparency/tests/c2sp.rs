@@ -281,7 +281,7 @@ async fn a_size_has_one_name_and_one_without_signature_is_told_why() {
         let answer = site.get(&format!("/v1/checkpoints/{size}")).await;
         assert_eq!((answer.status, answer.problem().get_code()), (400, Some("size")), "{size}");
     }
-    for (size, why) in [("0", "never signed"), ("3", "is signed yet; the newest has 2 leaves")] {
+    for (size, why) in [("0", "never signed"), ("3", "is signed yet; the newest has size 2")] {
         let answer = site.get(&format!("/v1/checkpoints/{size}")).await;
         assert_eq!((answer.status, answer.problem().get_code()), (404, Some("size-unsigned")), "{size}");
         assert!(answer.problem().detail.clone().unwrap().contains(why), "{size}");

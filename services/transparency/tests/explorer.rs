@@ -16,7 +16,7 @@ use serde_json::json;
 use store::Pin;
 use testkit::agentroa::{AGENTS, chain_statement, delegated, receipt_under, root};
 use testkit::{
-    AGENT, SESSION, aer_json, aer_statement, audit_record, conversation, decision_json, gateway,
+    AGENT, SESSION, aer_json, aer_statement, audit_json, audit_record, conversation, decision_json, gateway,
     outcome_json, receipt, receipt_json, verdict, verdict_json, verifier, vrf,
 };
 use transparency::{CallerRole, ClientToken, ClosedTypes};
@@ -132,6 +132,29 @@ async fn the_page_of_an_entry_shows_header_payload_policy_and_downloads() {
 }
 
 #[tokio::test]
+async fn a_verdict_and_an_audit_record_lead_to_the_timeline_of_their_session() {
+    let site = Place::new().start_with(|config| config.access.closed_types = ClosedTypes(Vec::new())).await;
+    let mut refusal = verdict_json();
+    refusal["session_id"] = "none".into();
+    let with_session = [verdict(&verdict_json()), audit_record(&decision_json(SESSION, 0))];
+    let without_session = [verdict(&refusal), audit_record(&audit_json("closed", "unbound:1", 0))];
+    let link =
+        format!("<dt>Session</dt><dd><a href=\"{0}\">{SESSION}</a></dd>", under("/ui/sessions", SESSION));
+    for statement in with_session {
+        site.registered(&statement).await;
+        let html = page(&site, &under("/ui/entries", &statement.digest().to_string())).await;
+        assert!(html.contains(&link), "no {link}: {html}");
+        let timeline = page(&site, &under("/ui/sessions", SESSION)).await;
+        assert!(timeline.contains(&statement.digest().to_string()), "{timeline}");
+    }
+    for statement in without_session {
+        site.registered(&statement).await;
+        let html = page(&site, &under("/ui/entries", &statement.digest().to_string())).await;
+        assert!(!html.contains("<dt>Session</dt>"), "{html}");
+    }
+}
+
+#[tokio::test]
 async fn a_browser_that_opens_the_address_of_an_entry_is_led_to_its_page_and_a_client_gets_the_receipt() {
     let site = Place::new().start().await;
     let statement = testkit::opaque("build/7", &json!({}));
@@ -240,7 +263,7 @@ async fn a_session_shows_each_entry_with_type_time_and_link_and_a_decision_witho
     let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("no {text}: {html}"));
     assert!(at("Execution receipt at leaf 6") < at("Verification receipts about its outputs"));
     assert!(at("Verification receipts about its outputs") < at("Verification receipt at leaf 7"));
-    assert!(html.contains("none missing") && html.contains("1 decisions without outcome"), "{html}");
+    assert!(html.contains("none missing") && html.contains("1 decision without outcome"), "{html}");
 }
 
 #[tokio::test]
@@ -375,6 +398,14 @@ async fn contradict_the_pin(place: &Place) -> [RootHash; 2] {
     [other.root, signed.root]
 }
 
+/// What the page of alarms shows of the tree from this source.
+#[track_caller]
+fn tree<'a>(html: &'a str, source: &str) -> &'a str {
+    let heading = format!("<h3>{source}</h3>");
+    let start = html.find(&heading).unwrap_or_else(|| panic!("no {heading}: {html}"));
+    html[start..].split("<h3>").nth(1).unwrap_or_default()
+}
+
 /// The page of alarms, once it shows this text.
 async fn alarms_with(site: &Site, text: &str) -> String {
     let mut html = page(site, "/ui/alarms").await;
@@ -392,9 +423,17 @@ async fn a_database_that_contradicts_the_pin_is_an_alarm_with_both_roots_and_a_b
     let site = place.start().await;
     let alarms = alarms_with(&site, "Sequencing stopped").await;
     let halt = format!("at size 2 this log has signed root {pinned}, the database has root {stored}");
-    for part in [&*halt, "Do not rely on new receipts"] {
+    for part in [&*halt, "Do not rely on new receipts", "Checkpoints that disagree"] {
         assert!(alarms.contains(part), "no {part}: {alarms}");
     }
+    let [pin, database] = ["Pin", "Database"].map(|source| tree(&alarms, source));
+    assert!(pin.contains(&pinned.to_string()) && pin.contains("not known to this page"), "{pin}");
+    for part in
+        [&*stored.to_string(), "<dt>Size</dt><dd>2</dd>", "this log's, valid", "<pre", "<time datetime=\"20"]
+    {
+        assert!(database.contains(part), "no {part}: {database}");
+    }
+    assert!(!alarms.contains("signed both roots"), "the pin has no signature: {alarms}");
     assert!(!alarms.contains("Nothing was found"), "{alarms}");
     for path in ["/ui", "/ui/growth", "/ui/status", "/ui/alarms"] {
         let html = page(&site, path).await;

@@ -329,7 +329,7 @@ fn stamp() -> Stamp {
 
 impl Failure {
     fn interrupted(times: u64) -> Self {
-        let reason = format!("the service ended {times} times while it checked this request");
+        let reason = format!("the service ended while it checked this request; attempts: {times}");
         Self { code: INTERRUPTED, reason }
     }
 

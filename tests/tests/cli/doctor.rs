@@ -1,9 +1,18 @@
 //! `tabellion doctor`: what is in order, what is not, and which command helps.
 
 use std::fs;
+use std::net::TcpListener;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use black_box::cli::{Dev, Ended, Folder};
-use serde_json::Value;
+use black_box::{Log, Ran, WitnessHome};
+use serde_json::{Value, json};
+
+/// How long witnesses may take.
+const SOON: Duration = Duration::from_secs(60);
+/// The exit code for something that is too old.
+const STALE: i32 = 9;
 
 /// The states of all findings of a check.
 fn states(ended: &Ended, check: &str) -> Vec<String> {
@@ -65,6 +74,82 @@ fn a_missing_key_and_a_database_that_was_set_back_are_found() {
     let set_back = folder.run(&["doctor", "--json", "--timeout", "1"]);
     set_back.must_end_with(8);
     assert_eq!(states(&set_back, "database"), ["failed"], "{set_back}");
+}
+
+/// The findings of a check: their states, and what was found.
+fn findings(ran: &Ran, check: &str) -> Vec<(String, String)> {
+    let json = ran.json();
+    let findings = json["findings"].as_array().unwrap().iter().filter(|finding| finding["check"] == check);
+    let text = |finding: &Value, name: &str| finding[name].as_str().unwrap().to_owned();
+    findings.map(|finding| (text(finding, "state"), text(finding, "detail"))).collect()
+}
+
+#[test]
+fn a_port_that_another_program_has_taken_is_found() {
+    let log = Log::sqlite();
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = other.local_addr().unwrap();
+    log.configure(&format!("listen = \"{address}\""));
+    let nothing = ["doctor", "--json", "--url", "http://127.0.0.1:1", "--timeout", "1"];
+    let taken = log.tabellion(&nothing);
+    let [(state, detail)] = &findings(&taken, "ports")[..] else { panic!("{taken}") };
+    assert_eq!(state, "failed", "{taken}");
+    assert!(detail.starts_with(&format!("cannot listen on {address}: ")), "{detail}");
+    assert_eq!(taken.code, Some(1), "the port comes before the log that does not answer: {taken}");
+    drop(other);
+    let free = log.tabellion(&nothing);
+    assert_eq!(findings(&free, "ports"), [("ok".to_owned(), format!("{address} is free"))], "{free}");
+}
+
+#[test]
+fn a_disk_with_too_little_space_is_found_for_the_database_and_for_the_state() {
+    let log = Log::sqlite();
+    let service = log.serve();
+    let doctor = ["doctor", "--json", "--url", service.url()];
+    let enough = log.tabellion(&doctor);
+    assert!(findings(&enough, "disk").iter().all(|(state, _)| state != "failed"), "{enough}");
+    log.configure("min_free_bytes = 4000000000000000000");
+    let full = log.tabellion(&doctor);
+    assert_eq!(full.code, Some(1), "{full}");
+    let disk = findings(&full, "disk");
+    for ((state, detail), of) in disk.iter().zip(["the database", "state_dir"]) {
+        assert_eq!(state, "failed", "{full}");
+        let expected = format!("are free for {of}, below min_free_bytes: registration is refused");
+        assert!(detail.ends_with(&expected), "{detail}");
+    }
+    assert_eq!(disk.len(), 2, "{full}");
+    service.stop();
+}
+
+#[test]
+fn witnesses_that_cosign_are_in_order_and_without_their_quorum_the_exit_code_says_so() {
+    let log = Log::sqlite();
+    let home = WitnessHome::of(&[&log.vkey()]);
+    let witness = home.serve();
+    let url = witness.url();
+    let add = ["witness", "add", "w1", witness.vkey(), &url, "--policy", "witnesses.txt", "--quorum", "1"];
+    log.tabellion(&add).must_succeed();
+    log.configure("witness_policy = \"witnesses.txt\"\nwitness_interval_seconds = 1");
+    let service = log.serve();
+    let doctor = ["doctor", "--json", "--url", service.url()];
+    let until = |expected: (&str, &str)| {
+        let begun = Instant::now();
+        loop {
+            let ran = log.tabellion(&doctor);
+            let found = findings(&ran, "witnesses");
+            if found == [(expected.0.to_owned(), expected.1.to_owned())] {
+                return ran;
+            }
+            assert!(begun.elapsed() < SOON, "{ran}");
+            sleep(Duration::from_millis(100));
+        }
+    };
+    let well = until(("ok", "1 cosigns"));
+    assert_eq!(well.code, Some(0), "{well}");
+    witness.stop();
+    let late = until(("failed", "the quorum is not met; late: w1"));
+    assert_eq!((late.code, &late.json()["healthy"]), (Some(STALE), &json!(false)), "{late}");
+    service.stop();
 }
 
 fn copy(from: &std::path::Path, to: &std::path::Path, is_wanted: impl Fn(&str) -> bool) {

@@ -68,7 +68,7 @@ fn entries_are_listed_followed_opened_with_their_proof_and_searched() {
             { "type": "\u{1b}" },
             { "until": "content type" },
             { "type": "/subject=one.json\r" },
-            { "until": "1 entries   search: subject=one.json" },
+            { "until": "1 entry   search: subject=one.json" },
             { "type": "q" },
         ]),
     );

@@ -145,7 +145,7 @@ fn a_log_takes_one_successor_and_shows_the_other_as_a_report() {
     let told = chain(&[]).must_end_with(3).text();
     assert!(told.contains(&format!("     6  {} is missing", "ab".repeat(32))), "{told}");
     assert!(
-        told.contains("not whole: 3 receipts (3 verified, 0 wrong), 1 missing, 0 misplaced, 1 forks, 2 ends"),
+        told.contains("not whole: 3 receipts (3 verified, 0 wrong), 1 missing, 0 misplaced, 1 fork, 2 ends"),
         "{told}"
     );
     chain(&["--sub", "did:web:nobody.example"]).must_end_with(5);
@@ -162,7 +162,7 @@ fn whole_chains_end_with_what_could_be_verified(folder: &Folder) {
     let other = folder.run(&["issuer", "export", "other.pem", "--format", "did-key"]).must_end_with(0).text();
     let chain = |more: &[&str]| folder.run(&[&["vrf", "chain", other.trim()], more].concat());
     let told = chain(&[]).must_end_with(0).text();
-    assert!(told.contains("whole: 1 receipts (1 verified, 0 wrong)"), "{told}");
+    assert!(told.contains("whole: 1 receipt (1 verified, 0 wrong)"), "{told}");
     folder.write("nobody.toml", "");
     let told = chain(&["--trust", "nobody.toml"]).must_end_with(4).text();
     assert!(told.contains("not verified: no-trust-anchors"), "{told}");

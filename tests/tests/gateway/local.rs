@@ -33,6 +33,48 @@ fn results(command: &[String], calls: &Value) -> Vec<Value> {
     results[results.len() - calls.as_array().unwrap().len()..].to_vec()
 }
 
+/// The entries that the log finds by this term, once they are enough. Until then the wrapped server is started again: what a
+/// process could not deliver before its client ended it, the next one delivers.
+fn found_until(
+    dev: &Dev,
+    [option, term]: [&str; 2],
+    server: &[String],
+    are_enough: impl Fn(&[Value]) -> bool,
+) -> Vec<Value> {
+    let begun = Instant::now();
+    loop {
+        let told = dev.folder.run(&["entry", "search", option, term, "--json"]).must_end_with(0).json();
+        let entries = told["entries"].as_array().unwrap().clone();
+        if are_enough(&entries) {
+            return entries;
+        }
+        results(server, &json!([]));
+        assert!(begun.elapsed() < SOON, "{told}");
+    }
+}
+
+#[test]
+fn a_server_wrapped_as_advisory_answers_as_before_and_the_records_say_what_was_advised() {
+    let dev = Dev::start();
+    let server = black_box::python_server("mcp_server_time");
+    let client = json!({ "mcpServers": { "time": { "command": server[0], "args": server[1..] } } });
+    dev.folder.write("mcp.json", client.to_string());
+    let wrap = ["gateway", "wrap", "mcp.json", "--dev", "--state", "state", "--advisory", "--json"];
+    assert_eq!(dev.folder.run(&wrap).must_end_with(0).json()["wrapped"], json!(["time"]));
+    let wrapped: Value = serde_json::from_slice(&dev.folder.read("mcp.json")).unwrap();
+    let command = command_of(&wrapped, "time");
+    let [direct, through] = [&server, &command].map(|command| results(command, &call()));
+    assert_eq!(through[0]["content"], direct[0]["content"]);
+
+    let is_decision = |entry: &Value| entry["facts"]["kind"] == "decision";
+    let found =
+        found_until(&dev, ["--tool", "convert_time"], &command, |found| found.iter().any(is_decision));
+    let decision = found.iter().find(|entry| is_decision(entry)).unwrap();
+    assert_eq!(decision["facts"]["verdict"], "served", "{decision}");
+    assert_eq!(decision["facts"]["advised_verdict"], "served", "{decision}");
+    assert!(decision["sub"].as_str().unwrap().starts_with("unbound:"), "no session is open: {decision}");
+}
+
 #[test]
 fn a_wrapped_server_works_as_before_and_its_calls_are_on_the_log() {
     let dev = Dev::start();
@@ -60,21 +102,23 @@ fn a_wrapped_server_works_as_before_and_its_calls_are_on_the_log() {
     let through = results(&command_of(&wrapped, "time"), &call());
     assert_eq!(through[0]["content"], direct[0]["content"]);
 
-    let begun = Instant::now();
-    let found = loop {
-        let search = ["entry", "search", "--by", "agent=mcp-client", "--json"];
-        let told = dev.folder.run(&search).must_end_with(0).json();
-        let entries = told["entries"].as_array().unwrap().clone();
-        if entries.len() >= 2 {
-            break entries;
-        }
-        // What the process could not deliver before its client ended it, the next one delivers.
-        results(&command_of(&wrapped, "time"), &json!([]));
-        assert!(begun.elapsed() < SOON, "{told}");
-    };
+    let found = found_until(&dev, ["--by", "agent=mcp-client"], &command_of(&wrapped, "time"), |found| {
+        found.len() >= 2
+    });
     let subject = found[0]["sub"].as_str().unwrap();
     assert!(subject.starts_with("operator:"), "{found:?}");
-    // The subject is the session.
+    // The subject is the session, and a search for it finds the call with its outcome.
+    let kinds =
+        |found: &[Value]| found.iter().map(|entry| entry["facts"]["kind"].clone()).collect::<Vec<_>>();
+    let of_session = found_until(&dev, ["--session", subject], &command_of(&wrapped, "time"), |found| {
+        kinds(found).contains(&json!("outcome"))
+    });
+    assert!(of_session.iter().all(|entry| entry["sub"] == subject), "{of_session:?}");
+    for kind in ["commitment", "decision", "outcome"] {
+        assert!(kinds(&of_session).contains(&json!(kind)), "{kind}: {of_session:?}");
+    }
+    let decision = of_session.iter().find(|entry| entry["facts"]["kind"] == "decision").unwrap();
+    assert_eq!(decision["facts"]["tool"], "convert_time", "{decision}");
     dev.folder.run(&["bundle", "create", "--session", subject, "-o", "session.bundle"]).must_end_with(0);
     dev.folder.run(&["verify", "session.bundle"]).must_end_with(0);
 

@@ -121,6 +121,11 @@ on_both_databases! {
         let (begun, at) = (first.digest().to_string(), "2026-01-01T00:00:00Z");
         let shown = &page["streams"][1]["first"];
         assert_eq!((&shown["entry_id"], &shown["index"], &shown["at"]), (&json!(begun), &json!(1), &json!(at)));
+        for stream in page["streams"].as_array().unwrap() {
+            let id = stream["first"]["entry_id"].as_str().unwrap();
+            let entry = connection.get(&format!("/v1/entries/{id}")).json();
+            assert!(entry["at"].is_string() && stream["at"] == entry["at"], "{stream} and {entry}");
+        }
         assert_eq!((&page["gateway"], &page["indexed_to"]), (&json!(GATEWAY), &json!(9)));
         assert_eq!(page["truncated"], false);
 
@@ -159,7 +164,8 @@ on_both_databases! {
         };
         let listed = run(&["list", GATEWAY]).stdout;
         assert_eq!(listed.lines().count(), 2, "{listed}");
-        let line = format!("{SESSION}  0  {}  2026-01-01T00:00:00Z", decision.digest());
+        let entry = connection.get(&format!("/v1/entries/{}", decision.digest())).json();
+        let line = format!("{SESSION}  0  {}  {}", decision.digest(), entry["at"].as_str().unwrap());
         assert_eq!(listed.lines().next(), Some(&*line));
         let cut = run(&["list", GATEWAY, "--limit", "1", "--json"]).json();
         assert_eq!((&cut["streams"][0]["stream"], &cut["more"]), (&json!(SESSION), &json!(true)));

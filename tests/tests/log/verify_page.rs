@@ -127,6 +127,78 @@ fn the_page_verifies_what_is_chosen_and_what_is_dropped_and_asks_no_server() {
 }
 
 #[test]
+fn an_answer_without_a_body_is_no_evidence() {
+    let log = Log::sqlite();
+    let service = log.serve();
+    let page = format!("{}/ui/verify?entry={}", service.url(), "5".repeat(64));
+    // Registration is still running; and a service that answers wrongly.
+    for status in [204, 200] {
+        let seen = browse(&json!([
+            { "answer": { "path": "/transparent", "status": status } },
+            { "open": page },
+            { "wait": "document.querySelector('.notice:not(noscript *)')" },
+            { "read": "document.querySelector('.notice:not(noscript *)').textContent" },
+            { "click": "button[type=submit]" },
+            { "wait": "document.querySelector('[data-outcome]')" },
+            { "read": "document.querySelector('[data-outcome]').textContent" },
+        ]));
+        let [notice, outcome] = [&seen["results"][0], &seen["results"][1]].map(|one| one.as_str().unwrap());
+        let expected = format!("yet: the service answered without any ({status})");
+        assert!(notice.starts_with("There is no evidence") && notice.contains(&expected), "{notice}");
+        assert_eq!(outcome, "choose the evidence first");
+    }
+    service.stop();
+}
+
+#[test]
+fn the_keyboard_alone_verifies_and_opens_the_checks_and_every_verdict_can_be_read() {
+    let log = Log::sqlite();
+    let (service, _) = evidence(&log);
+    let trust = fs::read_to_string(log.path("trust.toml")).unwrap();
+    let [wait, read] = verdict_after("");
+    let [wait_failed, _] = verdict_after("verified");
+    let [wait_unknown, _] = verdict_after("failed");
+    let focused = json!({ "read": "document.activeElement.id || document.activeElement.localName" });
+    let is_open = json!({ "read": "document.activeElement.parentElement.open" });
+    let seen = browse(&json!([
+        { "size": [320, 800] },
+        { "open": format!("{}/ui/verify", service.url()) },
+        { "files": { "evidence": path(&log, "some.bundle") } },
+        { "press": ["Tab", "Tab", "Tab", "Tab"] },
+        focused,
+        { "type": trust },
+        { "press": ["Tab", "Tab", "Tab"] },
+        focused,
+        { "press": ["Enter"] },
+        wait, read, focused,
+        { "press": ["Tab"] },
+        focused, is_open,
+        { "press": ["Enter"] },
+        is_open,
+        { "scheme": "light" }, { "weak": null },
+        { "scheme": "dark" }, { "weak": null },
+        { "drop": [path(&log, "other.bundle")] },
+        wait_failed,
+        { "weak": null },
+        { "scheme": "light" }, { "weak": null },
+        { "fill": { "trust": "" } },
+        { "drop": [path(&log, "some.bundle")] },
+        wait_unknown,
+        { "weak": null },
+        { "scheme": "dark" }, { "weak": null },
+    ]));
+    let results = seen["results"].as_array().unwrap();
+    let (by_keyboard, weak) = results.split_at(7);
+    assert_eq!(
+        json!(by_keyboard),
+        json!(["trust", "button", ["verified", ""], "result", "summary", false, true]),
+        "{seen:#}"
+    );
+    assert_eq!(json!(weak), json!([[], [], [], [], [], []]), "texts that can hardly be read");
+    service.stop();
+}
+
+#[test]
 fn the_saved_page_verifies_without_a_server() {
     let log = Log::sqlite();
     let (service, _) = evidence(&log);

@@ -95,7 +95,7 @@ impl Check<'_, '_> {
     fn failed(&mut self, number: u64, found: Counterexample) -> Result<Detail, RunError> {
         let (smallest, how) = match self.shrink(&found)? {
             Some((smallest, runs)) => {
-                (smallest, format!("the smallest counterexample after {runs} more runs has"))
+                (smallest, format!("the smallest counterexample after more runs ({runs}) has"))
             }
             None => (
                 found,

@@ -51,7 +51,7 @@ impl<'a> Session<'a> {
                 Batch { facility, files: files.clone(), calls: calls.to_vec(), limits, total_time: left };
             let ended = self.runner.run_jobs(&batch)?;
             if ended.len() != calls.len() {
-                let why = format!("it answered {} calls of {}", ended.len(), calls.len());
+                let why = format!("calls that it answered: {} of {}", ended.len(), calls.len());
                 return Err(RunError::Failed(why));
             }
             ended.iter().for_each(|end| self.add(end));

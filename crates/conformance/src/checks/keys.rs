@@ -1,5 +1,6 @@
 //! Published keys (SCRAPI, sections 2.1 and 2.2).
 
+use display::counted;
 use http::StatusCode;
 use scitt::{CoseKey, KeyError, KeySet, media};
 
@@ -72,7 +73,7 @@ fn usable_set(observations: &Observations) -> Judgement {
     match KeySet::parse(&observations.response(Probe::Keys)?.body) {
         Ok(keys) => {
             let (usable, skipped) = (keys.keys().len(), keys.skipped().len());
-            require(usable > 0, format!("{usable} usable keys, {skipped} that this suite cannot use"))
+            require(usable > 0, format!("usable keys: {usable}, others: {skipped}"))
         }
         Err(error) => violated(error.to_string()),
     }
@@ -81,7 +82,7 @@ fn usable_set(observations: &Observations) -> Judgement {
 fn no_secret_key(observations: &Observations) -> Judgement {
     let keys = observations.keys()?;
     let secret = keys.skipped().iter().filter(|(_, error)| matches!(error, KeyError::Secret)).count();
-    require(secret == 0, format!("{secret} secret keys"))
+    require(secret == 0, counted(secret, "secret key", "secret keys"))
 }
 
 fn distinct_kids(observations: &Observations) -> Judgement {
@@ -91,7 +92,7 @@ fn distinct_kids(observations: &Observations) -> Judgement {
     let shared = keys.keys().iter().filter(shared).count();
     require(
         without + shared == 0,
-        format!("{without} keys without a kid, {shared} with the kid of another key"),
+        format!("keys without a kid: {without}, with the kid of another key: {shared}"),
     )
 }
 
@@ -99,7 +100,7 @@ fn thumbprints(observations: &Observations) -> Judgement {
     let keys = observations.keys()?;
     let named = |key: &&CoseKey| key.kid.as_deref() == Some(&key.key.thumbprint()[..]);
     let count = keys.keys().iter().filter(named).count();
-    require(count == keys.keys().len(), format!("{count} of {} keys", keys.keys().len()))
+    require(count == keys.keys().len(), format!("{count} of {}", counted(keys.keys().len(), "key", "keys")))
 }
 
 fn same_key(observations: &Observations, probe: Probe) -> Judgement {

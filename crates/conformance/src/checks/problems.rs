@@ -1,5 +1,6 @@
 //! Error bodies (SCRAPI, section 2; RFC 9290).
 
+use display::counted;
 use http::StatusCode;
 use http::header::ALLOW;
 use scitt::{Problem, media};
@@ -126,11 +127,11 @@ fn every_error(
     let complaints: Vec<_> =
         errors.iter().filter_map(|(probe, response)| Some((probe, response, complaint(response)?))).collect();
     match complaints.first() {
-        None => Ok(format!("{} errors", errors.len())),
+        None => Ok(counted(errors.len(), "error", "errors")),
         Some((probe, response, complaint)) => violated(format!(
-            "{} of {} errors, the first one to {probe:?} ({}): {complaint}",
+            "{} of {}, the first one to {probe:?} ({}): {complaint}",
             complaints.len(),
-            errors.len(),
+            counted(errors.len(), "error", "errors"),
             response.status,
         )),
     }

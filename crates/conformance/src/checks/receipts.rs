@@ -91,7 +91,7 @@ fn kid(observations: &Observations) -> Judgement {
     match header.kid() {
         Some(kid) => {
             let published = observations.keys()?.with_kid(kid).count();
-            require(published > 0, format!("{published} published keys have it"))
+            require(published > 0, format!("published keys that have it: {published}"))
         }
         None if header.x5chain().is_some() || header.x5t().is_some() => {
             Err(Shortfall::Unsupported("the receipt names its key by a certificate".into()))

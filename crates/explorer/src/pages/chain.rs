@@ -1,5 +1,6 @@
 //! An issuer's chain of verification receipts about one agent, with its gaps and forks.
 
+use display::counted;
 use maud::{Markup, html};
 
 use crate::layout::{PageFrame, entry_link, facts, issuer_link, next_link, time};
@@ -84,7 +85,7 @@ impl ChainPage {
                 (None, ..) => { "This page is a part of the chain." },
                 (Some(1), 0, 0) => { span.good { "Whole: no gap, no fork" } },
                 (Some(ends), gaps, forks) => {
-                    span.bad { (gaps) " gaps, " (forks) " refused forks, " (ends) " ends" }
+                    span.bad { (counted(gaps, "gap", "gaps")) ", " (counted(forks, "refused fork", "refused forks")) ", " (counted(ends, "end", "ends")) }
                 },
             }
         }

@@ -1,5 +1,6 @@
 //! Checkpoints, and the witnesses that cosign them.
 
+use display::counted;
 use maud::{Markup, html};
 
 use crate::layout::{PageFrame, code, next_link, time};
@@ -85,7 +86,7 @@ fn cosigned(witness: &WitnessRow) -> Markup {
         p.names {
             @match witness.size {
                 Some(size) => {
-                    "cosigned " (size) " leaves, " (time(witness.at.as_deref())) ", " (witness.behind) " behind"
+                    "cosigned " (counted(size, "leaf", "leaves")) ", " (time(witness.at.as_deref())) ", " (witness.behind) " behind"
                 },
                 None => { "has cosigned nothing yet" },
             }

@@ -1,5 +1,6 @@
 //! The size of the tree over time, as a chart and as a table.
 
+use display::counted;
 use maud::{Markup, html};
 
 use crate::layout::{PageFrame, time};
@@ -49,14 +50,15 @@ impl GrowthPage {
     }
 
     fn chart(&self, first: &GrowthPoint, last: &GrowthPoint) -> Markup {
-        let title = format!("The tree grew from {} to {} entries", first.size, last.size);
+        let title =
+            format!("The tree grew from {} to {}", first.size, counted(last.size, "entry", "entries"));
         let (left, bottom) = (MARGIN, HEIGHT - MARGIN);
         html! {
             svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } width=(WIDTH) height=(HEIGHT) role="img" aria-label=(title) {
                 line.axis x1=(left) y1=(bottom) x2=(WIDTH - MARGIN) y2=(bottom) {}
                 line.axis x1=(left) y1=(MARGIN) x2=(left) y2=(bottom) {}
                 polyline.curve points=(self.curve(first, last)) {}
-                text x=(left) y=(MARGIN - 8.0) { (last.size) " entries" }
+                text x=(left) y=(MARGIN - 8.0) { (counted(last.size, "entry", "entries")) }
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Lists of entries, and the search form. The query is the URL.
 
+use display::counted;
 use maud::html;
 
 use crate::layout::{PageFrame, next_link};
@@ -64,7 +65,7 @@ impl SearchPage {
             (next_link(self.next.as_deref(), "More entries"))
             p.note {
                 @if let Some(size) = self.indexed_to {
-                    "The first " (size) " entries of the log were searched. "
+                    "Searched: the first " (counted(size, "entry", "entries")) " of the log. "
                 }
                 "The list is the service's word: it does not prove that no entry is missing. "
                 a href=(self.json) { "The same as JSON" }

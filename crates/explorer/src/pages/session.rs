@@ -1,6 +1,7 @@
 //! An agent session: all its entries as a timeline, with gaps in the audit streams drawn as gaps, and the
 //! delegation chains of its execution receipts.
 
+use display::counted;
 use maud::{Markup, html};
 
 use super::delegation::{ReceiptChain, receipt_chain};
@@ -112,15 +113,15 @@ fn gap(stream: &str, from: u64, to: u64) -> Markup {
     html! {
         "Gap: "
         @if from == to { "record " (from) } @else { "records " (from) " to " (to) }
-        " of the stream " (code(stream)) " are not on the log"
+        " of the stream " (code(stream)) @if from == to { " is" } @else { " are" } " not on the log"
     }
 }
 
 fn state(stream: &SessionStream) -> Markup {
     html! {
-        (code(&stream.stream)) " of " (line(&stream.gateway)) ": " (stream.records) " records, "
+        (code(&stream.stream)) " of " (line(&stream.gateway)) ": " (counted(stream.records, "record", "records")) ", "
         @if stream.missing == 0 { span.good { "none missing" } } @else { span.bad { (stream.missing) " missing" } }
-        ", " (stream.open) " decisions without outcome, "
+        ", " (counted(stream.open, "decision", "decisions")) " without outcome, "
         @if stream.closed { "closed" } @else { "not closed" }
     }
 }

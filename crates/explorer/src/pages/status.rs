@@ -1,6 +1,7 @@
 //! The state of the service: what it does, what waits, the last check of its storage, and the latency of registrations as a
 //! chart and as a table.
 
+use display::counted;
 use maud::{Markup, html};
 
 use crate::layout::{PageFrame, facts, time};
@@ -120,8 +121,9 @@ fn in_words(row: &LatencyRow) -> String {
     match row.count {
         0 => format!("{}: none", row.stage),
         count => format!(
-            "{}: {count} registrations, half of them {}, 99 % {}",
+            "{}: {}, half of them {}, 99 % {}",
             row.stage,
+            counted(count, "registration", "registrations"),
             bound(row.median),
             bound(row.p99)
         ),

@@ -57,7 +57,7 @@ pub enum Defect {
         stored: RootHash,
     },
     /// Heads after one with a wrong root have wrong roots as well.
-    #[error("batch: {count} heads after batch {batch} have other roots too")]
+    #[error("batch: heads after batch {batch} that have other roots too: {count}")]
     LaterHeadRoots {
         /// Batch number of the first wrong head.
         batch: u64,

@@ -124,7 +124,7 @@ impl IndexMonitors {
         }
         match self.attested(notes, origin, head) {
             Ok(names) if names.len() >= self.required => {
-                Check::ok(CheckName::Recomputation, format!("{} leaves, by {}", head.size, names.join(", ")))
+                Check::ok(CheckName::Recomputation, format!("size {}, by {}", head.size, names.join(", ")))
             }
             Ok(names) => {
                 let detail =

@@ -150,7 +150,7 @@ impl TrustedIndex {
         match facts.position {
             None => Err(mismatch("the receipt gives no position in the log".to_owned())),
             Some(position) if head.size.get() > position.leaf_index.get() => Err(mismatch(format!(
-                "the head at leaf {} indexes {} leaves: more than there were",
+                "the head at leaf {} indexes leaves up to {}: more than there were",
                 position.leaf_index, head.size
             ))),
             Some(_) => Ok(head),
@@ -188,5 +188,5 @@ fn proven_tree(report: &ReceiptReport) -> Option<KnownTree> {
 
 fn describe(head: &IndexHead, registered_at: Option<i64>) -> String {
     let at = registered_at.map(|at| format!(", registered at {}", time::rfc3339(at))).unwrap_or_default();
-    format!("leaves up to {} in {} runs{at}", head.size, head.runs.len())
+    format!("leaves up to {}, runs: {}{at}", head.size, head.runs.len())
 }

@@ -117,7 +117,7 @@ impl SearchProof {
     fn describe(&self, findings: &SearchFindings) -> String {
         let found: usize = findings.leaves.values().map(Vec::len).sum();
         let blind = findings.blind.len();
-        format!("{found} postings and {blind} blind ones in leaves {}, and no others", self.leaves)
+        format!("postings in leaves {}: {found}, blind ones: {blind}, and no others", self.leaves)
     }
 }
 

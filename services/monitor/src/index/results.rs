@@ -70,10 +70,10 @@ impl IndexResults {
         let IndexHeads { right, wrong, uncompared, other_table, newest, why_uncompared } = self.heads;
         match (right, wrong, uncompared) {
             _ if !self.found.is_empty() => {
-                book.failed(CheckName::Index, format!("{wrong} heads are wrong, {right} are right"));
+                book.failed(CheckName::Index, format!("wrong heads: {wrong}, right ones: {right}"));
             }
             (0, 0, 0) if other_table > 0 => {
-                let words = format!("{other_table} heads are under a table of terms that is not known");
+                let words = format!("heads under a table of terms that is not known: {other_table}");
                 book.not_checked(CheckName::Index, words);
             }
             (0, 0, 0) => book.not_checked(CheckName::Index, "the log has no heads of its index so far"),
@@ -81,7 +81,7 @@ impl IndexResults {
                 book.not_checked(CheckName::Index, why_uncompared.unwrap_or("no head is right".into()))
             }
             _ => {
-                let words = format!("{right} heads computed again, the newest of {newest} leaves");
+                let words = format!("heads computed again: {right}, the newest of size {newest}");
                 book.ok(CheckName::Index, words);
             }
         }

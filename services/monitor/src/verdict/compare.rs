@@ -127,7 +127,7 @@ fn by_proof(
     let sizes = (older.size(), newer.size());
     match consistency(sizes.0, sizes.1, older.root(), newer.root(), path) {
         Ok(()) => {
-            finding.ok("consistency", format!("{} to {} by {} hashes", sizes.0, sizes.1, path.len()));
+            finding.ok("consistency", format!("{} to {}, hashes: {}", sizes.0, sizes.1, path.len()));
             finding.ends(Verdict::Consistent, "the older tree is the beginning of the newer one")
         }
         // For a power of two the proof omits its first node, the older root: it cannot show a contradiction.
@@ -162,7 +162,7 @@ fn by_node(
         Ok((first, second)) if is(second, newer.root()) => {
             finding.failed(
                 "consistency",
-                format!("the first {} leaves of the newer tree have the root {first}", older.size()),
+                format!("the newer tree has the root {first} at size {}", older.size()),
             );
             finding.ends(Verdict::Contradiction, "the log signed two trees that no proof can join")
         }

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use bytes::Bytes;
 use clap::Args;
 use conformance::{CheckConclusion, CheckResult, ConformanceReport, Samples};
+use display::counted;
 use owo_colors::OwoColorize;
 use scitt::Signer;
 use serde::Serialize;
@@ -136,8 +137,12 @@ impl Report for ConformanceResult<'_> {
         checks.iter().try_for_each(|check| print_check(out, check))?;
         writeln!(
             out,
-            "{} passed, {} failed, {} warnings, {} not applicable, {} unsupported",
-            summary.passed, summary.failed, summary.warning, summary.not_applicable, summary.unsupported
+            "{} passed, {} failed, {}, {} not applicable, {} unsupported",
+            summary.passed,
+            summary.failed,
+            counted(summary.warning, "warning", "warnings"),
+            summary.not_applicable,
+            summary.unsupported
         )?;
         match conforms {
             true => writeln!(out, "{}: no MUST is violated", "conforms".green()),

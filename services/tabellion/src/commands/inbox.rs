@@ -3,6 +3,7 @@
 
 use clap::Subcommand;
 use client::Verb;
+use display::counted;
 use serde_json::{Value as Json, json};
 
 use super::entry::Admin;
@@ -79,7 +80,8 @@ fn row(item: &Json) -> Vec<Cell> {
     let age = number("age_seconds").map_or_else(|| "-".to_owned(), |age| format!("{age} s"));
     let mut state = text(item, "state");
     if let (Some(attempts), Some(next)) = (number("attempts"), number("next_attempt_seconds")) {
-        state = format!("{state}: {attempts} attempts, next in {next} s: {}", text(item, "because"));
+        let attempts = counted(attempts, "attempt", "attempts");
+        state = format!("{state}: {attempts}, next in {next} s: {}", text(item, "because"));
     }
     vec![
         Cell::id(&text(item, "entry_id")),

@@ -23,7 +23,7 @@ const STREAMS: &[Column] = &[
 const RECORDS: &[Column] = &[
     Column::number("record", 8),
     Column::text("entry", 0),
-    Column::text("committed", 0),
+    Column::text("recorded", 0),
     Column::text("kind", 0),
     Column::text("result", 0),
 ];
@@ -112,7 +112,7 @@ fn stream_row(stream: &Json) -> Vec<Cell> {
         Cell::text(&text(stream, "stream")),
         Cell::text(&number(first, "seq").to_string()),
         Cell::id(&text(first, "entry_id")),
-        Cell::text(&text(first, "at")),
+        Cell::text(&text(stream, "at")),
     ]
 }
 

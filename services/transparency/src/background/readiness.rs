@@ -66,5 +66,5 @@ fn unsigned(status: &Status, committed: TreeSize, at: u64) -> Option<String> {
     let signed = status.published.as_ref().map_or(0, |published| published.head.size.get());
     let late = now().saturating_sub(at) > UNSIGNED_HEAD_TIME.as_secs();
     (signed < committed.get() && late)
-        .then(|| format!("{committed} leaves are committed and {signed} are signed"))
+        .then(|| format!("the tree is committed to size {committed} and signed to size {signed}"))
 }

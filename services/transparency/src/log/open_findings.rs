@@ -1,5 +1,7 @@
 //! Findings that are not known to be repaired.
 
+use display::counted;
+
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::limits::{FSCK_FINDINGS, FSCK_NAMED};
@@ -61,7 +63,8 @@ impl OpenFindings {
             .collect();
         let more = open.listed.len().saturating_sub(FSCK_NAMED) as u64 + open.omitted;
         if more > 0 {
-            lines.push(format!("the stored log is damaged: and {more} more findings"));
+            let more = counted(more, "more finding", "more findings");
+            lines.push(format!("the stored log is damaged: and {more}"));
         }
         lines
     }

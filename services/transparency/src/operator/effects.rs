@@ -114,7 +114,7 @@ pub async fn effect_missing(store: &dyn FsckStore, entry: &Entry) -> Result<Opti
 async fn freeze_missing(store: &dyn FsckStore, leaf: LeafIndex) -> Result<Option<String>, StoreError> {
     let after = store.head().await?.size().get() - (leaf.get() + 1);
     Ok(match store.state().await? {
-        _ if after > 0 => Some(format!("{after} entries follow the one that ended the log")),
+        _ if after > 0 => Some(format!("entries after the one that ended the log: {after}")),
         LogState::Open => Some("the operator ended the log, and it is not frozen".to_owned()),
         LogState::Frozen { .. } | LogState::Filling { .. } => None,
     })

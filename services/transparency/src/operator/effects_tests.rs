@@ -119,7 +119,7 @@ async fn an_entry_after_the_end_is_told_of_the_one_that_ended_the_log() {
     let freeze = log.store.entry(LeafIndex::new(2)).await.unwrap().unwrap();
     log.append(&testkit::vrf(1), "application/vrf+cbor", Vec::new()).await;
     let told = effect_missing(&log.store, &freeze).await.unwrap();
-    assert!(told.unwrap().contains("1 entries follow"));
+    assert!(told.unwrap().contains("ended the log: 1"));
 }
 
 #[tokio::test]

@@ -198,9 +198,9 @@ pub async fn unsigned(app: &App, size: TreeSize) -> Problem {
     let detail = match size {
         TreeSize::EMPTY => "The empty tree is never signed: every tree begins with it".to_owned(),
         _ if size > newest => {
-            format!("No tree of that size is signed yet; the newest has {newest} leaves")
+            format!("No tree of that size is signed yet; the newest has size {newest}")
         }
-        _ => format!("The tree of {size} leaves was never signed: it is within a batch"),
+        _ => format!("The tree of size {size} was never signed: it is within a batch"),
     };
     Problem::new(StatusCode::NOT_FOUND, "size-unsigned", "Not Found", detail)
 }

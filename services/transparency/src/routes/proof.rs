@@ -261,7 +261,7 @@ async fn size(app: &App, requested: Option<u64>) -> Result<TreeSize, Problem> {
         None => Ok(newest),
         Some(size) if size <= newest => Ok(size),
         Some(_) => {
-            let detail = format!("No tree of that size is signed; the newest has {newest} leaves");
+            let detail = format!("No tree of that size is signed; the newest has size {newest}");
             Err(Problem::malformed("proof-size", detail))
         }
     }

@@ -14,6 +14,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use display::percent_encoded;
 use http::header::CACHE_CONTROL;
+use merkle::LeafIndex;
 use registration::LookupKind;
 use registration::vap::{stream_key, stream_key_prefix};
 use serde::{Deserialize, Serialize};
@@ -27,7 +28,9 @@ use super::{lead_on, wrong_query};
 use crate::edge::problem::Problem;
 use crate::edge::rate_limit::RequestCharge;
 use crate::limits::STREAM_RECORDS_A_READ;
+use crate::log::heads::Heads;
 use crate::routes::app::App;
+use crate::time::rfc3339;
 
 /// Paging parameters of a list of streams.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -61,6 +64,9 @@ pub struct ListedStream {
     /// The record with the lowest leaf that was not erased. Its `seq` is 0 unless the beginning of the stream is missing,
     /// was erased, or was registered late.
     first: RecordView,
+    /// The time of the commit of that record. RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<String>,
 }
 
 /// The audit streams of a gateway, each with the first record that the log has of it. A stream is listed if the log holds
@@ -127,15 +133,28 @@ async fn listed(
     for key in keys {
         streams.extend(stream_of(app, key).await?);
     }
+    date(app, &mut streams).await?;
     Ok((streams, more))
 }
 
-/// Reads a stream by its key in the index; `None` if none of its records is indexed again after a drop.
+/// Adds the commit time of its first record to each stream.
+async fn date(app: &App, streams: &mut [ListedStream]) -> Result<(), Problem> {
+    let mut by_leaf: Vec<&mut ListedStream> = streams.iter_mut().collect();
+    by_leaf.sort_by_key(|stream| stream.first.index);
+    let mut heads = Heads::of(&*app.log.store);
+    for stream in by_leaf {
+        let head = heads.first_with(LeafIndex::new(stream.first.index)).await?;
+        stream.at = head.and_then(|head| rfc3339(head.at));
+    }
+    Ok(())
+}
+
+/// Reads a stream by its key in the index, without its commit time; `None` if none of its records is indexed again after a drop.
 async fn stream_of(app: &App, key: String) -> Result<Option<ListedStream>, Problem> {
     let terms = vec![Term::exactly(LookupKind::Stream.number(), key)];
     let page = app.index.search(terms, 0..u64::MAX, Order::OldestFirst, 1).await?;
     let Some(leaf) = page.entries.first() else { return Ok(None) };
     let entry = app.log.store.entry(*leaf).await?;
     let found = entry.and_then(|entry| record_of(&entry));
-    Ok(found.map(|(_, stream, first)| ListedStream { stream, first }))
+    Ok(found.map(|(_, stream, first)| ListedStream { stream, first, at: None }))
 }

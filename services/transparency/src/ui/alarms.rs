@@ -8,6 +8,7 @@ use explorer::{AlarmsPage, IssuerContradiction};
 use sequencer::{Halt, Role};
 use serde::Deserialize;
 
+use super::conflicts;
 use super::page::{frame, page};
 use crate::edge::access::AuthenticatedCaller;
 use crate::edge::problem::Problem;
@@ -38,6 +39,7 @@ pub async fn alarms(
     let (findings, omitted) = app.log.fsck.all();
     let alarms = AlarmsPage {
         obstacles: halt(&app.log).into_iter().collect(),
+        conflicts: conflicts::read(&app.log).await?,
         findings,
         omitted,
         contradictions: reports.into_iter().map(contradiction).collect(),

@@ -3,6 +3,7 @@
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::response::Response;
+use display::counted;
 use explorer::{CheckpointRow, CheckpointsPage, WitnessRow};
 use merkle::TreeSize;
 use serde::Deserialize;
@@ -55,6 +56,8 @@ fn witness(view: WitnessView) -> WitnessRow {
         at: view.cosigned_at,
         behind: view.behind,
         fresh: view.fresh,
-        trouble: view.trouble.map(|trouble| format!("{}, {} times", trouble.code, trouble.times)),
+        trouble: view
+            .trouble
+            .map(|trouble| format!("{}, {}", trouble.code, counted(trouble.times, "time", "times"))),
     }
 }

@@ -7,6 +7,7 @@
 
 mod alarms;
 mod checkpoints;
+mod conflicts;
 mod delegations;
 mod entry;
 mod growth;

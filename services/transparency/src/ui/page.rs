@@ -1,6 +1,7 @@
 //! What the pages have in common: their frame, their response, and the stylesheet.
 
 use axum::response::{IntoResponse, Response};
+use display::counted;
 use explorer::{PageFrame, STYLE};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use sequencer::{Halt, Role};
@@ -44,7 +45,8 @@ fn alarm(log: &Log) -> Option<String> {
     let (findings, omitted) = log.fsck.all();
     let count = findings.len() as u64 + omitted;
     if count > 0 {
-        return Some(format!("The stored log contradicts what was signed: {count} findings."));
+        let findings = counted(count, "finding", "findings");
+        return Some(format!("The stored log contradicts what was signed: {findings}."));
     }
     match &log.sequencer.status().borrow().role {
         Role::Halted(Halt::Frozen) | Role::Leading { .. } | Role::Following | Role::Stopped => None,

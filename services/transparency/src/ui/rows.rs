@@ -1,7 +1,11 @@
 //! Entries as rows of a list.
 
 use explorer::EntryRow;
+use registration::policy::essence;
+use registration::vap::VAP_VERDICT;
 use serde_json::Value;
+use vap::audit::VAP_AUDIT;
+use vap::message::{NO_SESSION, UNBOUND};
 
 use crate::view::entry_view::EntryView;
 
@@ -24,20 +28,33 @@ pub fn row(entry: &EntryView) -> EntryRow {
         content_type: entry.content_type.clone(),
         issuer: entry.iss.clone(),
         subject: entry.sub.clone(),
-        session: text(&entry.facts, "session"),
+        session: session(entry),
         facts: FACTS
             .iter()
-            .filter_map(|name| Some(((*name).to_owned(), text(&entry.facts, name)?)))
+            .filter_map(|name| Some(((*name).to_owned(), short_text(&entry.facts, name)?)))
             .collect(),
         erased: entry.erased,
     }
 }
 
-fn text(facts: &Value, name: &str) -> Option<String> {
-    let text = match facts.get(name)? {
-        Value::String(text) => text.clone(),
-        Value::Number(number) => number.to_string(),
-        _ => return None,
+/// The session of an entry, under the name by which a search finds it; `None` if it belongs to none.
+fn session(entry: &EntryView) -> Option<String> {
+    let session = match entry.content_type.as_deref().map(essence).as_deref() {
+        Some(VAP_VERDICT) => text(&entry.facts, "session_id"),
+        Some(VAP_AUDIT) => entry.sub.clone(),
+        _ => text(&entry.facts, "session"),
     };
-    Some(if name == "session" { text } else { text.chars().take(FACT_CHARS).collect() })
+    session.filter(|session| session != NO_SESSION && !session.starts_with(UNBOUND))
+}
+
+fn short_text(facts: &Value, name: &str) -> Option<String> {
+    Some(text(facts, name)?.chars().take(FACT_CHARS).collect())
+}
+
+fn text(facts: &Value, name: &str) -> Option<String> {
+    match facts.get(name)? {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
 }

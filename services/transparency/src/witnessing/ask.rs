@@ -172,7 +172,7 @@ impl Witnessing {
             return Ok(WitnessError::Overtaken);
         }
         let halt = Halt::WitnessAhead { witness: witness.name.clone(), database: newest, signed: seen };
-        Ok(self.contradicts(witness, halt))
+        Ok(self.contradicts(witness, seen, halt))
     }
 
     /// Handles a witness that rejects the consistency proof: either it has seen another tree, or the proof is wrong,
@@ -200,12 +200,13 @@ impl Witnessing {
 
     fn disagrees(&self, witness: &Arc<HttpWitness>, size: TreeSize) -> WitnessError {
         let halt = Halt::WitnessDisagrees { witness: witness.name.clone(), size };
-        self.contradicts(witness, halt)
+        self.contradicts(witness, size, halt)
     }
 
     /// Stops signing first. The witness's own checkpoint is fetched in a separate task, which may take long.
-    fn contradicts(&self, witness: &Arc<HttpWitness>, halt: Halt) -> WitnessError {
+    fn contradicts(&self, witness: &Arc<HttpWitness>, seen: TreeSize, halt: Halt) -> WitnessError {
         self.contradicted(halt.clone());
+        witness.contradicts(seen);
         if let Ok(origin) = self.origin.parse() {
             tokio::spawn(record_outcome(witness.clone(), origin));
         }
@@ -213,12 +214,13 @@ impl Witnessing {
     }
 }
 
-/// Logs the checkpoint that the witness shows, for the operator: with the log's signature on it, it is the proof of the
-/// contradiction.
+/// Logs and keeps the checkpoint that the witness shows, for the operator and the page of alarms: with the log's
+/// signature on it, it is the proof of the contradiction.
 async fn record_outcome(witness: Arc<HttpWitness>, origin: Origin) {
     match witness.client.latest(&origin).await {
         Ok(Some(note)) => {
             tracing::error!(witness = witness.name, checkpoint = %note, "this is what the witness shows");
+            witness.shows(note);
         }
         Ok(None) => tracing::warn!(witness = witness.name, "the witness shows no checkpoint of this log"),
         Err(error) => tracing::warn!(witness = witness.name, %error, "the witness shows no checkpoint"),

@@ -121,6 +121,8 @@ impl WitnessConfirmation {
                     let signed = checkpoint.map_or(TreeSize::EMPTY, |checkpoint| checkpoint.size());
                     if signed > TreeSize::EMPTY {
                         tracing::error!(witness = witness.name, checkpoint = %note, "this is what the witness shows");
+                        witness.contradicts(signed);
+                        witness.shows(note);
                         let (witness, database) = (witness.name.clone(), TreeSize::EMPTY);
                         return self.0.contradicted(Halt::WitnessAhead { witness, database, signed });
                     }

@@ -43,6 +43,7 @@ use crate::metrics::Metrics;
 use crate::proofs::tiles::Tiles;
 use ask::SubmittedHead;
 use witness::HttpWitness;
+pub use witness::WitnessContradiction;
 
 /// The witnesses of a log, and the state of their cosignatures.
 pub struct Witnessing {
@@ -111,6 +112,11 @@ impl Witnessing {
     /// The interval at which an unchanged newest head is sent again.
     pub fn every(&self) -> std::time::Duration {
         self.settings.every
+    }
+
+    /// The trees that witnesses have seen and the database does not contain, since this process started.
+    pub fn contradictions(&self) -> Vec<WitnessContradiction> {
+        self.remote.iter().filter_map(|witness| witness.contradiction()).collect()
     }
 
     /// The newest head whose signed checkpoint is stored in the database. Only stored heads are sent, so a witness

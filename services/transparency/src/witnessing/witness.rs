@@ -8,9 +8,11 @@ use client::witness::{Options, WitnessClient};
 use merkle::TreeSize;
 use sequencer::{ClockOpinion, Now};
 use tlog::key::VerifierKey;
+use tlog::note::Note;
 use tlog::policy;
 
 use crate::limits::WITNESS_CLOCK_AGE;
+use crate::time::now;
 
 /// A witness with a URL.
 pub struct HttpWitness {
@@ -28,7 +30,23 @@ struct WitnessMemory {
     /// The size that the witness last saw, as far as this process knows.
     seen: Option<TreeSize>,
     trouble: Option<WitnessFailure>,
+    contradiction: Option<WitnessContradiction>,
     last_cosignature: Option<CosignatureTime>,
+}
+
+/// A report by a witness of a tree that the database does not contain.
+#[derive(Clone, Debug)]
+pub struct WitnessContradiction {
+    /// The witness's name in the policy.
+    pub witness: String,
+    /// The witness's verifier key.
+    pub key: VerifierKey,
+    /// Size of the tree that the witness has seen.
+    pub size: TreeSize,
+    /// Time of the first report, in Unix seconds.
+    pub at: u64,
+    /// The checkpoint that the witness shows, not verified; `None` before it was fetched, or if the witness shows none.
+    pub checkpoint: Option<Note>,
 }
 
 /// The time of a cosignature, with this process's clocks before the request and after the response.
@@ -116,6 +134,29 @@ impl HttpWitness {
         let times = state.trouble.as_ref().map_or(0, |trouble| trouble.times).saturating_add(1);
         state.trouble = Some(WitnessFailure { code, times, at });
         times
+    }
+
+    /// Records that the witness has seen a tree of this size that the database does not contain.
+    pub fn contradicts(&self, size: TreeSize) {
+        self.state().contradiction.get_or_insert_with(|| WitnessContradiction {
+            witness: self.name.clone(),
+            key: self.key.clone(),
+            size,
+            at: now(),
+            checkpoint: None,
+        });
+    }
+
+    /// Records the checkpoint that the witness shows, if it has contradicted the database.
+    pub fn shows(&self, checkpoint: Note) {
+        if let Some(contradiction) = &mut self.state().contradiction {
+            contradiction.checkpoint = Some(checkpoint);
+        }
+    }
+
+    /// The first tree that the witness has seen and the database does not contain.
+    pub fn contradiction(&self) -> Option<WitnessContradiction> {
+        self.state().contradiction.clone()
     }
 
     fn state(&self) -> MutexGuard<'_, WitnessMemory> {

@@ -105,6 +105,13 @@ impl TestWitness {
         self.told().manner = manner;
     }
 
+    /// Shows this checkpoint with its cosignature, whatever it has seen.
+    pub fn shows(&self, mut checkpoint: Note) {
+        let line = cosign(&self.shared.signer, checkpoint.text(), unix_now()).unwrap();
+        checkpoint.add(line).unwrap();
+        self.told().newest = Some(checkpoint);
+    }
+
     /// Nobody listens at its address any more.
     pub fn goes_away(&self) {
         if let Some(task) = self.task.lock().unwrap().take() {

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use audit::{AuditFinding, AuditReport as Outcome, Explains, HeldFor, OperatorAction};
+use display::counted;
 use serde::Serialize;
 
 use crate::console::{Exit, Report, safe};
@@ -121,7 +122,8 @@ impl Audited {
         }
         let more = self.actions.len().saturating_sub(SHOWN) as u64 + self.actions_omitted;
         if more > 0 {
-            writeln!(out, "         and {more} more actions of operators")?;
+            let more = counted(more, "more action", "more actions");
+            writeln!(out, "         and {more} of operators")?;
         }
         for HeldFor { entry, case } in self.held.iter().take(SHOWN) {
             writeln!(out, "held     {}  {}", safe(entry), safe(case))?;
@@ -168,7 +170,10 @@ impl Report for Audited {
         let Self { decided, entries, heads, signatures, .. } = self;
         writeln!(
             out,
-            "decided  {decided} of {entries} entries again; {heads} roots and {signatures} signatures checked"
+            "decided  {decided} of {} again; {} and {} checked",
+            counted(*entries, "entry", "entries"),
+            counted(*heads, "root", "roots"),
+            counted(*signatures, "signature", "signatures")
         )?;
         writeln!(out, "{}", self.conclusion())
     }

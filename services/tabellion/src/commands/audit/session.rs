@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use display::counted;
 use gateway::audit_trail::{self, DisclosedRecord, DisclosedText, Disclosure, DisclosureError, TextProof};
 use serde::Serialize;
 use verifier::{StatementEvidence, TrustStore, VerificationOutcome};
@@ -123,9 +124,9 @@ impl Session {
         let text = serde_json::to_vec_pretty(&disclosures).map_err(io::Error::from)?;
         files::write(path, &text, Access::Secret, Existing::Keep)?;
         context.console.note(format!(
-            "wrote {} with the texts of {} records",
+            "wrote {} with the texts of {}",
             path.display(),
-            disclosures.len()
+            counted(disclosures.len(), "record", "records")
         ));
         Ok(())
     }
@@ -232,8 +233,8 @@ impl Report for Trail {
         let contradicted = self.records.iter().filter(|record| record.is_contradicted()).count();
         writeln!(
             out,
-            "{} records: {registered} proven to be on the log, {contradicted} contradicted",
-            self.records.len()
+            "{}: {registered} proven to be on the log, {contradicted} contradicted",
+            counted(self.records.len(), "record", "records")
         )
     }
 }

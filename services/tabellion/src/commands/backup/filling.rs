@@ -7,6 +7,7 @@ use std::fs::File;
 use std::path::Path;
 
 use archive::{ArchivePurpose, ArchiveSummary, FillError};
+use display::counted;
 use merkle::TreeSize;
 use sequencer::Halt;
 use sequencer::pin::Pin;
@@ -120,7 +121,8 @@ async fn filled(
     bar.finish_and_clear();
     let done = done.map_err(|error| not_filled(file, error))?;
     if done.there_before > 0 {
-        context.console.note(format!("went on after {} entries that were there already", done.there_before));
+        let before = counted(done.there_before, "entry", "entries");
+        context.console.note(format!("went on after {before} of an earlier attempt"));
     }
     restore_holds(&*store).await.map_err(database)?;
     checked_again(&*store, summary).await?;

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use archive::{ArchivePurpose, ArchiveSummary, ArchiveWriteError, PartialFile};
 use data_encoding::HEXLOWER;
+use display::counted;
 use store::LogWriter;
 use transparency::{ArchiveFacts, Config, storage};
 
@@ -100,14 +101,14 @@ pub fn print_contents(out: &mut dyn Write, summary: &ArchiveSummary) -> io::Resu
     writeln!(out, "log    {}\nsize   {size}\nroot   {root}", safe(origin))?;
     writeln!(
         out,
-        "holds  {} entries ({} erased), {} heads, {} signatures, {} cosignatures, {} holds, {} reports, {} waiting",
-        counts.entries,
+        "holds  {} ({} erased), {}, {}, {}, {}, {}, {} waiting",
+        counted(counts.entries, "entry", "entries"),
         counts.erased,
-        counts.heads,
-        counts.signatures,
-        counts.cosignatures,
-        counts.holds,
-        counts.reports,
+        counted(counts.heads, "head", "heads"),
+        counted(counts.signatures, "signature", "signatures"),
+        counted(counts.cosignatures, "cosignature", "cosignatures"),
+        counted(counts.holds, "hold", "holds"),
+        counted(counts.reports, "report", "reports"),
         counts.waiting
     )
 }

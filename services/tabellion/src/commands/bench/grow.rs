@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use bench::NewLog;
 use bench::grow::{self, AdmitStatements, GrowPlan};
 use clap::Args;
+use display::counted;
 use scitt::SignedStatement;
 use sequencer::pin::adopt;
 use store::{Head, LogStore, NewEntry};
@@ -52,8 +53,9 @@ impl Grow {
         context.console.print(&members! { size, root, folder, seconds }, |out| {
             writeln!(
                 out,
-                "log        {} with {size} entries, in {seconds:.0} s\nroot       {root}",
-                safe(&folder)
+                "log        {} with {}, in {seconds:.0} s\nroot       {root}",
+                safe(&folder),
+                counted(size, "entry", "entries")
             )?;
             writeln!(out, "next       tabellion bench run --existing {}", safe(&folder))
         })

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use bundle::{BundleVerdict, EvidenceBundle};
 use clap::Args;
+use display::counted;
 use merkle::EntryDigest;
 use serde::Serialize;
 use verifier::{Code, StatementVerdict};
@@ -141,7 +142,8 @@ impl CreatedBundle {
             false => format!("cosigned by {}", self.witnesses.join(", ")),
         };
         format!(
-            "bundled    entries {entries}, policies {policies}, of {log} at {tree_size} leaves, {witnesses}"
+            "bundled    entries {entries}, policies {policies}, of {log} at {}, {witnesses}",
+            counted(*tree_size, "leaf", "leaves")
         )
     }
 }

@@ -8,6 +8,7 @@ use bundle::{
     SelectedBy, VERSION,
 };
 use client::{Client, ClientError};
+use display::counted;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use merkle::{EntryDigest, Hash};
 use serde::{Deserialize, Deserializer, de::Error};
@@ -189,7 +190,7 @@ impl CosignedTree {
             Some(newest) => {
                 let what = "the newest cosigned checkpoint does not cover all entries yet";
                 Err(Failure::new(Exit::TryAgain, "checkpoint-behind", what)
-                    .fact("checkpoint", format!("{} leaves", self.size))
+                    .fact("checkpoint", counted(self.size, "leaf", "leaves"))
                     .fact("newest entry", format!("leaf {newest}"))
                     .why("witnesses cosign a new tree some seconds after its entries were registered"))
             }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use bundle::{BundleEntry, BundleSelection, EvidenceBundle};
 use clap::Args;
+use display::counted;
 use scitt::SignedStatement;
 use serde::Serialize;
 
@@ -122,9 +123,10 @@ impl Report for BundleContents {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "made at    {} from {}", safe(&self.created_at), safe(&self.log_url))?;
         for selection in &self.selections {
-            let (name, count) = (safe(&selection.name), selection.entries.len());
-            let (by, size) = (selection.by.as_str(), selection.indexed_to);
-            writeln!(out, "{by:9}  {name}: {count} entries among {size} leaves")?;
+            let (by, name) = (selection.by.as_str(), safe(&selection.name));
+            let entries = counted(selection.entries.len(), "entry", "entries");
+            let leaves = counted(selection.indexed_to, "leaf", "leaves");
+            writeln!(out, "{by:9}  {name}: {entries} among {leaves}")?;
         }
         self.checkpoint.lines().try_for_each(|line| writeln!(out, "checkpoint {}", safe(line)))?;
         writeln!(out, "policies")?;

@@ -50,7 +50,7 @@ impl Get {
         if let (Some(size), Some(facts)) = (self.size, &verdict.checkpoint)
             && facts.tree_size != size
         {
-            let what = format!("asked for the tree of {size} leaves, got that of {}", facts.tree_size);
+            let what = format!("asked for the tree of size {size}, got that of size {}", facts.tree_size);
             return Err(Failure::new(Exit::Failure, "nonsense", what));
         }
         let to_stdout = self.output == Path::new("-");

@@ -3,6 +3,7 @@
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
+use display::counted;
 use transparency::{Config, Database, free_bytes, storage};
 
 use super::finding::Finding;
@@ -113,10 +114,13 @@ fn stored(config: &Config) -> Finding {
     }
     match read_sizes(config) {
         Ok((size, Some(pinned))) if pinned > size => {
-            let what = format!("the database has {size} entries, and {pinned} were signed: it was set back");
+            let what = format!("the database has size {size}, and size {pinned} was signed: it was set back");
             Finding::failed("database", Exit::LogMisbehaviour, what).fix("tabellion help database-behind")
         }
-        Ok((size, _)) => Finding::ok("database", format!("{size} entries; tabellion log fsck checks them")),
+        Ok((size, _)) => Finding::ok(
+            "database",
+            format!("{}; checked by tabellion log fsck", counted(size, "entry", "entries")),
+        ),
         Err(failure) => Finding::failure("database", &failure),
     }
 }

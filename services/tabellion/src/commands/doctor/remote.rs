@@ -1,5 +1,6 @@
 //! What a client needs: the log answers, this computer's clock agrees with it, and its witnesses cosign.
 
+use display::counted;
 use jiff::Timestamp;
 use serde_json::Value as Json;
 
@@ -88,7 +89,7 @@ fn witnesses(service: &Service) -> Vec<Finding> {
             let what = format!("the quorum is not met; late: {}", names.join(", "));
             vec![Finding::failed("witnesses", Exit::Stale, what).fix(fix)]
         }
-        (true, []) => vec![Finding::ok("witnesses", format!("{} cosign", witnesses.len()))],
+        (true, []) => vec![Finding::ok("witnesses", counted(witnesses.len(), "cosigns", "cosign"))],
         (true, _) => vec![Finding::warning("witnesses", format!("late: {}", names.join(", "))).fix(fix)],
     }
 }

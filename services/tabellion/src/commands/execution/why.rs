@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use display::counted;
 use merkle::LeafIndex;
 use registration::agentroa::PolicyDocument;
 use roa::aer::ExecutionReceipt;
@@ -245,11 +246,11 @@ impl WhyReport {
         WhyReport {
             at: receipt.produced_at.into(),
             registry: format!(
-                "{} {}.{} ({} hops presented)",
+                "{} {}.{} ({} presented)",
                 registry.document().registry_id,
                 version.epoch,
                 version.sequence,
-                chain.hops().len()
+                counted(chain.hops().len(), "hop", "hops")
             ),
             hops: hops.collect(),
             decided: denial.map_or_else(|| "permit".to_owned(), Denial::to_string),

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use clap::Args;
+use display::counted;
 use gateway::replay::{self, ReplayError, ReplayedDecision, ReplayedSession, VerdictWords};
 
 use super::config_file;
@@ -29,10 +30,10 @@ impl Replay {
         let json = members! { session, records, differences, decisions };
         context.console.print(&json, |out| {
             decisions.iter().try_for_each(|decision| line(out, decision))?;
-            write!(out, "{records} records of {}: ", safe(&session))?;
+            write!(out, "{} of {}: ", counted(records, "record", "records"), safe(&session))?;
             match differences {
                 0 => writeln!(out, "every answer would be the same"),
-                count => writeln!(out, "{count} answers would differ"),
+                count => writeln!(out, "{} would differ", counted(count, "answer", "answers")),
             }
         })?;
         match differences {

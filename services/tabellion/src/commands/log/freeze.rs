@@ -6,6 +6,7 @@
 use clap::Args;
 use client::Verb;
 use data_encoding::BASE64URL_NOPAD;
+use display::counted;
 use registration::OPERATOR_ACTION_CONTENT_TYPE;
 use registration::operator::Action;
 use serde_json::json;
@@ -137,7 +138,8 @@ fn print(context: &Context, frozen: &Frozen) -> Result<(), Failure> {
         if *waiting > 0 {
             writeln!(
                 out,
-                "waiting {waiting} accepted statements got no place; `tabellion log export` takes them along"
+                "waiting {} got no place; `tabellion log export` includes what waits",
+                counted(*waiting, "accepted statement", "accepted statements")
             )?;
         }
         writeln!(out, "next    tabellion log export, or leave it: reads and proofs go on")

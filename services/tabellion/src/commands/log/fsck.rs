@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-
+use display::counted;
 use merkle::TreeSize;
 use sequencer::Halt;
 use sequencer::pin::Pin;
@@ -210,10 +210,15 @@ impl Report for FsckResult {
             writeln!(out, "      and {} more", self.omitted)?;
         }
         self.uncompared.iter().try_for_each(|run| writeln!(out, "SKIP  {}", safe(run)))?;
-        let mut counts =
-            format!("{} statements, {} heads, {} signatures", self.entries, self.heads, self.signatures);
+        let mut counts = [
+            counted(self.entries, "statement", "statements"),
+            counted(self.heads, "head", "heads"),
+            counted(self.signatures, "signature", "signatures"),
+        ]
+        .join(", ");
         if self.index_heads > 0 {
-            counts.push_str(&format!(", {} heads of the search index", self.index_heads));
+            let heads = counted(self.index_heads, "head", "heads");
+            counts.push_str(&format!(", {heads} of the search index"));
         }
         let scope = if self.deep { "all of it" } else { "the newest part; --deep checks all" };
         writeln!(out, "size  {}\nroot  {}\nread  {counts} ({scope})", self.size, self.root)?;

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use display::counted;
 use monitor::alarm_list::{AlarmRecord, AlarmState, AlarmsError};
 use monitor::round::{Outcome, Round};
 use monitor::{Alarm, Evidence, EvidenceFile, MonitorExit};
@@ -70,7 +71,8 @@ pub fn standing(out: &mut dyn Write, standing: &AlarmRecord) -> io::Result<()> {
         safe(&alarm.words)
     )?;
     let which = if alarm.which.is_empty() { String::new() } else { format!("  {}", safe(&alarm.which)) };
-    writeln!(out, "       id {id}{which}  since {first}, last seen {last}, {times} times")?;
+    let times = counted(*times, "time", "times");
+    writeln!(out, "       id {id}{which}  since {first}, last seen {last}, {times}")?;
     if let Some(file) = &standing.evidence_file {
         writeln!(out, "       evidence {}", safe(file))?;
     }

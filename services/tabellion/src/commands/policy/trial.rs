@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use display::counted;
 use merkle::{LeafIndex, TreeSize};
 use registration::{Answers, Decision, Permit, PolicyInForce, Record, SideData, Violation};
 use scitt::SignedStatement;
@@ -176,7 +177,8 @@ impl Tried {
             writeln!(out, "           from {} to {}", end(&self.not_before), end(&self.not_after))?;
         }
         if let Some(entries) = self.max_entries {
-            writeln!(out, "           while the log has fewer than {entries} entries")?;
+            let entries = counted(entries, "entry", "entries");
+            writeln!(out, "           while the log has fewer than {entries}")?;
         }
         match self.asks_the_log && self.outcome != TrialOutcome::Undecided {
             true => writeln!(out, "           as an empty log has it: what it holds may decide otherwise"),

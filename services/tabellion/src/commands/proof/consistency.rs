@@ -188,11 +188,11 @@ impl Consistency {
             let code = Code::ConsistencyMismatch.as_str();
             let what = "the tree that is known is not the beginning of what the log signed";
             return Err(Failure::new(Exit::VerificationFailed, code, what)
-                .fact("known", format!("{} leaves, root {}", known.size, known.root))
-                .fact("signed", format!("{} leaves, root {}", newer.size(), newer.root())));
+                .fact("known", format!("size {}, root {}", known.size, known.root))
+                .fact("signed", format!("size {}, root {}", newer.size(), newer.root())));
         }
         let detail =
-            format!("the tree of {} leaves is the beginning of that of {}", known.size, newer.size());
+            format!("the tree of size {} is the beginning of that of size {}", known.size, newer.size());
         context.console.note(format!("ok    {:20}  {detail}", "consistency"));
         Ok(())
     }

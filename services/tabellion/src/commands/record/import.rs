@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use display::counted;
 use serde::Serialize;
 use translators::{
     Format, RecordPart, Redactions, SessionRecord, Settings, TranslateError, TranslationAccount, translate,
@@ -222,7 +223,8 @@ impl Report for ImportSummary {
 
 impl ImportedSource {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "{} ({}, {} entries)", safe(&self.file), self.format, self.account.total)?;
+        let entries = counted(self.account.total, "entry", "entries");
+        writeln!(out, "{} ({}, {entries})", safe(&self.file), self.format)?;
         for (kind, outcomes) in &self.account.entries {
             for (outcome, count) in outcomes {
                 writeln!(out, "  {count:6} {:32} {outcome}", safe(kind))?;

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::Args;
+use display::counted;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -69,7 +70,7 @@ impl Conversation {
         }
         match body.lines().count().saturating_sub(self.lines) {
             0 => Ok(()),
-            more => writeln!(out, "{indent}  … {more} more lines: --lines 0"),
+            more => writeln!(out, "{indent}  … {}: --lines 0", counted(more, "more line", "more lines")),
         }
     }
 }

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use display::counted;
 use registration::conversation::{
     AGENT_CONVERSATION, ConversationRecord, TraceMetadata, check_trace_metadata,
 };
@@ -158,7 +159,7 @@ impl Report for RecordSummary {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
         let done = self.checks.iter().filter(|check| check.state == CheckState::Ok);
         done.into_iter().try_for_each(|check| print_check(out, check))?;
-        writeln!(out, "ok    rules                 {} entries", self.entries)?;
+        writeln!(out, "ok    rules                 {}", counted(self.entries, "entry", "entries"))?;
         writeln!(out, "      trace-metadata        {}", self.trace_metadata)?;
         writeln!(out, "      recorder              {}", safe(&self.recorder))?;
         writeln!(out, "      session               {}", safe(&self.session))?;
@@ -168,7 +169,7 @@ impl Report for RecordSummary {
         writeln!(out, "      entry                 {}", self.entry)?;
         match self.receipts {
             0 => writeln!(out, "the recorder said so; it has no receipt of a log"),
-            receipts => writeln!(out, "verified, with {receipts} receipts"),
+            receipts => writeln!(out, "verified, with {}", counted(receipts, "receipt", "receipts")),
         }
     }
 }

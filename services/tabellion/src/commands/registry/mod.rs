@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use display::counted;
 use jose::json::JsonError;
 use roa::envelope::SchemaVersion;
 use roa::registry::{
@@ -361,6 +362,11 @@ impl Report for RegistrySummary {
             writeln!(out, "policy     {}", safe(policy))?;
         }
         let Self { agents, servers, revocations, .. } = self;
-        writeln!(out, "entries    {agents} agents, {servers} servers, {revocations} revocations")
+        let counts = [
+            counted(*agents, "agent", "agents"),
+            counted(*servers, "server", "servers"),
+            counted(*revocations, "revocation", "revocations"),
+        ];
+        writeln!(out, "entries    {}", counts.join(", "))
     }
 }

@@ -144,9 +144,11 @@ impl Report for QuorumOutput {
         }
         let QuorumReport { counted, needed, .. } = report;
         match report.met {
-            true => writeln!(out, "{}: {counted} verifiers count, {needed} are required", "verified".green()),
+            true => {
+                writeln!(out, "{}: verifiers that count: {counted}, required: {needed}", "verified".green())
+            }
             false => {
-                writeln!(out, "{}: {counted} verifiers count, {needed} are required", "not verified".red())
+                writeln!(out, "{}: verifiers that count: {counted}, required: {needed}", "not verified".red())
             }
         }
     }

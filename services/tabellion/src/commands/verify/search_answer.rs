@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use display::counted;
 use owo_colors::OwoColorize;
 use search_evidence::{
     AnswerGap, AnswerOutcome, AnswerReader, AnswerVerdict, FoundEntry, MalformedAnswer, QuestionFacts,
@@ -121,11 +122,12 @@ pub fn print_outcome(out: &mut dyn Write, verdict: &AnswerVerdict) -> io::Result
     };
     verdict.gaps.iter().try_for_each(|gap| print_gap(out, gap))?;
     let up_to = up_to(searched);
+    let found = counted(verdict.found.len(), "entry", "entries");
     match verdict.gaps.len() {
-        0 => writeln!(out, "{} {up_to}: {} entries", "complete".green(), verdict.found.len()),
+        0 => writeln!(out, "{} {up_to}: {found}", "complete".green()),
         gaps => {
-            let found = verdict.found.len();
-            writeln!(out, "{} {gaps} gaps {up_to}: {found} entries", "complete but for".yellow())
+            let gaps = counted(gaps, "gap", "gaps");
+            writeln!(out, "{} {gaps} {up_to}: {found}", "complete but for".yellow())
         }
     }
 }

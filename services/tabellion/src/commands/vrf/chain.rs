@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::Args;
+use display::counted;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use verifier::VerificationOutcome;
@@ -254,15 +255,15 @@ impl ReceiptChain {
         let whole = if self.whole { "whole" } else { "not whole" };
         writeln!(
             out,
-            "{whole}: {} receipts ({} verified, {} wrong), {} missing, {} misplaced, {} forks, {} ends; {} outside the chain; as of \
+            "{whole}: {} ({} verified, {} wrong), {} missing, {} misplaced, {}, {}; {} outside the chain; as of \
              tree size {}",
-            self.receipts.len(),
+            counted(self.receipts.len(), "receipt", "receipts"),
             self.count(VerificationOutcome::Verified),
             self.count(VerificationOutcome::Failed),
             self.gaps.len(),
             self.misplaced.len(),
-            self.forks.len(),
-            self.heads.len(),
+            counted(self.forks.len(), "fork", "forks"),
+            counted(self.heads.len(), "end", "ends"),
             self.unchained,
             self.indexed_to
         )

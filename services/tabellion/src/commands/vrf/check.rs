@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use checks::{CheckRequest, Report, Stamp, Status, receipt};
 use clap::Args;
+use display::counted;
 use jiff::{Timestamp, Unit};
 use registration::vrf::VrfStatement;
 use serde::Serialize;
@@ -148,8 +149,11 @@ impl console::Report for CheckResult {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(
             out,
-            "{:8}  {} of {} checks passed, tier {}",
-            self.verdict, self.passed, self.total, self.tier
+            "{:8}  {} of {} passed, tier {}",
+            self.verdict,
+            self.passed,
+            counted(self.total, "check", "checks"),
+            self.tier
         )?;
         for check in &self.not_passed {
             writeln!(out, "{:8}  {}: {}", check.status, safe(&check.name), safe(&check.message))?;

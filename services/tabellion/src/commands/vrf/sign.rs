@@ -175,7 +175,7 @@ fn certificates(file: &Path) -> Result<X5Chain, Failure> {
         .collect();
     let chain = read.map_err(|error| error.to_string()).and_then(|read| {
         let count = read.len();
-        X5Chain::new(read).ok_or_else(|| format!("it holds {count} certificates"))
+        X5Chain::new(read).ok_or_else(|| format!("certificates that it holds: {count}"))
     });
     chain.map_err(|why| {
         Failure::new(Exit::Failure, "certificate", format!("{} is no chain of certificates", file.display()))

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
+use display::counted;
 use serving::collector;
 use serving::signals::{hangups, stop_signal};
 use tlog::key::KeyName;
@@ -78,7 +79,7 @@ impl Serve {
         let (listen, key, logs) = (witness.address().to_string(), witness.key().to_string(), witness.logs());
         let admin = witness.admin_address().map(|address| address.to_string());
         context.console.print(&members! { listen, admin, key, logs }, |out| {
-            let logs = if logs == 1 { "1 log".to_owned() } else { format!("{logs} logs") };
+            let logs = counted(logs, "log", "logs");
             writeln!(out, "witnessing {logs} at http://{listen}\nkey        {}", safe(&key))
         })?;
         let ended = witness.run_until(reread, stop).await;

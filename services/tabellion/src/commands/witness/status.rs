@@ -5,6 +5,7 @@
 use std::io::{self, Write};
 
 use clap::Args;
+use display::counted;
 use serde::{Deserialize, Serialize};
 
 use crate::console::{Exit, Failure, Report, safe};
@@ -82,7 +83,7 @@ impl WitnessStatus {
             _ => "has cosigned nothing".to_owned(),
         };
         match &self.trouble {
-            Some(trouble) => format!("{seen}; {} {} times", trouble.code, trouble.times),
+            Some(trouble) => format!("{seen}; {} {}", trouble.code, counted(trouble.times, "time", "times")),
             None => seen,
         }
     }

@@ -19,6 +19,8 @@ const verifier = (async () => {
 })();
 verifier.catch(showError);
 
+// Without scripts the form can do nothing, so it is not shown.
+element('form').hidden = false;
 element('form').addEventListener('submit', (event) => {
   event.preventDefault();
   verify().catch(showError);
@@ -47,7 +49,12 @@ async function verify() {
 async function fetchEntry(id) {
   const response = await fetch(`../v1/entries/${id}/transparent`, { headers: { Accept: 'application/cose' } });
   if (!response.ok) throw new Error(`the service does not serve entry ${id} (${response.status})`);
-  given = await response.blob();
+  const evidence = await response.blob();
+  if (evidence.size === 0) {
+    return showNotice(`There is no evidence of entry ${id} yet: the service answered without any (${response.status}). ` +
+      'If the statement is still being registered, load this page again in a moment.');
+  }
+  given = evidence;
   showNotice(`Entry ${id} was fetched from the service. Add the keys that you trust, then verify.`);
 }
 

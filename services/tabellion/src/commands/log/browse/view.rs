@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use display::safe;
+use display::{counted, safe};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style, Stylize};
@@ -68,12 +68,15 @@ impl Colours {
 
 fn list_title(browser: &Browser) -> Line<'static> {
     let (rows, has_older) = browser.list.extent();
-    let more = if has_older { "+" } else { "" };
+    let entries = match has_older {
+        true => format!("{rows}+ entries"),
+        false => counted(rows, "entry", "entries"),
+    };
     let search = match browser.terms.as_str() {
         "" => String::new(),
         terms => format!("   search: {}", safe(terms)),
     };
-    Line::from(format!("{}   {rows}{more} entries{search}", safe(&browser.log)))
+    Line::from(format!("{}   {entries}{search}", safe(&browser.log)))
 }
 
 fn page_title(page: &OpenedEntry, colours: Colours) -> Line<'static> {
