@@ -22,7 +22,7 @@ class VapClient:
     """An MCP client (`mcp.Client` or `mcp.ClientSession`) whose calls belong to a VAP session.
 
     All other attributes are those of the client. `gateway_key` is the public key that signs Verdicts, in any form; with it,
-    each Verdict is verified. After an answer without a genuine Verdict, no more calls are sent.
+    each Verdict is verified. After an answer without a genuine Verdict, no more messages are sent.
     """
 
     def __init__(self, client: Any, session: Session, *, gateway_key: Optional[str] = None):
@@ -82,6 +82,7 @@ class VapClient:
     async def _carry(self, message: core.SignedMessage) -> Mapping[str, Any]:
         from mcp import types
 
+        self._check_trust()
         # `mcp.Client` may answer from its cache: its session sends.
         session = getattr(self._client, "session", self._client)
         params = types.PaginatedRequestParams.model_validate({"_meta": {VAP: message.message}})

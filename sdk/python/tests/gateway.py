@@ -153,7 +153,7 @@ class Gateway(unittest.IsolatedAsyncioTestCase):
                 self.assertIn("confirmation_required", result.content[0].text)
                 self.assertEqual(result.meta["vap"]["verdict"], "clarify")
 
-    async def test_without_a_genuine_verdict_on_the_commitment_no_call_is_sent(self):
+    async def test_without_a_genuine_verdict_on_the_commitment_nothing_more_is_sent(self):
         forgeries = {
             "verdict-signature-invalid": [lambda verdict: {**verdict, "verdict": "served"}, unsigned],
             "no_verdict": [lambda _: None],
@@ -194,9 +194,11 @@ class Gateway(unittest.IsolatedAsyncioTestCase):
                 self.assertEqual((last["type"], last["is-error"], "vap-verdict" in last), ("tool-result", True, False))
 
     async def must_not_send(self, vap, code):
-        with self.assertRaisesRegex(tabellion.Denied, "not sent") as raised:
-            await vap.call_tool("echo", {})
-        self.assertEqual(raised.exception.code, code)
+        messages = vap.call_tool("echo", {}), vap.amend("one more", increase_budget={"add_calls": 1}), vap.commit()
+        for message in messages:
+            with self.assertRaisesRegex(tabellion.Denied, "not sent") as raised:
+                await message
+            self.assertEqual(raised.exception.code, code)
 
 
 if __name__ == "__main__":

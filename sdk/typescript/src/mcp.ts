@@ -23,7 +23,7 @@ export interface VapCall extends IntentOptions {
 
 /**
  * The calls of an MCP client, in a VAP session. `gatewayKey` is the public key that signs Verdicts, in any form; with it, each
- * Verdict is verified. After an answer without a genuine Verdict, no more calls are sent.
+ * Verdict is verified. After an answer without a genuine Verdict, no more messages are sent.
  */
 export class VapClient<C extends McpClient> {
   #distrust?: TabellionError;
@@ -66,6 +66,8 @@ export class VapClient<C extends McpClient> {
     let result: any;
     let verdict: Record<string, any> | undefined;
     try {
+      // The answer to another call may have come since.
+      this.#checkTrust();
       const params = { name, arguments: recorded.arguments, _meta: { ..._meta, [VAP]: recorded.intent.message } };
       result = await this.client.callTool(params, ...more);
       verdict = await this.#verdict(result, recorded.intent);
@@ -78,6 +80,7 @@ export class VapClient<C extends McpClient> {
   }
 
   async #carry(message: SignedMessage): Promise<Record<string, any>> {
+    this.#checkTrust();
     const verdict = await this.#verdict(await this.client.listTools({ _meta: { [VAP]: message.message } }), message);
     if (!verdict) throw noVerdict();
     return verdict;

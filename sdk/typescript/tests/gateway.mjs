@@ -80,6 +80,12 @@ const deniedBy = (code) => (error) => error instanceof Denied && error.code === 
 const failing = (code) => (error) => error instanceof TabellionError && error.code === code;
 const notSent = (code) => (error) => deniedBy(code)(error) && error.detail.startsWith('not sent');
 
+async function mustNotSend(vap, code) {
+  await assert.rejects(call(vap, 'echo'), notSent(code));
+  await assert.rejects(vap.amend('one more', { increase_budget: { add_calls: 1 } }), notSent(code));
+  await assert.rejects(vap.commit(), notSent(code));
+}
+
 test('a denied call is an error with the reason, and is recorded', () =>
   inAll(async (vap) => {
     await vap.commit();
@@ -155,7 +161,7 @@ test('where nobody can be asked, the call is not made', () =>
     assert.equal(result._meta.vap.verdict, 'clarify');
   }));
 
-test('without a genuine Verdict on the commitment, no call is sent', async () => {
+test('without a genuine Verdict on the commitment, nothing more is sent', async () => {
   const forgeries = [
     ['verdict-signature-invalid', (verdict) => ({ ...verdict, verdict: 'served' })],
     ['verdict-signature-invalid', ({ signature, ...verdict }) => verdict],
@@ -165,7 +171,7 @@ test('without a genuine Verdict on the commitment, no call is sent', async () =>
     await through(async (vap) => {
       const forger = forged(vap, change);
       await assert.rejects(forger.commit(), failing(code));
-      await assert.rejects(call(forger, 'echo'), notSent(code));
+      await mustNotSend(forger, code);
     });
   }
 });
@@ -175,7 +181,7 @@ test('a Verdict that another key signed is refused', () =>
     const other = new VapClient(client, session, JSON.stringify((await generateKey()).jwk));
     const code = 'verdict-signature-invalid';
     await assert.rejects(other.commit(), (error) => error instanceof CoreError && error.code === code);
-    await assert.rejects(call(other, 'echo'), notSent(code));
+    await mustNotSend(other, code);
   }));
 
 test('a result without a genuine Verdict is not handed out', async () => {
@@ -190,9 +196,22 @@ test('a result without a genuine Verdict is not handed out', async () => {
       const forger = forged(vap, change);
       await forger.commit();
       await assert.rejects(call(forger, tool, args), failing(code));
-      await assert.rejects(call(forger, 'echo'), notSent(code));
+      await mustNotSend(forger, code);
       const last = (await entries(forger)).at(-1);
       assert.deepEqual([last.type, last['is-error'], 'vap-verdict' in last], ['tool-result', true, false]);
     });
   }
 });
+
+test('a call that begins while a forged answer is verified is not sent', () =>
+  through(async (vap) => {
+    let meanwhile;
+    const forger = forged(vap, (verdict) => {
+      if (verdict.accepted_commitment_digest) return verdict;
+      meanwhile = assert.rejects(call(forger, 'echo'), notSent('no_verdict'));
+      return undefined;
+    });
+    await forger.commit();
+    await assert.rejects(call(forger, 'echo', allowed), failing('no_verdict'));
+    await meanwhile;
+  }));
