@@ -105,7 +105,10 @@ export class Session {
     return sign(this.options.key, this.id, { type: 'intent_call', intent, call: { tool, arguments: args } });
   }
 
-  /** Signs a Scope Amendment of the commitment in force. `changes` are its members `add_scope` and `increase_budget`; a gateway decides on it. */
+  /**
+   * Signs a Scope Amendment of the commitment in force. `changes` are its members `add_scope` and `increase_budget`; a gateway
+   * decides on it.
+   */
   amendment(reason: string, changes: object): Promise<core.SignedMessage> {
     const message = { type: 'scope_amendment', prev_commitment_digest: this.#inForce, reason, ...changes };
     return sign(this.options.key, this.id, message);
