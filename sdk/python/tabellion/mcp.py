@@ -16,6 +16,8 @@ from .session import Session
 
 #: The member of `_meta` with a VAP message or a Verdict.
 VAP = "vap"
+#: The Verdicts on a call that was not made.
+NOT_MADE = frozenset({"denied", "clarify"})
 
 
 class VapClient:
@@ -71,7 +73,7 @@ class VapClient:
             result = await self._client.call_tool(
                 name, call.arguments, meta={**(meta or {}), VAP: call.intent.message}, **options
             )
-            verdict = self._verdict(result, call.intent)
+            verdict = self._verdict_on_call(result, call.intent)
         except BaseException as error:
             call.fail(error)
             raise
@@ -105,9 +107,21 @@ class VapClient:
             raise
         return verdict
 
+    def _verdict_on_call(self, result: Any, intent: core.SignedMessage) -> Optional[Mapping[str, Any]]:
+        """Returns the Verdict on a call. With a key, an answer to a call that was not made must not have a tool's result."""
+        verdict = self._verdict(result, intent)
+        if self._gateway_key is None or verdict is None or verdict["verdict"] not in NOT_MADE:
+            return verdict
+        plain = _plain(result)
+        # A question in place of a result has no content.
+        if not plain.get("isError") and ("content" in plain or "structuredContent" in plain):
+            self._distrust = Denied(_reason(verdict), "the answer has a result of a call that was not made")
+            raise self._distrust
+        return verdict
+
     def _check_trust(self) -> None:
         if self._distrust is not None:
-            raise Denied(self._distrust.code, f"not sent, since an earlier answer was not the gateway's: {self._distrust.message}")
+            raise Denied(self._distrust.code, f"not sent, since an earlier answer was not genuine: {self._distrust.message}")
 
 
 def _no_verdict() -> Denied:
@@ -116,7 +130,11 @@ def _no_verdict() -> Denied:
 
 def _raise_if_denied(verdict: Mapping[str, Any], what: str) -> None:
     if verdict.get("verdict") == "denied":
-        raise Denied(str(verdict.get("verification", {}).get("reason")), f"the gateway denied the {what}")
+        raise Denied(_reason(verdict), f"the gateway denied the {what}")
+
+
+def _reason(verdict: Mapping[str, Any]) -> str:
+    return str(verdict.get("verification", {}).get("reason"))
 
 
 def _plain(result: Any) -> Mapping[str, Any]:

@@ -31,15 +31,17 @@ MODES = "legacy", "2026-07-28"
 class Forger:
     """A client whose answers pass somebody who changes each Verdict, or removes it."""
 
-    def __init__(self, client, change):
+    def __init__(self, client, change, is_error=None):
         self.client = client
         self.change = change
+        self.is_error = is_error
 
     async def list_tools(self, **options):
         return self._changed(await self.client.session.list_tools(**options))
 
     async def call_tool(self, *arguments, **options):
-        return self._changed(await self.client.call_tool(*arguments, **options))
+        result = self._changed(await self.client.call_tool(*arguments, **options))
+        return result if self.is_error is None else result.model_copy(update={"is_error": self.is_error})
 
     def _changed(self, result):
         verdict = self.change(result.meta.pop("vap"))
@@ -192,6 +194,17 @@ class Gateway(unittest.IsolatedAsyncioTestCase):
                 await self.must_not_send(forged, code)
                 last = self.entries(forged)[-1]
                 self.assertEqual((last["type"], last["is-error"], "vap-verdict" in last), ("tool-result", True, False))
+
+    async def test_a_denial_that_is_shown_as_a_success_is_not_handed_out(self):
+        for mode in MODES:
+            for arguments, code in ((DENIED, "policy:never"), (LARGE, "confirmation_required")):
+                async with self.client(mode) as vap:
+                    forged = VapClient(Forger(vap._client, dict, False), vap._vap_session, gateway_key=GATEWAY_KEY)
+                    await forged.commit()
+                    with self.assertRaisesRegex(tabellion.Denied, "a call that was not made") as raised:
+                        await forged.call_tool("payments.send", arguments)
+                    self.assertEqual(raised.exception.code, code)
+                    await self.must_not_send(forged, code)
 
     async def must_not_send(self, vap, code):
         messages = vap.call_tool("echo", {}), vap.amend("one more", increase_budget={"add_calls": 1}), vap.commit()

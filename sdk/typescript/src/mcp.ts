@@ -7,6 +7,8 @@ import type { IntentOptions, Session } from './session.js';
 
 /** The member of `_meta` with a VAP message or a Verdict. */
 const VAP = 'vap';
+/** The Verdicts on a call that was not made. */
+const NOT_MADE = new Set(['denied', 'clarify']);
 
 /** What the middleware uses of an MCP client. */
 export interface McpClient {
@@ -70,7 +72,7 @@ export class VapClient<C extends McpClient> {
       this.#checkTrust();
       const params = { name, arguments: recorded.arguments, _meta: { ..._meta, [VAP]: recorded.intent.message } };
       result = await this.client.callTool(params, ...more);
-      verdict = await this.#verdict(result, recorded.intent);
+      verdict = await this.#verdictOnCall(result, recorded.intent);
     } catch (error) {
       await recorded.fail(error);
       throw error;
@@ -100,10 +102,22 @@ export class VapClient<C extends McpClient> {
     return verdict;
   }
 
+  /** Returns the Verdict on a call. With a key, an answer to a call that was not made must not have a tool's result. */
+  async #verdictOnCall(result: any, intent: SignedMessage): Promise<Record<string, any> | undefined> {
+    const verdict = await this.#verdict(result, intent);
+    if (this.gatewayKey === undefined || !verdict || !NOT_MADE.has(verdict.verdict)) return verdict;
+    // A question in place of a result has no content.
+    if (result.isError !== true && ('content' in result || 'structuredContent' in result)) {
+      this.#distrust = new Denied(reason(verdict), 'the answer has a result of a call that was not made');
+      throw this.#distrust;
+    }
+    return verdict;
+  }
+
   #checkTrust(): void {
     if (!this.#distrust) return;
     const { code, detail } = this.#distrust;
-    throw new Denied(code, `not sent, since an earlier answer was not the gateway's: ${detail}`);
+    throw new Denied(code, `not sent, since an earlier answer was not genuine: ${detail}`);
   }
 }
 
@@ -112,5 +126,9 @@ function noVerdict(): Denied {
 }
 
 function throwIfDenied(verdict: Record<string, any>, what: string): void {
-  if (verdict.verdict === 'denied') throw new Denied(String(verdict.verification?.reason), `the gateway denied the ${what}`);
+  if (verdict.verdict === 'denied') throw new Denied(reason(verdict), `the gateway denied the ${what}`);
+}
+
+function reason(verdict: Record<string, any>): string {
+  return String(verdict.verification?.reason);
 }

@@ -59,8 +59,8 @@ async function inAll(body, more) {
 }
 
 /** Returns a client whose answers pass somebody who changes each Verdict, or removes it. */
-function forged({ client, session }, change) {
-  const changed = ({ _meta: { vap, ...meta }, ...result }) => ({ ...result, _meta: { ...meta, vap: change(vap) } });
+function forged({ client, session }, change, more = {}) {
+  const changed = ({ _meta: { vap, ...meta }, ...result }) => ({ ...result, ...more, _meta: { ...meta, vap: change(vap) } });
   const forger = {
     listTools: async (...given) => changed(await client.listTools(...given)),
     callTool: async (...given) => changed(await client.callTool(...given)),
@@ -215,3 +215,14 @@ test('a call that begins while a forged answer is verified is not sent', () =>
     await assert.rejects(call(forger, 'echo', allowed), failing('no_verdict'));
     await meanwhile;
   }));
+
+test('a denial that is shown as a success is not handed out', async () => {
+  for (const [args, code] of [[denied, 'policy:never'], [large, 'confirmation_required']]) {
+    await inAll(async (vap) => {
+      const forger = forged(vap, (verdict) => verdict, { isError: false });
+      await forger.commit();
+      await assert.rejects(pay(forger, args), deniedBy(code));
+      await mustNotSend(forger, code);
+    });
+  }
+});
