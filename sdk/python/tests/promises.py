@@ -251,6 +251,12 @@ class Sessions(unittest.TestCase):
             self.assertEqual(asyncio.run(read(7)), 7)
         self.assertEqual([entry["type"] for entry in self.entries(session)][1:], ["tool-call", "tool-result"])
 
+    def test_an_empty_list_of_denied_tools_is_as_none(self):
+        commitments = [self.session(session_id="session-0123456789", **more).commitment for more in ({"deny": []}, {"deny": ()})]
+        for commitment in commitments:
+            self.assertNotIn("tools_deny", commitment.message["scope"])
+        self.assertEqual(commitments[0].digest, commitments[1].digest)
+
     def test_a_session_without_a_budget_is_refused_as_a_gateway_would(self):
         with self.assertRaises(tabellion.CoreError) as raised:
             self.session(budget={})

@@ -87,7 +87,7 @@ export class Session {
   /** Begins a session. */
   static async begin(options: SessionOptions): Promise<Session> {
     const id = options.sessionId ?? crypto.randomUUID();
-    const scope = { tools_allow: options.tools, ...(options.deny && { tools_deny: options.deny }) };
+    const scope = { tools_allow: options.tools, ...(options.deny?.length && { tools_deny: options.deny }) };
     const principal = { agent_id: options.agent ?? options.key.did };
     const { goal, budget } = options;
     const commitment = await sign(options.key, id, { type: 'scope_commitment', goal, scope, budget, principal });

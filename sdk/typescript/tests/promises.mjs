@@ -191,5 +191,12 @@ test('texts are in the record only if they are to be disclosed', async () => {
   }
 });
 
+test('an empty list of denied tools is as none', async () => {
+  const commitment = async (deny) => (await session(() => {}, { sessionId: 'session-0123456789', deny })).commitment;
+  const [empty, none] = [await commitment([]), await commitment(undefined)];
+  assert.ok(!('tools_deny' in empty.message.scope));
+  assert.equal(empty.digest, none.digest);
+});
+
 test('a session without a budget is refused as a gateway would', () =>
   assert.rejects(session(() => {}, { budget: {} }), (error) => error instanceof CoreError && error.code === 'no_budget'));
