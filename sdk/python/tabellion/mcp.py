@@ -13,11 +13,10 @@ from typing import Any, Mapping, Optional
 from . import core
 from .errors import Denied, TabellionError
 from .session import Session
+from .verdict import is_not_made
 
 #: The member of `_meta` with a VAP message or a Verdict.
 VAP = "vap"
-#: The Verdicts on a call that was not made.
-NOT_MADE = frozenset({"denied", "clarify"})
 
 
 class VapClient:
@@ -110,7 +109,7 @@ class VapClient:
     def _verdict_on_call(self, result: Any, intent: core.SignedMessage) -> Optional[Mapping[str, Any]]:
         """Returns the Verdict on a call. With a key, an answer to a call that was not made must not have a tool's result."""
         verdict = self._verdict(result, intent)
-        if self._gateway_key is None or verdict is None or verdict["verdict"] not in NOT_MADE:
+        if self._gateway_key is None or verdict is None or not is_not_made(verdict):
             return verdict
         plain = _plain(result)
         # A question in place of a result has no content.

@@ -22,6 +22,7 @@ from . import core
 from .client import Client, Registered
 from .errors import Denied
 from .files import write_durably
+from .verdict import is_not_made
 
 #: The content type of the record.
 CONTENT_TYPE = "application/agent-conversation"
@@ -43,6 +44,7 @@ class Call:
         self.intent = intent
         self.call_id = call_id
         self._session = session
+        self._counts = True
 
     def finish(self, result: Any, *, is_error: bool = False, verdict: Optional[Mapping[str, Any]] = None) -> None:
         """Records the result, and the gateway's Verdict, if there was one."""
@@ -152,7 +154,11 @@ class Session:
         if reason is not None:
             self._add("system-event", {"event-type": "call-denied", "data": {"tool": tool, "reason": reason}})
             raise Denied(reason, f"the session does not allow this call of {tool}")
-        signed = self.intent(tool, plain, **intent)
+        try:
+            signed = self.intent(tool, plain, **intent)
+        except BaseException:
+            self._uncount()
+            raise
         call = Call(self, tool, plain, signed, call_id or str(uuid.uuid4()))
         self._add("tool-call", {"call-id": call.call_id, "name": tool, "input": self._content(plain), "vap-intent": self._evidence(signed)})
         return call
@@ -213,7 +219,15 @@ class Session:
             return "budget_exceeded"
         return None
 
+    def _uncount(self) -> None:
+        with self._lock:
+            self._calls -= 1
+
     def _end(self, call: Call, result: Any, is_error: bool, verdict: Optional[Mapping[str, Any]]) -> None:
+        # As at the gateway, only admitted calls count.
+        if call._counts and verdict is not None and is_not_made(verdict):
+            call._counts = False
+            self._uncount()
         entry: core.Json = {"call-id": call.call_id, "output": self._content(_plain(result)), "is-error": is_error}
         if verdict is not None:
             entry["vap-verdict"] = dict(verdict)

@@ -206,6 +206,19 @@ class Gateway(unittest.IsolatedAsyncioTestCase):
                     self.assertEqual(raised.exception.code, code)
                     await self.must_not_send(forged, code)
 
+    async def test_a_call_that_was_denied_or_declined_does_not_count(self):
+        async def decline(_, __):
+            return mcp.types.ElicitResult(action="decline")
+
+        for mode in MODES:
+            async with self.client(mode, answer=decline, budget={"max_calls": 1}) as vap:
+                await vap.commit()
+                for arguments in (DENIED, LARGE):
+                    self.assertTrue((await vap.call_tool("payments.send", arguments)).is_error)
+                self.assertFalse((await vap.call_tool("echo", ALLOWED)).is_error)
+                with self.assertRaisesRegex(tabellion.Denied, "budget_exceeded"):
+                    await vap.call_tool("echo", {})
+
     async def must_not_send(self, vap, code):
         messages = vap.call_tool("echo", {}), vap.amend("one more", increase_budget={"add_calls": 1}), vap.commit()
         for message in messages:

@@ -257,6 +257,25 @@ class Sessions(unittest.TestCase):
             self.assertNotIn("tools_deny", commitment.message["scope"])
         self.assertEqual(commitments[0].digest, commitments[1].digest)
 
+    def test_only_admitted_calls_count_and_a_call_in_flight_keeps_its_place(self):
+        denied = {"verdict": "denied"}
+        with self.session(budget={"max_calls": 2}) as session:
+            first, second = session.begin("crm.read", {}), session.begin("crm.read", {})
+            with self.assertRaisesRegex(tabellion.Denied, "budget_exceeded"):
+                session.begin("crm.read", {})
+            first.finish(None, is_error=True, verdict=denied)
+            first.finish(None, is_error=True, verdict=denied)
+            second.finish(None, is_error=True, verdict={"verdict": "served"})
+            session.run("crm.read", lambda: 1, {})
+            with self.assertRaisesRegex(tabellion.Denied, "budget_exceeded"):
+                session.begin("crm.read", {})
+
+    def test_a_call_that_cannot_be_signed_does_not_count(self):
+        with self.session() as session:
+            with self.assertRaises(tabellion.CoreError):
+                session.begin("crm.read", {}, rationale="x" * 1_000_000)
+            session.run("crm.read", lambda: 1, {})
+
     def test_a_session_without_a_budget_is_refused_as_a_gateway_would(self):
         with self.assertRaises(tabellion.CoreError) as raised:
             self.session(budget={})

@@ -4,11 +4,10 @@
 import { verifyVerdict, type SignedMessage } from './core.js';
 import { Denied, TabellionError } from './errors.js';
 import type { IntentOptions, Session } from './session.js';
+import { isNotMade } from './verdict.js';
 
 /** The member of `_meta` with a VAP message or a Verdict. */
 const VAP = 'vap';
-/** The Verdicts on a call that was not made. */
-const NOT_MADE = new Set(['denied', 'clarify']);
 
 /** What the middleware uses of an MCP client. */
 export interface McpClient {
@@ -105,7 +104,7 @@ export class VapClient<C extends McpClient> {
   /** Returns the Verdict on a call. With a key, an answer to a call that was not made must not have a tool's result. */
   async #verdictOnCall(result: any, intent: SignedMessage): Promise<Record<string, any> | undefined> {
     const verdict = await this.#verdict(result, intent);
-    if (this.gatewayKey === undefined || !verdict || !NOT_MADE.has(verdict.verdict)) return verdict;
+    if (this.gatewayKey === undefined || !verdict || !isNotMade(verdict)) return verdict;
     // A question in place of a result has no content.
     if (result.isError !== true && ('content' in result || 'structuredContent' in result)) {
       this.#distrust = new Denied(reason(verdict), 'the answer has a result of a call that was not made');

@@ -7,6 +7,7 @@
 import { type Client, keep, type Registered, type Save } from './client.js';
 import * as core from './core.js';
 import { Denied } from './errors.js';
+import { isNotMade } from './verdict.js';
 
 /** The content type of the record. */
 const CONTENT_TYPE = 'application/agent-conversation';
@@ -142,11 +143,24 @@ export class Session {
       this.#add('system-event', { 'event-type': 'call-denied', data: { tool, reason } });
       throw new Denied(reason, `the session does not allow this call of ${tool}`);
     }
-    const plain = JSON.parse(JSON.stringify(args));
-    const intent = await this.intent(tool, plain, options);
+    let plain: Record<string, any>;
+    let intent: core.SignedMessage;
+    try {
+      plain = JSON.parse(JSON.stringify(args));
+      intent = await this.intent(tool, plain, options);
+    } catch (error) {
+      this.#calls -= 1;
+      throw error;
+    }
     const id = options.callId ?? crypto.randomUUID();
     this.#add('tool-call', { 'call-id': id, name: tool, input: await this.#content(plain), 'vap-intent': this.#evidence(intent) });
+    let counts = true;
     const end = async (result: unknown, isError: boolean, verdict?: object) => {
+      // As at the gateway, only admitted calls count.
+      if (counts && verdict && isNotMade(verdict)) {
+        counts = false;
+        this.#calls -= 1;
+      }
       const output = await this.#content(JSON.parse(JSON.stringify(result ?? null)));
       this.#add('tool-result', { 'call-id': id, output, 'is-error': isError, ...(verdict && { 'vap-verdict': verdict }) });
     };

@@ -226,3 +226,14 @@ test('a denial that is shown as a success is not handed out', async () => {
     });
   }
 });
+
+test('a call that was denied or declined does not count', () =>
+  inAll(
+    async (vap) => {
+      await vap.commit();
+      for (const args of [denied, large]) assert.ok((await pay(vap, args)).isError);
+      assert.ok(!(await call(vap, 'echo', allowed)).isError);
+      await assert.rejects(call(vap, 'echo'), deniedBy('budget_exceeded'));
+    },
+    { answer: async () => ({ action: 'decline' }), budget: { max_calls: 1 } },
+  ));

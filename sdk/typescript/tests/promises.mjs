@@ -198,5 +198,26 @@ test('an empty list of denied tools is as none', async () => {
   assert.equal(empty.digest, none.digest);
 });
 
+test('only admitted calls count, and a call in flight keeps its place', () =>
+  session(
+    async (session) => {
+      const full = () => assert.rejects(session.begin('crm.read', {}), ({ code }) => code === 'budget_exceeded');
+      const [first, second] = [await session.begin('crm.read', {}), await session.begin('crm.read', {})];
+      await full();
+      await first.finish(null, { isError: true, verdict: { verdict: 'denied' } });
+      await first.finish(null, { isError: true, verdict: { verdict: 'denied' } });
+      await second.finish(null, { isError: true, verdict: { verdict: 'served' } });
+      await session.run('crm.read', () => 1, {});
+      await full();
+    },
+    { budget: { max_calls: 2 } },
+  ));
+
+test('a call that cannot be signed does not count', () =>
+  session(async (session) => {
+    await assert.rejects(session.begin('crm.read', {}, { rationale: 'x'.repeat(1_000_000) }), CoreError);
+    await session.run('crm.read', () => 1, {});
+  }));
+
 test('a session without a budget is refused as a gateway would', () =>
   assert.rejects(session(() => {}, { budget: {} }), (error) => error instanceof CoreError && error.code === 'no_budget'));
