@@ -13,7 +13,7 @@ from typing import Any, Mapping, Optional
 from . import core
 from .errors import Denied, TabellionError
 from .session import Session
-from .verdict import is_not_made
+from .verdict import is_accepted, is_not_made, reason_of
 
 #: The member of `_meta` with a VAP message or a Verdict.
 VAP = "vap"
@@ -37,21 +37,15 @@ class VapClient:
         return getattr(self._client, name)
 
     async def commit(self) -> Mapping[str, Any]:
-        """Sends the session's commitment in a `tools/list` request, and returns the Verdict. Raises `Denied`."""
-        verdict = await self._carry(self._vap_session.commitment)
-        _raise_if_denied(verdict, "commitment")
-        self._vap_session.committed(verdict)
-        self.commitment_verdict = verdict
-        return verdict
+        """Sends the session's commitment in a `tools/list` request, and returns the Verdict. Raises `Denied` unless it is
+        accepted, also if it has to be confirmed first."""
+        self.commitment_verdict = await self._declare(self._vap_session.commitment, "commitment")
+        return self.commitment_verdict
 
     async def amend(self, reason: str, **changes: Any) -> Mapping[str, Any]:
-        """Sends a Scope Amendment in a `tools/list` request, and returns the Verdict. Raises `Denied`. What is accepted counts
-        for the session, too."""
-        amendment = self._vap_session.amendment(reason, **changes)
-        verdict = await self._carry(amendment)
-        self._vap_session.amended(amendment, verdict)
-        _raise_if_denied(verdict, "amendment")
-        return verdict
+        """Sends a Scope Amendment in a `tools/list` request, and returns the Verdict. Raises `Denied` unless it is accepted.
+        What is accepted counts for the session, too."""
+        return await self._declare(self._vap_session.amendment(reason, **changes), "amendment")
 
     async def call_tool(
         self,
@@ -80,10 +74,21 @@ class VapClient:
         call.finish(plain.get("content"), is_error=bool(plain.get("isError")), verdict=verdict)
         return result
 
+    async def _declare(self, message: core.SignedMessage, what: str) -> Mapping[str, Any]:
+        """Sends the commitment or an amendment, and records the answer. Raises `Denied` unless the Verdict accepts it."""
+        self._check_trust()
+        try:
+            verdict = await self._carry(message)
+        except BaseException as error:
+            self._vap_session.unanswered(message, error)
+            raise
+        self._vap_session.answered(message, verdict)
+        _raise_unless_accepted(verdict, what)
+        return verdict
+
     async def _carry(self, message: core.SignedMessage) -> Mapping[str, Any]:
         from mcp import types
 
-        self._check_trust()
         # `mcp.Client` may answer from its cache: its session sends.
         session = getattr(self._client, "session", self._client)
         params = types.PaginatedRequestParams.model_validate({"_meta": {VAP: message.message}})
@@ -114,7 +119,7 @@ class VapClient:
         plain = _plain(result)
         # A question in place of a result has no content.
         if not plain.get("isError") and ("content" in plain or "structuredContent" in plain):
-            self._distrust = Denied(_reason(verdict), "the answer has a result of a call that was not made")
+            self._distrust = Denied(reason_of(verdict), "the answer has a result of a call that was not made")
             raise self._distrust
         return verdict
 
@@ -127,13 +132,12 @@ def _no_verdict() -> Denied:
     return Denied("no_verdict", "the server answered without a Verdict: it is no VAP gateway")
 
 
-def _raise_if_denied(verdict: Mapping[str, Any], what: str) -> None:
-    if verdict.get("verdict") == "denied":
-        raise Denied(_reason(verdict), f"the gateway denied the {what}")
-
-
-def _reason(verdict: Mapping[str, Any]) -> str:
-    return str(verdict.get("verification", {}).get("reason"))
+def _raise_unless_accepted(verdict: Mapping[str, Any], what: str) -> None:
+    if is_accepted(verdict):
+        return
+    if verdict.get("verdict") == "clarify":
+        raise Denied(reason_of(verdict), f"the {what} is not in force: it must be confirmed first, and then sent again")
+    raise Denied(reason_of(verdict), f"the gateway denied the {what}")
 
 
 def _plain(result: Any) -> Mapping[str, Any]:

@@ -20,17 +20,15 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
 
 from . import core
 from .client import Client, Registered
-from .errors import Denied
+from .errors import Denied, TabellionError
 from .files import write_durably
-from .verdict import is_not_made
+from .verdict import is_accepted, is_not_made, reason_of
 
 #: The content type of the record.
 CONTENT_TYPE = "application/agent-conversation"
 #: The text of an intent whose caller gives none.
 DEFAULT_RATIONALE = "a step towards the goal of the session"
 DEFAULT_EFFECT = "the result of the tool"
-#: The Verdicts that accept a commitment or an amendment, as it is or reduced.
-ACCEPTING = frozenset({"served", "downgraded"})
 
 _current: "contextvars.ContextVar[Optional[Session]]" = contextvars.ContextVar("tabellion_session", default=None)
 
@@ -50,9 +48,10 @@ class Call:
         """Records the result, and the gateway's Verdict, if there was one."""
         self._session._end(self, result, is_error, verdict)
 
-    def fail(self, error: BaseException) -> None:
-        """Records that the tool raised an error. Its text is not recorded."""
-        self._session._end(self, {"error": type(error).__name__}, True, None)
+    def fail(self, error: BaseException, *, verdict: Optional[Mapping[str, Any]] = None) -> None:
+        """Records that the tool raised an error, and the gateway's Verdict, if there was one. The error's text is not
+        recorded."""
+        self._session._end(self, {"error": type(error).__name__}, True, verdict)
 
 
 class Session:
@@ -104,7 +103,8 @@ class Session:
                 "principal": {"agent_id": self.agent},
             }
         )
-        self._in_force = self.commitment.digest
+        #: The digest of the commitment in force, `None` if it is not known.
+        self._in_force: Optional[str] = self.commitment.digest
         self._add("system-event", {"event-type": "vap-commitment", "data": {"commitment": self.commitment.message}})
 
     def sign(self, message: Mapping[str, Any]) -> core.SignedMessage:
@@ -121,28 +121,27 @@ class Session:
 
     def amendment(self, reason: str, **changes: Any) -> core.SignedMessage:
         """Signs a Scope Amendment of the commitment in force. `changes` are its members `add_scope` and `increase_budget`; a
-        gateway decides on it."""
+        gateway decides on it. Raises `Denied` if the commitment in force is not known."""
+        if self._in_force is None:
+            why = "not sent: the commitment in force is not known, perhaps as the answer to an earlier amendment was lost"
+            raise Denied("chain_broken", f"{why}; begin a new session")
         return self.sign({"type": "scope_amendment", "prev_commitment_digest": self._in_force, "reason": reason, **changes})
 
-    def committed(self, verdict: Mapping[str, Any]) -> None:
-        """Notes a gateway's Verdict: the next amendment changes the commitment that it accepted, which may be a reduced one."""
-        self._in_force = verdict.get("accepted_commitment_digest") or self._in_force
+    def answered(self, message: core.SignedMessage, verdict: Mapping[str, Any]) -> None:
+        """Records the commitment or an amendment, which was sent, with the gateway's Verdict. The next amendment changes the
+        commitment that was accepted, which may be a reduced one. An accepted amendment also widens the bounds that the
+        session checks itself; where the gateway granted less, it denies the calls."""
+        self._add_declaration(message, {"vap-verdict": dict(verdict)})
+        if is_accepted(verdict):
+            self._in_force = verdict.get("accepted_commitment_digest") or self._in_force
+            self._widen(_changes(message))
+        elif reason_of(verdict) == "chain_broken":
+            self._in_force = None
 
-    def amended(self, amendment: core.SignedMessage, verdict: Mapping[str, Any]) -> None:
-        """Records an amendment with the gateway's Verdict. One that was accepted also widens the bounds that the session
-        checks itself; where the gateway granted less, it denies the calls."""
-        changes = {name: amendment.message[name] for name in ("add_scope", "increase_budget") if name in amendment.message}
-        data = {**changes, "amendment": self._evidence(amendment), "vap-verdict": dict(verdict)}
-        self._add("system-event", {"event-type": "vap-amendment", "data": data})
-        if verdict.get("verdict") not in ACCEPTING:
-            return
-        self.committed(verdict)
-        scope, budget = changes.get("add_scope", {}), changes.get("increase_budget", {})
-        with self._lock:
-            self._allow += scope.get("tools_allow", [])
-            self._deny += scope.get("tools_deny", [])
-            if self._max_calls is not None:
-                self._max_calls += budget.get("add_calls", 0)
+    def unanswered(self, message: core.SignedMessage, error: BaseException) -> None:
+        """Records that the commitment or an amendment was sent and has no genuine answer. Whether it is in force is not
+        known. The error's text is not recorded."""
+        self._add_declaration(message, {"error": error.code if isinstance(error, TabellionError) else type(error).__name__})
 
     def begin(self, tool: str, arguments: Mapping[str, Any], *, call_id: Optional[str] = None, **intent: Any) -> Call:
         """Admits a call, and records it with its signed intent. Raises `Denied` outside of the scope or the budget."""
@@ -219,6 +218,14 @@ class Session:
             return "budget_exceeded"
         return None
 
+    def _widen(self, changes: Mapping[str, Any]) -> None:
+        scope, budget = changes.get("add_scope", {}), changes.get("increase_budget", {})
+        with self._lock:
+            self._allow += scope.get("tools_allow", [])
+            self._deny += scope.get("tools_deny", [])
+            if self._max_calls is not None:
+                self._max_calls += budget.get("add_calls", 0)
+
     def _uncount(self) -> None:
         with self._lock:
             self._calls -= 1
@@ -242,6 +249,11 @@ class Session:
         if self._disclose:
             return message.message
         return {"digest": message.digest, "signature": message.message["signature"]}
+
+    def _add_declaration(self, message: core.SignedMessage, answer: core.Json) -> None:
+        """Records the commitment or an amendment, which was sent, with what came of it."""
+        data = {"type": message.message["type"], **_changes(message), "message": self._evidence(message), **answer}
+        self._add("system-event", {"event-type": "vap-declaration", "data": data})
 
     def _add(self, kind: str, members: core.Json) -> None:
         with self._lock:
@@ -319,6 +331,11 @@ def tool(function: Optional[Callable[..., Any]] = None, *, name: Optional[str] =
         return current().run(known, lambda **_: function(*found.args, **found.kwargs), values, **intent)
 
     return recorded
+
+
+def _changes(message: core.SignedMessage) -> core.Json:
+    """Returns what an amendment adds."""
+    return {name: message.message[name] for name in ("add_scope", "increase_budget") if name in message.message}
 
 
 def _plain(value: Any) -> Any:

@@ -59,6 +59,26 @@ def first_again():
     return change
 
 
+class Interrupter:
+    """A client whose answers become errors: `failure(verdict)` makes one of the genuine Verdict, or none."""
+
+    def __init__(self, client, failure):
+        self.client = client
+        self.failure = failure
+
+    async def list_tools(self, **options):
+        return self._answer(await self.client.session.list_tools(**options))
+
+    async def call_tool(self, *arguments, **options):
+        return self._answer(await self.client.call_tool(*arguments, **options))
+
+    def _answer(self, result):
+        error = self.failure(result.meta["vap"])
+        if error is not None:
+            raise error
+        return result
+
+
 def unsigned(verdict):
     return {name: value for name, value in verdict.items() if name != "signature"}
 
@@ -116,7 +136,7 @@ class Gateway(unittest.IsolatedAsyncioTestCase):
                 await vap.amend("one more", increase_budget={"add_calls": 1})
                 self.assertFalse((await vap.call_tool("echo", ALLOWED)).is_error)
                 events = [entry.get("event-type") for entry in self.entries(vap)]
-                self.assertEqual(events.count("vap-amendment"), 2)
+                self.assertEqual(events.count("vap-declaration"), 3)
 
     async def test_a_denied_amendment_is_an_error_with_the_reason_and_widens_nothing(self):
         async with self.client() as vap:
@@ -206,6 +226,36 @@ class Gateway(unittest.IsolatedAsyncioTestCase):
                     self.assertEqual(raised.exception.code, code)
                     await self.must_not_send(forged, code)
 
+    async def test_every_declaration_that_was_sent_is_recorded_with_what_came_of_it(self):
+        async with self.client() as vap:
+            await vap.commit()
+            more = {"increase_budget": {"add_calls": 1}}
+            with self.assertRaises(ConnectionError):
+                lost = self.through(vap, Interrupter(vap._client, lambda _: ConnectionError()))
+                await lost.amend("one more", **more)
+            with self.assertRaises(tabellion.CoreError):
+                await self.through(vap, Forger(vap._client, unsigned)).amend("one more", **more)
+            recorded = [entry["data"] for entry in self.entries(vap) if entry.get("event-type") == "vap-declaration"]
+            self.assertEqual([data["type"] for data in recorded], ["scope_commitment", "scope_amendment", "scope_amendment"])
+            self.assertEqual(recorded[0]["vap-verdict"], vap.commitment_verdict)
+            self.assertEqual([data.get("error") for data in recorded], [None, "ConnectionError", "verdict-signature-invalid"])
+            self.assertEqual([data.get("increase_budget") for data in recorded], [None, {"add_calls": 1}, {"add_calls": 1}])
+            for data in recorded:
+                self.assertEqual(set(data["message"]), {"digest", "signature"})
+
+    async def test_after_an_amendment_whose_answer_was_lost_no_other_is_possible_and_calls_go_on(self):
+        async with self.client() as vap:
+            await vap.commit()
+            lost = self.through(vap, Interrupter(vap._client, lambda _: ConnectionError("lost")))
+            more = {"increase_budget": {"add_calls": 1}}
+            with self.assertRaisesRegex(ConnectionError, "lost"):
+                await lost.amend("one more", **more)
+            with self.assertRaisesRegex(tabellion.Denied, r"the gateway denied the amendment \[chain_broken\]"):
+                await vap.amend("one more", **more)
+            with self.assertRaisesRegex(tabellion.Denied, r"not sent: .* begin a new session \[chain_broken\]"):
+                await vap.amend("one more", **more)
+            self.assertFalse((await vap.call_tool("echo", ALLOWED)).is_error)
+
     async def test_a_call_that_was_denied_or_declined_does_not_count(self):
         async def decline(_, __):
             return mcp.types.ElicitResult(action="decline")
@@ -218,6 +268,9 @@ class Gateway(unittest.IsolatedAsyncioTestCase):
                 self.assertFalse((await vap.call_tool("echo", ALLOWED)).is_error)
                 with self.assertRaisesRegex(tabellion.Denied, "budget_exceeded"):
                     await vap.call_tool("echo", {})
+
+    def through(self, vap, client):
+        return VapClient(client, vap._vap_session, gateway_key=GATEWAY_KEY)
 
     async def must_not_send(self, vap, code):
         messages = vap.call_tool("echo", {}), vap.amend("one more", increase_budget={"add_calls": 1}), vap.commit()

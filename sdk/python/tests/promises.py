@@ -11,10 +11,12 @@ import unittest
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
+import mcp
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import tabellion
 from tabellion import core
+from tabellion.mcp import VapClient
 
 KEY = tabellion.generate_key()
 
@@ -206,6 +208,19 @@ class Monitoring(unittest.TestCase):
         self.assertFalse(self.state.exists())
 
 
+class Server:
+    """A client of an MCP server that answers every request with this Verdict."""
+
+    def __init__(self, verdict):
+        self.meta = {"vap": verdict}
+
+    async def list_tools(self, **_):
+        return mcp.types.ListToolsResult.model_validate({"tools": [], "_meta": self.meta})
+
+    async def call_tool(self, *_, **__):
+        return mcp.types.CallToolResult.model_validate({"content": [], "_meta": self.meta})
+
+
 class Sessions(unittest.TestCase):
     def session(self, **more):
         folder = tempfile.TemporaryDirectory()
@@ -251,12 +266,6 @@ class Sessions(unittest.TestCase):
             self.assertEqual(asyncio.run(read(7)), 7)
         self.assertEqual([entry["type"] for entry in self.entries(session)][1:], ["tool-call", "tool-result"])
 
-    def test_an_empty_list_of_denied_tools_is_as_none(self):
-        commitments = [self.session(session_id="session-0123456789", **more).commitment for more in ({"deny": []}, {"deny": ()})]
-        for commitment in commitments:
-            self.assertNotIn("tools_deny", commitment.message["scope"])
-        self.assertEqual(commitments[0].digest, commitments[1].digest)
-
     def test_only_admitted_calls_count_and_a_call_in_flight_keeps_its_place(self):
         denied = {"verdict": "denied"}
         with self.session(budget={"max_calls": 2}) as session:
@@ -275,6 +284,26 @@ class Sessions(unittest.TestCase):
             with self.assertRaises(tabellion.CoreError):
                 session.begin("crm.read", {}, rationale="x" * 1_000_000)
             session.run("crm.read", lambda: 1, {})
+
+    def test_an_empty_list_of_denied_tools_is_as_none(self):
+        commitments = [self.session(session_id="session-0123456789", **more).commitment for more in ({"deny": []}, {"deny": ()})]
+        for commitment in commitments:
+            self.assertNotIn("tools_deny", commitment.message["scope"])
+        self.assertEqual(commitments[0].digest, commitments[1].digest)
+
+    def test_a_commitment_or_an_amendment_that_must_be_confirmed_is_not_in_force(self):
+        verdict = {"verdict": "clarify", "verification": {"reason": "approval_required"}}
+        with self.session() as session:
+            vap = VapClient(Server(verdict), session)
+            for message in (vap.commit(), vap.amend("more", add_scope={"tools_allow": ["mail.*"]})):
+                with self.assertRaisesRegex(tabellion.Denied, "is not in force") as raised:
+                    asyncio.run(message)
+                self.assertEqual(raised.exception.code, "approval_required")
+            self.assertIsNone(vap.commitment_verdict)
+            with self.assertRaisesRegex(tabellion.Denied, "scope_escape"):
+                session.begin("mail.send", {})
+        declared = [entry["data"] for entry in self.entries(session) if entry.get("event-type") == "vap-declaration"]
+        self.assertEqual([data["vap-verdict"] for data in declared], [verdict, verdict])
 
     def test_a_session_without_a_budget_is_refused_as_a_gateway_would(self):
         with self.assertRaises(tabellion.CoreError) as raised:

@@ -4,7 +4,7 @@
 import { verifyVerdict, type SignedMessage } from './core.js';
 import { Denied, TabellionError } from './errors.js';
 import type { IntentOptions, Session } from './session.js';
-import { isNotMade } from './verdict.js';
+import { isAccepted, isNotMade, reasonOf } from './verdict.js';
 
 /** The member of `_meta` with a VAP message or a Verdict. */
 const VAP = 'vap';
@@ -35,24 +35,20 @@ export class VapClient<C extends McpClient> {
     private readonly gatewayKey?: string,
   ) {}
 
-  /** Sends the session's commitment in a `tools/list` request, and returns the Verdict. Throws Denied. */
-  async commit(): Promise<Record<string, any>> {
-    const verdict = await this.#carry(this.session.commitment);
-    throwIfDenied(verdict, 'commitment');
-    this.session.committed(verdict);
-    return verdict;
+  /**
+   * Sends the session's commitment in a `tools/list` request, and returns the Verdict. Throws Denied unless it is accepted,
+   * also if it has to be confirmed first.
+   */
+  commit(): Promise<Record<string, any>> {
+    return this.#declare(this.session.commitment, 'commitment');
   }
 
   /**
-   * Sends a Scope Amendment in a `tools/list` request, and returns the Verdict. Throws Denied. What is accepted counts for the
-   * session, too.
+   * Sends a Scope Amendment in a `tools/list` request, and returns the Verdict. Throws Denied unless it is accepted. What is
+   * accepted counts for the session, too.
    */
   async amend(reason: string, changes: object): Promise<Record<string, any>> {
-    const amendment = await this.session.amendment(reason, changes);
-    const verdict = await this.#carry(amendment);
-    this.session.amended(amendment, verdict);
-    throwIfDenied(verdict, 'amendment');
-    return verdict;
+    return this.#declare(await this.session.amendment(reason, changes), 'amendment');
   }
 
   /**
@@ -80,9 +76,24 @@ export class VapClient<C extends McpClient> {
     return result;
   }
 
-  async #carry(message: SignedMessage): Promise<Record<string, any>> {
+  /** Sends the commitment or an amendment, and records the answer. Throws Denied unless the Verdict accepts it. */
+  async #declare(message: SignedMessage, what: string): Promise<Record<string, any>> {
     this.#checkTrust();
-    const verdict = await this.#verdict(await this.client.listTools({ _meta: { [VAP]: message.message } }), message);
+    let verdict: Record<string, any>;
+    try {
+      verdict = await this.#carry(message);
+    } catch (error) {
+      this.session.unanswered(message, error);
+      throw error;
+    }
+    this.session.answered(message, verdict);
+    throwUnlessAccepted(verdict, what);
+    return verdict;
+  }
+
+  async #carry(message: SignedMessage): Promise<Record<string, any>> {
+    const result = await this.client.listTools({ _meta: { [VAP]: message.message } });
+    const verdict = await this.#verdict(result, message);
     if (!verdict) throw noVerdict();
     return verdict;
   }
@@ -107,7 +118,7 @@ export class VapClient<C extends McpClient> {
     if (this.gatewayKey === undefined || !verdict || !isNotMade(verdict)) return verdict;
     // A question in place of a result has no content.
     if (result.isError !== true && ('content' in result || 'structuredContent' in result)) {
-      this.#distrust = new Denied(reason(verdict), 'the answer has a result of a call that was not made');
+      this.#distrust = new Denied(reasonOf(verdict), 'the answer has a result of a call that was not made');
       throw this.#distrust;
     }
     return verdict;
@@ -124,10 +135,10 @@ function noVerdict(): Denied {
   return new Denied('no_verdict', 'the server answered without a Verdict: it is no VAP gateway');
 }
 
-function throwIfDenied(verdict: Record<string, any>, what: string): void {
-  if (verdict.verdict === 'denied') throw new Denied(reason(verdict), `the gateway denied the ${what}`);
-}
-
-function reason(verdict: Record<string, any>): string {
-  return String(verdict.verification?.reason);
+function throwUnlessAccepted(verdict: Record<string, any>, what: string): void {
+  if (isAccepted(verdict)) return;
+  if (verdict.verdict === 'clarify') {
+    throw new Denied(reasonOf(verdict), `the ${what} is not in force: it must be confirmed first, and then sent again`);
+  }
+  throw new Denied(reasonOf(verdict), `the gateway denied the ${what}`);
 }

@@ -6,13 +6,11 @@
 
 import { type Client, keep, type Registered, type Save } from './client.js';
 import * as core from './core.js';
-import { Denied } from './errors.js';
-import { isNotMade } from './verdict.js';
+import { Denied, TabellionError } from './errors.js';
+import { isAccepted, isNotMade, reasonOf } from './verdict.js';
 
 /** The content type of the record. */
 const CONTENT_TYPE = 'application/agent-conversation';
-/** The Verdicts that accept a commitment or an amendment, as it is or reduced. */
-const ACCEPTING = new Set(['served', 'downgraded']);
 
 /** What a session may do, and who records it. */
 export interface SessionOptions {
@@ -57,8 +55,8 @@ export interface Call {
   readonly intent: core.SignedMessage;
   /** Records the result, and the gateway's Verdict, if there was one. */
   finish(result: unknown, more?: { isError?: boolean; verdict?: object }): Promise<void>;
-  /** Records that the tool threw an error. Its text is not recorded. */
-  fail(error: unknown): Promise<void>;
+  /** Records that the tool threw an error, and the gateway's Verdict, if there was one. The error's text is not recorded. */
+  fail(error: unknown, more?: { verdict?: object }): Promise<void>;
 }
 
 /** A session. `close` ends it; `withSession` does so at the end of a function. */
@@ -71,8 +69,8 @@ export class Session {
   readonly #allow: string[];
   readonly #deny: string[];
   #maxCalls?: number;
-  /** The digest of the commitment in force. */
-  #inForce: string;
+  /** The digest of the commitment in force, undefined if it is not known. */
+  #inForce?: string;
 
   private constructor(
     readonly options: SessionOptions,
@@ -108,32 +106,38 @@ export class Session {
 
   /**
    * Signs a Scope Amendment of the commitment in force. `changes` are its members `add_scope` and `increase_budget`; a gateway
-   * decides on it.
+   * decides on it. Throws Denied if the commitment in force is not known.
    */
-  amendment(reason: string, changes: object): Promise<core.SignedMessage> {
+  async amendment(reason: string, changes: object): Promise<core.SignedMessage> {
+    if (this.#inForce === undefined) {
+      const why = 'not sent: the commitment in force is not known, perhaps as the answer to an earlier amendment was lost';
+      throw new Denied('chain_broken', `${why}; begin a new session`);
+    }
     const message = { type: 'scope_amendment', prev_commitment_digest: this.#inForce, reason, ...changes };
     return sign(this.options.key, this.id, message);
   }
 
-  /** Notes a gateway's Verdict: the next amendment changes the commitment that it accepted, which may be a reduced one. */
-  committed(verdict: Record<string, any>): void {
-    this.#inForce = verdict.accepted_commitment_digest ?? this.#inForce;
+  /**
+   * Records the commitment or an amendment, which was sent, with the gateway's Verdict. The next amendment changes the
+   * commitment that was accepted, which may be a reduced one. An accepted amendment also widens the bounds that the session
+   * checks itself; where the gateway granted less, it denies the calls.
+   */
+  answered(message: core.SignedMessage, verdict: Record<string, any>): void {
+    this.#addDeclaration(message, { 'vap-verdict': verdict });
+    if (isAccepted(verdict)) {
+      this.#inForce = verdict.accepted_commitment_digest || this.#inForce;
+      this.#widen(message);
+    } else if (reasonOf(verdict) === 'chain_broken') {
+      this.#inForce = undefined;
+    }
   }
 
   /**
-   * Records an amendment with the gateway's Verdict. One that was accepted also widens the bounds that the session checks
-   * itself; where the gateway granted less, it denies the calls.
+   * Records that the commitment or an amendment was sent and has no genuine answer. Whether it is in force is not known. The
+   * error's text is not recorded.
    */
-  amended(amendment: core.SignedMessage, verdict: Record<string, any>): void {
-    const { add_scope, increase_budget } = amendment.message;
-    const changes = { ...(add_scope && { add_scope }), ...(increase_budget && { increase_budget }) };
-    const data = { ...changes, amendment: this.#evidence(amendment), 'vap-verdict': verdict };
-    this.#add('system-event', { 'event-type': 'vap-amendment', data });
-    if (!ACCEPTING.has(verdict.verdict)) return;
-    this.committed(verdict);
-    this.#allow.push(...(add_scope?.tools_allow ?? []));
-    this.#deny.push(...(add_scope?.tools_deny ?? []));
-    if (this.#maxCalls !== undefined) this.#maxCalls += increase_budget?.add_calls ?? 0;
+  unanswered(message: core.SignedMessage, error: unknown): void {
+    this.#addDeclaration(message, { error: error instanceof TabellionError ? error.code : nameOf(error) });
   }
 
   /** Admits a call, and records it with its signed intent. Throws Denied outside of the scope or the budget. */
@@ -169,7 +173,7 @@ export class Session {
       arguments: plain,
       intent,
       finish: (result, more = {}) => end(result, more.isError ?? false, more.verdict),
-      fail: (error) => end({ error: error instanceof Error ? error.name : typeof error }, true),
+      fail: (error, more = {}) => end({ error: nameOf(error) }, true, more.verdict),
     };
   }
 
@@ -222,6 +226,21 @@ export class Session {
     return this.options.disclose ? message : { digest, signature: message.signature };
   }
 
+  #widen({ message }: core.SignedMessage): void {
+    const { add_scope, increase_budget } = message;
+    this.#allow.push(...(add_scope?.tools_allow ?? []));
+    this.#deny.push(...(add_scope?.tools_deny ?? []));
+    if (this.#maxCalls !== undefined) this.#maxCalls += increase_budget?.add_calls ?? 0;
+  }
+
+  /** Records the commitment or an amendment, which was sent, with what came of it. */
+  #addDeclaration(signed: core.SignedMessage, answer: object): void {
+    const { type, add_scope, increase_budget } = signed.message;
+    const changes = { ...(add_scope && { add_scope }), ...(increase_budget && { increase_budget }) };
+    const data = { type, ...changes, message: this.#evidence(signed), ...answer };
+    this.#add('system-event', { 'event-type': 'vap-declaration', data });
+  }
+
   #add(type: string, members: object): void {
     this.#entries.push({ type, id: String(this.#entries.length + 1), timestamp: timestamp(), ...members });
   }
@@ -252,6 +271,10 @@ export async function withSession<R>(options: SessionOptions, body: (session: Se
   } finally {
     await session.close();
   }
+}
+
+function nameOf(error: unknown): string {
+  return error instanceof Error ? error.name : typeof error;
 }
 
 function sign(key: core.SigningKey, session_id: string, message: object): Promise<core.SignedMessage> {

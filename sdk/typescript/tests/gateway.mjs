@@ -68,6 +68,24 @@ function forged({ client, session }, change, more = {}) {
   return new VapClient(forger, session, gatewayKey);
 }
 
+/** Returns a client whose answers become errors: `failure` makes one of the genuine Verdict, or none. */
+function interrupted({ client, session }, failure) {
+  const answer = (result) => {
+    const error = failure(result._meta.vap);
+    if (error) throw error;
+    return result;
+  };
+  const interrupter = {
+    listTools: async (...given) => answer(await client.listTools(...given)),
+    callTool: async (...given) => answer(await client.callTool(...given)),
+  };
+  return new VapClient(interrupter, session, gatewayKey);
+}
+
+async function declarations(vap) {
+  return (await entries(vap)).filter((entry) => entry['event-type'] === 'vap-declaration').map(({ data }) => data);
+}
+
 async function entries({ session }) {
   await session.close();
   const { payload } = await readStatement(session.record.bytes);
@@ -121,8 +139,7 @@ test('amendments follow each other and widen the session', () =>
       await assert.rejects(call(vap, 'echo'), deniedBy('budget_exceeded'));
       await vap.amend('one more', { increase_budget: { add_calls: 1 } });
       assert.ok(!(await call(vap, 'echo', allowed)).isError);
-      const amendments = (await entries(vap)).filter((entry) => entry['event-type'] === 'vap-amendment');
-      assert.equal(amendments.length, 2);
+      assert.equal((await declarations(vap)).length, 3);
     },
     { budget: { max_calls: 1 } },
   ));
@@ -226,6 +243,31 @@ test('a denial that is shown as a success is not handed out', async () => {
     });
   }
 });
+
+const one = { increase_budget: { add_calls: 1 } };
+
+test('every declaration that was sent is recorded with what came of it', () =>
+  through(async (vap) => {
+    const verdict = await vap.commit();
+    await assert.rejects(interrupted(vap, () => new RangeError()).amend('one more', one), RangeError);
+    const unsigned = ({ signature, ...rest }) => rest;
+    await assert.rejects(forged(vap, unsigned).amend('one more', one), failing('verdict-signature-invalid'));
+    const recorded = await declarations(vap);
+    assert.deepEqual(recorded.map(({ type }) => type), ['scope_commitment', 'scope_amendment', 'scope_amendment']);
+    assert.deepEqual(recorded[0]['vap-verdict'], verdict);
+    assert.deepEqual(recorded.map(({ error }) => error), [undefined, 'RangeError', 'verdict-signature-invalid']);
+    assert.deepEqual(recorded.map(({ increase_budget }) => increase_budget), [undefined, { add_calls: 1 }, { add_calls: 1 }]);
+    for (const { message } of recorded) assert.deepEqual(Object.keys(message), ['digest', 'signature']);
+  }));
+
+test('after an amendment whose answer was lost, no other is possible, and calls go on', () =>
+  through(async (vap) => {
+    await vap.commit();
+    await assert.rejects(interrupted(vap, () => new Error('lost')).amend('one more', one), /lost/);
+    await assert.rejects(vap.amend('one more', one), /the gateway denied the amendment \[chain_broken\]/);
+    await assert.rejects(vap.amend('one more', one), /not sent: .* begin a new session \[chain_broken\]/);
+    assert.ok(!(await call(vap, 'echo', allowed)).isError);
+  }));
 
 test('a call that was denied or declined does not count', () =>
   inAll(

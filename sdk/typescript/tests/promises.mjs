@@ -18,6 +18,7 @@ import {
   StillRunning,
   TryAgain,
   Unreachable,
+  VapClient,
   withSession,
 } from '@tabellion/sdk';
 
@@ -191,13 +192,6 @@ test('texts are in the record only if they are to be disclosed', async () => {
   }
 });
 
-test('an empty list of denied tools is as none', async () => {
-  const commitment = async (deny) => (await session(() => {}, { sessionId: 'session-0123456789', deny })).commitment;
-  const [empty, none] = [await commitment([]), await commitment(undefined)];
-  assert.ok(!('tools_deny' in empty.message.scope));
-  assert.equal(empty.digest, none.digest);
-});
-
 test('only admitted calls count, and a call in flight keeps its place', () =>
   session(
     async (session) => {
@@ -218,6 +212,32 @@ test('a call that cannot be signed does not count', () =>
     await assert.rejects(session.begin('crm.read', {}, { rationale: 'x'.repeat(1_000_000) }), CoreError);
     await session.run('crm.read', () => 1, {});
   }));
+
+test('an empty list of denied tools is as none', async () => {
+  const commitment = async (deny) => (await session(() => {}, { sessionId: 'session-0123456789', deny })).commitment;
+  const [empty, none] = [await commitment([]), await commitment(undefined)];
+  assert.ok(!('tools_deny' in empty.message.scope));
+  assert.equal(empty.digest, none.digest);
+});
+
+/** Returns the middleware for an MCP server that answers every request with this Verdict. */
+function answering(vap, session, key) {
+  const answer = async () => ({ content: [], tools: [], _meta: { vap } });
+  return new VapClient({ listTools: answer, callTool: answer }, session, key);
+}
+
+test('a commitment or an amendment that must be confirmed is not in force', async () => {
+  const verdict = { verdict: 'clarify', verification: { reason: 'approval_required' } };
+  const notInForce = ({ code, detail }) => code === 'approval_required' && detail.includes('is not in force');
+  const ended = await session(async (session) => {
+    const vap = answering(verdict, session);
+    await assert.rejects(vap.commit(), notInForce);
+    await assert.rejects(vap.amend('more', { add_scope: { tools_allow: ['mail.*'] } }), notInForce);
+    await assert.rejects(session.begin('mail.send', {}), ({ code }) => code === 'scope_escape');
+  });
+  const declared = JSON.parse(await recorded(ended)).session.entries.filter((entry) => entry['event-type'] === 'vap-declaration');
+  assert.deepEqual(declared.map(({ data }) => data['vap-verdict']), [verdict, verdict]);
+});
 
 test('a session without a budget is refused as a gateway would', () =>
   assert.rejects(session(() => {}, { budget: {} }), (error) => error instanceof CoreError && error.code === 'no_budget'));
