@@ -15,8 +15,10 @@ from .errors import Denied, TabellionError
 from .session import Session
 from .verdict import is_accepted, is_not_made, reason_of
 
-#: The member of `_meta` with a VAP message or a Verdict.
+#: The member of `_meta`, or of the data of an error, with a VAP message or a Verdict.
 VAP = "vap"
+#: The codes that JSON-RPC reserves. Clients and gateways use them for errors before any decision, which have no Verdict.
+RESERVED = range(-32768, -31999)
 
 
 class VapClient:
@@ -62,13 +64,18 @@ class VapClient:
         self._check_trust()
         intent = {"rationale": rationale, "expected_effect": expected_effect}
         call = self._vap_session.begin(name, arguments or {}, **intent)
+        verdict = None
         try:
-            result = await self._client.call_tool(
-                name, call.arguments, meta={**(meta or {}), VAP: call.intent.message}, **options
-            )
+            try:
+                result = await self._client.call_tool(
+                    name, call.arguments, meta={**(meta or {}), VAP: call.intent.message}, **options
+                )
+            except Exception as error:
+                verdict = self._verdict_on_error(error, call.intent)
+                raise
             verdict = self._verdict_on_call(result, call.intent)
         except BaseException as error:
-            call.fail(error)
+            call.fail(error, verdict=verdict)
             raise
         plain = _plain(result)
         call.finish(plain.get("content"), is_error=bool(plain.get("isError")), verdict=verdict)
@@ -92,28 +99,42 @@ class VapClient:
         # `mcp.Client` may answer from its cache: its session sends.
         session = getattr(self._client, "session", self._client)
         params = types.PaginatedRequestParams.model_validate({"_meta": {VAP: message.message}})
-        verdict = self._verdict(await session.list_tools(params=params), message)
+        verdict = self._verdict(_meta(await session.list_tools(params=params)), message)
         if verdict is None:
             raise _no_verdict()
         return verdict
 
-    def _verdict(self, result: Any, message: core.SignedMessage) -> Optional[Mapping[str, Any]]:
-        """Returns the Verdict of an answer. With a key, there must be one, and it must be genuine."""
-        verdict = (_plain(result).get("_meta") or {}).get(VAP)
-        if self._gateway_key is None:
-            return verdict
+    def _verdict(self, members: Mapping[str, Any], message: core.SignedMessage) -> Optional[Mapping[str, Any]]:
+        """Returns the Verdict among the members of an answer. With a key, there must be one, and it must be genuine."""
+        verdict = members.get(VAP)
         try:
-            if verdict is None:
-                raise _no_verdict()
-            core.verify_verdict(verdict, self._gateway_key, message.message)
+            if verdict is not None and not isinstance(verdict, Mapping):
+                raise Denied("no_verdict", "the server answered with a Verdict that is no object: it is no VAP gateway")
+            if self._gateway_key is not None:
+                if verdict is None:
+                    raise _no_verdict()
+                core.verify_verdict(verdict, self._gateway_key, message.message)
         except TabellionError as error:
-            self._distrust = error
+            if self._gateway_key is not None:
+                self._distrust = error
             raise
         return verdict
 
+    def _verdict_on_error(self, error: Exception, intent: core.SignedMessage) -> Optional[Mapping[str, Any]]:
+        """Returns the Verdict on a call whose answer is a JSON-RPC error, or `None` if the error need not have one."""
+        answer = getattr(error, "error", None)
+        code, data = getattr(answer, "code", None), getattr(answer, "data", None)
+        if not isinstance(code, int):
+            return None
+        if isinstance(data, Mapping) and VAP in data:
+            return self._verdict(data, intent)
+        # Data that is no object has no place for a Verdict.
+        has_place = data is None or isinstance(data, Mapping)
+        return self._verdict({}, intent) if has_place and code not in RESERVED else None
+
     def _verdict_on_call(self, result: Any, intent: core.SignedMessage) -> Optional[Mapping[str, Any]]:
         """Returns the Verdict on a call. With a key, an answer to a call that was not made must not have a tool's result."""
-        verdict = self._verdict(result, intent)
+        verdict = self._verdict(_meta(result), intent)
         if self._gateway_key is None or verdict is None or not is_not_made(verdict):
             return verdict
         plain = _plain(result)
@@ -138,6 +159,10 @@ def _raise_unless_accepted(verdict: Mapping[str, Any], what: str) -> None:
     if verdict.get("verdict") == "clarify":
         raise Denied(reason_of(verdict), f"the {what} is not in force: it must be confirmed first, and then sent again")
     raise Denied(reason_of(verdict), f"the gateway denied the {what}")
+
+
+def _meta(result: Any) -> Mapping[str, Any]:
+    return _plain(result).get("_meta") or {}
 
 
 def _plain(result: Any) -> Mapping[str, Any]:

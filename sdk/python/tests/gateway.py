@@ -79,6 +79,15 @@ class Interrupter:
         return result
 
 
+def error_after_permit(code, data_of):
+    """Returns a failure of every admitted call: a JSON-RPC error with this code, whose data is made of the Verdict."""
+
+    def failure(verdict):
+        return mcp.MCPError(code, "broken", data_of(verdict)) if verdict["in_response_to"] == "intent_call" else None
+
+    return failure
+
+
 def unsigned(verdict):
     return {name: value for name, value in verdict.items() if name != "signature"}
 
@@ -225,6 +234,47 @@ class Gateway(unittest.IsolatedAsyncioTestCase):
                         await forged.call_tool("payments.send", arguments)
                     self.assertEqual(raised.exception.code, code)
                     await self.must_not_send(forged, code)
+
+    async def test_the_verdict_on_a_call_that_ends_with_an_error_is_recorded(self):
+        async with self.client() as vap:
+            failing = self.through(vap, Interrupter(vap._client, error_after_permit(7, lambda verdict: {"vap": verdict, "a": 1})))
+            await failing.commit()
+            for _ in range(2):
+                with self.assertRaisesRegex(mcp.MCPError, "broken"):
+                    await failing.call_tool("echo", ALLOWED)
+            last = self.entries(vap)[-1]
+            self.assertTrue(last["is-error"])
+            self.assertEqual(last["vap-verdict"]["verdict"], "served")
+
+    async def test_after_an_error_without_a_genuine_verdict_nothing_more_is_sent(self):
+        forgeries = [
+            ("verdict-signature-invalid", lambda verdict: {"vap": {**verdict, "verdict": "denied"}}),
+            ("verdict-signature-invalid", lambda verdict: {"vap": unsigned(verdict)}),
+            ("no_verdict", lambda verdict: {"vap": "served"}),
+            ("no_verdict", lambda verdict: {"other": verdict}),
+            ("no_verdict", lambda _: None),
+        ]
+        for code, data_of in forgeries:
+            async with self.client() as vap:
+                failing = self.through(vap, Interrupter(vap._client, error_after_permit(7, data_of)))
+                await failing.commit()
+                with self.assertRaises(tabellion.TabellionError) as raised:
+                    await failing.call_tool("echo", ALLOWED)
+                self.assertEqual(raised.exception.code, code)
+                await self.must_not_send(failing, code)
+                last = self.entries(vap)[-1]
+                self.assertEqual((last["type"], last["is-error"], "vap-verdict" in last), ("tool-result", True, False))
+
+    async def test_an_error_that_cannot_have_a_verdict_does_not_end_the_calls(self):
+        reserved, text = error_after_permit(-32602, lambda _: None), error_after_permit(7, lambda _: "text")
+        for failure in (reserved, text, lambda verdict: error_after_permit(7, dict)(verdict) and ConnectionError("broken")):
+            async with self.client() as vap:
+                failing = self.through(vap, Interrupter(vap._client, failure))
+                await failing.commit()
+                for _ in range(2):
+                    with self.assertRaisesRegex((mcp.MCPError, ConnectionError), "broken"):
+                        await failing.call_tool("echo", ALLOWED)
+                self.assertNotIn("vap-verdict", self.entries(vap)[-1])
 
     async def test_every_declaration_that_was_sent_is_recorded_with_what_came_of_it(self):
         async with self.client() as vap:

@@ -305,6 +305,16 @@ class Sessions(unittest.TestCase):
         declared = [entry["data"] for entry in self.entries(session) if entry.get("event-type") == "vap-declaration"]
         self.assertEqual([data["vap-verdict"] for data in declared], [verdict, verdict])
 
+    def test_a_verdict_that_is_no_object_is_an_error(self):
+        for verdict in ("served", 7, [], [{"verdict": "served"}], True, False, "", 0):
+            for key in (None, json.dumps(KEY.jwk)):
+                with self.subTest(verdict=verdict, key=key), self.session() as session:
+                    for message in ("commit", "call"):
+                        vap = VapClient(Server(verdict), session, gateway_key=key)
+                        with self.assertRaisesRegex(tabellion.Denied, "a Verdict that is no object") as raised:
+                            asyncio.run(vap.commit() if message == "commit" else vap.call_tool("crm.read", {}))
+                        self.assertEqual(raised.exception.code, "no_verdict")
+
     def test_a_session_without_a_budget_is_refused_as_a_gateway_would(self):
         with self.assertRaises(tabellion.CoreError) as raised:
             self.session(budget={})

@@ -4,9 +4,9 @@
 import { verifyVerdict, type SignedMessage } from './core.js';
 import { Denied, TabellionError } from './errors.js';
 import type { IntentOptions, Session } from './session.js';
-import { isAccepted, isNotMade, reasonOf } from './verdict.js';
+import { isAccepted, isNotMade, isObject, reasonOf } from './verdict.js';
 
-/** The member of `_meta` with a VAP message or a Verdict. */
+/** The member of `_meta`, or of the data of an error, with a VAP message or a Verdict. */
 const VAP = 'vap';
 
 /** What the middleware uses of an MCP client. */
@@ -66,10 +66,15 @@ export class VapClient<C extends McpClient> {
       // The answer to another call may have come since.
       this.#checkTrust();
       const params = { name, arguments: recorded.arguments, _meta: { ..._meta, [VAP]: recorded.intent.message } };
-      result = await this.client.callTool(params, ...more);
+      try {
+        result = await this.client.callTool(params, ...more);
+      } catch (error) {
+        verdict = await this.#verdictOnError(error, recorded.intent);
+        throw error;
+      }
       verdict = await this.#verdictOnCall(result, recorded.intent);
     } catch (error) {
-      await recorded.fail(error);
+      await recorded.fail(error, { verdict });
       throw error;
     }
     await recorded.finish(result.content, { isError: result.isError === true, verdict });
@@ -93,28 +98,43 @@ export class VapClient<C extends McpClient> {
 
   async #carry(message: SignedMessage): Promise<Record<string, any>> {
     const result = await this.client.listTools({ _meta: { [VAP]: message.message } });
-    const verdict = await this.#verdict(result, message);
+    const verdict = await this.#verdict(result._meta, message);
     if (!verdict) throw noVerdict();
     return verdict;
   }
 
-  /** Returns the Verdict of an answer. With a key, there must be one, and it must be genuine. */
-  async #verdict(result: any, message: SignedMessage): Promise<Record<string, any> | undefined> {
-    const verdict = result._meta?.[VAP];
-    if (this.gatewayKey === undefined) return verdict;
+  /** Returns the Verdict among the members of an answer. With a key, there must be one, and it must be genuine. */
+  async #verdict(members: Record<string, any> | undefined, message: SignedMessage): Promise<Record<string, any> | undefined> {
+    const verdict = members?.[VAP] ?? undefined;
     try {
-      if (!verdict) throw noVerdict();
-      await verifyVerdict(verdict, this.gatewayKey, message.message);
+      if (verdict !== undefined && !isObject(verdict)) {
+        throw new Denied('no_verdict', 'the server answered with a Verdict that is no object: it is no VAP gateway');
+      }
+      if (this.gatewayKey !== undefined) {
+        if (verdict === undefined) throw noVerdict();
+        await verifyVerdict(verdict, this.gatewayKey, message.message);
+      }
     } catch (error) {
-      if (error instanceof TabellionError) this.#distrust = error;
+      if (this.gatewayKey !== undefined && error instanceof TabellionError) this.#distrust = error;
       throw error;
     }
     return verdict;
   }
 
+  /** Returns the Verdict on a call whose answer is a JSON-RPC error, or undefined if the error need not have one. */
+  async #verdictOnError(error: any, intent: SignedMessage): Promise<Record<string, any> | undefined> {
+    // An error of HTTP also has a number, but no data.
+    if (typeof error?.code !== 'number' || !('data' in error)) return undefined;
+    const { code, data } = error;
+    if (isObject(data) && VAP in data) return this.#verdict(data, intent);
+    // Data that is no object has no place for a Verdict.
+    const hasPlace = data === undefined || data === null || isObject(data);
+    return hasPlace && !isReserved(code) ? this.#verdict(undefined, intent) : undefined;
+  }
+
   /** Returns the Verdict on a call. With a key, an answer to a call that was not made must not have a tool's result. */
   async #verdictOnCall(result: any, intent: SignedMessage): Promise<Record<string, any> | undefined> {
-    const verdict = await this.#verdict(result, intent);
+    const verdict = await this.#verdict(result._meta, intent);
     if (this.gatewayKey === undefined || !verdict || !isNotMade(verdict)) return verdict;
     // A question in place of a result has no content.
     if (result.isError !== true && ('content' in result || 'structuredContent' in result)) {
@@ -133,6 +153,11 @@ export class VapClient<C extends McpClient> {
 
 function noVerdict(): Denied {
   return new Denied('no_verdict', 'the server answered without a Verdict: it is no VAP gateway');
+}
+
+/** Returns whether JSON-RPC reserves a code. Clients and gateways use them for errors before any decision, without a Verdict. */
+function isReserved(code: number): boolean {
+  return code >= -32768 && code <= -32000;
 }
 
 function throwUnlessAccepted(verdict: Record<string, any>, what: string): void {

@@ -9,7 +9,7 @@ import { test } from 'node:test';
 import * as v2 from '@modelcontextprotocol/client';
 import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as TransportV1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
+import { ElicitRequestSchema, McpError } from '@modelcontextprotocol/sdk/types.js';
 import { CoreError, Denied, generateKey, loadKey, readStatement, TabellionError, VapClient, withSession } from '@tabellion/sdk';
 
 const url = new URL(process.argv.at(-1));
@@ -81,6 +81,9 @@ function interrupted({ client, session }, failure) {
   };
   return new VapClient(interrupter, session, gatewayKey);
 }
+
+/** Returns a failure of every admitted call: what `make` makes of its Verdict. */
+const afterPermit = (make) => (verdict) => (verdict.in_response_to === 'intent_call' ? make(verdict) : undefined);
 
 async function declarations(vap) {
   return (await entries(vap)).filter((entry) => entry['event-type'] === 'vap-declaration').map(({ data }) => data);
@@ -244,7 +247,58 @@ test('a denial that is shown as a success is not handed out', async () => {
   }
 });
 
+const errors = [McpError, v2.ProtocolError];
 const one = { increase_budget: { add_calls: 1 } };
+
+test('the Verdict on a call that ends with an error is recorded', async () => {
+  for (const Failure of errors) {
+    await through(async (vap) => {
+      const erring = interrupted(vap, afterPermit((verdict) => new Failure(7, 'broken', { vap: verdict, a: 1 })));
+      await erring.commit();
+      await assert.rejects(call(erring, 'echo', allowed), Failure);
+      await assert.rejects(call(erring, 'echo', allowed), Failure);
+      const last = (await entries(vap)).at(-1);
+      assert.ok(last['is-error']);
+      assert.equal(last['vap-verdict'].verdict, 'served');
+    });
+  }
+});
+
+test('after an error without a genuine Verdict, nothing more is sent', async () => {
+  const forgeries = [
+    ['verdict-signature-invalid', (verdict) => ({ vap: { ...verdict, verdict: 'denied' } })],
+    ['verdict-signature-invalid', ({ signature, ...verdict }) => ({ vap: verdict })],
+    ['no_verdict', () => ({ vap: 'served' })],
+    ['no_verdict', (verdict) => ({ other: verdict })],
+    ['no_verdict', () => undefined],
+  ];
+  for (const Failure of errors) {
+    for (const [code, dataOf] of forgeries) {
+      await through(async (vap) => {
+        const erring = interrupted(vap, afterPermit((verdict) => new Failure(7, 'broken', dataOf(verdict))));
+        await erring.commit();
+        await assert.rejects(call(erring, 'echo', allowed), failing(code));
+        await mustNotSend(erring, code);
+        const last = (await entries(vap)).at(-1);
+        assert.deepEqual([last.type, last['is-error'], 'vap-verdict' in last], ['tool-result', true, false]);
+      });
+    }
+  }
+});
+
+test('an error that cannot have a Verdict does not end the calls', async () => {
+  const http = Object.assign(new Error('broken'), { code: 502 });
+  const failures = errors.flatMap((Failure) => [new Failure(-32602, 'broken'), new Failure(7, 'broken', 'text')]);
+  for (const failure of [...failures, http, new Error('broken')]) {
+    await through(async (vap) => {
+      const erring = interrupted(vap, afterPermit(() => failure));
+      await erring.commit();
+      await assert.rejects(call(erring, 'echo', allowed), /broken/);
+      await assert.rejects(call(erring, 'echo', allowed), /broken/);
+      assert.ok(!('vap-verdict' in (await entries(vap)).at(-1)));
+    });
+  }
+});
 
 test('every declaration that was sent is recorded with what came of it', () =>
   through(async (vap) => {

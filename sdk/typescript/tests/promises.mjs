@@ -239,5 +239,17 @@ test('a commitment or an amendment that must be confirmed is not in force', asyn
   assert.deepEqual(declared.map(({ data }) => data['vap-verdict']), [verdict, verdict]);
 });
 
+test('a Verdict that is no object is an error', async () => {
+  const noObject = (error) => error instanceof Denied && error.code === 'no_verdict' && error.detail.includes('no object');
+  for (const verdict of ['served', 7, [], [{ verdict: 'served' }], true, false, '', 0]) {
+    for (const gatewayKey of [undefined, JSON.stringify(key.jwk)]) {
+      await session(async (session) => {
+        await assert.rejects(answering(verdict, session, gatewayKey).commit(), noObject);
+        await assert.rejects(answering(verdict, session, gatewayKey).callTool({ name: 'crm.read' }), noObject);
+      });
+    }
+  }
+});
+
 test('a session without a budget is refused as a gateway would', () =>
   assert.rejects(session(() => {}, { budget: {} }), (error) => error instanceof CoreError && error.code === 'no_budget'));
