@@ -41,8 +41,8 @@ struct CachedTally {
     whole: Option<Instant>,
     form: u32,
     tally: Arc<ReceiptTally>,
-    /// `true` while a task counts in the background.
-    is_counting: bool,
+    /// The permit of the task that counts in the background. It is gone with the task, also after a panic.
+    task: Weak<OwnedSemaphorePermit>,
 }
 
 impl Tallies {
@@ -56,12 +56,13 @@ impl Tallies {
         let values: Values = values.iter().map(|(kind, value)| (*kind, (*value).to_owned())).collect();
         let slot = self.slot(&values);
         let mut cached = slot.lock().await;
-        if !cached.is_counting {
+        if !cached.is_counting() {
             cached.count_page(index, &values).await?;
             if !cached.tally.complete
                 && let Ok(permit) = self.background.clone().try_acquire_owned()
             {
-                cached.is_counting = true;
+                let permit = Arc::new(permit);
+                cached.task = Arc::downgrade(&permit);
                 tokio::spawn(count_on(Arc::downgrade(index), slot.clone(), values, permit));
             }
         }
@@ -93,7 +94,7 @@ fn idle(slot: &mut Slot) -> Option<&mut CachedTally> {
 }
 
 /// Counts the entries that are indexed now, page by page, for as long as the log is open.
-async fn count_on(index: Weak<Index>, slot: Slot, values: Values, _permit: OwnedSemaphorePermit) {
+async fn count_on(index: Weak<Index>, slot: Slot, values: Values, _permit: Arc<OwnedSemaphorePermit>) {
     let Some(end) = index.upgrade().map(|index| index.indexed().to.get()) else { return };
     loop {
         let Some(index) = index.upgrade() else { return };
@@ -107,7 +108,7 @@ async fn count_on(index: Weak<Index>, slot: Slot, values: Values, _permit: Owned
             cached.whole.get_or_insert_with(Instant::now);
         }
         if is_whole || counted.is_err() {
-            cached.is_counting = false;
+            cached.task = Weak::new();
             return;
         }
     }
@@ -115,14 +116,14 @@ async fn count_on(index: Weak<Index>, slot: Slot, values: Values, _permit: Owned
 
 impl CachedTally {
     fn begin(form: u32) -> Self {
-        Self { begun: Instant::now(), whole: None, form, tally: Arc::default(), is_counting: false }
+        Self { begun: Instant::now(), whole: None, form, tally: Arc::default(), task: Weak::new() }
     }
 
     /// Counts the next entries, at most [`TALLY_PAGE`]. From the first one on, if the count cannot be continued.
     async fn count_page(&mut self, index: &Index, values: &Values) -> Result<(), StoreError> {
         let indexed = index.indexed();
         if !self.is_of(indexed) {
-            *self = Self { is_counting: self.is_counting, ..Self::begin(indexed.form) };
+            *self = Self { task: std::mem::take(&mut self.task), ..Self::begin(indexed.form) };
         }
         if self.tally.complete && self.tally.size == indexed.to.get() {
             return Ok(());
@@ -149,9 +150,14 @@ impl CachedTally {
         Ok(())
     }
 
+    /// Returns `true` while a task counts in the background.
+    fn is_counting(&self) -> bool {
+        self.task.strong_count() > 0
+    }
+
     /// Returns `true` if the count is not to be discarded yet: it goes on, or was whole lately.
     fn is_fresh(&self) -> bool {
-        self.is_counting || self.whole.unwrap_or(self.begun).elapsed() < TALLY_AGE
+        self.is_counting() || self.whole.unwrap_or(self.begun).elapsed() < TALLY_AGE
     }
 
     /// Returns `true` if the count can be continued with this index, which was not dropped since, as far as can be
@@ -193,6 +199,15 @@ mod tests {
             drop(tallies.slot(&vec![(LookupKind::Issuer, format!("junk {n}"))]));
         }
         assert_eq!(names(&tallies).len(), TALLIES + 1, "all that count, and the last one of the junk");
+    }
+
+    #[test]
+    fn a_count_whose_task_is_gone_is_not_in_the_background_any_more() {
+        let permit = Arc::new(Semaphore::new(1)).try_acquire_owned().map(Arc::new).unwrap();
+        let cached = CachedTally { task: Arc::downgrade(&permit), ..CachedTally::begin(1) };
+        assert!(cached.is_counting());
+        drop(permit);
+        assert!(!cached.is_counting(), "a request counts again");
     }
 
     #[test]
