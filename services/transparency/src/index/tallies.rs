@@ -69,7 +69,7 @@ impl Tallies {
                 cached.task = Some(task.abort_handle());
             }
         }
-        Ok(cached.shown())
+        Ok(cached.furthest())
     }
 
     /// The cache slot of these values. Slots in use stay. Unused ones are removed if they are empty or older than
@@ -130,7 +130,7 @@ impl CachedTally {
     async fn count_page(&mut self, index: &Index, values: &Values) -> Result<(), StoreError> {
         let indexed = index.indexed();
         if !self.is_of(indexed) {
-            let before = self.is_of_index(indexed).then(|| self.shown());
+            let before = self.is_of_index(indexed).then(|| self.furthest());
             *self = Self { before, task: self.task.take(), ..Self::begin(indexed.form) };
         }
         if self.tally.complete && self.tally.size == indexed.to.get() {
@@ -158,8 +158,8 @@ impl CachedTally {
         Ok(())
     }
 
-    /// Returns the count to be shown: the one that goes further.
-    fn shown(&self) -> Arc<ReceiptTally> {
+    /// Returns the count that goes furthest: this one, or the one before it.
+    fn furthest(&self) -> Arc<ReceiptTally> {
         self.before.as_ref().filter(|before| before.size > self.tally.size).unwrap_or(&self.tally).clone()
     }
 
@@ -238,9 +238,9 @@ mod tests {
             Arc::new(tally)
         };
         let mut cached = CachedTally { before: Some(of_size(7)), tally: of_size(6), ..CachedTally::begin(1) };
-        assert_eq!(cached.shown().size, 7);
+        assert_eq!(cached.furthest().size, 7);
         cached.tally = of_size(8);
-        assert_eq!(cached.shown().size, 8);
+        assert_eq!(cached.furthest().size, 8);
     }
 
     #[test]
