@@ -5,10 +5,10 @@
 //! crate, which also is the verifier of the web pages). So every language gives the same answers with the same codes.
 //! [`CoreRequest`] lists the operations. Byte strings are unpadded base64url, keys are PEM, and time is an argument.
 //!
-//! Not here: HTTP, files and clocks, which each language does in its own way; and the rules of content types, which
-//! `tabellion verify` checks in addition.
+//! Not here: HTTP, files and clocks, which each language does in its own way.
 
 mod bytes;
+mod content;
 mod error;
 mod keys;
 mod limits;

@@ -5,6 +5,7 @@ use jose::json::{self, Limits};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::content::CheckContent;
 use crate::error::CoreError;
 use crate::keys::{GenerateKey, PublicKeyOf, ReadKey};
 use crate::limits::{MAX_REQUEST_BYTES, REQUEST_DEPTH};
@@ -36,6 +37,8 @@ pub enum CoreRequest {
     Strip(StripReceipts),
     /// Verifies a bundle, a statement or a checkpoint offline, as [`VerificationRequest`] describes it.
     Verify(RequestText),
+    /// Checks a statement against the rules of its content type.
+    CheckContent(CheckContent),
     /// Verifies that a known tree is the beginning of the one that a receipt signs.
     VerifyConsistency(VerifyConsistency),
     /// Verifies one receipt by one key, and returns its root.
@@ -110,6 +113,7 @@ impl CoreRequest {
             Self::Attach(request) => request.attach(),
             Self::Strip(request) => request.strip(),
             Self::Verify(text) => verify(&text),
+            Self::CheckContent(request) => request.check(),
             Self::VerifyConsistency(request) => request.verify(),
             Self::ReceiptRoot(request) => request.verify(),
             Self::ReadProblem(request) => request.read(),

@@ -138,12 +138,14 @@ def verify(
     receipts: Iterable[bytes] = (),
     payload: Optional[bytes] = None,
     witness_policy: Optional[str] = None,
+    gateway_keys: Iterable[str] = (),
     now: Optional[int] = None,
 ) -> Json:
-    """Verifies an evidence bundle, a statement with its receipts, or a checkpoint, offline.
+    """Verifies an evidence bundle, a statement with its receipts, or a checkpoint, offline; also by the rules of content types.
 
-    `trust` is the text of a trust.toml: keys come from there alone. Returns the verdict: `outcome` is `verified`, `failed` or
-    `not-verified`, `reason` the code, and `checks` lists all that was checked and what was not.
+    `trust` is the text of a trust.toml: the keys of logs and issuers come from there alone. `gateway_keys` are those of the gateway that
+    signed within an execution receipt. Returns the verdict: `outcome` is `verified`, `failed` or `not-verified`, `reason` the code, and
+    `checks` lists all that was checked and what was not.
     """
     return call(
         "verify",
@@ -152,8 +154,18 @@ def verify(
         receipts=list(receipts),
         payload=payload,
         witness_policy=witness_policy,
+        gateway_keys=list(gateway_keys),
         now=_now(now),
     )["verdict"]
+
+
+def check_content(statement: bytes, content: Optional[bytes] = None) -> str:
+    """Checks a statement against the rules of its content type, for example before it is registered. No signature is verified.
+
+    `content` is the payload of a detached statement, or what the statement holds the hash of. Returns how far the check went:
+    `complete`, `no-rules`, `header-only` or `payload-missing`. A broken rule is the code of the `CoreError`.
+    """
+    return call("check-content", statement=statement, content=content)["checked"]
 
 
 def verify_consistency(receipt: bytes, size: int, root: str, trust: str, *, now: Optional[int] = None) -> Json:

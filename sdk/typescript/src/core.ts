@@ -39,6 +39,8 @@ export interface VerifyOptions {
   receipts?: Uint8Array[];
   payload?: Uint8Array;
   witnessPolicy?: string;
+  /** Keys of the gateway that signed within an execution receipt, each a PEM, DID or JWK. */
+  gatewayKeys?: string[];
   /** Unix seconds. */
   now?: number;
 }
@@ -149,13 +151,25 @@ export async function strip(statement: Uint8Array): Promise<{ statement: Uint8Ar
 }
 
 /**
- * Verifies an evidence bundle, a statement with its receipts, or a checkpoint, offline.
+ * Verifies an evidence bundle, a statement with its receipts, or a checkpoint, offline; also by the rules of content types.
  *
- * `trust` is the text of a trust.toml: keys come from there alone.
+ * `trust` is the text of a trust.toml: the keys of logs and issuers come from there alone.
  */
 export async function verify(evidence: Uint8Array, trust: string, options: VerifyOptions = {}): Promise<Verdict> {
-  const { receipts = [], payload, witnessPolicy: witness_policy, now = unixTime() } = options;
-  return (await call('verify', { evidence, trust, receipts, payload, witness_policy, now })).verdict;
+  const { receipts = [], payload, witnessPolicy: witness_policy, gatewayKeys: gateway_keys = [], now = unixTime() } = options;
+  return (await call('verify', { evidence, trust, receipts, payload, witness_policy, gateway_keys, now })).verdict;
+}
+
+/** How far a check of content went. */
+export type CheckedContent = 'complete' | 'no-rules' | 'header-only' | 'payload-missing';
+
+/**
+ * Checks a statement against the rules of its content type, for example before it is registered. No signature is verified.
+ *
+ * `content` is the payload of a detached statement, or what the statement holds the hash of. A broken rule is the code of the CoreError.
+ */
+export async function checkContent(statement: Uint8Array, content?: Uint8Array): Promise<CheckedContent> {
+  return (await call('check-content', { statement, content })).checked;
 }
 
 /** Verifies by a consistency receipt that the tree of this size and root is the beginning of the one it signs. */

@@ -4,6 +4,7 @@ export * from './client.js';
 export * as core from './core.js';
 export {
   attach,
+  checkContent,
   generateKey,
   loadKey,
   readStatement,
@@ -15,7 +16,7 @@ export {
   verifyConsistency,
   verifyVerdict,
 } from './core.js';
-export type { SignedMessage, SignedStatement, SigningKey, StatementFacts, VerifyOptions } from './core.js';
+export type { CheckedContent, SignedMessage, SignedStatement, SigningKey, StatementFacts, VerifyOptions } from './core.js';
 export * from './dev.js';
 export * from './errors.js';
 export * from './mcp.js';
