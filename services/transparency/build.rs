@@ -17,6 +17,7 @@ const SOURCES: &[&str] = &[
     "crates/registration/src",
     "crates/roa/src",
     "crates/scitt/src",
+    "crates/search-evidence/src",
     "crates/search-terms/src",
     "crates/search-terms/table.json",
     "crates/tlog/src",

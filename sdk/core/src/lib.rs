@@ -13,10 +13,13 @@ mod error;
 mod keys;
 mod limits;
 mod notes;
+mod policies;
 mod receipts;
 mod request;
+mod searches;
 mod statements;
 mod trees;
+mod trial_log;
 mod vap_messages;
 
 pub use error::CoreError;

@@ -10,7 +10,9 @@ use crate::error::CoreError;
 use crate::keys::{GenerateKey, PublicKeyOf, ReadKey};
 use crate::limits::{MAX_REQUEST_BYTES, REQUEST_DEPTH};
 use crate::notes::{ReadCheckpoint, ReadCosignature, ReadVerifierKey, VerifyNote};
+use crate::policies::{CheckPolicy, TryPolicy};
 use crate::receipts::{ReadProblem, ReceiptRoot, VerifyConsistency};
+use crate::searches::{ReadTerms, VerifySearch};
 use crate::statements::{AttachReceipts, ReadStatement, SignStatement, StripReceipts, VerifySignature};
 use crate::trees::{TreeRoot, VerifyGrowth, VerifyInclusion};
 use crate::vap_messages::{CheckObject, DigestJson, MatchPattern, ReadMessage, SignMessage, VerifyVerdict};
@@ -39,6 +41,14 @@ pub enum CoreRequest {
     Verify(RequestText),
     /// Checks a statement against the rules of its content type.
     CheckContent(CheckContent),
+    /// Reads a registration policy, and lists its mistakes.
+    CheckPolicy(CheckPolicy),
+    /// Decides about a statement under a registration policy.
+    TryPolicy(TryPolicy),
+    /// Reads the terms under which a log's index has an entry.
+    ReadTerms(ReadTerms),
+    /// Verifies that the answer of a search is complete.
+    VerifySearch(VerifySearch),
     /// Verifies that a known tree is the beginning of the one that a receipt signs.
     VerifyConsistency(VerifyConsistency),
     /// Verifies one receipt by one key, and returns its root.
@@ -114,6 +124,10 @@ impl CoreRequest {
             Self::Strip(request) => request.strip(),
             Self::Verify(text) => verify(&text),
             Self::CheckContent(request) => request.check(),
+            Self::CheckPolicy(request) => request.check(),
+            Self::TryPolicy(request) => request.attempt(),
+            Self::ReadTerms(request) => request.read(),
+            Self::VerifySearch(request) => request.verify(),
             Self::VerifyConsistency(request) => request.verify(),
             Self::ReceiptRoot(request) => request.verify(),
             Self::ReadProblem(request) => request.read(),

@@ -168,6 +168,59 @@ def check_content(statement: bytes, content: Optional[bytes] = None) -> str:
     return call("check-content", statement=statement, content=content)["checked"]
 
 
+def check_policy(policy: str) -> Json:
+    """Checks a registration policy (TOML, or the JSON of a policy statement). `mistakes` lists all that is wrong, each with its `key`
+    and `problem`; without any, there are the `digest` and the `payload`."""
+    return call("check-policy", policy=policy)
+
+
+def try_policy(
+    policy: str,
+    statement: bytes,
+    *,
+    payload: Optional[bytes] = None,
+    entries: Iterable[bytes] = (),
+    now: Optional[int] = None,
+) -> Json:
+    """Decides about a statement as a log under this policy does that has only these `entries`: `tabellion policy test` with entries.
+
+    `outcome` is `admitted`, `refused` or `undecided`, and `rule` the rule that decided. `asks_the_log` says that a log with other
+    entries may decide otherwise. Without `now`, rules about time are left open.
+    """
+    return call("try-policy", policy=policy, statement=statement, payload=payload, entries=list(entries), now=now)
+
+
+def read_terms(statement: bytes, payload: Optional[bytes] = None) -> Json:
+    """Reads the terms under which a log's index has an entry. With a `blind` code, the entry may have others too."""
+    return call("read-terms", statement=statement, payload=payload)
+
+
+def verify_search(
+    answer: bytes,
+    trust: str,
+    *,
+    witness_policy: Optional[str] = None,
+    monitors: Iterable[str] = (),
+    attestations: Iterable[str] = (),
+    now: Optional[int] = None,
+) -> Json:
+    """Verifies offline that the answer of a search is complete: a file of `tabellion entry search --prove`.
+
+    `monitors` are verifier keys, each of which must have attested the index; without any, the trust file decides. `outcome` is
+    `complete`, `complete-but` (then `gaps` lists what is open), `not-proven` or `wrong`. `question` is what was asked: compare it with what
+    you wanted to know. `found` are the entries.
+    """
+    return call(
+        "verify-search",
+        answer=answer,
+        trust=trust,
+        witness_policy=witness_policy,
+        monitors=list(monitors),
+        attestations=list(attestations),
+        now=_now(now),
+    )
+
+
 def verify_consistency(receipt: bytes, size: int, root: str, trust: str, *, now: Optional[int] = None) -> Json:
     """Verifies by a consistency receipt that the tree of this size and root is the beginning of the one it signs."""
     known = {"size": size, "root": root}

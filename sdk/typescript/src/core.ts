@@ -172,6 +172,75 @@ export async function checkContent(statement: Uint8Array, content?: Uint8Array):
   return (await call('check-content', { statement, content })).checked;
 }
 
+/** A registration policy as it was read: all its mistakes, or its digest and the payload of its statement. */
+export interface CheckedPolicy {
+  mistakes: { key: string; problem: string }[];
+  digest?: string;
+  payload?: string;
+}
+
+/** Checks a registration policy: TOML, or the JSON of a policy statement. */
+export async function checkPolicy(policy: string): Promise<CheckedPolicy> {
+  return call('check-policy', { policy });
+}
+
+/** What a log would decide. `rule` decided; `asks_the_log` says that a log with other entries may decide otherwise. */
+export interface PolicyTrial {
+  outcome: 'admitted' | 'refused' | 'undecided';
+  rule: string;
+  asks_the_log: boolean;
+  [more: string]: any;
+}
+
+/**
+ * Decides about a statement as a log under this policy does that has only these `entries`: `tabellion policy test` with entries.
+ * Without `now`, rules about time are left open.
+ */
+export async function tryPolicy(
+  policy: string,
+  statement: Uint8Array,
+  more: { payload?: Uint8Array; entries?: Uint8Array[]; now?: number } = {},
+): Promise<PolicyTrial> {
+  return call('try-policy', { policy, statement, ...more });
+}
+
+/** The terms under which a log's index has an entry. With a blind code, the entry may have others too. */
+export interface SearchTerms {
+  terms: { kind: string; number: number; value: string; key: string }[];
+  blind: { number: number; key: string }[];
+}
+
+/** Reads the terms of a statement; `payload` is the detached one, if the log serves it. */
+export async function readTerms(statement: Uint8Array, payload?: Uint8Array): Promise<SearchTerms> {
+  return call('read-terms', { statement, payload });
+}
+
+/** What the reader of an answer requires. */
+export interface SearchOptions {
+  witnessPolicy?: string;
+  /** Verifier keys of monitors, each of which must have attested the index; without any, the trust file decides. */
+  monitors?: string[];
+  attestations?: string[];
+  /** Unix seconds. */
+  now?: number;
+}
+
+/** The verdict on the answer of a search. Compare `question` with what you wanted to know; `gaps` lists what is open. */
+export interface SearchVerdict {
+  outcome: 'complete' | 'complete-but' | 'not-proven' | 'wrong';
+  reason: string | null;
+  question: { terms: { kind: string; value: string }[]; from: number; to: number | null };
+  found: { leaf: number; entry: string; content_type: string | null; iss: string | null; sub: string | null }[];
+  gaps: Record<string, unknown>[];
+  [more: string]: any;
+}
+
+/** Verifies offline that the answer of a search is complete: a file of `tabellion entry search --prove`. */
+export async function verifySearch(answer: Uint8Array, trust: string, options: SearchOptions = {}): Promise<SearchVerdict> {
+  const { witnessPolicy: witness_policy, monitors = [], attestations = [], now = unixTime() } = options;
+  return call('verify-search', { answer, trust, witness_policy, monitors, attestations, now });
+}
+
 /** Verifies by a consistency receipt that the tree of this size and root is the beginning of the one it signs. */
 export async function verifyConsistency(
   receipt: Uint8Array,

@@ -5,18 +5,34 @@ export * as core from './core.js';
 export {
   attach,
   checkContent,
+  checkPolicy,
   generateKey,
   loadKey,
   readStatement,
+  readTerms,
   signMessage,
   signStatement,
   strip,
+  tryPolicy,
   useCore,
   verify,
   verifyConsistency,
+  verifySearch,
   verifyVerdict,
 } from './core.js';
-export type { CheckedContent, SignedMessage, SignedStatement, SigningKey, StatementFacts, VerifyOptions } from './core.js';
+export type {
+  CheckedContent,
+  CheckedPolicy,
+  PolicyTrial,
+  SearchOptions,
+  SearchTerms,
+  SearchVerdict,
+  SignedMessage,
+  SignedStatement,
+  SigningKey,
+  StatementFacts,
+  VerifyOptions,
+} from './core.js';
 export * from './dev.js';
 export * from './errors.js';
 export * from './mcp.js';

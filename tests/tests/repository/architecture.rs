@@ -84,6 +84,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "tabellion-merkle",
             "registration",
             "tabellion-scitt",
+            "search-evidence",
             "tabellion-tlog",
             "tabellion-verifier",
             "vap",
