@@ -21,7 +21,9 @@ from .core import (
     strip,
     try_policy,
     verify,
+    verify_chain,
     verify_consistency,
+    verify_proof,
     verify_search,
     verify_verdict,
 )
@@ -78,10 +80,12 @@ __all__ = [
     "sign_message",
     "sign_statement",
     "strip",
-    "try_policy",
     "tool",
+    "try_policy",
     "verify",
+    "verify_chain",
     "verify_consistency",
+    "verify_proof",
     "verify_search",
     "verify_verdict",
 ]

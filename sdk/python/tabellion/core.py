@@ -190,6 +190,59 @@ def try_policy(
     return call("try-policy", policy=policy, statement=statement, payload=payload, entries=list(entries), now=now)
 
 
+def verify_chain(
+    chain: str,
+    registry: str,
+    operators: Iterable[str],
+    *,
+    capability: Optional[str] = None,
+    presenter: Optional[Mapping[str, str]] = None,
+    pinned: Optional[bool] = None,
+    now: Optional[int] = None,
+) -> Json:
+    """Verifies a delegation chain of AgentROA under a registry that one of the `operators` signed: `tabellion roa verify`.
+
+    With `capability` (`mcp:SERVER.TOOL`), also decides whether `presenter` may call the tool: `{"agent_id": …}` after `verify_proof`,
+    `{"issuer": …, "client_id": …}` after OAuth, or `{"certificate": "sha256:…"}`. Nobody may call without one. `outcome` is `permit`, with
+    the `holder` and its `capabilities`, or `deny`, with `reason` and `code`. Budgets that are spent are for the caller to remember.
+    """
+    call_of = {"capability": capability, "presenter": presenter and dict(presenter), "pinned": pinned}
+    return call(
+        "verify-chain",
+        chain=chain,
+        registry={"document": registry, "operators": list(operators)},
+        call=None if capability is None else call_of,
+        at=_utc(now),
+    )
+
+
+def verify_proof(
+    proof: str,
+    chain: str,
+    registry: str,
+    operators: Iterable[str],
+    *,
+    capability: str,
+    audience: str,
+    arguments: Any = None,
+    now: Optional[int] = None,
+) -> Json:
+    """Verifies an agent's proof (a compact JWS) that it makes this call under a chain of AgentROA.
+
+    `outcome` is `accept`, with `agent_id`, `jti` and `ends_at`, or `deny`. The caller refuses a `jti` that it has seen, until `ends_at`.
+    """
+    return call(
+        "verify-proof",
+        proof=proof,
+        chain=chain,
+        registry={"document": registry, "operators": list(operators)},
+        capability=capability,
+        audience=audience,
+        arguments=None if arguments is None else json.dumps(arguments, ensure_ascii=False),
+        at=_utc(now),
+    )
+
+
 def read_terms(statement: bytes, payload: Optional[bytes] = None) -> Json:
     """Reads the terms under which a log's index has an entry. With a `blind` code, the entry may have others too."""
     return call("read-terms", statement=statement, payload=payload)
@@ -279,6 +332,10 @@ def digest_json(value: Any) -> str:
 def allows(tool: str, allow: Iterable[str], deny: Iterable[str] = ()) -> bool:
     """Returns whether a scope allows a tool: a pattern matches it, and none of `deny` does."""
     return call("match-pattern", tool=tool, allow=list(allow), deny=list(deny))["allowed"]
+
+
+def _utc(now: Optional[int]) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(_now(now)))
 
 
 def _now(now: Optional[int]) -> int:

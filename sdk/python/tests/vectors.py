@@ -260,6 +260,30 @@ def mistaken_policy(case, _):
     return core.call("check-policy", policy=case["toml"]), {"mistakes": case["mistakes"]}
 
 
+def registry_of(case):
+    return {"document": json.dumps(case["registry"], ensure_ascii=False), "operators": [json.dumps(case["operator"])]}
+
+
+def denial(found):
+    return {name: found[name] for name in ("outcome", "reason", "code", "hop", "dimension")} if found["outcome"] == "deny" else None
+
+
+def chain(case, _):
+    given = {"chain": case["chain"], "registry": registry_of(case), "at": case["at"], "clock_skew": 60}
+    call = {"capability": case["call"], "presenter": case["presenter"], "pinned": case["pinned"]}
+    found = core.call("verify-chain", call=call, **given)
+    return denial(found) or {"outcome": found["outcome"]}, case["expected"]
+
+
+def proof(case, _):
+    given = {"chain": case["chain"], "registry": registry_of(case), "at": case["at"], "clock_skew": 60}
+    given.update(proof=case["proof"], capability=case["call"], audience=case["audience"])
+    if case["arguments"] is not None:
+        given["arguments"] = json.dumps(case["arguments"])
+    found = core.call("verify-proof", **given)
+    return denial(found) or found, case["expected"]
+
+
 def search_terms(case, _):
     payload = {} if case["payload"] is None else {"payload": bytes_of(case["payload"])}
     read = core.call("read-terms", statement=bytes_of(case["statement"]), **payload)
@@ -302,6 +326,8 @@ FAMILIES = {
     "policy/sound": sound_policy,
     "policy/mistaken": mistaken_policy,
     "search-terms": search_terms,
+    **{f"agentroa/{kind}": chain for kind in ("call", "chain", "permit", "pseudocode", "scope", "signature")},
+    "agentroa/proof": proof,
 }
 
 

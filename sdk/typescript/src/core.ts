@@ -204,6 +204,58 @@ export async function tryPolicy(
   return call('try-policy', { policy, statement, ...more });
 }
 
+/** A registry of AgentROA as JSON, and the keys of its operators. */
+export interface TrustedRegistry {
+  document: string;
+  operators: string[];
+}
+
+/** A caller with a proven identity: an agent after `verifyProof`, a client of OAuth, or a certificate by its digest. */
+export type ChainPresenter = { agent_id: string } | { issuer: string; client_id: string } | { certificate: string };
+
+/** A decision about a chain: `permit` with the holder and its capabilities, or `deny` with the reason. */
+export interface ChainDecision {
+  outcome: 'permit' | 'deny';
+  holder?: string;
+  capabilities?: string[];
+  reason?: string;
+  code?: string;
+  [more: string]: any;
+}
+
+/**
+ * Verifies a delegation chain of AgentROA: `tabellion roa verify`. With a call, also decides whether its presenter may make it;
+ * nobody may without one. Budgets that are spent are for the caller to remember.
+ */
+export async function verifyChain(
+  chain: string,
+  registry: TrustedRegistry,
+  more: { call?: { capability: string; presenter?: ChainPresenter; pinned?: boolean }; now?: number } = {},
+): Promise<ChainDecision> {
+  return call('verify-chain', { chain, registry, call: more.call, at: utc(more.now) });
+}
+
+/** An agent's proof that it makes a call: `accept` with the agent, or `deny`. Refuse a `jti` that you have seen, until `ends_at`. */
+export interface ProofDecision {
+  outcome: 'accept' | 'deny';
+  agent_id?: string;
+  jti?: string;
+  ends_at?: string;
+  [more: string]: any;
+}
+
+/** Verifies an agent's proof (a compact JWS) that it makes this call under a chain of AgentROA. */
+export async function verifyProof(
+  proof: string,
+  chain: string,
+  registry: TrustedRegistry,
+  made: { capability: string; audience: string; arguments?: unknown; now?: number },
+): Promise<ProofDecision> {
+  const { capability, audience, arguments: given, now } = made;
+  const args = given === undefined ? undefined : JSON.stringify(given);
+  return call('verify-proof', { proof, chain, registry, capability, audience, arguments: args, at: utc(now) });
+}
+
 /** The terms under which a log's index has an entry. With a blind code, the entry may have others too. */
 export interface SearchTerms {
   terms: { kind: string; number: number; value: string; key: string }[];
@@ -290,6 +342,10 @@ export async function digestJson(value: unknown): Promise<string> {
 /** Returns whether a scope allows a tool: a pattern matches it, and none of `deny` does. */
 export async function allows(tool: string, allow: string[], deny: string[] = []): Promise<boolean> {
   return (await call('match-pattern', { tool, allow, deny })).allowed;
+}
+
+function utc(seconds = unixTime()): string {
+  return new Date(seconds * 1000).toISOString();
 }
 
 /** Returns the current time in Unix seconds. */

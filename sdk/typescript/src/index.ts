@@ -16,14 +16,19 @@ export {
   tryPolicy,
   useCore,
   verify,
+  verifyChain,
   verifyConsistency,
+  verifyProof,
   verifySearch,
   verifyVerdict,
 } from './core.js';
 export type {
+  ChainDecision,
+  ChainPresenter,
   CheckedContent,
   CheckedPolicy,
   PolicyTrial,
+  ProofDecision,
   SearchOptions,
   SearchTerms,
   SearchVerdict,
@@ -31,6 +36,7 @@ export type {
   SignedStatement,
   SigningKey,
   StatementFacts,
+  TrustedRegistry,
   VerifyOptions,
 } from './core.js';
 export * from './dev.js';

@@ -69,6 +69,17 @@ async function decidedStatement(vector, rule, family) {
   return [rules, new Set([vector.expected === 'admit' ? undefined : rule])];
 }
 
+const registryOf = ({ registry, operator }) => ({ document: JSON.stringify(registry), operators: [JSON.stringify(operator)] });
+const denial = (found) =>
+  found.outcome === 'deny' ? some(found, ['outcome', 'reason', 'code', 'hop', 'dimension']) : undefined;
+
+/** A call under a delegation chain of AgentROA. */
+async function chainDecision({ chain, at, call: capability, presenter, pinned, expected, ...vector }) {
+  const given = { chain, registry: registryOf(vector), at, clock_skew: 60 };
+  const found = await core.call('verify-chain', { ...given, call: { capability, presenter, pinned } });
+  return [denial(found) ?? { outcome: found.outcome }, expected];
+}
+
 /** For each family: what the case gives, and what it should give. */
 const families = {
   bundle: async ({ bundle, trust, witness_policy, now, ...expected }) => {
@@ -212,6 +223,15 @@ const families = {
     return [read, read.map(() => ({ mistakes: [], digest, payload }))];
   },
   'policy/mistaken': async ({ toml, mistakes }) => [await core.call('check-policy', { policy: toml }), { mistakes }],
+  ...Object.fromEntries(
+    ['call', 'chain', 'permit', 'pseudocode', 'scope', 'signature'].map((kind) => [`agentroa/${kind}`, chainDecision]),
+  ),
+  'agentroa/proof': async ({ chain, proof, at, call: capability, audience, arguments: given, expected, ...vector }) => {
+    const args = given === null ? undefined : JSON.stringify(given);
+    const of = { chain, registry: registryOf(vector), at, clock_skew: 60 };
+    const found = await core.call('verify-proof', { ...of, proof, capability, audience, arguments: args });
+    return [denial(found) ?? found, expected];
+  },
   'search-terms': async ({ statement, payload, terms: listed, blind, keys_sha256 }) => {
     const read = await core.call('read-terms', { statement: hex(statement), payload: optional(payload) });
     const codes = read.blind.map(({ number }) => number);

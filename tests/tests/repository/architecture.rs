@@ -83,6 +83,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "tabellion-jose",
             "tabellion-merkle",
             "registration",
+            "roa",
             "tabellion-scitt",
             "search-evidence",
             "tabellion-tlog",
