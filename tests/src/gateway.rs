@@ -36,6 +36,21 @@ const SHOWN: usize = 6_000;
 /// Address without a listener, for tests that need no log: the gateway keeps its records.
 const NO_LOG: &str = "http://127.0.0.1:9";
 
+/// Rules of a route: large payments are confirmed by a person, and some are not made at all.
+pub const PAYMENT_RULES: &str = r#"
+[[route.rule]]
+name = "never"
+tool = "payments.*"
+when = "input.arguments.to == \"nobody\""
+then = "deny"
+
+[[route.rule]]
+name = "large"
+tool = "payments.send"
+when = "input.arguments.amount > 1000"
+then = "confirm"
+"#;
+
 /// Runs the program in its arguments as on a kernel without Landlock: a seccomp filter makes the system call
 /// `landlock_create_ruleset` (444 on every architecture) fail with `ENOSYS`.
 const WITHOUT_LANDLOCK: &str = "

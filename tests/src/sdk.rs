@@ -9,6 +9,7 @@ use scitt::{Algorithm, Signer, SigningKey};
 use tempfile::TempDir;
 use testkit::McpServer;
 
+use crate::gateway::PAYMENT_RULES;
 use crate::others::node_folder;
 use crate::python::python;
 use crate::{Gateway, Log, node};
@@ -16,23 +17,8 @@ use crate::{Gateway, Log, node};
 /// Variable with the path of the built extension module. If it is missing the test fails, and is not skipped.
 const EXTENSION: &str = "TABELLION_TEST_PYTHON_EXTENSION";
 
-/// What `gateway.py` and `gateway.mjs` of the SDKs' tests expect of the route.
-const RULES: &str = r#"
-[route.ceiling]
-tools_deny = ["*.purge"]
-
-[[route.rule]]
-name = "never"
-tool = "payments.*"
-when = "input.arguments.to == \"nobody\""
-then = "deny"
-
-[[route.rule]]
-name = "large"
-tool = "payments.send"
-when = "input.arguments.amount > 1000"
-then = "confirm"
-"#;
+/// A tool that no agent may call, besides [`PAYMENT_RULES`]: what `gateway.py` and `gateway.mjs` of the SDKs' tests expect.
+const CEILING: &str = "[route.ceiling]\ntools_deny = [\"*.purge\"]\n";
 
 /// The Python package, in a folder for `PYTHONPATH`.
 pub struct PythonSdk(TempDir);
@@ -126,7 +112,7 @@ pub fn with_agent(gateway: Gateway) -> Gateway {
 #[track_caller]
 pub fn must_keep_promises_through_a_gateway(mut script: Command) {
     let server = McpServer::ordinary();
-    let gateway = with_agent(Gateway::before(&server.url()).route(RULES));
+    let gateway = with_agent(Gateway::before(&server.url()).route(&format!("{CEILING}{PAYMENT_RULES}")));
     let running = gateway.start();
     let output = script.arg(running.url()).current_dir(gateway.folder()).output().expect("it runs");
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

@@ -41,7 +41,9 @@ impl EvidenceVerdict {
 fn bundle_verdict(request: &VerificationRequest) -> Result<BundleVerdict, RefusedRequest> {
     let bundle = EvidenceBundle::parse(&request.evidence)
         .map_err(|error| RefusedRequest::Bundle(error.to_string()))?;
-    Ok(bundle.verify(&request.trust, request.witness_policy.as_ref(), request.now))
+    let mut verdict = bundle.verify(&request.trust, request.witness_policy.as_ref(), request.now);
+    content_rules::check_bundle(&bundle, &mut verdict);
+    Ok(verdict)
 }
 
 /// Verifies a statement by its receipts. If the request has a witness policy, a checkpoint is required, which a statement
@@ -55,5 +57,7 @@ fn statement_verdict(request: &VerificationRequest) -> StatementVerdict {
     };
     let witnesses =
         CheckpointEvidence { policy: request.witness_policy.as_ref(), ..CheckpointEvidence::default() };
-    verify_with_checkpoint(&evidence, &witnesses, &request.trust, request.now)
+    let mut verdict = verify_with_checkpoint(&evidence, &witnesses, &request.trust, request.now);
+    content_rules::check_statement(&mut verdict, &evidence, &request.gateway_keys);
+    verdict
 }

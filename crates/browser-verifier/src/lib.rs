@@ -3,8 +3,9 @@
 //! The evidence is an evidence bundle, a Signed or Transparent Statement, or a checkpoint; its first bytes tell which.
 //! Keys come only from the trust file in the request ([`VerificationRequest`]), and so does the time. `sdk-core` answers
 //! such requests for web pages and SDKs; `tools/browser-verifier` builds it as a WebAssembly module.
+//! Rules of content types are checked as `tabellion verify` does (`content-rules`).
 //!
-//! Not here: rules of content types, which `tabellion verify` checks in addition.
+//! Not here: the age of a verification (`tabellion verify --max-age`).
 
 mod evidence_verdict;
 mod request;

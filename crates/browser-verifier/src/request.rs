@@ -2,6 +2,8 @@
 
 use bundle::starts_like_a_bundle;
 use data_encoding::BASE64URL_NOPAD;
+use scitt::PublicKey;
+use scitt::key::read_key;
 use serde::Deserialize;
 use thiserror::Error;
 use tlog::policy::WitnessPolicy;
@@ -20,6 +22,7 @@ pub struct VerificationRequest {
     pub(crate) evidence: Vec<u8>,
     pub(crate) receipts: Vec<Vec<u8>>,
     pub(crate) payload: Option<Vec<u8>>,
+    pub(crate) gateway_keys: Vec<PublicKey>,
     pub(crate) trust: TrustStore,
     pub(crate) witness_policy: Option<WitnessPolicy>,
     /// Current time in Unix seconds.
@@ -46,6 +49,9 @@ pub enum RefusedRequest {
     /// The witness policy has mistakes.
     #[error("the witness policy cannot be used: {0}")]
     WitnessPolicy(String),
+    /// A key of the gateway cannot be read.
+    #[error("a key of the gateway cannot be used: {0}")]
+    GatewayKey(String),
     /// The evidence is of no known kind.
     #[error("this is no evidence bundle, no statement and no checkpoint")]
     NoEvidence,
@@ -61,6 +67,7 @@ impl RefusedRequest {
             Self::Request(_) => "malformed-request",
             Self::Trust(_) => "trust-unusable",
             Self::WitnessPolicy(_) => "witness-policy-unusable",
+            Self::GatewayKey(_) => "key-unusable",
             Self::NoEvidence => "no-evidence",
             Self::Bundle(_) => "malformed-bundle",
         }
@@ -78,6 +85,10 @@ pub struct RequestText {
     pub receipts: Vec<String>,
     /// The payload of a statement, or the preimage of its hash.
     pub payload: Option<String>,
+    /// Keys of the gateway that signed within an execution receipt: each a PEM, DID, JWK or COSE_Key. Without any, the key in
+    /// the issuer's did:key is used.
+    #[serde(default)]
+    pub gateway_keys: Vec<String>,
     /// A `trust.toml`.
     pub trust: String,
     /// A C2SP tlog-policy.
@@ -101,6 +112,7 @@ impl VerificationRequest {
                 .map(|receipt| decoded("receipts", receipt))
                 .collect::<Result<_, _>>()?,
             payload: text.payload.as_deref().map(|payload| decoded("payload", payload)).transpose()?,
+            gateway_keys: text.gateway_keys.iter().map(|key| gateway_key(key)).collect::<Result<_, _>>()?,
             trust: TrustStore::from_toml(&text.trust)
                 .map_err(|error| RefusedRequest::Trust(error.to_string()))?,
             witness_policy: policy.map_err(|error: tlog::policy::NotAPolicy| {
@@ -122,6 +134,10 @@ impl VerificationRequest {
             () => Err(RefusedRequest::NoEvidence),
         }
     }
+}
+
+fn gateway_key(text: &str) -> Result<PublicKey, RefusedRequest> {
+    read_key(text).map(|key| key.key).map_err(|error| RefusedRequest::GatewayKey(error.to_string()))
 }
 
 fn decoded(member: &str, text: &str) -> Result<Vec<u8>, RefusedRequest> {

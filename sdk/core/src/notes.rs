@@ -81,7 +81,8 @@ impl ReadVerifierKey {
     }
 }
 
-fn verifier_key(text: &str) -> Result<VerifierKey, CoreError> {
+/// Parses a verifier key.
+pub fn verifier_key(text: &str) -> Result<VerifierKey, CoreError> {
     text.parse().map_err(|error: tlog::key::BadKey| CoreError::new("key-unusable", error))
 }
 

@@ -1,73 +1,106 @@
 //! The request: an operation with its arguments.
 
+use std::fmt::Display;
+
 use browser_verifier::{EvidenceVerdict, RequestText, VerificationRequest};
 use jose::json::{self, Limits};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::content::CheckContent;
+use crate::delegations::{VerifyChain, VerifyProof};
 use crate::error::CoreError;
 use crate::keys::{GenerateKey, PublicKeyOf, ReadKey};
 use crate::limits::{MAX_REQUEST_BYTES, REQUEST_DEPTH};
 use crate::notes::{ReadCheckpoint, ReadCosignature, ReadVerifierKey, VerifyNote};
+use crate::policies::{CheckPolicy, TryPolicy};
 use crate::receipts::{ReadProblem, ReceiptRoot, VerifyConsistency};
+use crate::searches::{ReadTerms, VerifySearch};
 use crate::statements::{AttachReceipts, ReadStatement, SignStatement, StripReceipts, VerifySignature};
 use crate::trees::{TreeRoot, VerifyGrowth, VerifyInclusion};
 use crate::vap_messages::{CheckObject, DigestJson, MatchPattern, ReadMessage, SignMessage, VerifyVerdict};
 
-/// A request. In JSON, `operation` is the name of the variant in kebab-case, and the arguments are members beside it.
-#[derive(Debug, Deserialize)]
-#[serde(tag = "operation", rename_all = "kebab-case")]
-pub enum CoreRequest {
+/// Defines the function that performs an operation: each has the name, the type of the arguments and its function.
+macro_rules! operations {
+    ($($(#[doc = $doc:literal])+ $name:literal => $function:expr,)+) => {
+        /// The names of all operations.
+        pub const OPERATIONS: &[&str] = &[$($name),+];
+
+        fn perform(operation: &str, arguments: Value) -> Result<Value, CoreError> {
+            match operation {
+                $($name => $function(read(arguments)?),)+
+                _ => Err(unreadable(format!("no operation is named {operation:?}"))),
+            }
+        }
+    };
+}
+
+operations! {
     /// Generates a signing key.
-    GenerateKey(GenerateKey),
+    "generate-key" => GenerateKey::generate,
     /// Returns the public key of a signing key.
-    PublicKey(PublicKeyOf),
+    "public-key" => PublicKeyOf::describe,
     /// Reads a public key in any form.
-    ReadKey(ReadKey),
+    "read-key" => ReadKey::read,
     /// Signs a statement.
-    SignStatement(SignStatement),
+    "sign-statement" => SignStatement::sign,
     /// Reads a statement.
-    ReadStatement(ReadStatement),
+    "read-statement" => ReadStatement::read,
     /// Verifies the signature of a statement by one key.
-    VerifySignature(VerifySignature),
+    "verify-signature" => VerifySignature::verify,
     /// Attaches receipts to a statement.
-    Attach(AttachReceipts),
+    "attach" => AttachReceipts::attach,
     /// Removes the receipts from a statement.
-    Strip(StripReceipts),
-    /// Verifies a bundle, a statement or a checkpoint offline, as [`VerificationRequest`] describes it.
-    Verify(RequestText),
+    "strip" => StripReceipts::strip,
+    /// Verifies a bundle, a statement or a checkpoint offline, as `VerificationRequest` describes it.
+    "verify" => verify,
+    /// Checks a statement against the rules of its content type.
+    "check-content" => CheckContent::check,
+    /// Reads a registration policy, and lists its mistakes.
+    "check-policy" => CheckPolicy::check,
+    /// Decides about a statement under a registration policy.
+    "try-policy" => TryPolicy::attempt,
+    /// Verifies a delegation chain (AgentROA), and decides about a call under it.
+    "verify-chain" => VerifyChain::verify,
+    /// Verifies an agent's proof that it makes a call (AgentROA).
+    "verify-proof" => VerifyProof::verify,
+    /// Reads the terms under which a log's index has an entry.
+    "read-terms" => ReadTerms::read,
+    /// Verifies that the answer of a search is complete.
+    "verify-search" => VerifySearch::verify,
     /// Verifies that a known tree is the beginning of the one that a receipt signs.
-    VerifyConsistency(VerifyConsistency),
+    "verify-consistency" => VerifyConsistency::verify,
     /// Verifies one receipt by one key, and returns its root.
-    ReceiptRoot(ReceiptRoot),
+    "receipt-root" => ReceiptRoot::verify,
     /// Reads concise problem details (RFC 9290), the error of a transparency service.
-    ReadProblem(ReadProblem),
+    "read-problem" => ReadProblem::read,
     /// Verifies a Merkle inclusion proof.
-    InclusionProof(VerifyInclusion),
+    "inclusion-proof" => VerifyInclusion::verify,
     /// Verifies a Merkle consistency proof.
-    ConsistencyProof(VerifyGrowth),
+    "consistency-proof" => VerifyGrowth::verify,
     /// Computes the root of a tree.
-    TreeRoot(TreeRoot),
+    "tree-root" => TreeRoot::compute,
     /// Verifies a signed note by known keys.
-    VerifyNote(VerifyNote),
+    "verify-note" => VerifyNote::verify,
     /// Reads the text of a checkpoint. Nothing is verified.
-    ReadCheckpoint(ReadCheckpoint),
+    "read-checkpoint" => ReadCheckpoint::read,
     /// Verifies the cosignature of a witness and returns its time.
-    ReadCosignature(ReadCosignature),
+    "read-cosignature" => ReadCosignature::read,
     /// Reads a verifier key of a signed note.
-    ReadVerifierKey(ReadVerifierKey),
+    "read-verifier-key" => ReadVerifierKey::read,
     /// Checks and signs a VAP message.
-    SignMessage(SignMessage),
+    "sign-message" => SignMessage::sign,
     /// Reads a VAP message as a gateway does.
-    ReadMessage(ReadMessage),
+    "read-message" => ReadMessage::read,
     /// Verifies the signature of a Verdict.
-    VerifyVerdict(VerifyVerdict),
+    "verify-verdict" => VerifyVerdict::verify,
     /// Checks the form of a VAP object in a statement.
-    CheckObject(CheckObject),
+    "check-object" => CheckObject::check,
     /// Computes the digest of a JSON text.
-    DigestJson(DigestJson),
+    "digest-json" => DigestJson::compute,
     /// Matches a tool's name with patterns.
-    MatchPattern(MatchPattern),
+    "match-pattern" => MatchPattern::matches,
 }
 
 /// An answer in JSON: `result`, or `error` with the members of a [`CoreError`].
@@ -81,56 +114,31 @@ enum CoreAnswer {
 /// Answers a request: JSON with the member `result`, or `error` with `code`, `what` and possibly `offset`. Texts in the
 /// answer quote the request.
 pub fn answer(request: &[u8]) -> Vec<u8> {
-    let answered = CoreRequest::parse(request).and_then(CoreRequest::perform);
+    let answered = parse(request).and_then(|(operation, arguments)| perform(&operation, arguments));
     let answer = answered.map_or_else(CoreAnswer::Error, CoreAnswer::Result);
     // Serialization cannot fail: answers consist of text, numbers, booleans, and structures of them.
     serde_json::to_vec(&answer).unwrap_or_default()
 }
 
-impl CoreRequest {
-    /// Parses a request. Duplicate members are refused.
-    ///
-    /// # Errors
-    /// A [`CoreError`] with the code `malformed-request`.
-    pub fn parse(bytes: &[u8]) -> Result<Self, CoreError> {
-        let limits = Limits { bytes: MAX_REQUEST_BYTES, depth: REQUEST_DEPTH };
-        json::read_strict(bytes, limits).map_err(|error| {
-            CoreError::new("malformed-request", format!("the request cannot be read: {error}"))
-        })
-    }
-
-    fn perform(self) -> Result<Value, CoreError> {
-        match self {
-            Self::GenerateKey(request) => request.generate(),
-            Self::PublicKey(request) => request.describe(),
-            Self::ReadKey(request) => request.read(),
-            Self::SignStatement(request) => request.sign(),
-            Self::ReadStatement(request) => request.read(),
-            Self::VerifySignature(request) => request.verify(),
-            Self::Attach(request) => request.attach(),
-            Self::Strip(request) => request.strip(),
-            Self::Verify(text) => verify(&text),
-            Self::VerifyConsistency(request) => request.verify(),
-            Self::ReceiptRoot(request) => request.verify(),
-            Self::ReadProblem(request) => request.read(),
-            Self::InclusionProof(request) => request.verify(),
-            Self::ConsistencyProof(request) => request.verify(),
-            Self::TreeRoot(request) => request.compute(),
-            Self::VerifyNote(request) => request.verify(),
-            Self::ReadCheckpoint(request) => request.read(),
-            Self::ReadCosignature(request) => request.read(),
-            Self::ReadVerifierKey(request) => request.read(),
-            Self::SignMessage(request) => request.sign(),
-            Self::ReadMessage(request) => request.read(),
-            Self::VerifyVerdict(request) => request.verify(),
-            Self::CheckObject(request) => request.check(),
-            Self::DigestJson(request) => request.compute(),
-            Self::MatchPattern(request) => request.matches(),
-        }
+/// Parses a request into the name of its operation and the arguments. Duplicate members are refused.
+fn parse(bytes: &[u8]) -> Result<(String, Value), CoreError> {
+    let limits = Limits { bytes: MAX_REQUEST_BYTES, depth: REQUEST_DEPTH };
+    let mut request = json::parse_strict(bytes, limits).map_err(unreadable)?;
+    match request.as_object_mut().and_then(|members| members.remove("operation")) {
+        Some(Value::String(operation)) => Ok((operation, request)),
+        _ => Err(unreadable("it names no operation")),
     }
 }
 
-fn verify(text: &RequestText) -> Result<Value, CoreError> {
-    let answer = EvidenceVerdict::of(&VerificationRequest::read(text)?)?;
+fn read<T: DeserializeOwned>(arguments: Value) -> Result<T, CoreError> {
+    serde_json::from_value(arguments).map_err(unreadable)
+}
+
+fn unreadable(why: impl Display) -> CoreError {
+    CoreError::new("malformed-request", format!("the request cannot be read: {why}"))
+}
+
+fn verify(text: RequestText) -> Result<Value, CoreError> {
+    let answer = EvidenceVerdict::of(&VerificationRequest::read(&text)?)?;
     serde_json::to_value(answer).map_err(|error| CoreError::new("malformed-request", error))
 }

@@ -136,6 +136,7 @@ impl StripReceipts {
     }
 }
 
-fn parse(bytes: ByteString) -> Result<SignedStatement, CoreError> {
+/// Parses a statement.
+pub fn parse(bytes: ByteString) -> Result<SignedStatement, CoreError> {
     SignedStatement::parse(bytes.0).map_err(|malformed| CoreError::malformed(MALFORMED, &malformed))
 }

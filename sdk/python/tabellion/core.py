@@ -138,12 +138,14 @@ def verify(
     receipts: Iterable[bytes] = (),
     payload: Optional[bytes] = None,
     witness_policy: Optional[str] = None,
+    gateway_keys: Iterable[str] = (),
     now: Optional[int] = None,
 ) -> Json:
-    """Verifies an evidence bundle, a statement with its receipts, or a checkpoint, offline.
+    """Verifies an evidence bundle, a statement with its receipts, or a checkpoint, offline; also by the rules of content types.
 
-    `trust` is the text of a trust.toml: keys come from there alone. Returns the verdict: `outcome` is `verified`, `failed` or
-    `not-verified`, `reason` the code, and `checks` lists all that was checked and what was not.
+    `trust` is the text of a trust.toml: the keys of logs and issuers come from there alone. `gateway_keys` are those of the gateway that
+    signed within an execution receipt. Returns the verdict: `outcome` is `verified`, `failed` or `not-verified`, `reason` the code, and
+    `checks` lists all that was checked and what was not.
     """
     return call(
         "verify",
@@ -152,8 +154,124 @@ def verify(
         receipts=list(receipts),
         payload=payload,
         witness_policy=witness_policy,
+        gateway_keys=list(gateway_keys),
         now=_now(now),
     )["verdict"]
+
+
+def check_content(statement: bytes, content: Optional[bytes] = None) -> str:
+    """Checks a statement against the rules of its content type, for example before it is registered. No signature is verified.
+
+    `content` is the payload of a detached statement, or what the statement holds the hash of. Returns how far the check went:
+    `complete`, `no-rules`, `header-only` or `payload-missing`. A broken rule is the code of the `CoreError`.
+    """
+    return call("check-content", statement=statement, content=content)["checked"]
+
+
+def check_policy(policy: str) -> Json:
+    """Checks a registration policy (TOML, or the JSON of a policy statement). `mistakes` lists all that is wrong, each with its `key`
+    and `problem`; without any, there are the `digest` and the `payload`."""
+    return call("check-policy", policy=policy)
+
+
+def try_policy(
+    policy: str,
+    statement: bytes,
+    *,
+    payload: Optional[bytes] = None,
+    entries: Iterable[bytes] = (),
+    now: Optional[int] = None,
+) -> Json:
+    """Decides about a statement as a log under this policy does that has only these `entries`: `tabellion policy test` with entries.
+
+    `outcome` is `admitted`, `refused` or `undecided`, and `rule` the rule that decided. `asks_the_log` says that a log with other
+    entries may decide otherwise. Without `now`, rules about time are left open.
+    """
+    return call("try-policy", policy=policy, statement=statement, payload=payload, entries=list(entries), now=now)
+
+
+def verify_chain(
+    chain: str,
+    registry: str,
+    operators: Iterable[str],
+    *,
+    capability: Optional[str] = None,
+    presenter: Optional[Mapping[str, str]] = None,
+    pinned: Optional[bool] = None,
+    now: Optional[int] = None,
+) -> Json:
+    """Verifies a delegation chain of AgentROA under a registry that one of the `operators` signed: `tabellion roa verify`.
+
+    With `capability` (`mcp:SERVER.TOOL`), also decides whether `presenter` may call the tool: `{"agent_id": …}` after `verify_proof`,
+    `{"issuer": …, "client_id": …}` after OAuth, or `{"certificate": "sha256:…"}`. Nobody may call without one. `outcome` is `permit`, with
+    the `holder` and its `capabilities`, or `deny`, with `reason` and `code`. Budgets that are spent are for the caller to remember.
+    """
+    call_of = {"capability": capability, "presenter": presenter and dict(presenter), "pinned": pinned}
+    return call(
+        "verify-chain",
+        chain=chain,
+        registry={"document": registry, "operators": list(operators)},
+        call=None if capability is None else call_of,
+        at=_utc(now),
+    )
+
+
+def verify_proof(
+    proof: str,
+    chain: str,
+    registry: str,
+    operators: Iterable[str],
+    *,
+    capability: str,
+    audience: str,
+    arguments: Any = None,
+    now: Optional[int] = None,
+) -> Json:
+    """Verifies an agent's proof (a compact JWS) that it makes this call under a chain of AgentROA.
+
+    `outcome` is `accept`, with `agent_id`, `jti` and `ends_at`, or `deny`. The caller refuses a `jti` that it has seen, until `ends_at`.
+    """
+    return call(
+        "verify-proof",
+        proof=proof,
+        chain=chain,
+        registry={"document": registry, "operators": list(operators)},
+        capability=capability,
+        audience=audience,
+        arguments=None if arguments is None else json.dumps(arguments, ensure_ascii=False),
+        at=_utc(now),
+    )
+
+
+def read_terms(statement: bytes, payload: Optional[bytes] = None) -> Json:
+    """Reads the terms under which a log's index has an entry. With a `blind` code, the entry may have others too."""
+    return call("read-terms", statement=statement, payload=payload)
+
+
+def verify_search(
+    answer: bytes,
+    trust: str,
+    *,
+    witness_policy: Optional[str] = None,
+    monitors: Iterable[str] = (),
+    attestations: Iterable[str] = (),
+    now: Optional[int] = None,
+) -> Json:
+    """Verifies offline that the answer of a search is complete: a file of `tabellion entry search --prove`.
+
+    `monitors` are verifier keys, each of which must have attested the index; without any, the trust file decides. `outcome` is
+    `complete`, `complete-but` (then `gaps` lists what is open), `not-proven` or `wrong`. `question` is what was asked: compare it with what
+    you wanted to know. `found` are the entries.
+    """
+    return call(
+        "verify-search",
+        answer=answer,
+        trust=trust,
+        witness_policy=witness_policy,
+        monitors=list(monitors),
+        attestations=list(attestations),
+        now=_now(now),
+    )
 
 
 def verify_consistency(receipt: bytes, size: int, root: str, trust: str, *, now: Optional[int] = None) -> Json:
@@ -214,6 +332,10 @@ def digest_json(value: Any) -> str:
 def allows(tool: str, allow: Iterable[str], deny: Iterable[str] = ()) -> bool:
     """Returns whether a scope allows a tool: a pattern matches it, and none of `deny` does."""
     return call("match-pattern", tool=tool, allow=list(allow), deny=list(deny))["allowed"]
+
+
+def _utc(now: Optional[int]) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(_now(now)))
 
 
 def _now(now: Optional[int]) -> int:

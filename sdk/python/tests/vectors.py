@@ -2,28 +2,34 @@
 
     vectors.py FOLDER     prints how many cases of each family passed, as JSON; the first that fails ends it
 
-FOLDER is `vectors`. Cases of the family `vap` whose rule needs a policy, a key or other entries are for the log (NEEDS_LOG).
-Others are for functions that the SDKs do not have (OTHER_FUNCTIONS).
+FOLDER is `vectors`. Some cases are for functions that the SDKs do not have (OTHER_FUNCTIONS).
 """
 
+import hashlib
 import json
 import sys
 from collections import Counter
+from functools import lru_cache
 from pathlib import Path
 
 from tabellion import core
 from tabellion.errors import CoreError
+from vector_policies import policy_for
 
-#: Rules of `vectors/vap` that the log decides, with its policy, its clock and its other entries.
-NEEDS_LOG = {
-    "vap-audit-at-future",
-    "vap-audit-decision-required",
-    "vap-audit-gateway",
-    "vap-audit-no-decision",
-    "vap-audit-outcome-unique",
-    "vap-audit-sequence-unique",
-    "vap-audit-stream",
-}
+#: Families of statements that a log under a policy admits or refuses.
+DECIDED = (
+    "aer",
+    "agentroa-chain",
+    "agentroa-policy",
+    "agentroa-registry",
+    "conversation",
+    "erasure",
+    "index-head",
+    "jwk-set",
+    "operator",
+    "vap",
+    "vrf",
+)
 #: Cases for the reader of bytes, the default nesting, and a reader of JWKs that does not look whether the point is on the curve.
 OTHER_FUNCTIONS = {
     "json": {"invalid-utf-8.json", "overlong-utf-8.json", "surrogate-in-utf-8.json", "utf-16.json", "depth-65.json", "depth-attack.json"},
@@ -41,6 +47,12 @@ def tried(operation, **arguments):
         return core.call(operation, **arguments), None
     except CoreError as error:
         return None, error
+
+
+@lru_cache(maxsize=None)
+def tests_policy(vectors):
+    """Returns the policy of the Rust tests as TOML."""
+    return json.loads((vectors / "policy/sound/tests.json").read_text())["toml"]
 
 
 def outcome(verdict, error, refused):
@@ -207,11 +219,79 @@ def pattern(case, _):
     return result["allowed"], "accept" in case["expected"]
 
 
-def audit_record(case, folder):
-    rule = folder.name
-    payload = core.call("read-statement", statement=bytes_of(case["statement"]))["payload"]
-    _, error = tried("check-object", payload=payload)
-    return error and error.code, None if case["expected"] == "admit" else rule
+def decided_statement(case, folder):
+    if "entry_id" in case:
+        return core.call("read-statement", statement=bytes_of(case["statement"]))["entry"], case["entry_id"]
+    statement = bytes_of(case["statement"])
+    given = {
+        "policy": policy_for(tests_policy(folder.parents[1]), folder.parent.name, case),
+        "entries": [bytes_of(entry) for entry in case.get("log", ())],
+    }
+    trial = core.call("try-policy", statement=statement, now=case.get("at"), **given)
+    refused_by = trial["rule"] if trial["outcome"] == "refused" else None
+    shown = {"content": bytes_of(case["disclosed"])} if "disclosed" in case else {}
+    _, broken = tried("check-content", statement=statement, **shown)
+    # A rule of the content is broken under every policy, or in what was disclosed after the admission.
+    rules = {refused_by or (broken and broken.code), broken.code if broken else refused_by}
+    return rules, {None if case["expected"] == "admit" else folder.name}
+
+
+def vap(case, folder):
+    if folder.name.startswith("vap-audit-"):
+        payload = core.call("read-statement", statement=bytes_of(case["statement"]))["payload"]
+        errors = [tried("check-object", payload=payload)[1], tried("check-content", statement=bytes_of(case["statement"]))[1]]
+        if len({error and error.code for error in errors}) > 1:
+            return errors, "the same rule"
+    return decided_statement(case, folder)
+
+
+def decided(case, _):
+    trial = core.call("try-policy", policy=case["policy"], statement=bytes_of(case["statement"]))
+    answers = {"admitted": {"admitted_by": trial["rule"]}, "undecided": {"undecided": trial["rule"]}}
+    return answers.get(trial["outcome"]) or {"refused_by": trial["rule"], "place": trial["place"]}, case["answer"]
+
+
+def sound_policy(case, _):
+    read = [core.call("check-policy", policy=case[form]) for form in ("toml", "payload")]
+    return read, [{"mistakes": [], "digest": case["digest"], "payload": case["payload"]}] * 2
+
+
+def mistaken_policy(case, _):
+    return core.call("check-policy", policy=case["toml"]), {"mistakes": case["mistakes"]}
+
+
+def registry_of(case):
+    return {"document": json.dumps(case["registry"], ensure_ascii=False), "operators": [json.dumps(case["operator"])]}
+
+
+def denial(found):
+    return {name: found[name] for name in ("outcome", "reason", "code", "hop", "dimension")} if found["outcome"] == "deny" else None
+
+
+def chain(case, _):
+    given = {"chain": case["chain"], "registry": registry_of(case), "at": case["at"], "clock_skew": 60}
+    call = {"capability": case["call"], "presenter": case["presenter"], "pinned": case["pinned"]}
+    found = core.call("verify-chain", call=call, **given)
+    return denial(found) or {"outcome": found["outcome"]}, case["expected"]
+
+
+def proof(case, _):
+    given = {"chain": case["chain"], "registry": registry_of(case), "at": case["at"], "clock_skew": 60}
+    given.update(proof=case["proof"], capability=case["call"], audience=case["audience"])
+    if case["arguments"] is not None:
+        given["arguments"] = json.dumps(case["arguments"])
+    found = core.call("verify-proof", **given)
+    return denial(found) or found, case["expected"]
+
+
+def search_terms(case, _):
+    payload = {} if case["payload"] is None else {"payload": bytes_of(case["payload"])}
+    read = core.call("read-terms", statement=bytes_of(case["statement"]), **payload)
+    blind = [code["number"] for code in read["blind"]]
+    if "terms" in case:
+        return [[[term["number"], term["value"]] for term in read["terms"]], blind], [case["terms"], case["blind"]]
+    keys = sorted({item["key"] for item in read["terms"] + read["blind"]})
+    return [hashlib.sha256(bytes.fromhex("".join(keys))).hexdigest(), blind], [case["keys_sha256"], case["blind"]]
 
 
 FAMILIES = {
@@ -240,22 +320,22 @@ FAMILIES = {
     "admission/message": message,
     "admission/pattern": pattern,
     "admission/verdict": verdict,
-    "vap": audit_record,
+    **dict.fromkeys(DECIDED, decided_statement),
+    "vap": vap,
+    "policy/decided": decided,
+    "policy/sound": sound_policy,
+    "policy/mistaken": mistaken_policy,
+    "search-terms": search_terms,
+    **{f"agentroa/{kind}": chain for kind in ("call", "chain", "permit", "pseudocode", "scope", "signature")},
+    "agentroa/proof": proof,
 }
-
-
-def is_for_us(family, file):
-    rule = file.parent.name
-    if file.name in OTHER_FUNCTIONS.get(rule, ()):
-        return False
-    return family != "vap" or (rule.startswith("vap-audit-") and rule not in NEEDS_LOG)
 
 
 def main(vectors):
     passed = Counter()
     for family, run in FAMILIES.items():
         for file in sorted((vectors / family).rglob("*.json")):
-            if not is_for_us(family, file):
+            if file.name in OTHER_FUNCTIONS.get(file.parent.name, ()):
                 continue
             given, expected = run(json.loads(file.read_text()), file.parent)
             if given != expected:

@@ -39,6 +39,8 @@ export interface VerifyOptions {
   receipts?: Uint8Array[];
   payload?: Uint8Array;
   witnessPolicy?: string;
+  /** Keys of the gateway that signed within an execution receipt, each a PEM, DID or JWK. */
+  gatewayKeys?: string[];
   /** Unix seconds. */
   now?: number;
 }
@@ -149,13 +151,146 @@ export async function strip(statement: Uint8Array): Promise<{ statement: Uint8Ar
 }
 
 /**
- * Verifies an evidence bundle, a statement with its receipts, or a checkpoint, offline.
+ * Verifies an evidence bundle, a statement with its receipts, or a checkpoint, offline; also by the rules of content types.
  *
- * `trust` is the text of a trust.toml: keys come from there alone.
+ * `trust` is the text of a trust.toml: the keys of logs and issuers come from there alone.
  */
 export async function verify(evidence: Uint8Array, trust: string, options: VerifyOptions = {}): Promise<Verdict> {
-  const { receipts = [], payload, witnessPolicy: witness_policy, now = unixTime() } = options;
-  return (await call('verify', { evidence, trust, receipts, payload, witness_policy, now })).verdict;
+  const { receipts = [], payload, witnessPolicy: witness_policy, gatewayKeys: gateway_keys = [], now = unixTime() } = options;
+  return (await call('verify', { evidence, trust, receipts, payload, witness_policy, gateway_keys, now })).verdict;
+}
+
+/** How far a check of content went. */
+export type CheckedContent = 'complete' | 'no-rules' | 'header-only' | 'payload-missing';
+
+/**
+ * Checks a statement against the rules of its content type, for example before it is registered. No signature is verified.
+ *
+ * `content` is the payload of a detached statement, or what the statement holds the hash of. A broken rule is the code of the CoreError.
+ */
+export async function checkContent(statement: Uint8Array, content?: Uint8Array): Promise<CheckedContent> {
+  return (await call('check-content', { statement, content })).checked;
+}
+
+/** A registration policy as it was read: all its mistakes, or its digest and the payload of its statement. */
+export interface CheckedPolicy {
+  mistakes: { key: string; problem: string }[];
+  digest?: string;
+  payload?: string;
+}
+
+/** Checks a registration policy: TOML, or the JSON of a policy statement. */
+export async function checkPolicy(policy: string): Promise<CheckedPolicy> {
+  return call('check-policy', { policy });
+}
+
+/** What a log would decide. `rule` decided; `asks_the_log` says that a log with other entries may decide otherwise. */
+export interface PolicyTrial {
+  outcome: 'admitted' | 'refused' | 'undecided';
+  rule: string;
+  asks_the_log: boolean;
+  [more: string]: any;
+}
+
+/**
+ * Decides about a statement as a log under this policy does that has only these `entries`: `tabellion policy test` with entries.
+ * Without `now`, rules about time are left open.
+ */
+export async function tryPolicy(
+  policy: string,
+  statement: Uint8Array,
+  more: { payload?: Uint8Array; entries?: Uint8Array[]; now?: number } = {},
+): Promise<PolicyTrial> {
+  return call('try-policy', { policy, statement, ...more });
+}
+
+/** A registry of AgentROA as JSON, and the keys of its operators. */
+export interface TrustedRegistry {
+  document: string;
+  operators: string[];
+}
+
+/** A caller with a proven identity: an agent after `verifyProof`, a client of OAuth, or a certificate by its digest. */
+export type ChainPresenter = { agent_id: string } | { issuer: string; client_id: string } | { certificate: string };
+
+/** A decision about a chain: `permit` with the holder and its capabilities, or `deny` with the reason. */
+export interface ChainDecision {
+  outcome: 'permit' | 'deny';
+  holder?: string;
+  capabilities?: string[];
+  reason?: string;
+  code?: string;
+  [more: string]: any;
+}
+
+/**
+ * Verifies a delegation chain of AgentROA: `tabellion roa verify`. With a call, also decides whether its presenter may make it;
+ * nobody may without one. Budgets that are spent are for the caller to remember.
+ */
+export async function verifyChain(
+  chain: string,
+  registry: TrustedRegistry,
+  more: { call?: { capability: string; presenter?: ChainPresenter; pinned?: boolean }; now?: number } = {},
+): Promise<ChainDecision> {
+  return call('verify-chain', { chain, registry, call: more.call, at: utc(more.now) });
+}
+
+/** An agent's proof that it makes a call: `accept` with the agent, or `deny`. Refuse a `jti` that you have seen, until `ends_at`. */
+export interface ProofDecision {
+  outcome: 'accept' | 'deny';
+  agent_id?: string;
+  jti?: string;
+  ends_at?: string;
+  [more: string]: any;
+}
+
+/** Verifies an agent's proof (a compact JWS) that it makes this call under a chain of AgentROA. */
+export async function verifyProof(
+  proof: string,
+  chain: string,
+  registry: TrustedRegistry,
+  made: { capability: string; audience: string; arguments?: unknown; now?: number },
+): Promise<ProofDecision> {
+  const { capability, audience, arguments: given, now } = made;
+  const args = given === undefined ? undefined : JSON.stringify(given);
+  return call('verify-proof', { proof, chain, registry, capability, audience, arguments: args, at: utc(now) });
+}
+
+/** The terms under which a log's index has an entry. With a blind code, the entry may have others too. */
+export interface SearchTerms {
+  terms: { kind: string; number: number; value: string; key: string }[];
+  blind: { number: number; key: string }[];
+}
+
+/** Reads the terms of a statement; `payload` is the detached one, if the log serves it. */
+export async function readTerms(statement: Uint8Array, payload?: Uint8Array): Promise<SearchTerms> {
+  return call('read-terms', { statement, payload });
+}
+
+/** What the reader of an answer requires. */
+export interface SearchOptions {
+  witnessPolicy?: string;
+  /** Verifier keys of monitors, each of which must have attested the index; without any, the trust file decides. */
+  monitors?: string[];
+  attestations?: string[];
+  /** Unix seconds. */
+  now?: number;
+}
+
+/** The verdict on the answer of a search. Compare `question` with what you wanted to know; `gaps` lists what is open. */
+export interface SearchVerdict {
+  outcome: 'complete' | 'complete-but' | 'not-proven' | 'wrong';
+  reason: string | null;
+  question: { terms: { kind: string; value: string }[]; from: number; to: number | null };
+  found: { leaf: number; entry: string; content_type: string | null; iss: string | null; sub: string | null }[];
+  gaps: Record<string, unknown>[];
+  [more: string]: any;
+}
+
+/** Verifies offline that the answer of a search is complete: a file of `tabellion entry search --prove`. */
+export async function verifySearch(answer: Uint8Array, trust: string, options: SearchOptions = {}): Promise<SearchVerdict> {
+  const { witnessPolicy: witness_policy, monitors = [], attestations = [], now = unixTime() } = options;
+  return call('verify-search', { answer, trust, witness_policy, monitors, attestations, now });
 }
 
 /** Verifies by a consistency receipt that the tree of this size and root is the beginning of the one it signs. */
@@ -207,6 +342,10 @@ export async function digestJson(value: unknown): Promise<string> {
 /** Returns whether a scope allows a tool: a pattern matches it, and none of `deny` does. */
 export async function allows(tool: string, allow: string[], deny: string[] = []): Promise<boolean> {
   return (await call('match-pattern', { tool, allow, deny })).allowed;
+}
+
+function utc(seconds = unixTime()): string {
+  return new Date(seconds * 1000).toISOString();
 }
 
 /** Returns the current time in Unix seconds. */

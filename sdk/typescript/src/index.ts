@@ -4,18 +4,41 @@ export * from './client.js';
 export * as core from './core.js';
 export {
   attach,
+  checkContent,
+  checkPolicy,
   generateKey,
   loadKey,
   readStatement,
+  readTerms,
   signMessage,
   signStatement,
   strip,
+  tryPolicy,
   useCore,
   verify,
+  verifyChain,
   verifyConsistency,
+  verifyProof,
+  verifySearch,
   verifyVerdict,
 } from './core.js';
-export type { SignedMessage, SignedStatement, SigningKey, StatementFacts, VerifyOptions } from './core.js';
+export type {
+  ChainDecision,
+  ChainPresenter,
+  CheckedContent,
+  CheckedPolicy,
+  PolicyTrial,
+  ProofDecision,
+  SearchOptions,
+  SearchTerms,
+  SearchVerdict,
+  SignedMessage,
+  SignedStatement,
+  SigningKey,
+  StatementFacts,
+  TrustedRegistry,
+  VerifyOptions,
+} from './core.js';
 export * from './dev.js';
 export * from './errors.js';
 export * from './mcp.js';

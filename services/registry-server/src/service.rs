@@ -70,11 +70,12 @@ impl RegistryServer {
         files.registry().map_err(StartError::Registry)?;
         files.deltas().map_err(StartError::Deltas)?;
         let state = ServerState { files: files.clone(), metrics: Arc::new(Metrics::new()?) };
-        let public = bind(listen, public_settings()).await?.serve(routes::public(state.clone()));
+        let public = bind(listen, public_settings()).await?;
         let admin = match admin_listen {
-            Some(address) => Some(bind(address, settings()).await?.serve(routes::admin(state))),
+            Some(address) => Some(bind(address, settings()).await?.serve(routes::admin(state.clone()))),
             None => None,
         };
+        let public = public.serve(routes::public(state));
         let address = public.address().unwrap_or(listen);
         Ok(Self { files, public, admin, address })
     }

@@ -136,10 +136,14 @@ pub const SMALL_GROUP: u64 = 5;
 pub const TALLIES: usize = 256;
 /// Counts that go on in the background at one time.
 pub const TALLIES_COUNTING: usize = 2;
-/// Lifetime of a cached count once it is whole: entries are erased meanwhile.
+/// Age at which a count begins anew: entries are erased meanwhile.
 pub const TALLY_AGE: Duration = Duration::from_secs(300);
+/// Age up to which a count is shown while a new one is made.
+pub const TALLY_KEPT: Duration = Duration::from_secs(3600);
 /// Entries counted at one time, and by one request.
 pub const TALLY_PAGE: usize = 250;
+/// Pause of a count in the background after each page, so that it takes no processor for itself.
+pub const TALLY_PAUSE: Duration = Duration::from_millis(5);
 /// Values distinguished by one count.
 pub const TALLY_GROUPS: usize = 4096;
 /// Bytes of input quoted by an error.

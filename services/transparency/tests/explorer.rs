@@ -406,22 +406,12 @@ fn tree<'a>(html: &'a str, source: &str) -> &'a str {
     html[start..].split("<h3>").nth(1).unwrap_or_default()
 }
 
-/// The page of alarms, once it shows this text.
-async fn alarms_with(site: &Site, text: &str) -> String {
-    let mut html = page(site, "/ui/alarms").await;
-    while !html.contains(text) {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        html = page(site, "/ui/alarms").await;
-    }
-    html
-}
-
 #[tokio::test]
 async fn a_database_that_contradicts_the_pin_is_an_alarm_with_both_roots_and_a_banner_on_other_pages() {
     let place = Place::new();
     let [pinned, stored] = contradict_the_pin(&place).await;
     let site = place.start().await;
-    let alarms = alarms_with(&site, "Sequencing stopped").await;
+    let alarms = site.alarms_with("Sequencing stopped").await;
     let halt = format!("at size 2 this log has signed root {pinned}, the database has root {stored}");
     for part in [&*halt, "Do not rely on new receipts", "Checkpoints that disagree"] {
         assert!(alarms.contains(part), "no {part}: {alarms}");
@@ -452,7 +442,7 @@ async fn findings_of_the_storage_check_are_listed_as_text_and_counted_in_the_ban
     let check = json!({ "findings": [format!("entry 1: {HOSTILE}")], "omitted": 2 });
     std::fs::write(place.path("state/fsck.json"), check.to_string()).unwrap();
     let site = place.start().await;
-    let alarms = alarms_with(&site, "entry 1: ").await;
+    let alarms = site.alarms_with("entry 1: ").await;
     for part in ["entry 1: &lt;script&gt;", "and 2 more findings", "Do not rely on new receipts"] {
         assert!(alarms.contains(part), "no {part}: {alarms}");
     }

@@ -334,12 +334,6 @@ async fn a_witness_that_has_seen_another_tree_stops_the_log() {
     assert_eq!(halt, Halt::WitnessDisagrees { witness: "w1".into(), size: TreeSize::new(1) });
 }
 
-/// The page of alarms, once it shows this text.
-async fn alarms_with(site: &Site, text: &str) -> String {
-    until("the page shows it", async || site.get("/ui/alarms").await.text().contains(text)).await;
-    site.get("/ui/alarms").await.text()
-}
-
 #[tokio::test]
 async fn the_page_of_alarms_shows_a_fork_that_a_witness_reported_next_to_the_log_s_own_checkpoint() {
     use tlog::note::LocalKey;
@@ -356,7 +350,7 @@ async fn the_page_of_alarms_shows_a_fork_that_a_witness_reported_next_to_the_log
     w1.shows(forked.sign(&key).unwrap());
     w1.becomes(Manner::Unproven);
     // The witness's checkpoint is fetched after the log stopped.
-    let html = alarms_with(&site, "signed both roots").await;
+    let html = site.alarms_with("signed both roots").await;
     let (witness, database) = html.split_once("<h3>Database</h3>").expect("both trees");
     for part in
         ["<h3>Witness w1</h3>", &forked.root().to_string(), "Reported", "w1.example+", "a witness's, valid"]
@@ -376,7 +370,7 @@ async fn the_page_of_alarms_claims_no_more_of_a_witness_s_tree_than_its_size() {
     let site = start(&Place::new(), &Memory::new(), &policy, &[&w1]).await;
     until("it has seen it", async || w1.seen() == 1).await;
     w1.becomes(Manner::ClaimsAndHides(1204));
-    let html = alarms_with(&site, "Checkpoints that disagree").await;
+    let html = site.alarms_with("Checkpoints that disagree").await;
     let (witness, database) = html.split_once("<h3>Database</h3>").expect("both trees");
     for part in ["has seen a tree of size 1204", "<dt>Size</dt><dd>1204</dd>", "not known to this page"] {
         assert!(witness.contains(part), "no {part}: {witness}");

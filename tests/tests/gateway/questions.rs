@@ -1,27 +1,13 @@
 //! Rules of the operator's (C4), and questions to a person: the readings V-26, V-27, V-28 and V-38, in both eras.
 
+use black_box::gateway::PAYMENT_RULES;
 use black_box::mcp::Told;
 use black_box::{Agent, Guarded, McpClient};
 use serde_json::{Value, json};
 use testkit::McpServer;
 
-/// Large payments are confirmed by a person, and some are not made at all.
-const RULES: &str = r#"
-[[route.rule]]
-name = "never"
-tool = "payments.*"
-when = "input.arguments.to == \"nobody\""
-then = "deny"
-
-[[route.rule]]
-name = "large"
-tool = "payments.send"
-when = "input.arguments.amount > 1000"
-then = "confirm"
-"#;
-
 fn guarded() -> Guarded {
-    Guarded::with(RULES)
+    Guarded::with(PAYMENT_RULES)
 }
 
 /// A client that can ask its user.

@@ -8,6 +8,7 @@ mod c2sp_by_others;
 mod ccf_ledgers;
 mod independent_software;
 mod lookup_tree_second_implementation;
+mod proven_search;
 mod sdk_python;
 mod sdk_typescript;
 mod search_terms_second_implementation;

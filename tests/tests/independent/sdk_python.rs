@@ -8,6 +8,8 @@ use black_box::sdk::{PythonSdk, must_keep_promises_through_a_gateway, sdk, vecto
 use black_box::{Gateway, python_server};
 use serde_json::Value;
 
+use crate::proven_search::proven_search;
+
 /// Runs a command to its end, and returns what it prints.
 #[track_caller]
 fn printed(command: &mut Command) -> String {
@@ -30,7 +32,7 @@ fn every_vector_gets_its_answer_in_python() {
     let passed: Value = serde_json::from_str(&printed).unwrap();
     let passed = passed.as_object().unwrap();
     assert!(
-        passed.len() >= 26 && passed.values().filter_map(Value::as_u64).sum::<u64>() > 1150,
+        passed.len() >= 47 && passed.values().filter_map(Value::as_u64).sum::<u64>() > 2480,
         "{passed:?}"
     );
 }
@@ -43,6 +45,14 @@ fn the_client_and_its_sessions_keep_their_promises() {
 #[test]
 fn a_script_registers_verifies_follows_and_monitors() {
     example("log.py", "invoice-7.cose");
+}
+
+#[test]
+fn the_answer_of_a_proven_search_is_verified_with_the_log_gone() {
+    let log = proven_search();
+    let mut command = PythonSdk::new().command("tests/search.py");
+    command.args(["answer", "trust.toml"]).current_dir(log.path(""));
+    assert_eq!(printed(&mut command).trim(), "complete thing 1");
 }
 
 #[test]

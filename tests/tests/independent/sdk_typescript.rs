@@ -7,6 +7,8 @@ use black_box::sdk::{TypeScriptSdk, must_keep_promises_through_a_gateway, vector
 use black_box::{Gateway, python_server};
 use serde_json::Value;
 
+use crate::proven_search::proven_search;
+
 /// Runs a command to its end, and returns what it prints.
 #[track_caller]
 fn printed(command: &mut Command) -> String {
@@ -23,9 +25,17 @@ fn every_vector_gets_its_answer_in_typescript_and_the_client_keeps_its_promises(
     let passed: Value = serde_json::from_str(&printed).unwrap();
     let passed = passed.as_object().unwrap();
     assert!(
-        passed.len() >= 26 && passed.values().filter_map(Value::as_u64).sum::<u64>() > 1150,
+        passed.len() >= 47 && passed.values().filter_map(Value::as_u64).sum::<u64>() > 2480,
         "{passed:?}"
     );
+}
+
+#[test]
+fn the_answer_of_a_proven_search_is_verified_with_the_log_gone() {
+    let (log, sdk) = (proven_search(), TypeScriptSdk::new());
+    let mut command = sdk.command("tests/search.mjs");
+    command.args(["answer", "trust.toml"]).current_dir(log.path(""));
+    assert_eq!(printed(&mut command).trim(), "complete thing 1");
 }
 
 #[test]

@@ -110,11 +110,14 @@ impl AlarmsPage {
 
     fn alarm(&self) -> Markup {
         html! {
-            div.alarm {
-                ul {
-                    @for obstacle in &self.obstacles { li { (line(obstacle)) } }
-                    @for finding in &self.findings { li { (line(finding)) } }
-                    @if self.omitted > 0 { li { "and " (counted(self.omitted, "more finding", "more findings")) } }
+            // Between a witness's report and the stop of the sequencer there are only trees that disagree.
+            @if !self.obstacles.is_empty() || !self.findings.is_empty() {
+                div.alarm {
+                    ul {
+                        @for obstacle in &self.obstacles { li { (line(obstacle)) } }
+                        @for finding in &self.findings { li { (line(finding)) } }
+                        @if self.omitted > 0 { li { "and " (counted(self.omitted, "more finding", "more findings")) } }
+                    }
                 }
             }
             p {

@@ -35,11 +35,6 @@ impl GatewayKeys {
         AerRecord::verify(statement, content, VerifyingKeys { gateway: &self.0, issuer: &issuer })
     }
 
-    /// Verifies the rules and the signatures within an execution receipt, without its statement's signature.
-    pub fn verify_inner(&self, statement: &SignedStatement, content: Option<&[u8]>) -> Result<(), Violation> {
-        AerRecord::verify_inner(statement, content, &self.0).map(drop)
-    }
-
     fn named_by(&self, statement: &SignedStatement) -> &PublicKey {
         let kid = statement.header().kid().map(|kid| kid.as_ref()).unwrap_or_default();
         self.0.iter().find(|key| key.thumbprint() == kid).unwrap_or(&self.0[0])

@@ -4,14 +4,11 @@
 
 mod accusation;
 mod bundle;
-mod content_rules;
-mod inner_signatures;
 pub mod input;
 mod max_age;
 mod quorum;
 pub mod search_answer;
 mod siblings;
-mod trace_metadata;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -28,6 +25,7 @@ use verifier::{
 
 use crate::console::{Exit, Failure, Report, files};
 use crate::context::Context;
+use crate::keyfile;
 use crate::trust_file::TrustFile;
 use crate::verification::{exit, print_check, print_not_verified};
 use bundle::VerifiedBundle;
@@ -301,13 +299,13 @@ fn checked(
     terms: &VerificationTerms<'_>,
 ) -> Result<StatementVerdict, Failure> {
     let now = now();
+    let gateway_keys =
+        terms.gateway_keys.iter().map(|key| keyfile::read_public(key)).collect::<Result<Vec<_>, _>>()?;
     let mut verdict = verifier::verify_with_checkpoint(question, shown, trust, now);
-    content_rules::check(&mut verdict, question);
-    inner_signatures::check(&mut verdict, question, terms.gateway_keys)?;
+    content_rules::check_statement(&mut verdict, question, &gateway_keys);
     if let Some(max_age) = terms.max_age {
         max_age.check(&mut verdict, question, trust, now);
     }
-    trace_metadata::check(&mut verdict, question);
     Ok(verdict)
 }
 

@@ -1,20 +1,22 @@
 //! The counts that a process has cached, and how they go on.
 //!
 //! A request counts a page of entries itself, so that it is answered fast; the rest is counted in the background, for the
-//! next request. A count is discarded `TALLY_AGE` after it was whole, because entries are erased meanwhile, and when the
-//! index was dropped.
+//! next request. A count begins anew `TALLY_AGE` after it was whole, because entries are erased meanwhile; the one before is
+//! shown until the new one goes as far.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, Weak};
+use std::time::Duration;
 
 use registration::LookupKind;
 use store::{Indexed, Order, StoreError};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
-use tokio::time::Instant;
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep};
 
 use super::tally::ReceiptTally;
 use super::{Index, term};
-use crate::limits::{TALLIES, TALLIES_COUNTING, TALLY_AGE, TALLY_PAGE};
+use crate::limits::{TALLIES, TALLIES_COUNTING, TALLY_AGE, TALLY_KEPT, TALLY_PAGE, TALLY_PAUSE};
 
 /// The values that all counted entries have.
 type Values = Vec<(LookupKind, String)>;
@@ -41,8 +43,10 @@ struct CachedTally {
     whole: Option<Instant>,
     form: u32,
     tally: Arc<ReceiptTally>,
-    /// `true` while a task counts in the background.
-    is_counting: bool,
+    /// The count before it, until this one goes as far.
+    before: Option<Arc<ReceiptTally>>,
+    /// The task that counts in the background.
+    task: Option<AbortHandle>,
 }
 
 impl Tallies {
@@ -56,23 +60,25 @@ impl Tallies {
         let values: Values = values.iter().map(|(kind, value)| (*kind, (*value).to_owned())).collect();
         let slot = self.slot(&values);
         let mut cached = slot.lock().await;
-        if !cached.is_counting {
+        if !cached.is_counting() {
             cached.count_page(index, &values).await?;
             if !cached.tally.complete
                 && let Ok(permit) = self.background.clone().try_acquire_owned()
             {
-                cached.is_counting = true;
-                tokio::spawn(count_on(Arc::downgrade(index), slot.clone(), values, permit));
+                let task = tokio::spawn(count_on(Arc::downgrade(index), slot.clone(), values, permit));
+                cached.task = Some(task.abort_handle());
             }
         }
-        Ok(cached.tally.clone())
+        Ok(cached.furthest())
     }
 
     /// The cache slot of these values. Slots in use stay. Unused ones are removed if they are empty or older than
-    /// [`TALLY_AGE`], and the oldest ones above [`TALLIES`].
+    /// [`TALLY_KEPT`], and the oldest ones above [`TALLIES`].
     fn slot(&self, values: &Values) -> Slot {
         let mut all = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|_, slot| idle(slot).is_none_or(|cached| cached.tally.entries > 0 && cached.is_fresh()));
+        all.retain(|_, slot| {
+            idle(slot).is_none_or(|cached| cached.tally.entries > 0 && cached.age() < TALLY_KEPT)
+        });
         while all.len() > TALLIES {
             let idle = all.iter_mut().filter_map(|(values, slot)| Some((idle(slot)?.begun, values)));
             let idle: Vec<(Instant, &Values)> = idle.collect();
@@ -107,22 +113,25 @@ async fn count_on(index: Weak<Index>, slot: Slot, values: Values, _permit: Owned
             cached.whole.get_or_insert_with(Instant::now);
         }
         if is_whole || counted.is_err() {
-            cached.is_counting = false;
+            cached.task = None;
             return;
         }
+        drop((cached, index));
+        sleep(TALLY_PAUSE).await;
     }
 }
 
 impl CachedTally {
     fn begin(form: u32) -> Self {
-        Self { begun: Instant::now(), whole: None, form, tally: Arc::default(), is_counting: false }
+        Self { begun: Instant::now(), whole: None, form, tally: Arc::default(), before: None, task: None }
     }
 
     /// Counts the next entries, at most [`TALLY_PAGE`]. From the first one on, if the count cannot be continued.
     async fn count_page(&mut self, index: &Index, values: &Values) -> Result<(), StoreError> {
         let indexed = index.indexed();
         if !self.is_of(indexed) {
-            *self = Self { is_counting: self.is_counting, ..Self::begin(indexed.form) };
+            let before = self.is_of_index(indexed).then(|| self.furthest());
+            *self = Self { before, task: self.task.take(), ..Self::begin(indexed.form) };
         }
         if self.tally.complete && self.tally.size == indexed.to.get() {
             return Ok(());
@@ -149,22 +158,39 @@ impl CachedTally {
         Ok(())
     }
 
-    /// Returns `true` if the count is not to be discarded yet: it goes on, or was whole lately.
-    fn is_fresh(&self) -> bool {
-        self.is_counting || self.whole.unwrap_or(self.begun).elapsed() < TALLY_AGE
+    /// Returns the count that goes furthest: this one, or the one before it.
+    fn furthest(&self) -> Arc<ReceiptTally> {
+        self.before.as_ref().filter(|before| before.size > self.tally.size).unwrap_or(&self.tally).clone()
     }
 
-    /// Returns `true` if the count can be continued with this index, which was not dropped since, as far as can be
-    /// seen.
+    /// Returns `true` while a task counts in the background; `false` also after it panicked.
+    fn is_counting(&self) -> bool {
+        self.task.as_ref().is_some_and(|task| !task.is_finished())
+    }
+
+    /// Returns `true` if the count is not to be discarded yet: it goes on, or was whole lately.
+    fn is_fresh(&self) -> bool {
+        self.is_counting() || self.age() < TALLY_AGE
+    }
+
+    /// Returns the time since the count was whole, or else since it began.
+    fn age(&self) -> Duration {
+        self.whole.unwrap_or(self.begun).elapsed()
+    }
+
+    /// Returns `true` if the count can be continued with this index.
     fn is_of(&self, indexed: Indexed) -> bool {
-        self.is_fresh() && self.form == indexed.form && self.tally.size <= indexed.to.get()
+        self.is_fresh() && self.is_of_index(indexed)
+    }
+
+    /// Returns `true` if the index was not dropped since, as far as can be seen.
+    fn is_of_index(&self, indexed: Indexed) -> bool {
+        self.form == indexed.form && self.tally.size <= indexed.to.get()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     /// Continues the n-th requested count.
@@ -193,6 +219,28 @@ mod tests {
             drop(tallies.slot(&vec![(LookupKind::Issuer, format!("junk {n}"))]));
         }
         assert_eq!(names(&tallies).len(), TALLIES + 1, "all that count, and the last one of the junk");
+    }
+
+    #[tokio::test]
+    async fn a_count_whose_task_panicked_is_not_in_the_background_any_more() {
+        let task = tokio::spawn(async { panic!("as if in reading") });
+        let cached = CachedTally { task: Some(task.abort_handle()), ..CachedTally::begin(1) };
+        assert!(cached.is_counting());
+        assert!(task.await.is_err());
+        assert!(!cached.is_counting(), "a request counts again");
+    }
+
+    #[test]
+    fn a_count_that_begins_anew_shows_the_one_before_until_it_goes_as_far() {
+        let of_size = |size| {
+            let mut tally = ReceiptTally::default();
+            tally.size = size;
+            Arc::new(tally)
+        };
+        let mut cached = CachedTally { before: Some(of_size(7)), tally: of_size(6), ..CachedTally::begin(1) };
+        assert_eq!(cached.furthest().size, 7);
+        cached.tally = of_size(8);
+        assert_eq!(cached.furthest().size, 8);
     }
 
     #[test]

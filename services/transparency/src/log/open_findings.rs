@@ -1,8 +1,8 @@
 //! Findings that are not known to be repaired.
 
-use display::counted;
-
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use display::counted;
 
 use crate::limits::{FSCK_FINDINGS, FSCK_NAMED};
 

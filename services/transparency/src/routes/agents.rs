@@ -112,7 +112,7 @@ pub async fn summary(
         return Err(if reached.is_behind() { super::names::behind() } else { nothing() });
     }
     let all = app.index.tally(&[about]).await?;
-    let own = app.index.tally(&asked).await?;
+    let own = if issuer.is_some() { app.index.tally(&asked).await? } else { all.clone() };
     let counting = all.goes_on(reached) || own.goes_on(reached);
     let summary = match issuer {
         None => Summary::of(sub, &all, counting),

@@ -143,6 +143,21 @@ impl Site {
         tokio::time::timeout(LONGEST, found).await.unwrap_or_else(|_| panic!("no {line}"));
     }
 
+    /// Waits until the page of alarms has this text, and returns the page.
+    pub async fn alarms_with(&self, text: &str) -> String {
+        const LONGEST: Duration = Duration::from_secs(60);
+        let found = async {
+            loop {
+                let html = self.get("/ui/alarms").await.text();
+                if html.contains(text) {
+                    return html;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(LONGEST, found).await.unwrap_or_else(|_| panic!("no alarm has {text:?}"))
+    }
+
     fn of(service: Service, place: &Place) -> Self {
         let addresses = service.addresses();
         let url = format!("http://{}", addresses.public);

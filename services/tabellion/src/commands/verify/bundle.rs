@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 
-use bundle::{BundleVerdict, EvidenceBundle};
+use bundle::BundleVerdict;
 use owo_colors::OwoColorize;
 use serde::Serialize;
-use verifier::{StatementEvidence, StatementVerdict, VerificationOutcome};
+use verifier::{StatementVerdict, VerificationOutcome};
 
-use super::{VerificationFiles, content_rules, input, now, trace_metadata, witness_policy};
+use super::{VerificationFiles, input, now, witness_policy};
 use crate::console::{Failure, Report, safe};
 use crate::trust_file::TrustFile;
 use crate::verification::{print_check, print_not_verified};
@@ -18,22 +18,8 @@ pub fn verify(given: &VerificationFiles, bytes: &[u8], trust: &TrustFile) -> Res
     let bundle = input::parsed_bundle(&given.statement, bytes)?;
     let witnesses = given.witness_policy.as_deref().map(witness_policy).transpose()?;
     let mut verdict = bundle.verify(&trust.store, witnesses.as_ref(), now());
-    check_contents(&bundle, &mut verdict);
+    content_rules::check_bundle(&bundle, &mut verdict);
     Ok(VerifiedBundle { verdict })
-}
-
-/// Adds the checks of content types to the results of the entries.
-fn check_contents(bundle: &EvidenceBundle, verdict: &mut BundleVerdict) {
-    for (entry, result) in bundle.entries.iter().zip(&mut verdict.entries) {
-        let evidence = StatementEvidence {
-            statement: &entry.statement,
-            receipts: &[],
-            payload: entry.payload.as_deref(),
-        };
-        content_rules::check(result, &evidence);
-        trace_metadata::check(result, &evidence);
-    }
-    verdict.conclude();
 }
 
 /// The result for a bundle, in JSON as the crate `bundle` gives it.

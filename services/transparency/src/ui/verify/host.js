@@ -2,6 +2,8 @@
 'use strict';
 
 const SUCCESS = 0, BAD_DESCRIPTOR = 8, NOT_SUPPORTED = 52;
+/** The clock that measures how long a policy's condition takes. The date is part of a request. */
+const MONOTONIC_CLOCK = 1;
 
 /** Thrown to unwind the program when it ends. */
 class ProgramExit extends Error {
@@ -47,6 +49,10 @@ function wasiFunctions(streams, memory) {
   return {
     args_get: () => SUCCESS,
     args_sizes_get: none,
+    clock_time_get(clock, _, result) {
+      if (clock !== MONOTONIC_CLOCK) return NOT_SUPPORTED;
+      return view().setBigUint64(result, BigInt(Math.round(performance.now() * 1e6)), true), SUCCESS;
+    },
     environ_get: () => SUCCESS,
     environ_sizes_get: none,
     fd_prestat_get: () => BAD_DESCRIPTOR,

@@ -3,14 +3,13 @@
 
 use registration::conversation::{TraceMetadata, check_trace_metadata};
 use scitt::SignedStatement;
-use verifier::{Check, CheckName, CheckState, Code, StatementEvidence, StatementVerdict};
+use verifier::{Check, CheckName, CheckState, Code};
 
-/// Adds the check to the verdict on a statement with trace-metadata. A contradiction fails the verdict. A check that
-/// was impossible is listed and does not change the verdict, because nothing signed depends on it.
-pub fn check(verdict: &mut StatementVerdict, evidence: &StatementEvidence<'_>) {
-    let Ok(statement) = SignedStatement::parse(evidence.statement.to_vec()) else { return };
-    let (state, code, detail) = match check_trace_metadata(&statement, evidence.payload) {
-        Ok(TraceMetadata::Absent) => return,
+/// Checks a statement with trace-metadata. A contradiction is a failure. A check that was impossible is listed and changes
+/// no verdict, because nothing signed depends on it.
+pub fn check(statement: &SignedStatement, payload: Option<&[u8]>) -> Option<Check> {
+    let (state, code, detail) = match check_trace_metadata(statement, payload) {
+        Ok(TraceMetadata::Absent) => return None,
         Ok(TraceMetadata::Agrees) => {
             (CheckState::Ok, None, "label 100 is unsigned, and says what the record says".to_owned())
         }
@@ -20,5 +19,5 @@ pub fn check(verdict: &mut StatementVerdict, evidence: &StatementEvidence<'_>) {
         }
         Err(violation) => (CheckState::Failed, Some(Code::TraceMetadataMismatch), violation.to_string()),
     };
-    verdict.add(Check { name: CheckName::TraceMetadata, receipt: None, state, code, detail });
+    Some(Check { name: CheckName::TraceMetadata, receipt: None, state, code, detail })
 }
