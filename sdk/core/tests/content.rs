@@ -79,3 +79,18 @@ fn content_that_is_not_shown_is_not_checked_and_this_is_said() {
     assert_eq!(checked("application/json", false), "no-rules");
     assert_eq!(checked("application/json", true), "payload-missing");
 }
+
+#[test]
+fn content_of_another_hash_is_refused() {
+    let checked = |vector: &str| {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/verifier").join(vector);
+        let case: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+        let (statement, content) = (bytes(&case["statement"]), bytes(&case["payload"]));
+        let request = json!({ "operation": "check-content", "statement": statement, "content": content });
+        serde_json::from_slice::<Value>(&answer(request.to_string().as_bytes())).unwrap()
+    };
+    assert_eq!(checked("verified/hash-envelope.json")["result"]["checked"], "no-rules");
+    for other in ["failed/hash-envelope-changed-file.json", "failed/payload-changed-file.json"] {
+        assert_eq!(checked(other)["error"]["code"], "payload-digest-mismatch", "{other}");
+    }
+}
