@@ -79,7 +79,7 @@ struct ChainCall {
 
 /// A caller with a proven identity.
 #[derive(Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, deny_unknown_fields)]
 enum PresenterText {
     /// A client of an OAuth authorization server.
     OAuthClient(OAuthClient),

@@ -1,8 +1,11 @@
 //! A log in memory, whose entries answer the questions of its policy.
 
-use merkle::LeafIndex;
+use std::collections::HashMap;
+
+use merkle::{EntryDigest, LeafIndex};
 use registration::{
-    Answers, NotPermitted, Permit, Policy, PolicyInForce, Questions, Record, Refusal, SideData, Violation,
+    Answers, Guard, NotPermitted, Permit, Policy, PolicyInForce, Questions, Record, Refusal, SideData,
+    Violation,
 };
 use scitt::SignedStatement;
 
@@ -10,8 +13,12 @@ use scitt::SignedStatement;
 /// their leaves and have no effect.
 pub struct TrialLog {
     policy: PolicyInForce,
-    /// The permits of the entries from leaf 1 on.
-    permits: Vec<Permit>,
+    /// The leaves of the statements.
+    entries: HashMap<EntryDigest, LeafIndex>,
+    /// The leaves of the entries that made a claim.
+    guards: HashMap<Guard, LeafIndex>,
+    /// The leaf of the next entry.
+    next: LeafIndex,
     /// Time in Unix seconds; `None` decides no rules about time.
     now: Option<u64>,
 }
@@ -20,14 +27,15 @@ pub struct TrialLog {
 pub struct Trial {
     /// The permit, or why there is none.
     pub decided: Result<Permit, NotPermitted>,
-    /// Whether the policy has questions about other entries, so that a log with others may decide otherwise.
+    /// Whether the decision looked other entries up. Even if it did not, a log refuses a claim that another entry makes.
     pub asks_the_log: bool,
 }
 
 impl TrialLog {
     /// A log that has only its policy.
     pub fn new(policy: Policy, now: Option<u64>) -> Self {
-        Self { policy: PolicyInForce::new(policy, LeafIndex::new(0)), permits: Vec::new(), now }
+        let policy = PolicyInForce::new(policy, LeafIndex::new(0));
+        Self { policy, entries: HashMap::new(), guards: HashMap::new(), next: LeafIndex::new(1), now }
     }
 
     /// Adds a statement.
@@ -36,7 +44,9 @@ impl TrialLog {
     /// The rule that the statement breaks.
     pub fn register(&mut self, statement: &SignedStatement) -> Result<(), NotPermitted> {
         let permit = self.decide(statement, None).decided?;
-        self.permits.push(permit);
+        self.entries.insert(permit.statement(), self.next);
+        self.guards.extend(permit.guards().iter().cloned().map(|guard| (guard, self.next)));
+        self.next = LeafIndex::new(self.next.get() + 1);
         Ok(())
     }
 
@@ -64,12 +74,14 @@ impl TrialLog {
 
     fn answers(&self, asked: &Questions) -> Answers {
         let mut answers = Answers::none();
-        for (leaf, permit) in self.leaves() {
-            if asked.digests.contains(&permit.statement()) {
-                answers.put_entry(permit.statement(), leaf);
+        for digest in &asked.digests {
+            if let Some(leaf) = self.entries.get(digest) {
+                answers.put_entry(*digest, *leaf);
             }
-            for guard in asked.guards.iter().filter(|guard| permit.guards().contains(guard)) {
-                answers.put_guard(guard.clone(), leaf);
+        }
+        for guard in &asked.guards {
+            if let Some(leaf) = self.guards.get(guard) {
+                answers.put_guard(guard.clone(), *leaf);
             }
         }
         answers
@@ -78,18 +90,12 @@ impl TrialLog {
     /// Returns why a permit cannot be used, as a sequencer finds out: the time, the end of the log, or a claim that another
     /// entry makes.
     fn conflict(&self, permit: &Permit) -> Option<Refusal> {
-        let next = LeafIndex::new(self.permits.len() as u64 + 1);
         let refusal =
-            self.now.and_then(|now| permit.refusal_at(now)).or_else(|| permit.refusal_at_leaf(next));
+            self.now.and_then(|now| permit.refusal_at(now)).or_else(|| permit.refusal_at_leaf(self.next));
         refusal.or_else(|| {
-            permit.guards().iter().find_map(|guard| {
-                let (leaf, _) = self.leaves().find(|(_, earlier)| earlier.guards().contains(guard))?;
-                Some(permit.refusal_for_guard(guard.as_bytes(), leaf))
-            })
+            let taken =
+                |guard: &Guard| Some(permit.refusal_for_guard(guard.as_bytes(), *self.guards.get(guard)?));
+            permit.guards().iter().find_map(taken)
         })
-    }
-
-    fn leaves(&self) -> impl Iterator<Item = (LeafIndex, &Permit)> {
-        (1..).map(LeafIndex::new).zip(&self.permits)
     }
 }

@@ -163,7 +163,8 @@ def check_content(statement: bytes, content: Optional[bytes] = None) -> str:
     """Checks a statement against the rules of its content type, for example before it is registered. No signature is verified.
 
     `content` is the payload of a detached statement, or what the statement holds the hash of. Returns how far the check went:
-    `complete`, `no-rules`, `header-only` or `payload-missing`. A broken rule is the code of the `CoreError`.
+    `complete`, `no-rules`, `header-only` or `payload-missing`. A broken rule is the code of the `CoreError`; for content that has
+    another hash, it is `payload-digest-mismatch`.
     """
     return call("check-content", statement=statement, content=content)["checked"]
 
@@ -184,8 +185,9 @@ def try_policy(
 ) -> Json:
     """Decides about a statement as a log under this policy does that has only these `entries`: `tabellion policy test` with entries.
 
-    `outcome` is `admitted`, `refused` or `undecided`, and `rule` the rule that decided. `asks_the_log` says that a log with other
-    entries may decide otherwise. Without `now`, rules about time are left open.
+    `outcome` is `admitted`, `refused` or `undecided`, and `rule` the rule that decided. `asks_the_log` says that other entries were
+    looked up. A log with others may decide otherwise then, and refuses a claim that one of them makes, such as a `receipt_id`. Without
+    `now`, rules about time are left open.
     """
     return call("try-policy", policy=policy, statement=statement, payload=payload, entries=list(entries), now=now)
 

@@ -166,7 +166,8 @@ export type CheckedContent = 'complete' | 'no-rules' | 'header-only' | 'payload-
 /**
  * Checks a statement against the rules of its content type, for example before it is registered. No signature is verified.
  *
- * `content` is the payload of a detached statement, or what the statement holds the hash of. A broken rule is the code of the CoreError.
+ * `content` is the payload of a detached statement, or what the statement holds the hash of. A broken rule is the code of the CoreError; for
+ * content that has another hash, it is `payload-digest-mismatch`.
  */
 export async function checkContent(statement: Uint8Array, content?: Uint8Array): Promise<CheckedContent> {
   return (await call('check-content', { statement, content })).checked;
@@ -184,7 +185,10 @@ export async function checkPolicy(policy: string): Promise<CheckedPolicy> {
   return call('check-policy', { policy });
 }
 
-/** What a log would decide. `rule` decided; `asks_the_log` says that a log with other entries may decide otherwise. */
+/**
+ * What a log would decide. `rule` decided; `asks_the_log` says that other entries were looked up. A log with others may decide otherwise
+ * then, and refuses a claim that one of them makes, such as a `receipt_id`.
+ */
 export interface PolicyTrial {
   outcome: 'admitted' | 'refused' | 'undecided';
   rule: string;
