@@ -110,4 +110,23 @@ fn a_request_that_leads_to_no_verdict_is_refused_with_a_code() {
     let mut policy = request("AAAA", "");
     policy["witness_policy"] = "nonsense".into();
     assert_eq!(refused(policy), "witness-policy-unusable");
+    let mut keys = request("0oRA", "");
+    keys["gateway_keys"] = json!(["nonsense"]);
+    assert_eq!(refused(keys), "key-unusable");
+}
+
+#[test]
+fn a_broken_rule_of_the_content_type_fails_the_verdict() {
+    let file =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/vrf/vrf-tier-structural/tier-4.json");
+    let case: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+    let statement = HEXLOWER.decode(case["statement"].as_str().unwrap().as_bytes()).unwrap();
+    let answer =
+        answered(&json!({ "evidence": BASE64URL_NOPAD.encode(&statement), "trust": "", "now": case["at"] }));
+    let verdict = &answer["result"]["verdict"];
+    assert_eq!(
+        (&verdict["outcome"], &verdict["reason"]),
+        (&"failed".into(), &"content-rule-broken".into()),
+        "{answer}"
+    );
 }
