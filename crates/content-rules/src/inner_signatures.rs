@@ -37,7 +37,8 @@ fn is_missing(statement: &SignedStatement, payload: Option<&[u8]>) -> bool {
     payload.is_none() && (statement.is_detached() || statement.header().hash_envelope().is_some())
 }
 
-fn issuer_key(statement: &SignedStatement) -> Option<PublicKey> {
+/// Returns the key in the issuer's `did:key`; `None` if its name is none.
+pub fn issuer_key(statement: &SignedStatement) -> Option<PublicKey> {
     let iss = statement.header().claims().and_then(|claims| claims.iss())?;
     PublicKey::from_did_key(iss).ok()
 }

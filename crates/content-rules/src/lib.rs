@@ -13,6 +13,7 @@ mod inner_signatures;
 mod trace_metadata;
 
 use bundle::{BundleVerdict, EvidenceBundle};
+pub use inner_signatures::issuer_key;
 use scitt::{PublicKey, SignedStatement};
 use verifier::{StatementEvidence, StatementVerdict};
 

@@ -48,8 +48,8 @@ fn a_script_registers_verifies_follows_and_monitors() {
 
 #[test]
 fn the_answer_of_a_proven_search_is_verified_with_the_log_gone() {
-    let log = proven_search();
-    let mut command = PythonSdk::new().command("tests/search.py");
+    let (log, sdk) = (proven_search(), PythonSdk::new());
+    let mut command = sdk.command("tests/search.py");
     command.args(["answer", "trust.toml"]).current_dir(log.path(""));
     assert_eq!(printed(&mut command).trim(), "complete thing 1");
 }

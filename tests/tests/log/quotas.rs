@@ -66,7 +66,7 @@ fn a_reload_gives_an_issuer_another_rate() {
     let log = Log::sqlite();
     let service = log.serve();
     let mut connection = service.connection();
-    for rate in [1, 3] {
+    for rate in [2, 3] {
         log.configure(&format!("issuer_rates = {{ \"{}\" = {rate} }}", testkit::ISSUER));
         service.signal(Signal::HUP);
         let begun = Instant::now();

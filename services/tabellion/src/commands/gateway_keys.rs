@@ -1,6 +1,7 @@
 //! The keys of a gateway for the signatures within its execution receipts: named by the caller, or in the issuer's
 //! did:key.
 
+use content_rules::issuer_key;
 use registration::Violation;
 use registration::aer::{AerRecord, VerifyingKeys};
 use scitt::{PublicKey, SignedStatement};
@@ -15,7 +16,7 @@ impl GatewayKeys {
     /// Reads the named keys, each a file or a did:key, or else the key in the issuer's did:key. `None` if there is none.
     pub fn find(named: &[String], statement: &SignedStatement) -> Result<Option<Self>, Failure> {
         let keys: Vec<PublicKey> = match named.is_empty() {
-            true => did_key(statement).into_iter().collect(),
+            true => issuer_key(statement).into_iter().collect(),
             false => named.iter().map(|key| keyfile::read_public(key)).collect::<Result<_, _>>()?,
         };
         Ok((!keys.is_empty()).then_some(GatewayKeys(keys)))
@@ -31,7 +32,7 @@ impl GatewayKeys {
         issuer: Option<PublicKey>,
     ) -> Result<AerRecord, Violation> {
         let issuer =
-            issuer.or_else(|| did_key(statement)).unwrap_or_else(|| self.named_by(statement).clone());
+            issuer.or_else(|| issuer_key(statement)).unwrap_or_else(|| self.named_by(statement).clone());
         AerRecord::verify(statement, content, VerifyingKeys { gateway: &self.0, issuer: &issuer })
     }
 
@@ -39,9 +40,4 @@ impl GatewayKeys {
         let kid = statement.header().kid().map(|kid| kid.as_ref()).unwrap_or_default();
         self.0.iter().find(|key| key.thumbprint() == kid).unwrap_or(&self.0[0])
     }
-}
-
-fn did_key(statement: &SignedStatement) -> Option<PublicKey> {
-    let iss = statement.header().claims().and_then(|claims| claims.iss())?;
-    PublicKey::from_did_key(iss).ok()
 }
