@@ -14,14 +14,18 @@ use crate::text::line;
 pub struct SessionPage {
     /// The name of the session, as its entries give it.
     pub session: String,
-    /// Number of entries by content type.
+    /// Number of entries by content type, as far as they were counted.
     pub content_types: Vec<(String, u64)>,
+    /// Whether there may be more of them: the count goes on.
+    pub counting: bool,
     /// Entries and gaps, in the order of their leaves.
     pub timeline: Vec<TimelineItem>,
     /// Verification receipts that share a digest with these entries.
     pub receipts: Vec<EntryRow>,
-    /// The audit streams of these entries.
+    /// The audit streams of these entries that were read.
     pub streams: Vec<SessionStream>,
+    /// Number of their audit streams that were not read.
+    pub unread_streams: usize,
     /// Address of the next page.
     pub next: Option<String>,
 }
@@ -56,8 +60,10 @@ pub struct SessionStream {
     pub gateway: String,
     /// The stream.
     pub stream: String,
-    /// Number of records on the log.
+    /// Number of records on the log that were read.
     pub records: usize,
+    /// Whether there are more records. What the stream lacks is then not known.
+    pub truncated: bool,
     /// Number of missing records.
     pub missing: u64,
     /// Number of decisions without an outcome.
@@ -74,7 +80,12 @@ impl SessionPage {
             p.note { "Issuers choose the names of sessions: entries of different issuers may mean different sessions." }
             @if !self.streams.is_empty() {
                 h2 { "Audit streams" }
-                ul { @for stream in &self.streams { li { (state(stream)) } } }
+                ul {
+                    @for stream in &self.streams { li { (state(stream)) } }
+                    @if self.unread_streams > 0 {
+                        li.gap { (counted(self.unread_streams, "more stream", "more streams")) ", not read: gaps are not shown" }
+                    }
+                }
             }
             h2 { "Timeline" }
             ol.timeline {
@@ -105,6 +116,7 @@ impl SessionPage {
             @for (content_type, count) in &self.content_types {
                 span.fact { (line(rows::kind(Some(content_type)))) " " b { (count) } } " "
             }
+            @if self.counting { "or more: the count goes on" }
         }
     }
 }
@@ -118,10 +130,40 @@ fn gap(stream: &str, from: u64, to: u64) -> Markup {
 }
 
 fn state(stream: &SessionStream) -> Markup {
+    let records = counted(stream.records, "record", "records");
     html! {
-        (code(&stream.stream)) " of " (line(&stream.gateway)) ": " (counted(stream.records, "record", "records")) ", "
-        @if stream.missing == 0 { span.good { "none missing" } } @else { span.bad { (stream.missing) " missing" } }
-        ", " (counted(stream.open, "decision", "decisions")) " without outcome, "
-        @if stream.closed { "closed" } @else { "not closed" }
+        (code(&stream.stream)) " of " (line(&stream.gateway)) ": "
+        @if stream.truncated {
+            span.bad { (records) " read: there may be more, and what they lack is not known" }
+        } @else {
+            (records) ", " (missing(stream.missing)) ", "
+            (counted(stream.open, "decision", "decisions")) " without outcome, "
+            @if stream.closed { "closed" } @else { "not closed" }
+        }
+    }
+}
+
+fn missing(records: u64) -> Markup {
+    html! {
+        @if records == 0 { span.good { "none missing" } } @else { span.bad { (records) " missing" } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stream(truncated: bool) -> SessionStream {
+        let (gateway, stream) = ("https://gw.example".to_owned(), "stream-1".to_owned());
+        SessionStream { gateway, stream, records: 5000, truncated, missing: 0, open: 1, closed: false }
+    }
+
+    #[test]
+    fn nothing_is_said_of_records_that_were_not_read() {
+        let whole = state(&stream(false)).into_string();
+        assert!(whole.contains("none missing") && whole.contains("1 decision without outcome"), "{whole}");
+        let part = state(&stream(true)).into_string();
+        assert!(part.contains("5000 records read: there may be more"), "{part}");
+        assert!(!part.contains("none missing") && !part.contains("without outcome"), "{part}");
     }
 }

@@ -40,9 +40,11 @@ pub async fn session(
     let session = SessionPage {
         timeline: timeline(&view.entries, &streams, chains),
         receipts: rows(&view.receipts),
+        unread_streams: view.streams.len().saturating_sub(streams.len()),
         streams: streams.iter().map(state).collect(),
         next: next.map(|next| format!("{path}?{next}")),
         content_types: view.content_types.into_iter().collect(),
+        counting: view.counting,
         session: view.session,
     };
     Ok(page(session.html(&frame(&app.log))))
@@ -106,6 +108,7 @@ fn state(stream: &Stream) -> SessionStream {
         gateway: stream.gateway.clone(),
         stream: stream.stream.clone(),
         records: stream.records.len(),
+        truncated: stream.truncated,
         missing: stream.gaps.iter().map(|gap| gap.to - gap.from + 1).sum(),
         open: stream.open_decisions.len(),
         closed: stream.closed,
