@@ -10,6 +10,7 @@ use axum::{Json, Router, middleware};
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use http::{HeaderMap, StatusCode};
 use serde_json::json;
+use serving::problem::documentation;
 use serving::{admin, request_span};
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa_axum::router::OpenApiRouter;
@@ -82,7 +83,9 @@ async fn registry(State(state): State<ServerState>, headers: HeaderMap) -> Respo
 async fn deltas(State(state): State<ServerState>, headers: HeaderMap) -> Response {
     let answer = match blocking(state.files, |files| files.deltas()).await {
         Some(Ok(Some(document))) => conditional(&headers, document, REVALIDATE),
-        Some(Ok(None)) => problem(StatusCode::NOT_FOUND, "this server serves no revocation deltas"),
+        Some(Ok(None)) => {
+            problem(StatusCode::NOT_FOUND, "not-found", "this server serves no revocation deltas")
+        }
         Some(Err(error)) => unusable("file of deltas", &error),
         None => failed(),
     };
@@ -117,7 +120,7 @@ fn names_tag(headers: &HeaderMap, tag: &str) -> bool {
 
 fn unusable(what: &str, error: &UnusableFile) -> Response {
     tracing::warn!(%error, "the {what} is not served");
-    problem(StatusCode::SERVICE_UNAVAILABLE, &reason(what, error))
+    problem(StatusCode::SERVICE_UNAVAILABLE, "registry-unusable", &reason(what, error))
 }
 
 /// The reason why a file is not served. An error of the operating system may name paths; it is in the server's own log.
@@ -129,26 +132,31 @@ fn reason(what: &str, error: &UnusableFile) -> String {
 }
 
 fn failed() -> Response {
-    problem(StatusCode::INTERNAL_SERVER_ERROR, FAILED)
+    problem(StatusCode::INTERNAL_SERVER_ERROR, "internal", FAILED)
 }
 
-fn problem(status: StatusCode, detail: &str) -> Response {
-    let title = status.canonical_reason().unwrap_or_default();
-    let body = json!({ "type": "about:blank", "title": title, "status": status.as_u16(), "detail": detail });
+fn problem(status: StatusCode, code: &str, detail: &str) -> Response {
+    let body = json!({
+        "type": documentation(code),
+        "title": status.canonical_reason().unwrap_or_default(),
+        "status": status.as_u16(),
+        "detail": detail,
+        "code": code,
+    });
     (status, [(CONTENT_TYPE, JSON_PROBLEM)], Json(body).into_response().into_body()).into_response()
 }
 
 /// Adds problem details to the errors of the router.
 async fn with_problem(response: Response) -> Response {
-    let detail = match response.status() {
-        StatusCode::NOT_FOUND => "the documents are /registry.json and /deltas.json",
-        StatusCode::METHOD_NOT_ALLOWED => "the documents are read with GET or HEAD",
+    let (code, detail) = match response.status() {
+        StatusCode::NOT_FOUND => ("not-found", "the documents are /registry.json and /deltas.json"),
+        StatusCode::METHOD_NOT_ALLOWED => ("method", "the documents are read with GET or HEAD"),
         _ => return response,
     };
     if response.headers().contains_key(CONTENT_TYPE) {
         return response;
     }
-    let mut answer = problem(response.status(), detail);
+    let mut answer = problem(response.status(), code, detail);
     answer.headers_mut().extend(response.headers().get(ALLOW).cloned().map(|allow| (ALLOW, allow)));
     answer
 }

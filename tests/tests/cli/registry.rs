@@ -47,6 +47,7 @@ fn what_does_not_verify_is_never_served_and_the_answer_is_a_problem() {
         let answer = connection.get("/registry.json");
         assert_eq!((answer.status, answer.header("content-type")), (503, Some("application/problem+json")));
         assert!(answer.json()["detail"].as_str().unwrap().starts_with("the registry "), "{answer:?}");
+        assert_eq!(answer.json()["code"], "registry-unusable");
     }
     folder.write("deltas.json", "{}");
     assert_eq!(connection.get("/deltas.json").status, 503);
@@ -55,7 +56,9 @@ fn what_does_not_verify_is_never_served_and_the_answer_is_a_problem() {
     assert_eq!(connection.get("/keys.json").status, 404);
     let refused = connection.send("POST", "/registry.json", &[], b"");
     assert_eq!((refused.status, refused.header("allow")), (405, Some("GET,HEAD")));
-    assert_eq!(refused.json()["status"], 405);
+    let problem = refused.json();
+    assert_eq!((&problem["status"], &problem["code"]), (&json!(405), &json!("method")));
+    assert_eq!(problem["type"], "https://tabellion.dev/errors/method");
 }
 
 #[test]

@@ -286,6 +286,11 @@ mod tests {
                 "StatusCode::",
             ],
         ),
+        (
+            "services/verification/src",
+            &["Problem::new(", "unavailable(", "StatusCode::", "is_client_error() => ", "Code of a job"],
+        ),
+        ("services/registry-server/src", &["StatusCode::"]),
         ("crates/registration/src", &["RuleName::fixed(", "broken(", "refused(", "Untrusted::", "VIOLATION"]),
     ];
     /// Maximum distance in bytes between one of [`MAKERS`] and its code.

@@ -13,13 +13,11 @@ use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use scitt::problem::TABELLION;
 use serde_json::json;
+use serving::problem::documentation;
 use uuid::Uuid;
 
 use crate::edge::media;
 use crate::limits::ECHO_BYTES;
-
-/// Address of the documentation of error codes; a code follows it.
-const DOCUMENTATION: &str = "https://tabellion.dev/errors/";
 
 /// A failed request, described for the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -199,7 +197,7 @@ impl Problem {
     /// The members of the JSON form that do not depend on the request, so without `instance`.
     pub fn members(&self) -> serde_json::Value {
         let mut body = json!({
-            "type": documented(self.code),
+            "type": documentation(self.code),
             "title": self.title,
             "status": self.status.as_u16(),
             "detail": self.detail,
@@ -225,13 +223,8 @@ impl IntoResponse for Problem {
 
 /// A failed request on the admin listener, as RFC 9457 JSON.
 pub fn on_admin(status: StatusCode, title: &str, code: &str, detail: &str) -> Response {
-    let body = json!({ "type": documented(code), "title": title, "detail": detail, "code": code });
+    let body = json!({ "type": documentation(code), "title": title, "detail": detail, "code": code });
     (status, [(CONTENT_TYPE, media::JSON_PROBLEM)], body.to_string()).into_response()
-}
-
-/// The address of a code's documentation: the `type` of a problem in JSON (RFC 9457, section 3.1.1).
-fn documented(code: &str) -> String {
-    format!("{DOCUMENTATION}{code}")
 }
 
 /// Quotes foreign text for an error: escaped, and never longer than [`ECHO_BYTES`].

@@ -7,6 +7,7 @@ use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, RETRY_AFTER as RETRY_AFTER_HEADER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Serialize;
+use serving::problem::documentation;
 use utoipa::ToSchema;
 use verification_store::StoreError;
 
@@ -29,8 +30,8 @@ pub struct Problem {
 /// Problem details.
 #[derive(Serialize, ToSchema)]
 pub struct ProblemDetails {
-    /// Always `about:blank`: the status and the code tell the kind.
-    r#type: &'static str,
+    /// Address of the documentation of the code.
+    r#type: String,
     /// The reason phrase of the status.
     title: &'static str,
     /// The HTTP status.
@@ -121,7 +122,7 @@ impl From<NotAccepted> for Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let details = ProblemDetails {
-            r#type: "about:blank",
+            r#type: documentation(&self.code),
             title: self.status.canonical_reason().unwrap_or_default(),
             status: self.status.as_u16(),
             detail: self.detail,
