@@ -51,6 +51,10 @@ class Service:
         threading.Thread(target=self.server.serve_forever, args=[0.01], daemon=True).start()
         self.url = f"http://127.0.0.1:{self.server.server_port}"
 
+    def asked(self):
+        """Returns method and path of each request."""
+        return [f"{method} {path}" for method, path, _, _ in self.requests]
+
     def __enter__(self):
         return self
 
@@ -121,6 +125,25 @@ class Registration(unittest.TestCase):
             with self.assertRaises(tabellion.StillRunning) as raised:
                 tabellion.Client(service.url, patience=1).register(self.signed, self.file)
         self.assertTrue(raised.exception.location.endswith(self.signed.entry))
+
+    def test_a_registration_that_runs_on_is_asked_about_until_its_receipt_is_there(self):
+        receipt = bytes.fromhex(vector()["receipts"][0])
+        later = (202, {"Retry-After": "1"}, b""), (204, {}, b""), (200, {}, receipt)
+        entry = f"/entries/{self.signed.entry}"
+        with self.subTest("register"), Service((202, {}, b""), *later) as service:
+            registered = tabellion.Client(service.url).register(self.signed, self.file)
+            self.assertEqual(registered.receipt, receipt)
+            self.assertEqual(service.asked(), ["POST /entries", *[f"GET {entry}"] * 3])
+        with self.subTest("wait"), Service(*later) as service:
+            self.assertEqual(tabellion.Client(service.url).wait(self.signed.entry), receipt)
+            self.assertEqual(service.asked(), [f"GET {entry}"] * 3)
+            self.assertGreaterEqual(service.requests[1][3] - service.requests[0][3], 1)
+
+    def test_waiting_ends_at_an_error_that_may_not_be_retried(self):
+        answers = (202, {}, b""), problem(503, "busy"), problem(404, "not-found")
+        with Service(*answers) as service, self.assertRaises(tabellion.NotFound):
+            tabellion.Client(service.url).wait(self.signed.entry)
+        self.assertEqual(len(service.requests), 3)
 
 
 class Stream(unittest.TestCase):

@@ -1,8 +1,12 @@
-// What the TypeScript client and sessions promise, against a service that answers as each test says: `node --test promises.mjs`.
+// What the TypeScript client and sessions promise, against a service that answers as each test says.
+//
+//   promises.mjs FOLDER     FOLDER is `vectors`
 
 import assert from 'node:assert/strict';
 import { createHash, generateKeyPairSync, sign } from 'node:crypto';
+import { readFileSync, readdirSync } from 'node:fs';
 import { createServer } from 'node:http';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import {
   Client,
@@ -10,6 +14,7 @@ import {
   CoreError,
   Denied,
   generateKey,
+  NotFound,
   NotVerified,
   readStatement,
   Refused,
@@ -25,12 +30,12 @@ import {
 const key = await generateKey();
 const signed = await signStatement(key, new TextEncoder().encode('{}'), { contentType: 'application/json', subject: 's' });
 
-/** Runs a test against a server that gives these answers in order; it gets the URL and the requests with their times. */
+/** Runs a test against a server that gives these answers in order; it gets the URL and the requests: what was asked, and when. */
 async function against(answers, body) {
   const requests = [];
   const server = createServer(async (request, response) => {
     const chunks = await request.toArray();
-    requests.push({ body: Buffer.concat(chunks), at: performance.now() });
+    requests.push({ asked: `${request.method} ${request.url}`, body: Buffer.concat(chunks), at: performance.now() });
     const [status, headers, content] = answers.shift();
     response.writeHead(status, headers).end(content);
   });
@@ -41,6 +46,13 @@ async function against(answers, body) {
     server.closeAllConnections();
     server.close();
   }
+}
+
+/** Returns a vector of the verifier that has a receipt of its own. */
+function vector() {
+  const folder = join(process.argv[2], 'verifier/verified');
+  const cases = readdirSync(folder).sort().map((name) => JSON.parse(readFileSync(join(folder, name), 'utf8')));
+  return cases.find(({ receipts }) => receipts.length > 0);
 }
 
 const problem = (status, code, headers = {}) => [
@@ -83,6 +95,28 @@ test('what needs an operator is not tried again', async () => {
 test('a registration that takes too long names where to go on', () =>
   against([[202, { 'Retry-After': '5' }, '']], async (url) => {
     await assert.rejects(new Client(url, { patience: 1 }).register(signed, async () => {}), StillRunning);
+  }));
+
+test('a registration that runs on is asked about until its receipt is there', async () => {
+  const receipt = Buffer.from(vector().receipts[0], 'hex');
+  const later = [[202, { 'Retry-After': '1' }, ''], [204, {}, ''], [200, {}, receipt]];
+  const entry = `GET /entries/${signed.entry}`;
+  await against([[202, {}, ''], ...later], async (url, requests) => {
+    const registered = await new Client(url).register(signed, async () => {});
+    assert.deepEqual(Buffer.from(registered.receipt), receipt);
+    assert.deepEqual(requests.map(({ asked }) => asked), ['POST /entries', entry, entry, entry]);
+  });
+  await against([...later], async (url, requests) => {
+    assert.deepEqual(Buffer.from(await new Client(url).wait(signed.entry)), receipt);
+    assert.deepEqual(requests.map(({ asked }) => asked), [entry, entry, entry]);
+    assert.ok(requests[1].at - requests[0].at >= 990);
+  });
+});
+
+test('waiting ends at an error that may not be retried', () =>
+  against([[202, {}, ''], problem(503, 'busy'), problem(404, 'not-found')], async (url, requests) => {
+    await assert.rejects(new Client(url).wait(signed.entry), NotFound);
+    assert.equal(requests.length, 3);
   }));
 
 test('a stream that breaks off goes on after the last entry', async () => {
