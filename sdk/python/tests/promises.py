@@ -116,8 +116,9 @@ class Registration(unittest.TestCase):
     def test_a_receipt_that_does_not_verify_is_not_accepted(self):
         case = vector()
         with Service((201, {}, bytes.fromhex(case["receipts"][0]))) as service:
-            with self.assertRaises(tabellion.NotVerified):
+            with self.assertRaises(tabellion.NotVerified) as raised:
                 tabellion.Client(service.url, trust=case["trust"]).register(self.signed, self.file)
+        self.assertEqual(raised.exception.code, "receipt-root-mismatch")
         self.assertEqual(self.file.read_bytes(), self.signed.bytes)
 
     def test_a_registration_that_takes_too_long_names_where_to_go_on(self):

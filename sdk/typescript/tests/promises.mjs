@@ -92,6 +92,16 @@ test('what needs an operator is not tried again', async () => {
   }
 });
 
+test('a receipt that does not verify is not accepted', () => {
+  const { trust, receipts } = vector();
+  return against([[201, {}, Buffer.from(receipts[0], 'hex')]], async (url) => {
+    const saved = [];
+    const registered = new Client(url, { trust }).register(signed, async (bytes) => void saved.push(bytes));
+    await assert.rejects(registered, (error) => error instanceof NotVerified && error.code === 'receipt-root-mismatch');
+    assert.deepEqual(saved, [signed.bytes]);
+  });
+});
+
 test('a registration that takes too long names where to go on', () =>
   against([[202, { 'Retry-After': '5' }, '']], async (url) => {
     await assert.rejects(new Client(url, { patience: 1 }).register(signed, async () => {}), StillRunning);
