@@ -156,6 +156,32 @@ class Stream(unittest.TestCase):
             self.assertEqual([next(followed).leaf for _ in range(3)], [0, 1, 2])
 
 
+def verifier_key(name, algorithm, private):
+    """Returns the ID of a key of signed notes, and its verifier key."""
+    public = algorithm + private.public_key().public_bytes_raw()
+    key_id = hashlib.sha256(name.encode() + b"\n" + public).digest()[:4]
+    return key_id, f"{name}+{key_id.hex()}+{base64.b64encode(public).decode()}"
+
+
+def signature_line(name, signature):
+    return f"\u2014 {name} {base64.b64encode(signature).decode()}\n"
+
+
+class Witness:
+    """A witness that cosigns every checkpoint."""
+
+    def __init__(self, name):
+        self.name = name
+        self.private = Ed25519PrivateKey.generate()
+        self.id, self.vkey = verifier_key(name, b"\x04", self.private)
+
+    def cosign(self, checkpoint, time=1_700_000_000):
+        """Returns the checkpoint with a cosignature of this witness added."""
+        body, _, _ = checkpoint.partition("\n\n")
+        signature = self.private.sign(f"cosignature/v1\ntime {time}\n{body}\n".encode())
+        return checkpoint + signature_line(self.name, self.id + time.to_bytes(8, "big") + signature)
+
+
 class LogKey:
     """The key that signs the checkpoints of a log."""
 
@@ -163,9 +189,7 @@ class LogKey:
 
     def __init__(self):
         self.private = Ed25519PrivateKey.generate()
-        public = b"\x01" + self.private.public_key().public_bytes_raw()
-        self.id = hashlib.sha256(self.NAME.encode() + b"\n" + public).digest()[:4]
-        vkey = f"{self.NAME}+{self.id.hex()}+{base64.b64encode(public).decode()}"
+        self.id, vkey = verifier_key(self.NAME, b"\x01", self.private)
         self.trust = f"""[[log]]
 iss = "https://{self.NAME}"
 origin = "{self.NAME}"
@@ -180,8 +204,7 @@ key = "{KEY.did}"
         """Returns the signed checkpoint of a tree with these entries."""
         root = core.call("tree-root", entries=[entry.encode() for entry in entries])["root"]
         text = f"{self.NAME}\n{len(entries)}\n{base64.b64encode(bytes.fromhex(root)).decode()}\n"
-        signature = base64.b64encode(self.id + self.private.sign(text.encode())).decode()
-        return f"{text}\n\u2014 {self.NAME} {signature}\n"
+        return f"{text}\n{signature_line(self.NAME, self.id + self.private.sign(text.encode()))}"
 
 
 class Monitoring(unittest.TestCase):
@@ -191,10 +214,10 @@ class Monitoring(unittest.TestCase):
         self.state = Path(folder.name) / "monitor.json"
         self.key = LogKey()
 
-    def observe(self, *answers):
+    def observe(self, *answers, **policy):
         """Observes a log once that gives these answers: checkpoints, then perhaps a proof."""
         with Service(*((200, {}, answer.encode()) for answer in answers)) as service:
-            return tabellion.Client(service.url, trust=self.key.trust).monitor_once(self.state)
+            return tabellion.Client(service.url, trust=self.key.trust).monitor_once(self.state, **policy)
 
     def test_two_trees_of_one_size_are_a_split_view_and_both_checkpoints_are_kept(self):
         known, other = self.key.checkpoint("a", "b"), self.key.checkpoint("a", "c")
@@ -230,6 +253,20 @@ class Monitoring(unittest.TestCase):
         with self.assertRaises(tabellion.NotVerified):
             self.observe(LogKey().checkpoint("a"))
         self.assertFalse(self.state.exists())
+
+    def test_with_a_witness_policy_a_checkpoint_needs_its_quorum(self):
+        first, second, stranger = (Witness(name) for name in ("w1.example", "w2.example", "w2.example"))
+        policy = f"witness w1 {first.vkey}\nwitness w2 {second.vkey}\ngroup both all w1 w2\nquorum both\n"
+        bare = self.key.checkpoint("a")
+        one = first.cosign(bare)
+        for checkpoint in (bare, one, first.cosign(one), stranger.cosign(one)):
+            with self.subTest(checkpoint), self.assertRaises(tabellion.NotVerified) as raised:
+                self.observe(checkpoint, witness_policy=policy)
+            self.assertEqual(raised.exception.code, "quorum-not-met")
+            self.assertFalse(self.state.exists())
+        self.assertEqual(self.observe(second.cosign(one), witness_policy=policy).size, 1)
+        # Without a policy, the signature of the log is enough.
+        self.assertEqual(self.observe(bare).size, 1)
 
 
 class Server:

@@ -145,17 +145,40 @@ test('a stream that breaks off goes on after the last entry', async () => {
   });
 });
 
-/** The key that signs the checkpoints of a log. */
-function logKey() {
-  const name = 'log.example';
+/** Returns a new key of signed notes: it signs, and has its verifier key. */
+function noteKey(name, algorithm) {
   const { privateKey, publicKey } = generateKeyPairSync('ed25519');
-  const typed = Buffer.concat([Buffer.of(1), publicKey.export({ type: 'spki', format: 'der' }).subarray(-32)]);
+  const typed = Buffer.concat([Buffer.of(algorithm), publicKey.export({ type: 'spki', format: 'der' }).subarray(-32)]);
   const id = createHash('sha256').update(`${name}\n`).update(typed).digest().subarray(0, 4);
+  /** Returns the signature line of a text; `before` stands before the signature. */
+  const line = (text, before = Buffer.of()) => {
+    const signature = Buffer.concat([id, before, sign(null, Buffer.from(text), privateKey)]);
+    return `\u2014 ${name} ${signature.toString('base64')}\n`;
+  };
+  return { vkey: `${name}+${id.toString('hex')}+${typed.toString('base64')}`, line };
+}
+
+/** A witness that cosigns every checkpoint. */
+function witness(name) {
+  const { vkey, line } = noteKey(name, 4);
+  /** Returns the checkpoint with a cosignature of this witness added. */
+  const cosign = (checkpoint, time = 1_700_000_000) => {
+    const bytes = Buffer.alloc(8);
+    bytes.writeBigUInt64BE(BigInt(time));
+    return checkpoint + line(`cosignature/v1\ntime ${time}\n${checkpoint.split('\n\n')[0]}\n`, bytes);
+  };
+  return { vkey, cosign };
+}
+
+/** The key that signs the checkpoints of a log; without a witness policy, its signature is enough. */
+function logKey(witnessPolicy) {
+  const name = 'log.example';
+  const { vkey, line } = noteKey(name, 1);
   const trust = `[[log]]
 iss = "https://${name}"
 origin = "${name}"
 leaf_rule = "sha256-of-statement"
-checkpoint_keys = ["${name}+${id.toString('hex')}+${typed.toString('base64')}"]
+checkpoint_keys = ["${vkey}"]
 
 [[log.keys]]
 key = "${key.did}"
@@ -164,14 +187,13 @@ key = "${key.did}"
   const checkpoint = async (...entries) => {
     const { root } = await core.call('tree-root', { entries: entries.map((entry) => Buffer.from(entry)) });
     const text = `${name}\n${entries.length}\n${Buffer.from(root, 'hex').toString('base64')}\n`;
-    const signature = Buffer.concat([id, sign(null, Buffer.from(text), privateKey)]).toString('base64');
-    return `${text}\n\u2014 ${name} ${signature}\n`;
+    return `${text}\n${line(text)}`;
   };
   /** Observes a log once that gives these answers: a checkpoint, then perhaps a proof. */
   const observe = async (known, ...answers) => {
     let observed;
     const given = answers.map((answer) => [200, {}, answer]);
-    await against(given, async (url) => void (observed = await new Client(url, { trust }).monitorOnce(known)));
+    await against(given, async (url) => void (observed = await new Client(url, { trust }).monitorOnce(known, witnessPolicy)));
     return observed;
   };
   return { checkpoint, observe };
@@ -215,6 +237,18 @@ test('an answer that is no proof is an error, and no split view', async () => {
 
 test('a checkpoint that another key signed is not verified', async () => {
   await assert.rejects(logKey().observe(undefined, await logKey().checkpoint('a')), NotVerified);
+});
+
+test('with a witness policy, a checkpoint needs its quorum', async () => {
+  const [first, second, stranger] = ['w1.example', 'w2.example', 'w2.example'].map(witness);
+  const policy = `witness w1 ${first.vkey}\nwitness w2 ${second.vkey}\ngroup both all w1 w2\nquorum both\n`;
+  const { checkpoint, observe } = logKey(policy);
+  const bare = await checkpoint('a');
+  const one = first.cosign(bare);
+  for (const seen of [bare, one, first.cosign(one), stranger.cosign(one)]) {
+    await assert.rejects(observe(undefined, seen), (error) => error instanceof NotVerified && error.code === 'quorum-not-met');
+  }
+  assert.equal((await observe(undefined, second.cosign(one))).size, 1);
 });
 
 test('calls beyond scope and budget are not made', async () => {
