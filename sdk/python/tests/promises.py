@@ -147,6 +147,35 @@ class Registration(unittest.TestCase):
         self.assertEqual(len(service.requests), 3)
 
 
+class Reading(unittest.TestCase):
+    def test_a_session_is_listed_over_all_its_pages_which_are_asked_of_this_service_alone(self):
+        def page(*entries, **headers):
+            return 200, headers, json.dumps({"entries": [{"entry_id": entry} for entry in entries]}).encode()
+
+        path = "/v1/sessions/a%2Fb%20%C3%A9"
+        links = [f'<https://other.example{path}?after={after}>; rel="next"' for after in (1, 2)]
+        pages = page("a", "b", Link=links[0]), problem(503, "busy"), page(Link=links[1]), page("c")
+        with Service(*pages) as service:
+            listed = tabellion.Client(service.url).session("a/b \u00e9")
+            self.assertEqual([entry["entry_id"] for entry in listed], ["a", "b", "c"])
+            asked = [path, f"{path}?after=1", f"{path}?after=1", f"{path}?after=2"]
+            self.assertEqual(service.asked(), [f"GET {each}" for each in asked])
+
+    def test_a_session_that_no_entry_names_is_not_found(self):
+        with Service(problem(404, "not-found")) as service, self.assertRaises(tabellion.NotFound):
+            tabellion.Client(service.url).session("s")
+
+    def test_a_statement_is_fetched_by_its_entry_id_and_another_one_is_refused(self):
+        asked, other = statement(), tabellion.sign_statement(KEY, b"[]", content_type="application/json", subject="s")
+        answers = [(200, {"Content-Type": "application/cose"}, signed.bytes) for signed in (asked, other)]
+        with Service(*answers) as service:
+            client = tabellion.Client(service.url)
+            self.assertEqual(client.statement(asked.entry), asked.bytes)
+            with self.assertRaisesRegex(tabellion.Unreachable, "another statement"):
+                client.statement(asked.entry)
+            self.assertEqual(service.asked(), [f"GET /v1/entries/{asked.entry}/statement"] * 2)
+
+
 class Stream(unittest.TestCase):
     def test_a_stream_that_breaks_off_goes_on_after_the_last_entry(self):
         head = {"Content-Type": "text/event-stream"}

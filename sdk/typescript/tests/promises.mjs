@@ -129,6 +129,37 @@ test('waiting ends at an error that may not be retried', () =>
     assert.equal(requests.length, 3);
   }));
 
+test('a session is listed over all its pages, which are asked of this service alone', async () => {
+  const page = (entries, headers = {}) => [200, headers, JSON.stringify({ entries: entries.map((id) => ({ entry_id: id })) })];
+  const path = '/v1/sessions/a%2Fb%20%C3%A9';
+  const link = (after) => ({ Link: `<https://other.example${path}?after=${after}>; rel="next"` });
+  const pages = [page(['a', 'b'], link(1)), problem(503, 'busy'), page([], link(2)), page(['c'])];
+  await against(pages, async (url, requests) => {
+    const listed = await new Client(url).session('a/b \u00e9');
+    assert.deepEqual(listed.map((entry) => entry.entry_id), ['a', 'b', 'c']);
+    const asked = [path, `${path}?after=1`, `${path}?after=1`, `${path}?after=2`];
+    assert.deepEqual(requests.map((request) => request.asked), asked.map((each) => `GET ${each}`));
+  });
+});
+
+test('a session that no entry names is not found', () =>
+  against([problem(404, 'not-found')], async (url) => {
+    await assert.rejects(new Client(url).session('s'), NotFound);
+  }));
+
+test('a statement is fetched by its entry ID, and another one is refused', async () => {
+  const other = await signStatement(key, new TextEncoder().encode('[]'), { contentType: 'application/json', subject: 's' });
+  const answers = [signed, other].map(({ bytes }) => [200, { 'Content-Type': 'application/cose' }, Buffer.from(bytes)]);
+  await against(answers, async (url, requests) => {
+    const client = new Client(url);
+    assert.deepEqual(await client.statement(signed.entry), signed.bytes);
+    const another = (error) => error instanceof Unreachable && error.message.includes('another statement');
+    await assert.rejects(client.statement(signed.entry), another);
+    const asked = `GET /v1/entries/${signed.entry}/statement`;
+    assert.deepEqual(requests.map((request) => request.asked), [asked, asked]);
+  });
+});
+
 test('a stream that breaks off goes on after the last entry', async () => {
   const event = (leaf) => `id: ${leaf}\nevent: entry\ndata: {"index":${leaf}}\n\n`;
   const head = { 'Content-Type': 'text/event-stream' };
