@@ -89,7 +89,7 @@ class Client:
         path: Optional[str] = f"v1/sessions/{urllib.parse.quote(session, safe='')}"
         while path:
             answer = self._get(path, "application/json")
-            entries += answer.json()["entries"]
+            entries += _entries(answer)
             path = _next(answer)
         return entries
 
@@ -139,6 +139,13 @@ class Client:
         if self.trust is None:
             raise ValueError("this client has no trust file: give `trust`, the text of a trust.toml")
         return self.trust
+
+
+def _entries(answer: Answer) -> List[core.Json]:
+    page = answer.json()
+    if not isinstance(page, dict) or not isinstance(page.get("entries"), list):
+        raise Unreachable("the service's answer is no page of a session")
+    return page["entries"]
 
 
 def _next(answer: Answer) -> Optional[str]:

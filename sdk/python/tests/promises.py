@@ -165,6 +165,11 @@ class Reading(unittest.TestCase):
         with Service(problem(404, "not-found")) as service, self.assertRaises(tabellion.NotFound):
             tabellion.Client(service.url).session("s")
 
+    def test_an_answer_that_is_no_page_of_a_session_is_an_error(self):
+        for answer in (b"{}", b"[]", b"null", b'{"entries":7}', b'{"entries":"ab"}', b"no JSON"):
+            with self.subTest(answer), Service((200, {}, answer)) as service, self.assertRaises(tabellion.Unreachable):
+                tabellion.Client(service.url).session("s")
+
     def test_a_statement_is_fetched_by_its_entry_id_and_another_one_is_refused(self):
         asked, other = statement(), tabellion.sign_statement(KEY, b"[]", content_type="application/json", subject="s")
         answers = [(200, {"Content-Type": "application/cose"}, signed.bytes) for signed in (asked, other)]

@@ -147,6 +147,12 @@ test('a session that no entry names is not found', () =>
     await assert.rejects(new Client(url).session('s'), NotFound);
   }));
 
+test('an answer that is no page of a session is an error', async () => {
+  for (const answer of ['{}', '[]', 'null', '{"entries":7}', '{"entries":"ab"}', 'no JSON']) {
+    await against([[200, {}, answer]], (url) => assert.rejects(new Client(url).session('s'), Unreachable));
+  }
+});
+
 test('a statement is fetched by its entry ID, and another one is refused', async () => {
   const other = await signStatement(key, new TextEncoder().encode('[]'), { contentType: 'application/json', subject: 's' });
   const answers = [signed, other].map(({ bytes }) => [200, { 'Content-Type': 'application/cose' }, Buffer.from(bytes)]);
