@@ -149,7 +149,7 @@ def _entries(answer: Answer) -> List[core.Json]:
 
 
 def _next(answer: Answer) -> Optional[str]:
-    """Returns the path of the next page: the host in the link is ignored."""
+    """Returns the path of the next page: the host in the link, and a path before the API, are ignored."""
     target, _, relation = answer.headers.get("link", "").partition(">")
-    _, found, path = target.partition("/v1/")
+    _, found, path = target.rpartition("/v1/")
     return f"v1/{path}" if found and 'rel="next"' in relation else None

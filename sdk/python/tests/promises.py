@@ -153,7 +153,7 @@ class Reading(unittest.TestCase):
             return 200, headers, json.dumps({"entries": [{"entry_id": entry} for entry in entries]}).encode()
 
         path = "/v1/sessions/a%2Fb%20%C3%A9"
-        links = [f'<https://other.example{path}?after={after}>; rel="next"' for after in (1, 2)]
+        links = [f'<https://other.example/v1/log{path}?after={after}>; rel="next"' for after in (1, 2)]
         pages = page("a", "b", Link=links[0]), problem(503, "busy"), page(Link=links[1]), page("c")
         with Service(*pages) as service:
             listed = tabellion.Client(service.url).session("a/b \u00e9")

@@ -140,7 +140,7 @@ function entriesOf(answer: Answer): Record<string, any>[] {
   return entries;
 }
 
-/** Returns the path of the next page: the host in the link is ignored. */
+/** Returns the path of the next page: the host in the link, and a path before the API, are ignored. */
 function next(answer: Answer): string | undefined {
   const link = /^<[^>]*\/v1\/([^>]*)>.*rel="next"/.exec(answer.headers.get('link') ?? '');
   return link ? `v1/${link[1]}` : undefined;

@@ -132,7 +132,7 @@ test('waiting ends at an error that may not be retried', () =>
 test('a session is listed over all its pages, which are asked of this service alone', async () => {
   const page = (entries, headers = {}) => [200, headers, JSON.stringify({ entries: entries.map((id) => ({ entry_id: id })) })];
   const path = '/v1/sessions/a%2Fb%20%C3%A9';
-  const link = (after) => ({ Link: `<https://other.example${path}?after=${after}>; rel="next"` });
+  const link = (after) => ({ Link: `<https://other.example/v1/log${path}?after=${after}>; rel="next"` });
   const pages = [page(['a', 'b'], link(1)), problem(503, 'busy'), page([], link(2)), page(['c'])];
   await against(pages, async (url, requests) => {
     const listed = await new Client(url).session('a/b \u00e9');
