@@ -89,7 +89,7 @@ class Client:
         path: Optional[str] = f"v1/sessions/{urllib.parse.quote(session, safe='')}"
         while path:
             answer = self._get(path, "application/json")
-            entries += answer.json()["entries"]
+            entries += _entries(answer)
             path = _next(answer)
         return entries
 
@@ -141,8 +141,15 @@ class Client:
         return self.trust
 
 
+def _entries(answer: Answer) -> List[core.Json]:
+    page = answer.json()
+    if not isinstance(page, dict) or not isinstance(page.get("entries"), list):
+        raise Unreachable("the service's answer is no page of a session")
+    return page["entries"]
+
+
 def _next(answer: Answer) -> Optional[str]:
-    """Returns the path of the next page: the host in the link is ignored."""
+    """Returns the path of the next page: the host in the link, and a path before the API, are ignored."""
     target, _, relation = answer.headers.get("link", "").partition(">")
-    _, found, path = target.partition("/v1/")
+    _, found, path = target.rpartition("/v1/")
     return f"v1/{path}" if found and 'rel="next"' in relation else None

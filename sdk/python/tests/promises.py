@@ -51,6 +51,10 @@ class Service:
         threading.Thread(target=self.server.serve_forever, args=[0.01], daemon=True).start()
         self.url = f"http://127.0.0.1:{self.server.server_port}"
 
+    def asked(self):
+        """Returns method and path of each request."""
+        return [f"{method} {path}" for method, path, _, _ in self.requests]
+
     def __enter__(self):
         return self
 
@@ -112,8 +116,9 @@ class Registration(unittest.TestCase):
     def test_a_receipt_that_does_not_verify_is_not_accepted(self):
         case = vector()
         with Service((201, {}, bytes.fromhex(case["receipts"][0]))) as service:
-            with self.assertRaises(tabellion.NotVerified):
+            with self.assertRaises(tabellion.NotVerified) as raised:
                 tabellion.Client(service.url, trust=case["trust"]).register(self.signed, self.file)
+        self.assertEqual(raised.exception.code, "receipt-root-mismatch")
         self.assertEqual(self.file.read_bytes(), self.signed.bytes)
 
     def test_a_registration_that_takes_too_long_names_where_to_go_on(self):
@@ -121,6 +126,59 @@ class Registration(unittest.TestCase):
             with self.assertRaises(tabellion.StillRunning) as raised:
                 tabellion.Client(service.url, patience=1).register(self.signed, self.file)
         self.assertTrue(raised.exception.location.endswith(self.signed.entry))
+
+    def test_a_registration_that_runs_on_is_asked_about_until_its_receipt_is_there(self):
+        receipt = bytes.fromhex(vector()["receipts"][0])
+        later = (202, {"Retry-After": "1"}, b""), (204, {}, b""), (200, {}, receipt)
+        entry = f"/entries/{self.signed.entry}"
+        with self.subTest("register"), Service((202, {}, b""), *later) as service:
+            registered = tabellion.Client(service.url).register(self.signed, self.file)
+            self.assertEqual(registered.receipt, receipt)
+            self.assertEqual(service.asked(), ["POST /entries", *[f"GET {entry}"] * 3])
+        with self.subTest("wait"), Service(*later) as service:
+            self.assertEqual(tabellion.Client(service.url).wait(self.signed.entry), receipt)
+            self.assertEqual(service.asked(), [f"GET {entry}"] * 3)
+            self.assertGreaterEqual(service.requests[1][3] - service.requests[0][3], 1)
+
+    def test_waiting_ends_at_an_error_that_may_not_be_retried(self):
+        answers = (202, {}, b""), problem(503, "busy"), problem(404, "not-found")
+        with Service(*answers) as service, self.assertRaises(tabellion.NotFound):
+            tabellion.Client(service.url).wait(self.signed.entry)
+        self.assertEqual(len(service.requests), 3)
+
+
+class Reading(unittest.TestCase):
+    def test_a_session_is_listed_over_all_its_pages_which_are_asked_of_this_service_alone(self):
+        def page(*entries, **headers):
+            return 200, headers, json.dumps({"entries": [{"entry_id": entry} for entry in entries]}).encode()
+
+        path = "/v1/sessions/a%2Fb%20%C3%A9"
+        links = [f'<https://other.example/v1/log{path}?after={after}>; rel="next"' for after in (1, 2)]
+        pages = page("a", "b", Link=links[0]), problem(503, "busy"), page(Link=links[1]), page("c")
+        with Service(*pages) as service:
+            listed = tabellion.Client(service.url).session("a/b \u00e9")
+            self.assertEqual([entry["entry_id"] for entry in listed], ["a", "b", "c"])
+            asked = [path, f"{path}?after=1", f"{path}?after=1", f"{path}?after=2"]
+            self.assertEqual(service.asked(), [f"GET {each}" for each in asked])
+
+    def test_a_session_that_no_entry_names_is_not_found(self):
+        with Service(problem(404, "not-found")) as service, self.assertRaises(tabellion.NotFound):
+            tabellion.Client(service.url).session("s")
+
+    def test_an_answer_that_is_no_page_of_a_session_is_an_error(self):
+        for answer in (b"{}", b"[]", b"null", b'{"entries":7}', b'{"entries":"ab"}', b"no JSON"):
+            with self.subTest(answer), Service((200, {}, answer)) as service, self.assertRaises(tabellion.Unreachable):
+                tabellion.Client(service.url).session("s")
+
+    def test_a_statement_is_fetched_by_its_entry_id_and_another_one_is_refused(self):
+        asked, other = statement(), tabellion.sign_statement(KEY, b"[]", content_type="application/json", subject="s")
+        answers = [(200, {"Content-Type": "application/cose"}, signed.bytes) for signed in (asked, other)]
+        with Service(*answers) as service:
+            client = tabellion.Client(service.url)
+            self.assertEqual(client.statement(asked.entry), asked.bytes)
+            with self.assertRaisesRegex(tabellion.Unreachable, "another statement"):
+                client.statement(asked.entry)
+            self.assertEqual(service.asked(), [f"GET /v1/entries/{asked.entry}/statement"] * 2)
 
 
 class Stream(unittest.TestCase):
@@ -132,6 +190,32 @@ class Stream(unittest.TestCase):
             self.assertEqual([next(followed).leaf for _ in range(3)], [0, 1, 2])
 
 
+def verifier_key(name, algorithm, private):
+    """Returns the ID of a key of signed notes, and its verifier key."""
+    public = algorithm + private.public_key().public_bytes_raw()
+    key_id = hashlib.sha256(name.encode() + b"\n" + public).digest()[:4]
+    return key_id, f"{name}+{key_id.hex()}+{base64.b64encode(public).decode()}"
+
+
+def signature_line(name, signature):
+    return f"\u2014 {name} {base64.b64encode(signature).decode()}\n"
+
+
+class Witness:
+    """A witness that cosigns every checkpoint."""
+
+    def __init__(self, name):
+        self.name = name
+        self.private = Ed25519PrivateKey.generate()
+        self.id, self.vkey = verifier_key(name, b"\x04", self.private)
+
+    def cosign(self, checkpoint, time=1_700_000_000):
+        """Returns the checkpoint with a cosignature of this witness added."""
+        body, _, _ = checkpoint.partition("\n\n")
+        signature = self.private.sign(f"cosignature/v1\ntime {time}\n{body}\n".encode())
+        return checkpoint + signature_line(self.name, self.id + time.to_bytes(8, "big") + signature)
+
+
 class LogKey:
     """The key that signs the checkpoints of a log."""
 
@@ -139,9 +223,7 @@ class LogKey:
 
     def __init__(self):
         self.private = Ed25519PrivateKey.generate()
-        public = b"\x01" + self.private.public_key().public_bytes_raw()
-        self.id = hashlib.sha256(self.NAME.encode() + b"\n" + public).digest()[:4]
-        vkey = f"{self.NAME}+{self.id.hex()}+{base64.b64encode(public).decode()}"
+        self.id, vkey = verifier_key(self.NAME, b"\x01", self.private)
         self.trust = f"""[[log]]
 iss = "https://{self.NAME}"
 origin = "{self.NAME}"
@@ -156,8 +238,7 @@ key = "{KEY.did}"
         """Returns the signed checkpoint of a tree with these entries."""
         root = core.call("tree-root", entries=[entry.encode() for entry in entries])["root"]
         text = f"{self.NAME}\n{len(entries)}\n{base64.b64encode(bytes.fromhex(root)).decode()}\n"
-        signature = base64.b64encode(self.id + self.private.sign(text.encode())).decode()
-        return f"{text}\n\u2014 {self.NAME} {signature}\n"
+        return f"{text}\n{signature_line(self.NAME, self.id + self.private.sign(text.encode()))}"
 
 
 class Monitoring(unittest.TestCase):
@@ -167,10 +248,10 @@ class Monitoring(unittest.TestCase):
         self.state = Path(folder.name) / "monitor.json"
         self.key = LogKey()
 
-    def observe(self, *answers):
+    def observe(self, *answers, **policy):
         """Observes a log once that gives these answers: checkpoints, then perhaps a proof."""
         with Service(*((200, {}, answer.encode()) for answer in answers)) as service:
-            return tabellion.Client(service.url, trust=self.key.trust).monitor_once(self.state)
+            return tabellion.Client(service.url, trust=self.key.trust).monitor_once(self.state, **policy)
 
     def test_two_trees_of_one_size_are_a_split_view_and_both_checkpoints_are_kept(self):
         known, other = self.key.checkpoint("a", "b"), self.key.checkpoint("a", "c")
@@ -206,6 +287,20 @@ class Monitoring(unittest.TestCase):
         with self.assertRaises(tabellion.NotVerified):
             self.observe(LogKey().checkpoint("a"))
         self.assertFalse(self.state.exists())
+
+    def test_with_a_witness_policy_a_checkpoint_needs_its_quorum(self):
+        first, second, stranger = (Witness(name) for name in ("w1.example", "w2.example", "w2.example"))
+        policy = f"witness w1 {first.vkey}\nwitness w2 {second.vkey}\ngroup both all w1 w2\nquorum both\n"
+        bare = self.key.checkpoint("a")
+        one = first.cosign(bare)
+        for checkpoint in (bare, one, first.cosign(one), stranger.cosign(one)):
+            with self.subTest(checkpoint), self.assertRaises(tabellion.NotVerified) as raised:
+                self.observe(checkpoint, witness_policy=policy)
+            self.assertEqual(raised.exception.code, "quorum-not-met")
+            self.assertFalse(self.state.exists())
+        self.assertEqual(self.observe(second.cosign(one), witness_policy=policy).size, 1)
+        # Without a policy, the signature of the log is enough.
+        self.assertEqual(self.observe(bare).size, 1)
 
 
 class Server:

@@ -87,7 +87,7 @@ export class Client {
     let path: string | undefined = `v1/sessions/${encodeURIComponent(session)}`;
     while (path) {
       const answer: Answer = await this.http.retrying(path, { Accept: 'application/json' });
-      entries.push(...json(answer).entries);
+      entries.push(...entriesOf(answer));
       path = next(answer);
     }
     return entries;
@@ -134,7 +134,13 @@ export async function keep(save: Save, bytes: Uint8Array): Promise<void> {
   await (typeof save === 'string' ? writeDurably(save, bytes) : save(bytes));
 }
 
-/** Returns the path of the next page: the host in the link is ignored. */
+function entriesOf(answer: Answer): Record<string, any>[] {
+  const entries = json(answer)?.entries;
+  if (!Array.isArray(entries)) throw new Unreachable("the service's answer is no page of a session");
+  return entries;
+}
+
+/** Returns the path of the next page: the host in the link, and a path before the API, are ignored. */
 function next(answer: Answer): string | undefined {
   const link = /^<[^>]*\/v1\/([^>]*)>.*rel="next"/.exec(answer.headers.get('link') ?? '');
   return link ? `v1/${link[1]}` : undefined;

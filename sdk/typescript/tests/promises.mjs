@@ -1,8 +1,12 @@
-// What the TypeScript client and sessions promise, against a service that answers as each test says: `node --test promises.mjs`.
+// What the TypeScript client and sessions promise, against a service that answers as each test says.
+//
+//   promises.mjs FOLDER     FOLDER is `vectors`
 
 import assert from 'node:assert/strict';
 import { createHash, generateKeyPairSync, sign } from 'node:crypto';
+import { readFileSync, readdirSync } from 'node:fs';
 import { createServer } from 'node:http';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import {
   Client,
@@ -10,6 +14,7 @@ import {
   CoreError,
   Denied,
   generateKey,
+  NotFound,
   NotVerified,
   readStatement,
   Refused,
@@ -25,12 +30,12 @@ import {
 const key = await generateKey();
 const signed = await signStatement(key, new TextEncoder().encode('{}'), { contentType: 'application/json', subject: 's' });
 
-/** Runs a test against a server that gives these answers in order; it gets the URL and the requests with their times. */
+/** Runs a test against a server that gives these answers in order; it gets the URL and the requests: what was asked, and when. */
 async function against(answers, body) {
   const requests = [];
   const server = createServer(async (request, response) => {
     const chunks = await request.toArray();
-    requests.push({ body: Buffer.concat(chunks), at: performance.now() });
+    requests.push({ asked: `${request.method} ${request.url}`, body: Buffer.concat(chunks), at: performance.now() });
     const [status, headers, content] = answers.shift();
     response.writeHead(status, headers).end(content);
   });
@@ -41,6 +46,13 @@ async function against(answers, body) {
     server.closeAllConnections();
     server.close();
   }
+}
+
+/** Returns a vector of the verifier that has a receipt of its own. */
+function vector() {
+  const folder = join(process.argv[2], 'verifier/verified');
+  const cases = readdirSync(folder).sort().map((name) => JSON.parse(readFileSync(join(folder, name), 'utf8')));
+  return cases.find(({ receipts }) => receipts.length > 0);
 }
 
 const problem = (status, code, headers = {}) => [
@@ -80,10 +92,79 @@ test('what needs an operator is not tried again', async () => {
   }
 });
 
+test('a receipt that does not verify is not accepted', () => {
+  const { trust, receipts } = vector();
+  return against([[201, {}, Buffer.from(receipts[0], 'hex')]], async (url) => {
+    const saved = [];
+    const registered = new Client(url, { trust }).register(signed, async (bytes) => void saved.push(bytes));
+    await assert.rejects(registered, (error) => error instanceof NotVerified && error.code === 'receipt-root-mismatch');
+    assert.deepEqual(saved, [signed.bytes]);
+  });
+});
+
 test('a registration that takes too long names where to go on', () =>
   against([[202, { 'Retry-After': '5' }, '']], async (url) => {
     await assert.rejects(new Client(url, { patience: 1 }).register(signed, async () => {}), StillRunning);
   }));
+
+test('a registration that runs on is asked about until its receipt is there', async () => {
+  const receipt = Buffer.from(vector().receipts[0], 'hex');
+  const later = [[202, { 'Retry-After': '1' }, ''], [204, {}, ''], [200, {}, receipt]];
+  const entry = `GET /entries/${signed.entry}`;
+  await against([[202, {}, ''], ...later], async (url, requests) => {
+    const registered = await new Client(url).register(signed, async () => {});
+    assert.deepEqual(Buffer.from(registered.receipt), receipt);
+    assert.deepEqual(requests.map(({ asked }) => asked), ['POST /entries', entry, entry, entry]);
+  });
+  await against([...later], async (url, requests) => {
+    assert.deepEqual(Buffer.from(await new Client(url).wait(signed.entry)), receipt);
+    assert.deepEqual(requests.map(({ asked }) => asked), [entry, entry, entry]);
+    assert.ok(requests[1].at - requests[0].at >= 990);
+  });
+});
+
+test('waiting ends at an error that may not be retried', () =>
+  against([[202, {}, ''], problem(503, 'busy'), problem(404, 'not-found')], async (url, requests) => {
+    await assert.rejects(new Client(url).wait(signed.entry), NotFound);
+    assert.equal(requests.length, 3);
+  }));
+
+test('a session is listed over all its pages, which are asked of this service alone', async () => {
+  const page = (entries, headers = {}) => [200, headers, JSON.stringify({ entries: entries.map((id) => ({ entry_id: id })) })];
+  const path = '/v1/sessions/a%2Fb%20%C3%A9';
+  const link = (after) => ({ Link: `<https://other.example/v1/log${path}?after=${after}>; rel="next"` });
+  const pages = [page(['a', 'b'], link(1)), problem(503, 'busy'), page([], link(2)), page(['c'])];
+  await against(pages, async (url, requests) => {
+    const listed = await new Client(url).session('a/b \u00e9');
+    assert.deepEqual(listed.map((entry) => entry.entry_id), ['a', 'b', 'c']);
+    const asked = [path, `${path}?after=1`, `${path}?after=1`, `${path}?after=2`];
+    assert.deepEqual(requests.map((request) => request.asked), asked.map((each) => `GET ${each}`));
+  });
+});
+
+test('a session that no entry names is not found', () =>
+  against([problem(404, 'not-found')], async (url) => {
+    await assert.rejects(new Client(url).session('s'), NotFound);
+  }));
+
+test('an answer that is no page of a session is an error', async () => {
+  for (const answer of ['{}', '[]', 'null', '{"entries":7}', '{"entries":"ab"}', 'no JSON']) {
+    await against([[200, {}, answer]], (url) => assert.rejects(new Client(url).session('s'), Unreachable));
+  }
+});
+
+test('a statement is fetched by its entry ID, and another one is refused', async () => {
+  const other = await signStatement(key, new TextEncoder().encode('[]'), { contentType: 'application/json', subject: 's' });
+  const answers = [signed, other].map(({ bytes }) => [200, { 'Content-Type': 'application/cose' }, Buffer.from(bytes)]);
+  await against(answers, async (url, requests) => {
+    const client = new Client(url);
+    assert.deepEqual(await client.statement(signed.entry), signed.bytes);
+    const another = (error) => error instanceof Unreachable && error.message.includes('another statement');
+    await assert.rejects(client.statement(signed.entry), another);
+    const asked = `GET /v1/entries/${signed.entry}/statement`;
+    assert.deepEqual(requests.map((request) => request.asked), [asked, asked]);
+  });
+});
 
 test('a stream that breaks off goes on after the last entry', async () => {
   const event = (leaf) => `id: ${leaf}\nevent: entry\ndata: {"index":${leaf}}\n\n`;
@@ -101,17 +182,40 @@ test('a stream that breaks off goes on after the last entry', async () => {
   });
 });
 
-/** The key that signs the checkpoints of a log. */
-function logKey() {
-  const name = 'log.example';
+/** Returns a new key of signed notes: it signs, and has its verifier key. */
+function noteKey(name, algorithm) {
   const { privateKey, publicKey } = generateKeyPairSync('ed25519');
-  const typed = Buffer.concat([Buffer.of(1), publicKey.export({ type: 'spki', format: 'der' }).subarray(-32)]);
+  const typed = Buffer.concat([Buffer.of(algorithm), publicKey.export({ type: 'spki', format: 'der' }).subarray(-32)]);
   const id = createHash('sha256').update(`${name}\n`).update(typed).digest().subarray(0, 4);
+  /** Returns the signature line of a text; `before` stands before the signature. */
+  const line = (text, before = Buffer.of()) => {
+    const signature = Buffer.concat([id, before, sign(null, Buffer.from(text), privateKey)]);
+    return `\u2014 ${name} ${signature.toString('base64')}\n`;
+  };
+  return { vkey: `${name}+${id.toString('hex')}+${typed.toString('base64')}`, line };
+}
+
+/** A witness that cosigns every checkpoint. */
+function witness(name) {
+  const { vkey, line } = noteKey(name, 4);
+  /** Returns the checkpoint with a cosignature of this witness added. */
+  const cosign = (checkpoint, time = 1_700_000_000) => {
+    const bytes = Buffer.alloc(8);
+    bytes.writeBigUInt64BE(BigInt(time));
+    return checkpoint + line(`cosignature/v1\ntime ${time}\n${checkpoint.split('\n\n')[0]}\n`, bytes);
+  };
+  return { vkey, cosign };
+}
+
+/** The key that signs the checkpoints of a log; without a witness policy, its signature is enough. */
+function logKey(witnessPolicy) {
+  const name = 'log.example';
+  const { vkey, line } = noteKey(name, 1);
   const trust = `[[log]]
 iss = "https://${name}"
 origin = "${name}"
 leaf_rule = "sha256-of-statement"
-checkpoint_keys = ["${name}+${id.toString('hex')}+${typed.toString('base64')}"]
+checkpoint_keys = ["${vkey}"]
 
 [[log.keys]]
 key = "${key.did}"
@@ -120,14 +224,13 @@ key = "${key.did}"
   const checkpoint = async (...entries) => {
     const { root } = await core.call('tree-root', { entries: entries.map((entry) => Buffer.from(entry)) });
     const text = `${name}\n${entries.length}\n${Buffer.from(root, 'hex').toString('base64')}\n`;
-    const signature = Buffer.concat([id, sign(null, Buffer.from(text), privateKey)]).toString('base64');
-    return `${text}\n\u2014 ${name} ${signature}\n`;
+    return `${text}\n${line(text)}`;
   };
   /** Observes a log once that gives these answers: a checkpoint, then perhaps a proof. */
   const observe = async (known, ...answers) => {
     let observed;
     const given = answers.map((answer) => [200, {}, answer]);
-    await against(given, async (url) => void (observed = await new Client(url, { trust }).monitorOnce(known)));
+    await against(given, async (url) => void (observed = await new Client(url, { trust }).monitorOnce(known, witnessPolicy)));
     return observed;
   };
   return { checkpoint, observe };
@@ -171,6 +274,18 @@ test('an answer that is no proof is an error, and no split view', async () => {
 
 test('a checkpoint that another key signed is not verified', async () => {
   await assert.rejects(logKey().observe(undefined, await logKey().checkpoint('a')), NotVerified);
+});
+
+test('with a witness policy, a checkpoint needs its quorum', async () => {
+  const [first, second, stranger] = ['w1.example', 'w2.example', 'w2.example'].map(witness);
+  const policy = `witness w1 ${first.vkey}\nwitness w2 ${second.vkey}\ngroup both all w1 w2\nquorum both\n`;
+  const { checkpoint, observe } = logKey(policy);
+  const bare = await checkpoint('a');
+  const one = first.cosign(bare);
+  for (const seen of [bare, one, first.cosign(one), stranger.cosign(one)]) {
+    await assert.rejects(observe(undefined, seen), (error) => error instanceof NotVerified && error.code === 'quorum-not-met');
+  }
+  assert.equal((await observe(undefined, second.cosign(one))).size, 1);
 });
 
 test('calls beyond scope and budget are not made', async () => {
