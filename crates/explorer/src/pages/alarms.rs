@@ -89,7 +89,7 @@ impl AlarmsPage {
                 p.note {
                     "This is the service's own word. Monitors and witnesses check from outside that everyone sees the same log: "
                     a href="/ui/checkpoints" { "Checkpoints and witnesses" }
-                    ". The alarms of a monitor are in its own list: " code { "tabellion monitor show" }
+                    ". The alarms of a monitor are in its own list: " code { "tabellion monitor alerts" }
                 }
             } @else {
                 (self.alarm())
