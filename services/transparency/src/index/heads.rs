@@ -142,18 +142,11 @@ impl RegisteredHead {
 }
 
 async fn read_postings(store: &dyn LogReader, leaves: LeafRange) -> Result<Vec<Posting>, StoreError> {
-    let mut reader = ValueReader::new();
-    let (mut postings, mut next, end) = (Vec::new(), leaves.start.get(), leaves.end.get());
-    while next < end {
-        let terms = reader.read(store, TreeSize::new(next), (end - next) as usize, entry_terms).await?;
-        if terms.is_empty() {
-            return Err(StoreError::Damaged(format!("entry {next} of the index's tail is missing")));
-        }
-        for entry in terms {
-            let leaf = LeafIndex::new(next);
-            postings.extend(entry.keys.into_iter().map(|key| Posting { key, leaf }));
-            next += 1;
-        }
+    let (start, end) = (leaves.start.get(), leaves.end.get());
+    let entries = ValueReader::new().read_all(store, start..end, entry_terms).await?;
+    let mut postings = Vec::new();
+    for (leaf, entry) in (start..end).map(LeafIndex::new).zip(entries) {
+        postings.extend(entry.keys.into_iter().map(|key| Posting { key, leaf }));
     }
     Ok(postings)
 }

@@ -218,30 +218,21 @@ impl Index {
     async fn values_of_all(&self, entries: &[LeafIndex]) -> Result<Vec<Vec<Lookup>>, StoreError> {
         let mut reader = ValueReader::new();
         let mut values = Vec::with_capacity(entries.len());
-        for mut run in entries.chunk_by(|one, next| one.get() + 1 == next.get()) {
-            while let Some(first) = run.first() {
-                let from = TreeSize::new(first.get());
-                let read = reader.read(&*self.log.store, from, run.len(), |values| values.lookups).await?;
-                if read.is_empty() {
-                    return Err(StoreError::Damaged(format!("entry {first} is not there")));
-                }
-                run = &run[read.len()..];
-                values.extend(read);
-            }
+        for run in entries.chunk_by(|one, next| one.get() + 1 == next.get()) {
+            let leaves = run[0].get()..run[0].get() + run.len() as u64;
+            values.extend(reader.read_all(&*self.log.store, leaves, |values| values.lookups).await?);
         }
         Ok(values)
     }
 
-    /// The first and the last indexed entry with all of these values.
-    pub async fn ends(
+    /// The first indexed entry in this order with all of these values.
+    pub async fn first(
         &self,
         values: &[(LookupKind, &str)],
-    ) -> Result<Option<(LeafIndex, LeafIndex)>, StoreError> {
-        let end = async |order: Order| {
-            let terms = values.iter().map(|(kind, value)| term(*kind, value)).collect();
-            Ok::<_, StoreError>(self.search(terms, 0..u64::MAX, order, 1).await?.entries.first().copied())
-        };
-        Ok(end(Order::OldestFirst).await?.zip(end(Order::NewestFirst).await?))
+        order: Order,
+    ) -> Result<Option<LeafIndex>, StoreError> {
+        let terms = values.iter().map(|(kind, value)| term(*kind, value)).collect();
+        Ok(self.search(terms, 0..u64::MAX, order, 1).await?.entries.first().copied())
     }
 
     /// The counts over the indexed entries with all of these values, as far as they went.

@@ -1,5 +1,6 @@
 //! The search values of one stored entry. A damaged or unreadable entry never fails the index: it is logged, and blind.
 
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytes::Bytes;
@@ -55,6 +56,27 @@ impl ValueReader {
         // Parsing a long record takes a while, and would block other tasks of this thread.
         let values = move || entries.iter().map(|entry| of(entry.values())).collect();
         Ok(tokio::task::spawn_blocking(values).await.unwrap_or_default())
+    }
+
+    /// Reads the values of all entries in a range of leaves like [`read`](Self::read).
+    pub async fn read_all<T: Send + 'static>(
+        &mut self,
+        store: &dyn LogReader,
+        leaves: Range<u64>,
+        of: fn(SearchValues) -> T,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut all = Vec::new();
+        let mut next = leaves.start;
+        while next < leaves.end {
+            let left = usize::try_from(leaves.end - next).unwrap_or(usize::MAX);
+            let read = self.read(store, TreeSize::new(next), left, of).await?;
+            if read.is_empty() {
+                return Err(StoreError::Damaged(format!("the values of entry {next} are missing")));
+            }
+            next += read.len() as u64;
+            all.extend(read);
+        }
+        Ok(all)
     }
 }
 

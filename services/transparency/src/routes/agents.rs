@@ -17,6 +17,7 @@ use axum::response::{IntoResponse, Response};
 use http::header::CACHE_CONTROL;
 use registration::LookupKind;
 use serde::{Deserialize, Serialize};
+use store::Order;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::edge::problem::Problem;
@@ -108,15 +109,17 @@ pub async fn summary(
     let about = (LookupKind::Subject, sub.as_str());
     let mut asked = vec![about];
     asked.extend(issuer.as_deref().map(|issuer| (LookupKind::Issuer, issuer)));
-    if app.index.ends(&asked).await?.is_none() {
+    if app.index.first(&asked, Order::OldestFirst).await?.is_none() {
         return Err(if reached.is_behind() { super::names::behind() } else { nothing() });
     }
     let all = app.index.tally(&[about]).await?;
-    let own = if issuer.is_some() { app.index.tally(&asked).await? } else { all.clone() };
-    let counting = all.goes_on(reached) || own.goes_on(reached);
-    let summary = match issuer {
-        None => Summary::of(sub, &all, counting),
-        Some(issuer) => Summary::of_issuer(sub, issuer, (&all, &own), counting),
+    let summary = match &issuer {
+        None => Summary::of(sub, &all, all.goes_on(reached)),
+        Some(issuer) => {
+            let own = app.index.tally(&asked).await?;
+            let counting = all.goes_on(reached) || own.goes_on(reached);
+            Summary::of_issuer(sub, issuer.clone(), (&all, &own), counting)
+        }
     };
     Ok(([(CACHE_CONTROL, "no-cache")], Json(summary)).into_response())
 }

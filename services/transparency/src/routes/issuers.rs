@@ -79,7 +79,8 @@ pub async fn issuer(State(app): State<App>, Path(iss): Path<String>) -> Result<R
 pub async fn read(app: &App, iss: String) -> Result<Issuer, Problem> {
     let reached = app.index.caught_up().await?;
     let values = [(LookupKind::Issuer, iss.as_str())];
-    let Some((first, last)) = app.index.ends(&values).await? else {
+    let first = app.index.first(&values, Order::OldestFirst).await?;
+    let Some((first, last)) = first.zip(app.index.first(&values, Order::NewestFirst).await?) else {
         return Err(if reached.is_behind() { super::names::behind() } else { unknown() });
     };
     let tally = app.index.tally(&values).await?;

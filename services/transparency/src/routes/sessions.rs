@@ -127,7 +127,7 @@ pub async fn read(
     let within = first_leaf(paging.after)?..u64::MAX;
     let reached = app.index.caught_up().await?;
     let values = [(LookupKind::Session, session.as_str())];
-    if app.index.ends(&values).await?.is_none() {
+    if app.index.first(&values, Order::OldestFirst).await?.is_none() {
         return Err(if reached.is_behind() { behind() } else { unknown() });
     }
     let tally = app.index.tally(&values).await?;
