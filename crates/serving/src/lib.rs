@@ -2,12 +2,13 @@
 //!
 //! A [`Listener`](listener::Listener) accepts connections over TCP, TLS or a Unix socket and passes their requests to a
 //! tower service, each with a number ([`request_id`]). [`admin`] has the routes of an admin listener, [`metrics`] the registry that they render, [`description`]
-//! the text of a daemon's OpenAPI description, [`problem`] the address of an error code's documentation, [`request_span`] the span of each request, [`collector`] the setting of where spans go, [`signals`] what stops and reloads a daemon, [`units`] the durations and sizes of configuration files.
+//! the text of a daemon's OpenAPI description, [`problem`] the address of an error code's documentation, [`request_span`] the span of each request, [`collector`] the setting of where spans go, [`config_file`] the reader of configuration files, [`signals`] what stops and reloads a daemon, [`units`] the durations and sizes of configuration files.
 //!
 //! Not here: routes, rate limits and access control, which each daemon has of its own.
 
 pub mod admin;
 pub mod collector;
+pub mod config_file;
 pub mod connections;
 pub mod description;
 pub mod guarded_body;

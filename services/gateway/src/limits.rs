@@ -66,6 +66,8 @@ pub const BODY_BYTES: usize = 4 << 20;
 pub const ARGUMENT_BYTES: usize = 64 << 10;
 /// Largest value that the request body limit can be configured to, in bytes.
 pub const MAX_BODY_BYTES: usize = 64 << 20;
+/// Minimum of a duration in the configuration file.
+pub const SHORTEST_SETTING: Duration = Duration::from_millis(1);
 /// Default rate limit per client address, in requests per second (V-11).
 pub const REQUESTS_PER_SECOND: u32 = 200;
 /// Default burst of the rate limiter: requests at once from one address (V-11).

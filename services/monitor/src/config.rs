@@ -5,13 +5,16 @@ mod index;
 mod service;
 
 use std::net::SocketAddr;
+use std::ops::RangeBounds;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use merkle::TreeSize;
+use serving::config_file::{ConfigReader, Mistakes, SpannedText};
 use tlog::checkpoint::Origin;
 use tlog::key::VerifierKey;
 use tlog::policy::WitnessPolicy;
+use toml::Spanned;
 use url::Url;
 
 pub use index::{AttestationKey, IndexWatch};
@@ -148,22 +151,6 @@ pub enum Who {
     Subject(String),
 }
 
-/// Errors in a configuration.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadConfig {
-    /// The text is not valid TOML, or has unknown or missing fields.
-    #[error("{0}")]
-    Unreadable(String),
-    /// A field has an invalid value.
-    #[error("{name}: {why}")]
-    Value {
-        /// Name of the field.
-        name: String,
-        /// Reason for the rejection.
-        why: String,
-    },
-}
-
 impl Config {
     /// A configuration with the default interval [`limits::EVERY`] and no webhooks.
     pub fn new(state_dir: PathBuf, logs: Vec<WatchedLog>) -> Self {
@@ -182,8 +169,8 @@ impl Config {
     /// Parses a TOML file's text. Paths in it are relative to `folder`.
     ///
     /// # Errors
-    /// [`BadConfig`] if the text is invalid, or names no log and no service to watch.
-    pub fn from_toml(text: &str, folder: &std::path::Path) -> Result<Self, BadConfig> {
+    /// All mistakes, with their lines.
+    pub fn from_toml(text: &str, folder: &std::path::Path) -> Result<Self, Mistakes> {
         file::read(text, folder)
     }
 }
@@ -239,4 +226,21 @@ fn with_slash(mut url: Url) -> Url {
         url.set_path(&format!("{}/", url.path()));
     }
     url
+}
+
+/// A duration in whole seconds, because thresholds count them.
+fn seconds(
+    reader: &mut ConfigReader<'_>,
+    key: &str,
+    text: Option<&SpannedText>,
+    bounds: impl RangeBounds<Duration>,
+) -> Option<Duration> {
+    let length = reader.duration(key, text, bounds)?;
+    match length.subsec_nanos() {
+        0 => Some(length),
+        _ => {
+            reader.mistake(text.map(Spanned::span), key, "thresholds are whole seconds");
+            None
+        }
+    }
 }

@@ -51,7 +51,7 @@ pub mod webhook;
 
 pub use alarm::{Alarm, AlarmKind, AlarmSubject, MonitorExit};
 pub use alarm_list::AlarmList;
-pub use config::{BadConfig, Config, Depth, ServiceTarget, Vantage, Watch, WatchedLog};
+pub use config::{Config, Depth, ServiceTarget, Vantage, Watch, WatchedLog};
 pub use error::MonitorError;
 pub use evidence::{Evidence, Sighting};
 pub use metrics::Metrics;

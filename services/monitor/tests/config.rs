@@ -100,7 +100,7 @@ fn what_cannot_be_meant_is_refused_by_its_name() {
         (log("witnesses = [\"nobody\"]"), "nobody"),
         (log(&format!("witnesses = [\"{}\"]", common::vkey())), "0x04"),
         (log("").replace(&common::vkey().to_string(), &witness), "0x01"),
-        (log("").replace("https", "ftp"), "not an HTTP URL"),
+        (log("").replace("https", "ftp"), "http or https URL"),
         (log("").replace("\"ours\"", "\"../ours\""), "log.name"),
         (log("").replace("\"ours\"", "\"lock\""), "log.name"),
         (log("keys = []"), "keys"),
@@ -112,9 +112,21 @@ fn what_cannot_be_meant_is_refused_by_its_name() {
         (log("").replace("state_dir", "every = \"0s\"\nstate_dir"), "every"),
         (format!("{}{}", log(""), &log("")[log("").find("[[log]]").unwrap()..]), "ours"),
         ("state_dir = \"x\"".to_owned(), "log"),
-        ("nonsense".to_owned(), "nonsense"),
+        ("nonsense".to_owned(), "line 1"),
     ] {
         let why = read(&text).unwrap_err();
         assert!(why.contains(named), "{named}: {why}");
     }
+}
+
+#[test]
+fn every_mistake_is_told_with_its_line() {
+    let text = log("depth = \"deep\"\nlag = \"soon\"\nwitnesses = [\"nobody\"]");
+    let mistakes = Config::from_toml(&text, Path::new("/etc/monitor")).unwrap_err().0;
+    let told: Vec<_> = mistakes.iter().map(|mistake| (mistake.line, mistake.key.as_str())).collect();
+    let expected = ["depth", "lag", "witnesses"].map(|key| format!("log ours: {key}"));
+    assert_eq!(
+        told,
+        [6, 7, 8].map(Some).into_iter().zip(expected.iter().map(String::as_str)).collect::<Vec<_>>()
+    );
 }

@@ -1,11 +1,11 @@
 //! Reads the settings of a route about A2A.
 
 use admission::rules::{AuthorityDemand, Posture};
+use serving::config_file::SpannedText;
 use toml::Spanned;
 use url::Url;
 
-use super::file::SpannedText;
-use super::reader::{ConfigReader, chosen};
+use super::reader::GatewayReader;
 use super::route::{Route, RouteProtocol, Server, UpstreamConfig};
 
 /// The path of an agent card below the address of its agent (RFC 8615).
@@ -21,11 +21,11 @@ pub struct ProtocolSettings {
 
 /// Reads the protocol of a route. The card of an agent is by default below the agent's address.
 pub fn of_route(
-    reader: &mut ConfigReader<'_>,
+    reader: &mut GatewayReader<'_>,
     settings: ProtocolSettings,
     upstream: Option<&UpstreamConfig>,
 ) -> RouteProtocol {
-    let is_a2a = chosen(reader, "protocol", settings.protocol.as_ref(), &[("mcp", false), ("a2a", true)]);
+    let is_a2a = reader.chosen("protocol", settings.protocol.as_ref(), &[("mcp", false), ("a2a", true)]);
     if !is_a2a {
         if let Some(text) = &settings.agent_card {
             reader.mistake(
@@ -61,7 +61,7 @@ fn below(url: &Url, path: &str) -> Option<Url> {
 }
 
 /// Checks that routes before agents decide by AgentROA alone, since A2A carries no VAP.
-pub fn check(reader: &mut ConfigReader<'_>, routes: &[Route]) {
+pub fn check(reader: &mut GatewayReader<'_>, routes: &[Route]) {
     for route in routes.iter().filter(|route| matches!(route.protocol, RouteProtocol::A2a { .. })) {
         let mut wrong = |key: &str, why: &str| {
             reader.mistake(None, key, format!("route {}: {why}", route.path));

@@ -10,12 +10,13 @@ use admission::rules::{
 };
 use roa::text::Text;
 use scitt::{Curve, PublicKey};
+use serving::config_file::SpannedText;
 use toml::Spanned;
 use url::Url;
 
 use super::UpstreamConfig;
-use super::file::{self, SpannedText};
-use super::reader::{ConfigReader, chosen, named};
+use super::file;
+use super::reader::{GatewayReader, named};
 use super::route::Route;
 use crate::limits::REGISTRY_REFRESH;
 
@@ -72,7 +73,7 @@ pub enum ReceiptForm {
 
 /// Reads the section.
 pub fn read(
-    reader: &mut ConfigReader<'_>,
+    reader: &mut GatewayReader<'_>,
     section: Option<Spanned<file::AgentRoaSection>>,
 ) -> Option<AgentRoaConfig> {
     let section = section?;
@@ -99,7 +100,7 @@ pub fn read(
     let signer = name(reader, "agentroa.signer", &section.signer);
     let refresh = reader.time("agentroa.refresh", section.refresh.as_ref()).unwrap_or(REGISTRY_REFRESH);
     let forms = [("plain", ReceiptForm::Plain), ("hash", ReceiptForm::Hash)];
-    let receipts = chosen(reader, "agentroa.receipts", section.receipts.as_ref(), &forms);
+    let receipts = reader.chosen("agentroa.receipts", section.receipts.as_ref(), &forms);
     let register_chains = section.register_chains.unwrap_or(receipts == ReceiptForm::Plain);
     let (source, gateway_id, signer) = (registry?, gateway_id?, signer?);
     Some(AgentRoaConfig { source, deltas, operators, refresh, gateway_id, signer, receipts, register_chains })
@@ -107,7 +108,7 @@ pub fn read(
 
 /// Reads a source that is a file (`key`) or an address (`key_url`), if it is given.
 fn registry_source(
-    reader: &mut ConfigReader<'_>,
+    reader: &mut GatewayReader<'_>,
     section: &Range<usize>,
     key: &str,
     given: (&Option<PathBuf>, &Option<SpannedText>),
@@ -125,7 +126,7 @@ fn registry_source(
 }
 
 /// Reads the public key of an operator: PEM (SubjectPublicKeyInfo) or a JWK.
-fn operator_key(reader: &mut ConfigReader<'_>, path: &Spanned<PathBuf>) -> Option<PublicKey> {
+fn operator_key(reader: &mut GatewayReader<'_>, path: &Spanned<PathBuf>) -> Option<PublicKey> {
     let file = reader.path(path.get_ref());
     let read = std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()));
     let key = read.and_then(|text| match text.starts_with("-----BEGIN") {
@@ -145,7 +146,7 @@ fn operator_key(reader: &mut ConfigReader<'_>, path: &Spanned<PathBuf>) -> Optio
     }
 }
 
-fn name(reader: &mut ConfigReader<'_>, key: &str, text: &SpannedText) -> Option<String> {
+fn name(reader: &mut GatewayReader<'_>, key: &str, text: &SpannedText) -> Option<String> {
     match text.get_ref().parse::<Text>() {
         Ok(name) => Some(name.to_string()),
         Err(why) => reader.wrong(text, key, why.to_string()),
@@ -166,15 +167,15 @@ pub struct RouteSettings {
 
 /// Reads the settings of a route.
 pub fn of_route(
-    reader: &mut ConfigReader<'_>,
+    reader: &mut GatewayReader<'_>,
     settings: RouteSettings,
     upstream: Option<&UpstreamConfig>,
 ) -> AuthorityRules {
     let demands = [AuthorityDemand::Off, AuthorityDemand::Advisory, AuthorityDemand::Required]
         .map(|demand| (demand.as_str(), demand));
     let modes = [DegradedMode::Deny, DegradedMode::Reads].map(|mode| (mode.as_str(), mode));
-    let demand = chosen(reader, "roa", settings.roa.as_ref(), &demands);
-    let degraded = chosen(reader, "degraded", settings.degraded.as_ref(), &modes);
+    let demand = reader.chosen("roa", settings.roa.as_ref(), &demands);
+    let degraded = reader.chosen("degraded", settings.degraded.as_ref(), &modes);
     let servers = match (upstream, settings.server_id) {
         (Some(UpstreamConfig::Many { separator, .. }), None) => {
             CapabilityServers::Prefixed(separator.clone())
@@ -211,7 +212,7 @@ pub fn of_route(
 }
 
 /// An identifier without a dot, since the first dot of a capability ends it.
-fn server_id(reader: &mut ConfigReader<'_>, text: &SpannedText) -> Option<String> {
+fn server_id(reader: &mut GatewayReader<'_>, text: &SpannedText) -> Option<String> {
     let id = text.get_ref();
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     match !id.is_empty() && id.bytes().all(fits) {
@@ -221,7 +222,7 @@ fn server_id(reader: &mut ConfigReader<'_>, text: &SpannedText) -> Option<String
 }
 
 /// Checks that routes which need a registry have one.
-pub fn check(reader: &mut ConfigReader<'_>, config: Option<&AgentRoaConfig>, routes: &[Route]) {
+pub fn check(reader: &mut GatewayReader<'_>, config: Option<&AgentRoaConfig>, routes: &[Route]) {
     for route in routes {
         let needs = route.authority.demand != AuthorityDemand::Off;
         if needs && config.is_none() {

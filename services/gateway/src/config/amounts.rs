@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use admission::limits::METER_PREFIX;
 use admission::session::Meters;
 use decimal::Decimal;
+use serving::config_file::Amount;
 
-use super::file::Amount;
-use super::reader::ConfigReader;
+use super::reader::GatewayReader;
 use crate::limits::{MAX_AMOUNT_BYTES, MAX_METERS};
 
 /// Reads a non-negative decimal amount: digits, an optional fraction, an optional exponent. Reports a mistake and
 /// returns `None` if it is none.
-pub fn amount(reader: &mut ConfigReader<'_>, key: &str, written: &Amount) -> Option<Decimal> {
+pub fn amount(reader: &mut GatewayReader<'_>, key: &str, written: &Amount) -> Option<Decimal> {
     let text = match written.get_ref() {
         toml::Value::String(text) => text.clone(),
         toml::Value::Integer(_) | toml::Value::Float(_) => reader.source(&written.span()).replace('_', ""),
@@ -28,7 +28,7 @@ pub fn amount(reader: &mut ConfigReader<'_>, key: &str, written: &Amount) -> Opt
 }
 
 /// Reads amounts by meter.
-pub fn meters(reader: &mut ConfigReader<'_>, key: &str, written: &BTreeMap<String, Amount>) -> Meters {
+pub fn meters(reader: &mut GatewayReader<'_>, key: &str, written: &BTreeMap<String, Amount>) -> Meters {
     if written.len() > MAX_METERS {
         let span = written.values().next().map(toml::Spanned::span);
         reader.mistake(span, key, format!("no more than {MAX_METERS} meters"));

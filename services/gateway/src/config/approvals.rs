@@ -8,6 +8,7 @@ use admission::limits::MAX_APPROVER;
 use admission::rules::{Approvals, Approver as Approving, Decider, PolicyRule, Then};
 use admission::signature::{AgentKey, Holder};
 use jiff::SignedDuration;
+use serving::config_file::SpannedText;
 use toml::Spanned;
 use url::Url;
 use vap::glob::{self, Pattern};
@@ -15,7 +16,7 @@ use vap::glob::{self, Pattern};
 use super::Config;
 use super::agents::AgentKeys;
 use super::file;
-use super::reader::{ConfigReader, pattern};
+use super::reader::{GatewayReader, pattern};
 use super::route::Route;
 use crate::limits::{APPROVAL_TIME, MAX_APPROVAL_TIME};
 
@@ -77,7 +78,7 @@ fn approving(approvers: &[Approver], route: &str) -> Vec<Approving> {
 
 /// Reads the `[approvals]` section.
 pub fn listener(
-    reader: &mut ConfigReader<'_>,
+    reader: &mut GatewayReader<'_>,
     given: Option<Spanned<file::ApprovalsSection>>,
 ) -> Option<ApprovalsListener> {
     let given = given?.into_inner();
@@ -92,7 +93,7 @@ pub fn listener(
 
 /// Reads the `[[approver]]` sections, and their keys as signers of amendments.
 pub fn approvers(
-    reader: &mut ConfigReader<'_>,
+    reader: &mut GatewayReader<'_>,
     given: &[file::ApproverSection],
 ) -> (Vec<Approver>, Vec<(Range<usize>, AgentKeys)>) {
     let (mut approvers, mut signers) = (Vec::new(), Vec::new());
@@ -109,7 +110,7 @@ pub fn approvers(
         let Some((span, keys)) = reader.keys("approver", Holder::Approver, &approver.jwk, validity) else {
             continue;
         };
-        let mut patterns = |key: &str, given: &[file::SpannedText]| -> Vec<Pattern> {
+        let mut patterns = |key: &str, given: &[SpannedText]| -> Vec<Pattern> {
             given.iter().filter_map(|text| pattern(reader, key, text)).collect()
         };
         let (routes, tools) =
@@ -125,7 +126,7 @@ pub fn approvers(
 
 /// Reports settings of routes that wait for an approver although there is no approver or listener for them.
 pub fn check(
-    reader: &mut ConfigReader<'_>,
+    reader: &mut GatewayReader<'_>,
     listener: Option<&ApprovalsListener>,
     approvers: &[Approver],
     routes: &[Route],

@@ -5,6 +5,7 @@ use std::ops::Range;
 use admission::rules::{OperatorCommitment, Posture};
 use admission::session::Meters;
 use jiff::SignedDuration;
+use serving::config_file::SpannedText;
 use toml::Spanned;
 use vap::glob::Pattern;
 use vap::limits::{MAX_GOAL, MAX_NAME};
@@ -12,8 +13,8 @@ use vap::message::Scope;
 use vap::name::is_name;
 
 use super::amounts;
-use super::file::{CommitmentSection, SpannedText};
-use super::reader::{ConfigReader, calls, length, pattern};
+use super::file::CommitmentSection;
+use super::reader::{GatewayReader, length, pattern};
 use crate::limits::{OPERATOR_SESSION, TRIAL_CALLS};
 
 /// The name of the agent in sessions under a commitment that names none.
@@ -33,7 +34,7 @@ pub fn usual() -> OperatorCommitment {
 
 /// Reads a route's commitment, which must be there if `without_vap` is `commitment`.
 pub fn of_route(
-    reader: &mut ConfigReader<'_>,
+    reader: &mut GatewayReader<'_>,
     section: Option<Spanned<CommitmentSection>>,
     (posture, posture_at): (Posture, Option<Range<usize>>),
 ) -> Option<OperatorCommitment> {
@@ -47,7 +48,7 @@ pub fn of_route(
     read(reader, section.into_inner())
 }
 
-fn read(reader: &mut ConfigReader<'_>, section: CommitmentSection) -> Option<OperatorCommitment> {
+fn read(reader: &mut GatewayReader<'_>, section: CommitmentSection) -> Option<OperatorCommitment> {
     let CommitmentSection { goal, agent, tools_allow, tools_deny, max_calls, lasts, limits } = section;
     let lasts = length(reader, "commitment.lasts", lasts.as_ref()).unwrap_or(OPERATOR_SESSION);
     if lasts < SignedDuration::from_secs(1) {
@@ -60,14 +61,14 @@ fn read(reader: &mut ConfigReader<'_>, section: CommitmentSection) -> Option<Ope
             None => USUAL_AGENT.to_owned(),
         },
         scope: scope(reader, &tools_allow, &tools_deny),
-        max_calls: calls(reader, "commitment.max_calls", max_calls.as_ref()),
+        max_calls: reader.number("commitment.max_calls", max_calls.as_ref(), 1..),
         limits: amounts::meters(reader, "commitment.limits", &limits),
         lasts,
     })
 }
 
 fn text(
-    reader: &mut ConfigReader<'_>,
+    reader: &mut GatewayReader<'_>,
     key: &str,
     given: &SpannedText,
     is_valid: impl FnOnce(&str) -> bool,
@@ -83,7 +84,7 @@ fn text(
 }
 
 /// Reads the scope. Without patterns, every tool may be called.
-fn scope(reader: &mut ConfigReader<'_>, allow: &[SpannedText], deny: &[SpannedText]) -> Scope {
+fn scope(reader: &mut GatewayReader<'_>, allow: &[SpannedText], deny: &[SpannedText]) -> Scope {
     let mut patterns = |key: &str, texts: &[SpannedText]| -> Vec<Pattern> {
         texts.iter().filter_map(|text| pattern(reader, key, text)).collect()
     };

@@ -4,12 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Deserialize;
+use serving::config_file::{Amount, SpannedText};
 use toml::Spanned;
-
-/// A text with its position in the file.
-pub type SpannedText = Spanned<String>;
-/// A value with its position in the file, where its digits are read from the source text.
-pub type Amount = Spanned<toml::Value>;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -19,7 +19,6 @@ mod commitment;
 mod dev;
 mod file;
 mod isolation;
-mod mistake;
 mod oauth;
 mod read;
 mod reader;
@@ -46,11 +45,11 @@ pub use agents::AgentKeys;
 pub(crate) use approvals::waits;
 pub use approvals::{ApprovalsListener, Approver};
 pub use dev::Dev;
-pub use mistake::{Mistake, Mistakes};
 #[cfg(test)]
 pub(crate) use oauth::TOKEN_ALGORITHMS;
 pub use oauth::{KeySource, OAuth, OAuthMode};
 pub use route::{CommandServer, HttpServer, Requirement, Route, RouteProtocol, Server, UpstreamConfig};
+pub use serving::config_file::{Mistake, Mistakes};
 
 use crate::judge::Meter;
 use crate::limits;

@@ -6,12 +6,12 @@ use std::path::Path;
 
 use admission::signature::{AgentKey, AgentSubject, Holder, Keyring};
 use decimal::Decimal;
-use serving::collector;
+use serving::config_file::{self, Amount, SpannedText};
 use toml::Spanned;
 use url::Url;
 
-use super::file::{self, ConfigFile, SpannedText};
-use super::reader::{ConfigReader, line_of};
+use super::file::{self, ConfigFile};
+use super::reader::GatewayReader;
 use super::{AgentKeys, Config, Evidence, Intake, Judge, KeyFiles, LogTarget, Mistakes, Outbox, Route};
 use super::{a2a, agentroa, amounts, approvals, routes};
 use crate::judge::Meter;
@@ -19,20 +19,13 @@ use crate::limits;
 
 /// Reads the text of a configuration file.
 pub fn read(text: &str, folder: &Path) -> Result<Config, Mistakes> {
-    let file: ConfigFile = toml::from_str(text).map_err(|error| not_read(text, &error))?;
-    let mut reader = ConfigReader::new(text, folder);
+    let file: ConfigFile = config_file::parse(text)?;
+    let mut reader = GatewayReader::new(text, folder);
     let config = reader.config(file);
-    let sources = reader.finish()?;
-    config.map(|config| Config { sources, ..config }).ok_or_else(|| Mistakes(Vec::new()))
+    reader.finish(config)
 }
 
-/// A TOML syntax error, with its line only: the text around it may contain secrets.
-fn not_read(text: &str, error: &toml::de::Error) -> Mistakes {
-    let line = error.span().map(|span| line_of(text, span.start));
-    Mistakes::one(line, "config", error.message().trim().to_owned())
-}
-
-impl ConfigReader<'_> {
+impl GatewayReader<'_> {
     fn config(&mut self, file: ConfigFile) -> Option<Config> {
         let issuer = self.issuer(&file.issuer);
         let listen = self.address("listen", &file.listen);
@@ -55,7 +48,7 @@ impl ConfigReader<'_> {
         let intake = self.intake(file.limits);
         let session_idle =
             self.time("session_idle", file.session_idle.as_ref()).unwrap_or(limits::VAP_SESSION_IDLE);
-        let otlp = file.otlp.as_ref().and_then(|text| self.collector(text));
+        let otlp = self.collector(file.otlp.as_ref());
         let hosts = self.hosts(file.hosts, public_url.as_ref(), listen);
         let routes = routes::read(self, file.routes, public_url.as_ref());
         approvals::check(self, approvals.as_ref(), &approvers, &routes, judge.is_some());
@@ -176,13 +169,6 @@ impl ConfigReader<'_> {
         }
     }
 
-    fn collector(&mut self, text: &SpannedText) -> Option<Url> {
-        match collector::parse(text.get_ref()) {
-            Ok(url) => Some(url),
-            Err(error) => self.wrong(text, collector::SETTING, error.to_string()),
-        }
-    }
-
     fn origin(&mut self, text: &SpannedText) -> Option<String> {
         match Url::parse(text.get_ref()) {
             Ok(url) if url.origin().is_tuple() && url.origin().ascii_serialization() == *text.get_ref() => {
@@ -219,7 +205,7 @@ impl ConfigReader<'_> {
         let sample_rate =
             self.share("judge.sample_rate", judge.sample_rate.as_ref(), limits::JUDGE_SAMPLE_RATE);
         let confidence = self.share("judge.confidence", judge.confidence.as_ref(), limits::JUDGE_CONFIDENCE);
-        let mut amount = |key: &str, written: Option<file::Amount>, usual: &str| match written {
+        let mut amount = |key: &str, written: Option<Amount>, usual: &str| match written {
             Some(written) => amounts::amount(self, key, &written),
             None => Decimal::read(usual).ok(),
         };
@@ -325,28 +311,25 @@ impl ConfigReader<'_> {
         let usual = Outbox::default();
         Outbox {
             records: outbox.records.map_or(usual.records, Spanned::into_inner),
-            bytes: self.size("outbox.bytes", outbox.bytes.as_ref()).unwrap_or(usual.bytes),
+            bytes: self.size("outbox.bytes", outbox.bytes.as_ref(), ..).unwrap_or(usual.bytes),
             age: self.time("outbox.age", outbox.age.as_ref()).unwrap_or(usual.age),
         }
     }
 
     fn intake(&mut self, given: file::LimitsSection) -> Intake {
         let usual = Intake::default();
-        let body = self.size("limits.body_bytes", given.body_bytes.as_ref());
-        let body = body.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(usual.body_bytes);
-        if !(1..=limits::MAX_BODY_BYTES).contains(&body) {
-            let span = given.body_bytes.as_ref().map(Spanned::span);
-            self.mistake(span, "limits.body_bytes", format!("1 to {} bytes", limits::MAX_BODY_BYTES));
-        }
+        let body =
+            self.size("limits.body_bytes", given.body_bytes.as_ref(), 1..=limits::MAX_BODY_BYTES as u64);
+        let rate = given.requests_per_second.as_ref();
         Intake {
-            body_bytes: body,
-            requests_per_second: self.positive(
-                "limits.requests_per_second",
-                given.requests_per_second,
-                usual.requests_per_second,
-            ),
-            burst: self.positive("limits.burst", given.burst, usual.burst),
-            connections: self.positive("limits.connections", given.connections, usual.connections),
+            body_bytes: body.map_or(usual.body_bytes, |bytes| bytes as usize),
+            requests_per_second: self
+                .number("limits.requests_per_second", rate, 1..)
+                .unwrap_or(usual.requests_per_second),
+            burst: self.number("limits.burst", given.burst.as_ref(), 1..).unwrap_or(usual.burst),
+            connections: self
+                .number("limits.connections", given.connections.as_ref(), 1..)
+                .unwrap_or(usual.connections),
         }
     }
 }

@@ -9,15 +9,16 @@ use admission::rules::{
 };
 use admission::signature::Freshness;
 use admission::tool::{ToolPins, ToolRules};
+use serving::config_file::{Amount, SpannedText};
 use toml::Spanned;
 use url::Url;
 use vap::message::Sensitivity;
 
 use super::a2a::{self, ProtocolSettings};
 use super::agentroa::{self, RouteSettings};
-use super::file::{self, SpannedText};
+use super::file;
 use super::oauth::{KeySource, OAuth, OAuthMode, TOKEN_ALGORITHMS};
-use super::reader::{ConfigReader, calls, chosen, length, named, pattern};
+use super::reader::{GatewayReader, length, named, pattern};
 use super::route::{Requirement, Route, Server, UpstreamConfig};
 use super::{amounts, commitment, servers};
 use crate::limits::{
@@ -35,7 +36,7 @@ const SENSITIVITIES: &str = "one of reads, writes_data, writes_money, deletes, s
 
 /// Reads all routes.
 pub fn read(
-    reader: &mut ConfigReader<'_>,
+    reader: &mut GatewayReader<'_>,
     routes: Vec<Spanned<file::RouteSection>>,
     public_url: Option<&Url>,
 ) -> Vec<Route> {
@@ -55,7 +56,7 @@ pub fn read(
 }
 
 fn one(
-    reader: &mut ConfigReader<'_>,
+    reader: &mut GatewayReader<'_>,
     route: Spanned<file::RouteSection>,
     public_url: Option<&Url>,
 ) -> Option<Route> {
@@ -64,8 +65,7 @@ fn one(
     // The other settings are read even if the path is bad, so that all mistakes are reported together.
     let path = path(reader, &route.path);
     let upstream = servers::upstream(reader, span, &mut route);
-    let without_vap = chosen(
-        reader,
+    let without_vap = reader.chosen(
         "without_vap",
         route.without_vap.as_ref(),
         &[
@@ -79,12 +79,12 @@ fn one(
     let at = route.without_vap.as_ref().map(Spanned::span);
     let commitment = commitment::of_route(reader, route.commitment.take(), (without_vap, at));
     let required = [("optional", Requirement::Optional), ("required", Requirement::Required)];
-    let signed = chosen(reader, "signed", route.signed.as_ref(), &required);
+    let signed = reader.chosen("signed", route.signed.as_ref(), &required);
     let fresh = [("optional", Freshness::Optional), ("required", Freshness::Required)];
-    let freshness = chosen(reader, "freshness", route.freshness.as_ref(), &fresh);
+    let freshness = reader.chosen("freshness", route.freshness.as_ref(), &fresh);
     let pins = [ToolPins::FirstUse, ToolPins::Approved, ToolPins::Off].map(|pins| (pins.as_str(), pins));
     let tools = ToolRules {
-        pins: chosen(reader, "tool_pins", route.tool_pins.as_ref(), &pins),
+        pins: reader.chosen("tool_pins", route.tool_pins.as_ref(), &pins),
         check_arguments: route.check_arguments.unwrap_or(true),
     };
     let deciders = [("client", Decider::Client), ("approver", Decider::Approver)];
@@ -117,7 +117,7 @@ fn one(
         restricted: route.restricted.iter().filter_map(|text| pattern(reader, "restricted", text)).collect(),
         signed,
         amendments_signed: route.amendments_signed.unwrap_or(true),
-        confirmations: chosen(reader, "confirmations", route.confirmations.as_ref(), &deciders),
+        confirmations: reader.chosen("confirmations", route.confirmations.as_ref(), &deciders),
         commitments_need_approval: route.commitments_need_approval.unwrap_or(false),
         amendments_need_approval: route.amendments_need_approval.unwrap_or(false),
         freshness,
@@ -141,7 +141,7 @@ fn one(
     })
 }
 
-fn path(reader: &mut ConfigReader<'_>, text: &SpannedText) -> Option<String> {
+fn path(reader: &mut GatewayReader<'_>, text: &SpannedText) -> Option<String> {
     let path = text.get_ref();
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
     let segments = path.strip_prefix('/').map(|rest| rest.split('/'));
@@ -156,7 +156,7 @@ fn path(reader: &mut ConfigReader<'_>, text: &SpannedText) -> Option<String> {
 }
 
 fn ceiling(
-    reader: &mut ConfigReader<'_>,
+    reader: &mut GatewayReader<'_>,
     given: &file::CeilingSection,
     agents: &[file::AgentCeilingSection],
 ) -> Ceiling {
@@ -167,7 +167,7 @@ fn ceiling(
     });
     let agents = agents.collect();
     Ceiling {
-        max_calls: calls(reader, "ceiling.max_calls", given.max_calls.as_ref()),
+        max_calls: reader.number("ceiling.max_calls", given.max_calls.as_ref(), 1..),
         latest: reader.timestamp("ceiling.latest", given.latest.as_ref()),
         lasts: length(reader, "ceiling.lasts", given.lasts.as_ref()),
         limits: amounts::meters(reader, "ceiling.limits", &given.limits),
@@ -178,7 +178,7 @@ fn ceiling(
 
 /// Reads the patterns of tools that sessions may have in their scope, and of those that they may not.
 pub(super) fn scope_ceiling(
-    reader: &mut ConfigReader<'_>,
+    reader: &mut GatewayReader<'_>,
     key: &str,
     (allow, deny): (&[SpannedText], &[SpannedText]),
 ) -> ScopeCeiling {
@@ -190,19 +190,19 @@ pub(super) fn scope_ceiling(
 }
 
 fn principal_ceiling(
-    reader: &mut ConfigReader<'_>,
+    reader: &mut GatewayReader<'_>,
     given: &file::PrincipalCeilingSection,
 ) -> PrincipalCeiling {
     let key = "principal_ceiling";
     PrincipalCeiling {
-        max_calls: calls(reader, &format!("{key}.max_calls"), given.max_calls.as_ref()),
+        max_calls: reader.number(&format!("{key}.max_calls"), given.max_calls.as_ref(), 1..),
         limits: amounts::meters(reader, &format!("{key}.limits"), &given.limits),
         window: length(reader, &format!("{key}.window"), given.window.as_ref())
             .map(|window| window.as_secs()),
     }
 }
 
-fn costs(reader: &mut ConfigReader<'_>, given: file::CostsSection) -> CostRules {
+fn costs(reader: &mut GatewayReader<'_>, given: file::CostsSection) -> CostRules {
     let tools = given.tools.iter().filter_map(|(tool, meters)| {
         let key = format!("cost.tools.{tool}");
         Some((named(reader, &key, tool)?, amounts::meters(reader, &key, meters)))
@@ -216,7 +216,7 @@ fn costs(reader: &mut ConfigReader<'_>, given: file::CostsSection) -> CostRules 
     }
 }
 
-fn sensitivities(reader: &mut ConfigReader<'_>, given: BTreeMap<String, file::Amount>) -> SensitivityRules {
+fn sensitivities(reader: &mut GatewayReader<'_>, given: BTreeMap<String, Amount>) -> SensitivityRules {
     let mut tools = Vec::new();
     for (tool, words) in given {
         let key = format!("sensitivity.{tool}");
@@ -236,7 +236,7 @@ fn sensitivities(reader: &mut ConfigReader<'_>, given: BTreeMap<String, file::Am
     SensitivityRules { tools }
 }
 
-fn risk(reader: &mut ConfigReader<'_>, given: file::RiskSection) -> (Weights, Degree) {
+fn risk(reader: &mut GatewayReader<'_>, given: file::RiskSection) -> (Weights, Degree) {
     let mut degree = |key: &str, number: &Spanned<f64>| {
         let value = *number.get_ref();
         if !(0.0..=1.0).contains(&value) {
@@ -269,24 +269,19 @@ fn risk(reader: &mut ConfigReader<'_>, given: file::RiskSection) -> (Weights, De
 }
 
 /// Reads the maximum length of arguments, which is bounded by the maximum length of a message.
-fn arguments_bytes(reader: &mut ConfigReader<'_>, given: Option<&file::Amount>) -> usize {
-    let key = "arguments_bytes";
-    let bytes = reader.size(key, given).and_then(|bytes| usize::try_from(bytes).ok());
-    let bytes = bytes.unwrap_or(ARGUMENT_BYTES);
-    if !(1..=MAX_BODY_BYTES).contains(&bytes) {
-        reader.mistake(given.map(Spanned::span), key, format!("1 to {MAX_BODY_BYTES} bytes"));
-    }
-    bytes
+fn arguments_bytes(reader: &mut GatewayReader<'_>, given: Option<&Amount>) -> usize {
+    let bytes = reader.size("arguments_bytes", given, 1..=MAX_BODY_BYTES as u64);
+    bytes.map_or(ARGUMENT_BYTES, |bytes| bytes as usize)
 }
 
-fn gated(reader: &mut ConfigReader<'_>, text: &SpannedText) -> Option<String> {
+fn gated(reader: &mut GatewayReader<'_>, text: &SpannedText) -> Option<String> {
     match GATEABLE.contains(&text.get_ref().as_str()) {
         true => Some(text.get_ref().clone()),
         false => reader.wrong(text, "gated", format!("one of {}", GATEABLE.join(", "))),
     }
 }
 
-fn rules(reader: &mut ConfigReader<'_>, given: Vec<file::RuleSection>) -> Vec<PolicyRule> {
+fn rules(reader: &mut GatewayReader<'_>, given: Vec<file::RuleSection>) -> Vec<PolicyRule> {
     if let Some(last) = given.get(MAX_RULES) {
         reader.mistake(Some(last.name.span()), "route.rule", format!("no more than {MAX_RULES} rules"));
     }
@@ -302,14 +297,14 @@ fn rules(reader: &mut ConfigReader<'_>, given: Vec<file::RuleSection>) -> Vec<Po
     read
 }
 
-fn one_rule(reader: &mut ConfigReader<'_>, rule: &file::RuleSection) -> Option<PolicyRule> {
+fn one_rule(reader: &mut GatewayReader<'_>, rule: &file::RuleSection) -> Option<PolicyRule> {
     let words = [
         ("deny", Then::Deny),
         ("allow", Then::Allow),
         ("confirm", Then::Confirm),
         ("approve", Then::Approve),
     ];
-    let then = chosen(reader, "rule.then", Some(&rule.then), &words);
+    let then = reader.chosen("rule.then", Some(&rule.then), &words);
     let tool = rule.tool.as_ref().map(|text| pattern(reader, "rule.tool", text));
     let when = rule.when.as_ref().map(|text| text.get_ref().as_str());
     match PolicyRule::new(rule.name.get_ref(), tool.flatten(), when, then) {
@@ -322,7 +317,7 @@ fn one_rule(reader: &mut ConfigReader<'_>, rule: &file::RuleSection) -> Option<P
 }
 
 fn oauth_of(
-    reader: &mut ConfigReader<'_>,
+    reader: &mut GatewayReader<'_>,
     oauth: Spanned<file::OAuthSection>,
     public_url: Option<&Url>,
     path: &str,
@@ -404,7 +399,7 @@ fn may_hold_tokens(oauth: &OAuth, upstream: &UpstreamConfig) -> bool {
     }
 }
 
-fn algorithm(reader: &mut ConfigReader<'_>, text: &SpannedText) -> Option<String> {
+fn algorithm(reader: &mut GatewayReader<'_>, text: &SpannedText) -> Option<String> {
     match TOKEN_ALGORITHMS.contains(&text.get_ref().as_str()) {
         true => Some(text.get_ref().clone()),
         false => reader.wrong(text, "oauth.algorithms", format!("one of {}", TOKEN_ALGORITHMS.join(", "))),
@@ -412,7 +407,7 @@ fn algorithm(reader: &mut ConfigReader<'_>, text: &SpannedText) -> Option<String
 }
 
 /// A scope token (RFC 6749, section 3.3), which needs no quoting in a challenge.
-fn scope(reader: &mut ConfigReader<'_>, text: &SpannedText) -> Option<String> {
+fn scope(reader: &mut GatewayReader<'_>, text: &SpannedText) -> Option<String> {
     let sound = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
     match !text.get_ref().is_empty() && text.get_ref().bytes().all(sound) {
         true => Some(text.get_ref().clone()),

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::PathBuf;
 
+use serving::config_file::{Amount, SpannedText};
 use toml::Spanned;
 
-use super::file::{self, Amount, SpannedText};
-use super::reader::ConfigReader;
+use super::file;
+use super::reader::GatewayReader;
 use super::route::{CommandServer, HttpServer, Server, UpstreamConfig};
 use crate::isolation::{ChildLimits, User};
 use crate::limits::{CHILDREN, MAX_PREFIX_BYTES, MAX_SEPARATOR_BYTES, MAX_SERVERS, PASSED_ENV};
@@ -51,7 +52,7 @@ impl ServerSettings {
 
 /// Reads the upstream of a route.
 pub fn upstream(
-    reader: &mut ConfigReader<'_>,
+    reader: &mut GatewayReader<'_>,
     span: Range<usize>,
     route: &mut file::RouteSection,
 ) -> Option<UpstreamConfig> {
@@ -86,7 +87,7 @@ pub fn upstream(
 }
 
 /// The separator; its characters cannot occur in a prefix.
-fn separator(reader: &mut ConfigReader<'_>, text: Option<&SpannedText>) -> Option<String> {
+fn separator(reader: &mut GatewayReader<'_>, text: Option<&SpannedText>) -> Option<String> {
     let Some(text) = text else { return Some(SEPARATOR.to_owned()) };
     let sound = |byte: u8| b"._/".contains(&byte);
     match (1..=MAX_SEPARATOR_BYTES).contains(&text.get_ref().len()) && text.get_ref().bytes().all(sound) {
@@ -96,7 +97,7 @@ fn separator(reader: &mut ConfigReader<'_>, text: Option<&SpannedText>) -> Optio
 }
 
 fn many(
-    reader: &mut ConfigReader<'_>,
+    reader: &mut GatewayReader<'_>,
     servers: Vec<Spanned<file::ServerSection>>,
 ) -> Option<Vec<(String, Server)>> {
     if servers.len() > MAX_SERVERS {
@@ -146,7 +147,7 @@ fn many(
 }
 
 /// A prefix: letters, digits and hyphens, a letter first, so that it cannot contain the separator (V-8).
-fn prefix(reader: &mut ConfigReader<'_>, text: &SpannedText) -> Option<String> {
+fn prefix(reader: &mut GatewayReader<'_>, text: &SpannedText) -> Option<String> {
     let sound = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     let prefix = text.get_ref();
     let starts = prefix.starts_with(|first: char| first.is_ascii_alphabetic());
@@ -159,7 +160,7 @@ fn prefix(reader: &mut ConfigReader<'_>, text: &SpannedText) -> Option<String> {
     }
 }
 
-fn server(reader: &mut ConfigReader<'_>, named: ServerSettings) -> Option<Server> {
+fn server(reader: &mut GatewayReader<'_>, named: ServerSettings) -> Option<Server> {
     match (named.upstream.is_some(), named.command.is_some()) {
         (true, false) => http(reader, named).map(Server::Http),
         (false, true) => command(reader, named).map(Server::Command),
@@ -170,7 +171,7 @@ fn server(reader: &mut ConfigReader<'_>, named: ServerSettings) -> Option<Server
     }
 }
 
-fn http(reader: &mut ConfigReader<'_>, named: ServerSettings) -> Option<HttpServer> {
+fn http(reader: &mut GatewayReader<'_>, named: ServerSettings) -> Option<HttpServer> {
     if named.has_settings_of_a_command() {
         let why = "env, pass_env, folder, children, user, writable, memory, processes and open_files go with a command";
         reader.mistake(Some(named.span), "route", why);
@@ -187,7 +188,7 @@ fn http(reader: &mut ConfigReader<'_>, named: ServerSettings) -> Option<HttpServ
 }
 
 /// A header that the operator configures. Headers that the protocol or the connection needs are refused.
-fn header(reader: &mut ConfigReader<'_>, name: String, value: &SpannedText) -> Option<(String, String)> {
+fn header(reader: &mut GatewayReader<'_>, name: String, value: &SpannedText) -> Option<(String, String)> {
     const OURS: [&str; 9] = [
         "authorization",
         "content-length",
@@ -211,7 +212,7 @@ fn header(reader: &mut ConfigReader<'_>, name: String, value: &SpannedText) -> O
     }
 }
 
-fn command(reader: &mut ConfigReader<'_>, named: ServerSettings) -> Option<CommandServer> {
+fn command(reader: &mut GatewayReader<'_>, named: ServerSettings) -> Option<CommandServer> {
     let command = named.command?;
     if named.token_file.is_some() || named.headers.is_some() || named.ca_file.is_some() {
         reader.mistake(
@@ -228,9 +229,9 @@ fn command(reader: &mut ConfigReader<'_>, named: ServerSettings) -> Option<Comma
     }
     let usual = ChildLimits::default();
     let limits = ChildLimits {
-        memory: reader.size("memory", named.memory.as_ref()).unwrap_or(usual.memory),
-        processes: reader.positive("processes", named.processes, usual.processes),
-        open_files: reader.positive("open_files", named.open_files, usual.open_files),
+        memory: reader.size("memory", named.memory.as_ref(), ..).unwrap_or(usual.memory),
+        processes: reader.number("processes", named.processes.as_ref(), 1..).unwrap_or(usual.processes),
+        open_files: reader.number("open_files", named.open_files.as_ref(), 1..).unwrap_or(usual.open_files),
     };
     let user = named.user.as_ref().and_then(|text| user(reader, text));
     let folder = reader.relative(named.folder);
@@ -244,11 +245,11 @@ fn command(reader: &mut ConfigReader<'_>, named: ServerSettings) -> Option<Comma
         env: named.env.unwrap_or_default(),
         pass_env: named.pass_env.unwrap_or_else(|| PASSED_ENV.map(str::to_owned).to_vec()),
         folder,
-        children: reader.positive("children", named.children, CHILDREN),
+        children: reader.number("children", named.children.as_ref(), 1..).unwrap_or(CHILDREN),
     })
 }
 
-fn user(reader: &mut ConfigReader<'_>, text: &SpannedText) -> Option<User> {
+fn user(reader: &mut GatewayReader<'_>, text: &SpannedText) -> Option<User> {
     match User::read(text.get_ref()) {
         Ok(user) => Some(user),
         Err(why) => reader.wrong(text, "user", why),

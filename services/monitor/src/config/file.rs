@@ -34,24 +34,20 @@
 //! ```
 
 use std::collections::HashSet;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use merkle::TreeSize;
 use serde::Deserialize;
-use serving::collector;
-use serving::units::parse_duration;
+use serving::config_file::{self, ConfigReader, Mistakes, SpannedText};
+use tlog::checkpoint::Origin;
 use tlog::key::{KeyKind, VerifierKey};
 use tlog::policy::WitnessPolicy;
-use url::Url;
+use toml::Spanned;
 
 use super::index::IndexTable;
-use super::service::{ServiceTable, ServiceTarget};
-use super::{BadConfig, Config, Depth, Hook, Vantage, Watch, WatchedLog, Who};
-use crate::limits::{
-    EVERY, EVERY_AT_LEAST, LAG, MAX_LISTED, MAX_LOGS, MAX_WEBHOOKS, OUTCOME_WITHIN, UNREACHABLE_AFTER,
-};
+use super::service::ServiceTable;
+use super::{Config, Depth, Hook, Vantage, Watch, WatchedLog, Who, seconds};
+use crate::limits::{EVERY, EVERY_AT_LEAST, MAX_LISTED, MAX_LOGS, MAX_WEBHOOKS, OUTCOME_WITHIN};
 
 /// Names of other files and folders in the state directory: a log must not have such a name.
 const RESERVED: &[&str] = &["alarms.json", "alarms.lock", "evidence", "lock", "webhook.key", "webhooks"];
@@ -60,13 +56,13 @@ const RESERVED: &[&str] = &["alarms.json", "alarms.lock", "evidence", "lock", "w
 #[serde(deny_unknown_fields)]
 struct File {
     state_dir: PathBuf,
-    every: Option<String>,
+    every: Option<SpannedText>,
     #[serde(default, rename = "log")]
     logs: Vec<LogTable>,
     #[serde(default, rename = "service")]
     services: Vec<ServiceTable>,
-    listen: Option<SocketAddr>,
-    otlp: Option<String>,
+    listen: Option<SpannedText>,
+    otlp: Option<SpannedText>,
     #[serde(default, rename = "webhook")]
     webhooks: Vec<Receiver>,
     webhook_key: Option<PathBuf>,
@@ -84,45 +80,45 @@ struct Receiver {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LogTable {
-    name: String,
-    url: String,
-    vkey: String,
+    name: SpannedText,
+    url: SpannedText,
+    vkey: SpannedText,
     #[serde(default)]
     retired_keys: Vec<RetiredKey>,
-    origin: Option<String>,
+    origin: Option<SpannedText>,
     ca_file: Option<PathBuf>,
     token_file: Option<PathBuf>,
-    trust: Option<PathBuf>,
+    trust: Option<Spanned<PathBuf>>,
     #[serde(default)]
-    witnesses: Vec<String>,
-    witness_policy: Option<PathBuf>,
-    stale_after: Option<String>,
-    lag: Option<String>,
-    unreachable_after: Option<String>,
-    clock_tolerance: Option<String>,
-    depth: Option<String>,
+    witnesses: Vec<SpannedText>,
+    witness_policy: Option<Spanned<PathBuf>>,
+    stale_after: Option<SpannedText>,
+    lag: Option<SpannedText>,
+    unreachable_after: Option<SpannedText>,
+    clock_tolerance: Option<SpannedText>,
+    depth: Option<SpannedText>,
     #[serde(default)]
     lean: bool,
     start: Option<PathBuf>,
     #[serde(default, rename = "vantage")]
-    vantages: Vec<VantageTable>,
+    vantages: Vec<Spanned<VantageTable>>,
     #[serde(default, rename = "watch")]
-    watches: Vec<List>,
-    index: Option<IndexTable>,
+    watches: Vec<Spanned<List>>,
+    index: Option<Spanned<IndexTable>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RetiredKey {
-    vkey: String,
+    vkey: SpannedText,
     retired_size: u64,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct VantageTable {
-    witness: Option<String>,
-    url: Option<String>,
+    witness: Option<SpannedText>,
+    url: Option<SpannedText>,
     file: Option<PathBuf>,
 }
 
@@ -134,169 +130,208 @@ struct List {
     subject: Option<String>,
     #[serde(default)]
     keys: Vec<String>,
-    silence: Option<String>,
-    outcome_within: Option<String>,
-    closed_within: Option<String>,
+    silence: Option<SpannedText>,
+    outcome_within: Option<SpannedText>,
+    closed_within: Option<SpannedText>,
 }
 
 /// Parses the file's text; paths are relative to `folder`.
-pub fn read(text: &str, folder: &Path) -> Result<Config, BadConfig> {
-    let file: File = toml::from_str(text).map_err(|why| BadConfig::Unreadable(why.to_string()))?;
-    let every = length(file.every.as_deref(), "every", EVERY)?;
-    if every < EVERY_AT_LEAST {
-        return Err(bad("every", "no log is asked more often than once a second"));
-    }
+pub fn read(text: &str, folder: &Path) -> Result<Config, Mistakes> {
+    let file: File = config_file::parse(text)?;
+    let mut reader = ConfigReader::new(text, folder);
+    check_numbers(&mut reader, &file);
+    check_names(&mut reader, &file);
+    let config = config(&mut reader, file);
+    reader.finish(Some(config))
+}
+
+fn check_numbers(reader: &mut ConfigReader<'_>, file: &File) {
     let watched = file.logs.len() + file.services.len();
     if !(1..=MAX_LOGS).contains(&watched) {
-        return Err(bad("log", format!("1 to {MAX_LOGS} logs are watched, not {watched}")));
-    }
-    let logs: Vec<WatchedLog> =
-        file.logs.into_iter().map(|log| log.read(folder)).collect::<Result<_, _>>()?;
-    let services = file.services.into_iter().map(|text| service(text, folder));
-    let services: Vec<ServiceTarget> = services.collect::<Result<_, _>>()?;
-    let mut names = HashSet::new();
-    let all = logs.iter().map(|log| &log.name).chain(services.iter().map(|service| &service.name));
-    if let Some(twice) = all.into_iter().find(|name| !names.insert(*name)) {
-        return Err(bad("log.name", format!("two logs are called {twice}")));
+        reader.mistake(None, "log", format!("1 to {MAX_LOGS} logs are watched, not {watched}"));
     }
     if file.webhooks.len() > MAX_WEBHOOKS {
-        return Err(bad("webhook", format!("no more than {MAX_WEBHOOKS}")));
+        reader.mistake(None, "webhook", format!("no more than {MAX_WEBHOOKS}"));
     }
+}
+
+/// Checks that each log and service has a name of its own, which can be that of its folder.
+fn check_names(reader: &mut ConfigReader<'_>, file: &File) {
+    let logs = file.logs.iter().map(|log| ("log.name", &log.name));
+    let services = file.services.iter().map(|service| ("service.name", &service.name));
+    let mut known = HashSet::new();
+    for (key, name) in logs.chain(services) {
+        if !is_folder_name(name.get_ref()) {
+            let why = "1 to 64 letters, digits, dots, hyphens and underscores, no dot first";
+            reader.mistake(Some(name.span()), key, why);
+        }
+        if !known.insert(name.get_ref()) {
+            let why = format!("two logs are called {}", name.get_ref());
+            reader.mistake(Some(name.span()), key, why);
+        }
+    }
+}
+
+fn config(reader: &mut ConfigReader<'_>, file: File) -> Config {
+    let logs = file.logs.into_iter().filter_map(|log| {
+        let table = format!("log {}", log.name.get_ref());
+        reader.within(&table, |reader| log.read(reader))
+    });
+    let logs = logs.collect();
+    let services = file.services.into_iter().filter_map(|service| {
+        let table = format!("service {}", service.name.get_ref());
+        reader.within(&table, |reader| service.read(reader))
+    });
+    let services = services.collect();
     let hook = |receiver: Receiver| Hook {
         url: receiver.url,
         allow_private: receiver.allow_private,
-        secret_file: receiver.secret_file.map(|path| folder.join(path)),
+        secret_file: reader.relative(receiver.secret_file),
     };
-    Ok(Config {
-        state_dir: folder.join(file.state_dir),
-        every,
+    Config {
+        webhooks: file.webhooks.into_iter().map(hook).collect(),
+        state_dir: reader.path(file.state_dir),
+        every: seconds(reader, "every", file.every.as_ref(), EVERY_AT_LEAST..).unwrap_or(EVERY),
         logs,
         services,
-        listen: file.listen,
-        otlp: file.otlp.as_deref().map(collector_of).transpose()?,
-        webhooks: file.webhooks.into_iter().map(hook).collect(),
-        webhook_key: file.webhook_key.map(|path| folder.join(path)),
-    })
-}
-
-fn collector_of(text: &str) -> Result<Url, BadConfig> {
-    collector::parse(text).map_err(|error| bad(collector::SETTING, error.to_string()))
-}
-
-/// A SCITT service: see `service.rs`.
-fn service(text: ServiceTable, folder: &Path) -> Result<ServiceTarget, BadConfig> {
-    let named = |what: &str| format!("service {}: {what}", text.name);
-    if !is_folder_name(&text.name) {
-        return Err(bad(
-            "service.name",
-            "1 to 64 letters, digits, dots, hyphens and underscores, no dot first",
-        ));
+        listen: file.listen.and_then(|text| reader.address("listen", &text)),
+        otlp: reader.collector(file.otlp.as_ref()),
+        webhook_key: reader.relative(file.webhook_key),
     }
-    let url = super::with_slash(http(&text.url, &named("url"))?);
-    let silence = length(text.unreachable_after.as_deref(), &named("unreachable_after"), UNREACHABLE_AFTER)?;
-    let lag = length(text.lag.as_deref(), &named("lag"), LAG)?;
-    let name = named("entries");
-    let target = text.read(folder, url).map_err(|why| bad(name, why))?;
-    Ok(ServiceTarget { unreachable_after: silence, lag, ..target })
 }
 
 impl LogTable {
-    fn read(self, folder: &Path) -> Result<WatchedLog, BadConfig> {
-        let named = |what: &str| format!("log {}: {what}", self.name);
-        if !is_folder_name(&self.name) {
-            return Err(bad(
-                "log.name",
-                "1 to 64 letters, digits, dots, hyphens and underscores, no dot first",
-            ));
-        }
-        if [self.witnesses.len(), self.vantages.len(), self.watches.len()]
-            .iter()
-            .any(|count| *count > MAX_LISTED)
-        {
-            return Err(bad(named("lists"), format!("no list is longer than {MAX_LISTED}")));
-        }
-        let vkey = key(&self.vkey, &named("vkey"))?;
-        if vkey.kind() != KeyKind::Ed25519 {
-            return Err(bad(named("vkey"), "a log's key is of type 0x01; this one is a witness's"));
-        }
-        let mut target = WatchedLog::new(&self.name, http(&self.url, &named("url"))?, vkey);
-        for retired in &self.retired_keys {
-            let place = named("retired_keys");
-            let size = TreeSize::new(retired.retired_size);
-            target.retired.push((key(&retired.vkey, &place)?, size));
-        }
-        if let Some(origin) = &self.origin {
-            target.origin = origin.parse().map_err(|why| bad(named("origin"), format!("{why}")))?;
-        }
-        target.witnesses =
-            self.witnesses.iter().map(|text| witness(text, &named("witnesses"))).collect::<Result<_, _>>()?;
-        if let Some(path) = &self.witness_policy {
-            let policy = policy(&folder.join(path), &named("witness_policy"))?;
-            target.witnesses.extend(policy.witnesses().iter().map(|witness| witness.key.clone()));
-            target.policy = Some(policy);
-        }
-        target.stale_after = length(self.stale_after.as_deref(), &named("stale_after"), target.stale_after)?;
-        target.lag = length(self.lag.as_deref(), &named("lag"), target.lag)?;
+    fn read(self, reader: &mut ConfigReader<'_>) -> Option<WatchedLog> {
+        let (url, vkey) = (reader.http("url", &self.url), self.log_key(reader));
+        let mut target = WatchedLog::new(self.name.get_ref(), url?, vkey?);
+        self.check(reader);
+        self.set_keys(reader, &mut target);
+        self.set_times(reader, &mut target);
         target.lean = self.lean;
-        target.unreachable_after =
-            length(self.unreachable_after.as_deref(), &named("unreachable_after"), target.unreachable_after)?;
-        target.clock_tolerance =
-            length(self.clock_tolerance.as_deref(), &named("clock_tolerance"), target.clock_tolerance)?;
-        target.depth = match self.depth.as_deref() {
-            None | Some("checkpoints") => Depth::Checkpoints,
-            Some("entries") => Depth::Entries,
-            Some("decisions") => Depth::Decisions,
-            Some(_) => return Err(bad(named("depth"), "checkpoints, entries or decisions")),
-        };
-        target.ca_file = self.ca_file.as_deref().map(|path| folder.join(path));
-        target.token_file = self.token_file.as_deref().map(|path| folder.join(path));
-        target.trust = self.trust.as_deref().map(|path| folder.join(path));
-        target.start = self.start.as_deref().map(|path| folder.join(path));
-        let vantage = named("vantage");
-        target.vantages =
-            self.vantages.into_iter().map(|place| place.read(folder, &vantage)).collect::<Result<_, _>>()?;
-        let watch = format!("log {}: watch", self.name);
-        target.watches = self.watches.into_iter().map(|list| list.read(&watch)).collect::<Result<_, _>>()?;
-        let index = named("index");
-        if self.index.is_some() && target.depth != Depth::Decisions {
-            return Err(bad(index, "the index is computed from statements: set depth = \"decisions\""));
+        target.depth = self.depth(reader);
+        target.ca_file = reader.relative(self.ca_file);
+        target.token_file = reader.relative(self.token_file);
+        target.trust = reader.relative(self.trust.map(Spanned::into_inner));
+        target.start = reader.relative(self.start);
+        target.vantages = self.vantages.into_iter().filter_map(|place| vantage(reader, place)).collect();
+        target.watches = self.watches.into_iter().filter_map(|list| watch(reader, list)).collect();
+        target.index = self.index.and_then(|table| super::index::read(reader, table));
+        Some(target)
+    }
+
+    fn log_key(&self, reader: &mut ConfigReader<'_>) -> Option<VerifierKey> {
+        let vkey = key(reader, "vkey", &self.vkey)?;
+        match vkey.kind() {
+            KeyKind::Ed25519 => Some(vkey),
+            _ => reader.wrong(&self.vkey, "vkey", "a log's key is of type 0x01; this one is a witness's"),
         }
-        target.index =
-            self.index.map(|table| table.read(folder).map_err(|why| bad(index, why))).transpose()?;
-        match target.watches.is_empty() || target.depth == Depth::Decisions {
-            true if target.trust.is_none() || target.depth == Depth::Decisions => Ok(target),
-            true => Err(bad(named("trust"), "times of entries are checked with depth = \"decisions\" only")),
-            false => Err(bad(watch, "watch lists need depth = \"decisions\": statements are read then only")),
+    }
+
+    fn depth(&self, reader: &mut ConfigReader<'_>) -> Depth {
+        let depths = [
+            ("checkpoints", Depth::Checkpoints),
+            ("entries", Depth::Entries),
+            ("decisions", Depth::Decisions),
+        ];
+        reader.chosen("depth", self.depth.as_ref(), &depths)
+    }
+
+    /// Checks the lengths of lists, and that settings which need statements come with the depth that reads them.
+    fn check(&self, reader: &mut ConfigReader<'_>) {
+        let lists = [self.witnesses.len(), self.vantages.len(), self.watches.len()];
+        if lists.iter().any(|count| *count > MAX_LISTED) {
+            reader.mistake(Some(self.name.span()), "lists", format!("no list is longer than {MAX_LISTED}"));
+        }
+        if self.depth.as_ref().is_some_and(|depth| depth.get_ref() == "decisions") {
+            return;
+        }
+        let needs = [
+            ("index", self.index.as_ref().map(Spanned::span), "the index is computed from statements"),
+            ("watch", self.watches.first().map(Spanned::span), "watch lists are about statements"),
+            ("trust", self.trust.as_ref().map(Spanned::span), "times of entries are checked with statements"),
+        ];
+        for (key, span, why) in needs {
+            if span.is_some() {
+                reader.mistake(span, key, format!("{why}: set depth = \"decisions\""));
+            }
+        }
+    }
+
+    fn set_keys(&self, reader: &mut ConfigReader<'_>, target: &mut WatchedLog) {
+        for retired in &self.retired_keys {
+            let size = TreeSize::new(retired.retired_size);
+            target.retired.extend(key(reader, "retired_keys", &retired.vkey).map(|key| (key, size)));
+        }
+        if let Some(text) = &self.origin {
+            match text.get_ref().parse::<Origin>() {
+                Ok(origin) => target.origin = origin,
+                Err(error) => reader.mistake(Some(text.span()), "origin", format!("{error}")),
+            }
+        }
+        target.witnesses = self.witnesses.iter().filter_map(|text| witness(reader, text)).collect();
+        target.policy = self.witness_policy.as_ref().and_then(|path| policy(reader, path));
+        let required = target.policy.iter().flat_map(|policy| policy.witnesses());
+        let required: Vec<VerifierKey> = required.map(|witness| witness.key.clone()).collect();
+        target.witnesses.extend(required);
+    }
+
+    fn set_times(&self, reader: &mut ConfigReader<'_>, target: &mut WatchedLog) {
+        for (key, text, time) in [
+            ("stale_after", &self.stale_after, &mut target.stale_after),
+            ("lag", &self.lag, &mut target.lag),
+            ("unreachable_after", &self.unreachable_after, &mut target.unreachable_after),
+            ("clock_tolerance", &self.clock_tolerance, &mut target.clock_tolerance),
+        ] {
+            *time = seconds(reader, key, text.as_ref(), ..).unwrap_or(*time);
         }
     }
 }
 
-impl VantageTable {
-    fn read(self, folder: &Path, name: &str) -> Result<Vantage, BadConfig> {
-        match (self.witness, self.url, self.file) {
-            (Some(witness), None, None) => Ok(Vantage::Witness(http(&witness, name)?)),
-            (None, Some(url), None) => Ok(Vantage::Url(http(&url, name)?)),
-            (None, None, Some(file)) => Ok(Vantage::File(folder.join(file))),
-            _ => Err(bad(name, "one of witness, url and file")),
+fn vantage(reader: &mut ConfigReader<'_>, table: Spanned<VantageTable>) -> Option<Vantage> {
+    let span = table.span();
+    let VantageTable { witness, url, file } = table.into_inner();
+    match (witness, url, file) {
+        (Some(witness), None, None) => reader.http("vantage", &witness).map(Vantage::Witness),
+        (None, Some(url), None) => reader.http("vantage", &url).map(Vantage::Url),
+        (None, None, Some(file)) => Some(Vantage::File(reader.path(file))),
+        _ => {
+            reader.mistake(Some(span), "vantage", "one of witness, url and file");
+            None
         }
     }
 }
 
-impl List {
-    fn read(self, name: &str) -> Result<Watch, BadConfig> {
-        let who = match (self.issuer, self.agent, self.subject) {
-            (Some(issuer), None, None) => Who::Issuer(issuer),
-            (None, Some(agent), None) => Who::Agent(agent),
-            (None, None, Some(subject)) => Who::Subject(subject),
-            _ => return Err(bad(name, "one of issuer, agent and subject")),
-        };
-        if !self.keys.is_empty() && !matches!(who, Who::Issuer(_)) {
-            return Err(bad(name, "keys are those of an issuer"));
+fn watch(reader: &mut ConfigReader<'_>, list: Spanned<List>) -> Option<Watch> {
+    let span = list.span();
+    let list = list.into_inner();
+    let who = match (list.issuer, list.agent, list.subject) {
+        (Some(issuer), None, None) => Who::Issuer(issuer),
+        (None, Some(agent), None) => Who::Agent(agent),
+        (None, None, Some(subject)) => Who::Subject(subject),
+        _ => {
+            reader.mistake(Some(span), "watch", "one of issuer, agent and subject");
+            return None;
         }
-        let time = |text: Option<&str>| text.map(|text| parsed(text, name)).transpose();
-        let (silence, closed_within) = (time(self.silence.as_deref())?, time(self.closed_within.as_deref())?);
-        let outcome_within = length(self.outcome_within.as_deref(), name, OUTCOME_WITHIN)?;
-        Ok(Watch { who, keys: self.keys, silence, outcome_within, closed_within })
+    };
+    if !list.keys.is_empty() && !matches!(who, Who::Issuer(_)) {
+        reader.mistake(Some(span), "watch", "keys are those of an issuer");
+    }
+    Some(Watch {
+        who,
+        keys: list.keys,
+        silence: seconds(reader, "watch.silence", list.silence.as_ref(), ..),
+        outcome_within: seconds(reader, "watch.outcome_within", list.outcome_within.as_ref(), ..)
+            .unwrap_or(OUTCOME_WITHIN),
+        closed_within: seconds(reader, "watch.closed_within", list.closed_within.as_ref(), ..),
+    })
+}
+
+fn policy(reader: &mut ConfigReader<'_>, path: &Spanned<PathBuf>) -> Option<WitnessPolicy> {
+    let file = reader.path(path.get_ref());
+    let text = std::fs::read_to_string(&file).map_err(|why| why.to_string());
+    match text.and_then(|text| text.parse::<WitnessPolicy>().map_err(|why| why.to_string())) {
+        Ok(policy) => Some(policy),
+        Err(why) => reader.wrong(path, "witness_policy", format!("{}: {why}", file.display())),
     }
 }
 
@@ -306,43 +341,20 @@ fn is_folder_name(name: &str) -> bool {
     free && (1..=64).contains(&name.len()) && !name.starts_with('.') && name.chars().all(fits)
 }
 
-fn key(text: &str, name: &str) -> Result<VerifierKey, BadConfig> {
-    text.parse().map_err(|why| bad(name, format!("{text}: {why}")))
+fn key(reader: &mut ConfigReader<'_>, name: &str, text: &SpannedText) -> Option<VerifierKey> {
+    match text.get_ref().parse::<VerifierKey>() {
+        Ok(key) => Some(key),
+        Err(why) => reader.wrong(text, name, format!("{}: {why}", text.get_ref())),
+    }
 }
 
-fn witness(text: &str, name: &str) -> Result<VerifierKey, BadConfig> {
-    let key = key(text, name)?;
+fn witness(reader: &mut ConfigReader<'_>, text: &SpannedText) -> Option<VerifierKey> {
+    let key = key(reader, "witnesses", text)?;
     match key.kind() {
-        KeyKind::Cosignature => Ok(key),
-        _ => Err(bad(name, format!("{text}: a witness has a key of type 0x04, for cosignatures"))),
+        KeyKind::Cosignature => Some(key),
+        _ => {
+            let why = format!("{}: a witness has a key of type 0x04, for cosignatures", text.get_ref());
+            reader.wrong(text, "witnesses", why)
+        }
     }
-}
-
-fn policy(path: &Path, name: &str) -> Result<WitnessPolicy, BadConfig> {
-    let shown = path.display();
-    let text = std::fs::read_to_string(path).map_err(|why| bad(name, format!("{shown}: {why}")))?;
-    text.parse().map_err(|why| bad(name, format!("{shown}: {why}")))
-}
-
-fn http(text: &str, name: &str) -> Result<Url, BadConfig> {
-    let url = Url::parse(text).map_err(|why| bad(name, format!("{text}: {why}")))?;
-    match url.scheme() {
-        "http" | "https" => Ok(url),
-        _ => Err(bad(name, format!("{text}: not an HTTP URL"))),
-    }
-}
-
-fn length(text: Option<&str>, name: &str, usual: Duration) -> Result<Duration, BadConfig> {
-    text.map_or(Ok(usual), |text| parsed(text, name))
-}
-
-fn parsed(text: &str, name: &str) -> Result<Duration, BadConfig> {
-    // Thresholds count whole seconds.
-    parse_duration(text)
-        .filter(|length| length.subsec_nanos() == 0)
-        .ok_or_else(|| bad(name, format!("{text:?} is no length of time, as 90s, 15m, 2h or 1d are")))
-}
-
-fn bad(name: impl Into<String>, why: impl Into<String>) -> BadConfig {
-    BadConfig::Value { name: name.into(), why: why.into() }
 }

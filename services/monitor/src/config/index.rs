@@ -6,10 +6,12 @@
 //! attestation_key = "attestation.pem"        # Ed25519, PKCS #8 PEM
 //! ```
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::Deserialize;
+use serving::config_file::{ConfigReader, SpannedText};
 use tlog::key::KeyName;
+use toml::Spanned;
 
 /// How the search index of a log is checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,21 +33,30 @@ pub struct AttestationKey {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IndexTable {
-    attestation_name: Option<String>,
+    attestation_name: Option<SpannedText>,
     attestation_key: Option<PathBuf>,
 }
 
-impl IndexTable {
-    /// Converts the table; paths are relative to `folder`.
-    pub fn read(self, folder: &Path) -> Result<IndexWatch, String> {
-        let attestation = match (self.attestation_name, self.attestation_key) {
-            (Some(name), Some(file)) => {
-                let name = name.parse().map_err(|why| format!("attestation_name: {name}: {why}"))?;
-                Some(AttestationKey { name, file: folder.join(file) })
-            }
-            (None, None) => None,
-            _ => return Err("attestation_name and attestation_key need each other".to_owned()),
-        };
-        Ok(IndexWatch { attestation })
+/// Converts a `[log.index]` table.
+pub fn read(reader: &mut ConfigReader<'_>, table: Spanned<IndexTable>) -> Option<IndexWatch> {
+    let span = table.span();
+    let IndexTable { attestation_name, attestation_key } = table.into_inner();
+    match (attestation_name, attestation_key) {
+        (Some(name), Some(file)) => {
+            let key = AttestationKey { name: key_name(reader, &name)?, file: reader.path(file) };
+            Some(IndexWatch { attestation: Some(key) })
+        }
+        (None, None) => Some(IndexWatch::default()),
+        _ => {
+            reader.mistake(Some(span), "index", "attestation_name and attestation_key need each other");
+            None
+        }
+    }
+}
+
+fn key_name(reader: &mut ConfigReader<'_>, text: &SpannedText) -> Option<KeyName> {
+    match text.get_ref().parse::<KeyName>() {
+        Ok(name) => Some(name),
+        Err(why) => reader.wrong(text, "index.attestation_name", format!("{}: {why}", text.get_ref())),
     }
 }

@@ -12,13 +12,16 @@
 //! ]
 //! ```
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use merkle::EntryDigest;
 use serde::Deserialize;
+use serving::config_file::{ConfigReader, SpannedText};
+use toml::Spanned;
 use url::Url;
 
+use super::{seconds, with_slash};
 use crate::limits::{LAG, MAX_LISTED, UNREACHABLE_AFTER};
 
 /// A SCITT service to watch.
@@ -77,14 +80,14 @@ impl ServiceTarget {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceTable {
-    pub name: String,
-    pub url: String,
-    pub trust: PathBuf,
-    pub ca_file: Option<PathBuf>,
-    pub unreachable_after: Option<String>,
-    pub lag: Option<String>,
+    pub name: SpannedText,
+    url: SpannedText,
+    trust: PathBuf,
+    ca_file: Option<PathBuf>,
+    unreachable_after: Option<SpannedText>,
+    lag: Option<SpannedText>,
     #[serde(default)]
-    pub entries: Vec<EntryTable>,
+    entries: Vec<Spanned<EntryTable>>,
 }
 
 /// An entry in the configuration: a digest, or a table.
@@ -106,19 +109,40 @@ pub struct NamedEntry {
 }
 
 impl ServiceTable {
-    /// Converts the table to a target; the caller has checked `url` and the name.
-    pub fn read(self, folder: &Path, url: Url) -> Result<ServiceTarget, String> {
+    /// Converts the table to a target.
+    pub fn read(self, reader: &mut ConfigReader<'_>) -> Option<ServiceTarget> {
         if !(1..=MAX_LISTED).contains(&self.entries.len()) {
-            return Err(format!("1 to {MAX_LISTED} entries are watched, not {}", self.entries.len()));
+            let why = format!("1 to {MAX_LISTED} entries are watched, not {}", self.entries.len());
+            reader.mistake(Some(self.name.span()), "entries", why);
         }
-        let entries = self.entries.into_iter().map(|entry| entry.read(folder)).collect::<Result<_, _>>()?;
-        let target = ServiceTarget::new(&self.name, url, folder.join(self.trust));
-        Ok(ServiceTarget { ca_file: self.ca_file.map(|path| folder.join(path)), entries, ..target })
+        let url = reader.http("url", &self.url).map(with_slash);
+        let silence = seconds(reader, "unreachable_after", self.unreachable_after.as_ref(), ..);
+        let lag = seconds(reader, "lag", self.lag.as_ref(), ..);
+        let entries = self.entries.into_iter().filter_map(|entry| watched(reader, entry)).collect();
+        let target = ServiceTarget::new(self.name.get_ref(), url?, reader.path(self.trust));
+        Some(ServiceTarget {
+            ca_file: reader.relative(self.ca_file),
+            unreachable_after: silence.unwrap_or(target.unreachable_after),
+            lag: lag.unwrap_or(target.lag),
+            entries,
+            ..target
+        })
+    }
+}
+
+fn watched(reader: &mut ConfigReader<'_>, entry: Spanned<EntryTable>) -> Option<WatchedEntry> {
+    let span = entry.span();
+    match entry.into_inner().read(reader) {
+        Ok(entry) => Some(entry),
+        Err(why) => {
+            reader.mistake(Some(span), "entries", why);
+            None
+        }
     }
 }
 
 impl EntryTable {
-    fn read(self, folder: &Path) -> Result<WatchedEntry, String> {
+    fn read(self, reader: &ConfigReader<'_>) -> Result<WatchedEntry, String> {
         let named = match self {
             Self::Digest(digest) => NamedEntry { id: None, digest: Some(digest), statement: None },
             Self::Named(named) => named,
@@ -127,7 +151,7 @@ impl EntryTable {
             (Some(text), None) => {
                 WatchedStatement::Digest(text.parse().map_err(|why| format!("{text}: {why}"))?)
             }
-            (None, Some(path)) => WatchedStatement::File(folder.join(path)),
+            (None, Some(path)) => WatchedStatement::File(reader.path(path)),
             _ => return Err("an entry is named by one of digest and statement".into()),
         };
         match named.id {

@@ -3,6 +3,7 @@
 //! Only the first file found is read; files are never merged. Each value records its source, which `config show`
 //! prints. Callers convert values ([`Settings::get`]) and report all mistakes together.
 
+pub mod daemon_file;
 mod flags;
 mod table;
 
@@ -172,11 +173,11 @@ pub fn refuse(mistakes: Vec<SettingError>) -> Failure {
 /// Returns the default paths of the configuration file, in order of precedence; the first is [`CONFIG_FILE`] in the
 /// working directory.
 pub fn default_files() -> Vec<PathBuf> {
-    let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let personal = folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")));
+    let home = || folder_of_variable("HOME").map(|home| home.join(".config"));
+    let personal = folder_of_variable("XDG_CONFIG_HOME").or_else(home);
     [
         Some(PathBuf::new()),
-        folder("CONFIGURATION_DIRECTORY"),
+        folder_of_variable("CONFIGURATION_DIRECTORY"),
         personal.map(|path| path.join("tabellion")),
         Some(PathBuf::from("/etc/tabellion")),
     ]
@@ -184,6 +185,11 @@ pub fn default_files() -> Vec<PathBuf> {
     .flatten()
     .map(|folder| folder.join(CONFIG_FILE))
     .collect()
+}
+
+/// Returns the folder in this environment variable, unless it is empty.
+fn folder_of_variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
 fn defaults() -> Dict {

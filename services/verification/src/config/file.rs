@@ -16,7 +16,6 @@
 //! ```
 
 use std::collections::HashSet;
-use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,28 +23,27 @@ use std::time::Duration;
 use data_encoding::HEXLOWER;
 use registration::vrf::is_did_or_urn;
 use serde::Deserialize;
-use serving::collector;
-use serving::units::{parse_duration, parse_size};
+use serving::config_file::{self, Amount, ConfigReader, Mistakes, SpannedText};
 use sha2::{Digest, Sha256};
-use url::Url;
+use toml::Spanned;
 
-use super::{Client, Config, ConfigError, LogConfig};
+use super::{Client, Config, LogConfig};
 use crate::limits::{CLIENTS, LARGEST_QUEUE, LONGEST_WAIT, MOST_WORKERS, REQUESTS_PER_MINUTE};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    listen: SocketAddr,
-    admin_listen: Option<SocketAddr>,
+    listen: SpannedText,
+    admin_listen: Option<SpannedText>,
     state: PathBuf,
     key: PathBuf,
-    wait: Option<String>,
-    receipt_wait: Option<String>,
-    workers: Option<usize>,
-    queue: Option<usize>,
-    body_bytes: Option<String>,
-    keep: Option<String>,
-    otlp: Option<String>,
+    wait: Option<SpannedText>,
+    receipt_wait: Option<SpannedText>,
+    workers: Option<Spanned<usize>>,
+    queue: Option<Spanned<usize>>,
+    body_bytes: Option<Amount>,
+    keep: Option<SpannedText>,
+    otlp: Option<SpannedText>,
     log: LogSection,
     #[serde(default, rename = "client")]
     clients: Vec<ClientSection>,
@@ -63,117 +61,112 @@ struct LogSection {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ClientSection {
-    name: String,
-    token_sha256: Option<String>,
-    token_file: Option<PathBuf>,
+    name: SpannedText,
+    token_sha256: Option<SpannedText>,
+    token_file: Option<Spanned<PathBuf>>,
     requests_per_minute: Option<NonZeroU32>,
-    subject: Option<String>,
+    subject: Option<SpannedText>,
 }
 
-pub(super) fn read(text: &str, folder: &Path) -> Result<Config, ConfigError> {
-    let file: File = toml::from_str(text).map_err(|error| ConfigError::Form(error.to_string()))?;
+pub(super) fn read(text: &str, folder: &Path) -> Result<Config, Mistakes> {
+    let file: File = config_file::parse(text)?;
+    let mut reader = ConfigReader::new(text, folder);
+    let config = config(&mut reader, file);
+    reader.finish(config)
+}
+
+fn config(reader: &mut ConfigReader<'_>, file: File) -> Option<Config> {
+    let listen = reader.address("listen", &file.listen);
+    if file.clients.is_empty() && listen.is_some_and(|listen| !listen.ip().is_loopback()) {
+        let why = "without clients that have tokens, the service is for loopback addresses only";
+        reader.mistake(Some(file.listen.span()), "client", why);
+    }
+    let admin_listen = file.admin_listen.and_then(|text| reader.address("admin_listen", &text));
+    let wait = reader.duration("wait", file.wait.as_ref(), ..=LONGEST_WAIT);
+    let receipt_wait = reader.duration("receipt_wait", file.receipt_wait.as_ref(), ..=LONGEST_WAIT);
+    let keep: Option<Duration> = reader.duration("keep", file.keep.as_ref(), ..);
+    let workers = reader.number("workers", file.workers.as_ref(), 1..=MOST_WORKERS);
+    let queue = reader.number("queue", file.queue.as_ref(), 1..=LARGEST_QUEUE);
+    let largest = checks::limits::REQUEST_BYTES as u64;
+    let body_bytes = reader.size("body_bytes", file.body_bytes.as_ref(), 1..=largest);
+    let otlp = reader.collector(file.otlp.as_ref());
+    let clients = clients(reader, file.clients);
     let log = LogConfig {
         url: file.log.url,
-        trust: file.log.trust.map(|path| folder.join(path)),
-        token_file: file.log.token_file.map(|path| folder.join(path)),
-        ca_file: file.log.ca_file.map(|path| folder.join(path)),
+        trust: reader.relative(file.log.trust),
+        token_file: reader.relative(file.log.token_file),
+        ca_file: reader.relative(file.log.ca_file),
     };
-    let usual = Config::new(file.listen, folder.join(file.state), folder.join(file.key), log);
-    if file.clients.is_empty() && !file.listen.ip().is_loopback() {
-        let why = "without clients that have tokens, the service is for loopback addresses only";
-        return Err(value("client", why));
-    }
-    Ok(Config {
-        admin_listen: file.admin_listen,
-        wait: duration("wait", file.wait, usual.wait, LONGEST_WAIT)?,
-        receipt_wait: duration("receipt_wait", file.receipt_wait, usual.receipt_wait, LONGEST_WAIT)?,
-        workers: count("workers", file.workers, usual.workers, MOST_WORKERS)?,
-        queue: count("queue", file.queue, usual.queue, LARGEST_QUEUE)?,
-        body_bytes: size("body_bytes", file.body_bytes, usual.body_bytes)?,
-        keep: duration("keep", file.keep, usual.keep, Duration::MAX)?,
-        otlp: file.otlp.as_deref().map(collector_of).transpose()?,
-        clients: clients(file.clients, folder)?,
+    let usual = Config::new(listen?, reader.path(file.state), reader.path(file.key), log);
+    Some(Config {
+        admin_listen,
+        wait: wait.unwrap_or(usual.wait),
+        receipt_wait: receipt_wait.unwrap_or(usual.receipt_wait),
+        workers: workers.unwrap_or(usual.workers),
+        queue: queue.unwrap_or(usual.queue),
+        body_bytes: body_bytes.map_or(usual.body_bytes, |bytes| bytes as usize),
+        keep: keep.unwrap_or(usual.keep),
+        otlp,
+        clients,
         ..usual
     })
 }
 
-fn value(setting: impl Into<String>, why: impl Into<String>) -> ConfigError {
-    ConfigError::Value { setting: setting.into(), why: why.into() }
-}
-
-fn duration(
-    setting: &str,
-    text: Option<String>,
-    usual: Duration,
-    most: Duration,
-) -> Result<Duration, ConfigError> {
-    let Some(text) = text else { return Ok(usual) };
-    let needed = || format!("{text:?} is not a duration such as 10s, 5m or 30d, of at most {most:?}");
-    parse_duration(&text).filter(|time| *time <= most).ok_or_else(|| value(setting, needed()))
-}
-
-fn count(setting: &str, given: Option<usize>, usual: usize, most: usize) -> Result<usize, ConfigError> {
-    match given.unwrap_or(usual) {
-        count if (1..=most).contains(&count) => Ok(count),
-        count => Err(value(setting, format!("{count} is not between 1 and {most}"))),
+fn clients(reader: &mut ConfigReader<'_>, sections: Vec<ClientSection>) -> Vec<Client> {
+    if sections.len() > CLIENTS {
+        reader.mistake(None, "client", format!("more than {CLIENTS}"));
     }
+    let (mut names, mut tokens) = (HashSet::new(), HashSet::new());
+    let mut clients = Vec::new();
+    for section in sections {
+        let (name, span) = (section.name.get_ref().clone(), section.name.span());
+        let client = reader.within(&format!("client {name:?}"), |reader| client(reader, section));
+        let Some(client) = client else { continue };
+        if !names.insert(name) || !tokens.insert(client.token_sha256) {
+            reader.mistake(Some(span), "client", "another client has the same name or token");
+        }
+        clients.push(client);
+    }
+    clients
 }
 
-fn size(setting: &str, text: Option<String>, most: usize) -> Result<usize, ConfigError> {
-    let Some(text) = text else { return Ok(most) };
-    let bytes = parse_size(&text).and_then(|bytes| usize::try_from(bytes).ok());
-    bytes.filter(|bytes| (1..=most).contains(bytes)).ok_or_else(|| {
-        value(setting, format!("{text:?} is not a size such as 1MiB, of at most {most} bytes"))
+fn client(reader: &mut ConfigReader<'_>, section: ClientSection) -> Option<Client> {
+    let token_sha256 = token_sha256(reader, &section);
+    if let Some(subject) = section.subject.as_ref().filter(|subject| !is_did_or_urn(subject.get_ref())) {
+        let why = format!("{:?} is not a DID or URN", subject.get_ref());
+        reader.mistake(Some(subject.span()), "subject", why);
+    }
+    let usual = NonZeroU32::new(REQUESTS_PER_MINUTE).unwrap_or(NonZeroU32::MIN);
+    Some(Client {
+        name: section.name.into_inner(),
+        token_sha256: token_sha256?,
+        requests_per_minute: section.requests_per_minute.unwrap_or(usual),
+        subject: section.subject.map(Spanned::into_inner),
     })
 }
 
-fn collector_of(text: &str) -> Result<Url, ConfigError> {
-    collector::parse(text).map_err(|error| value(collector::SETTING, error.to_string()))
-}
-
-fn clients(sections: Vec<ClientSection>, folder: &Path) -> Result<Vec<Client>, ConfigError> {
-    if sections.len() > CLIENTS {
-        return Err(value("client", format!("more than {CLIENTS}")));
-    }
-    let clients = sections.into_iter().map(|section| client(section, folder));
-    let clients = clients.collect::<Result<Vec<_>, _>>()?;
-    let (mut names, mut tokens) = (HashSet::new(), HashSet::new());
-    for client in &clients {
-        if !names.insert(&client.name) || !tokens.insert(client.token_sha256) {
-            return Err(value(place(&client.name), "another client has the same name or token"));
+fn token_sha256(reader: &mut ConfigReader<'_>, section: &ClientSection) -> Option<[u8; 32]> {
+    match (&section.token_sha256, &section.token_file) {
+        (Some(hex), None) => {
+            let hash = HEXLOWER.decode(hex.get_ref().as_bytes()).ok();
+            let hash = hash.and_then(|hash| hash.try_into().ok());
+            hash.or_else(|| reader.wrong(hex, "token_sha256", "not 64 lower-case hex digits"))
+        }
+        (None, Some(file)) => token_of_file(reader, file),
+        _ => {
+            let why = "exactly one of token_sha256 and token_file is needed";
+            reader.wrong(&section.name, "token_file", why)
         }
     }
-    Ok(clients)
 }
 
-fn place(name: &str) -> String {
-    format!("client {name:?}")
-}
-
-fn client(section: ClientSection, folder: &Path) -> Result<Client, ConfigError> {
-    let place = place(&section.name);
-    let token_sha256 = match (section.token_sha256, section.token_file) {
-        (Some(hex), None) => HEXLOWER
-            .decode(hex.as_bytes())
-            .ok()
-            .and_then(|hash| hash.try_into().ok())
-            .ok_or_else(|| value(&place, "token_sha256 is not 64 lower-case hex digits"))?,
-        (None, Some(file)) => token_of_file(&place, &folder.join(file))?,
-        _ => return Err(value(place, "exactly one of token_sha256 and token_file is needed")),
-    };
-    if let Some(subject) = section.subject.as_deref().filter(|subject| !is_did_or_urn(subject)) {
-        return Err(value(place, format!("subject {subject:?} is not a DID or URN")));
-    }
-    let usual = NonZeroU32::new(REQUESTS_PER_MINUTE).unwrap_or(NonZeroU32::MIN);
-    let requests_per_minute = section.requests_per_minute.unwrap_or(usual);
-    Ok(Client { name: section.name, token_sha256, requests_per_minute, subject: section.subject })
-}
-
-fn token_of_file(place: &str, file: &Path) -> Result<[u8; 32], ConfigError> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| value(place, format!("token_file {}: {error}", file.display())))?;
-    match text.trim() {
-        "" => Err(value(place, format!("token_file {} is empty", file.display()))),
-        token => Ok(Sha256::digest(token.as_bytes()).into()),
+fn token_of_file(reader: &mut ConfigReader<'_>, file: &Spanned<PathBuf>) -> Option<[u8; 32]> {
+    let path = reader.path(file.get_ref());
+    match std::fs::read_to_string(&path) {
+        Ok(text) if text.trim().is_empty() => {
+            reader.wrong(file, "token_file", format!("{} is empty", path.display()))
+        }
+        Ok(text) => Some(Sha256::digest(text.trim().as_bytes()).into()),
+        Err(error) => reader.wrong(file, "token_file", format!("{}: {error}", path.display())),
     }
 }

@@ -7,6 +7,7 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serving::config_file::Mistakes;
 use url::Url;
 
 use crate::limits::{KEEP, QUEUE, RECEIPT_WAIT, WAIT, WORKERS};
@@ -70,22 +71,6 @@ pub struct Client {
     pub subject: Option<String>,
 }
 
-/// An error in a configuration file.
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// The file is not TOML, or has unknown or missing settings.
-    #[error("{0}")]
-    Form(String),
-    /// A setting has an unusable value.
-    #[error("{setting}: {why}")]
-    Value {
-        /// The name of the setting.
-        setting: String,
-        /// What is wrong.
-        why: String,
-    },
-}
-
 impl Config {
     /// Returns a configuration with the default bounds, and without clients.
     pub fn new(listen: SocketAddr, state: PathBuf, key: PathBuf, log: LogConfig) -> Self {
@@ -110,8 +95,8 @@ impl Config {
     /// now.
     ///
     /// # Errors
-    /// [`ConfigError`] for the first mistake.
-    pub fn from_toml(text: &str, folder: &Path) -> Result<Self, ConfigError> {
+    /// All mistakes, with their lines.
+    pub fn from_toml(text: &str, folder: &Path) -> Result<Self, Mistakes> {
         file::read(text, folder)
     }
 }

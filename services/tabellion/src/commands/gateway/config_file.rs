@@ -1,15 +1,16 @@
-//! The gateway's configuration file: its location, and the conversion of its mistakes to a failure.
+//! The gateway's configuration file, or that of `gateway run --dev`.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use gateway::Config;
-use gateway::config::{Dev, Mistakes, Posture, Server};
+use gateway::config::{Dev, Posture, Server};
 
 use crate::console::{Exit, Failure};
 use crate::context::Context;
 use crate::dev_files::{DEV_GATEWAY, DEV_GATEWAY_KEY};
 use crate::exposed_settings;
+use crate::settings::daemon_file;
 
 /// The state folder of `gateway run --dev`.
 pub const DEV_STATE: &str = "tabellion-dev/gateway";
@@ -18,24 +19,15 @@ pub const DEV_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOS
 
 /// The default paths of the configuration file, in order of precedence.
 const PLACES: &[&str] = &["gateway.toml", "/etc/tabellion/gateway.toml"];
+/// The code of a configuration that cannot be used.
+const CODE: &str = "gateway-config";
 
 /// Returns the path of the configuration file: `--config`, or else the first existing default.
 pub fn find(context: &Context) -> Result<PathBuf, Failure> {
-    if let Some(path) = context.config() {
-        return match path.is_file() {
-            true => Ok(path.to_owned()),
-            false => Err(none(&format!("there is no configuration file {}", path.display()))),
-        };
-    }
-    let installed =
-        std::env::var_os("CONFIGURATION_DIRECTORY").map(|folder| Path::new(&folder).join("gateway.toml"));
-    let mut places = installed.into_iter().chain(PLACES.iter().map(PathBuf::from));
-    places.find(|path| path.is_file()).ok_or_else(|| none("there is no gateway.toml"))
-}
-
-fn none(what: &str) -> Failure {
-    Failure::new(Exit::NotFound, "config-not-found", what)
-        .hint("tabellion gateway run --dev --upstream http://127.0.0.1:3001/mcp")
+    daemon_file::find(context.config(), PLACES)?.ok_or_else(|| {
+        Failure::new(Exit::NotFound, "config-not-found", "there is no gateway.toml")
+            .hint("tabellion gateway run --dev --upstream http://127.0.0.1:3001/mcp")
+    })
 }
 
 /// Returns the configuration for commands about a gateway's evidence: from its file, or else that of `gateway run
@@ -51,7 +43,7 @@ pub fn read_or_dev(context: &Context) -> Result<Config, Failure> {
 /// Returns the configuration of `gateway run --dev`, with placeholders for its server and log.
 fn dev() -> Result<Config, Failure> {
     let nowhere = "http://127.0.0.1:7390";
-    let unusable = |error: url::ParseError| Failure::new(Exit::Failure, "gateway-config", error.to_string());
+    let unusable = |error: url::ParseError| Failure::new(Exit::Failure, CODE, error.to_string());
     let dev = Dev {
         upstream: Server::http(nowhere.parse().map_err(unusable)?),
         log: nowhere.to_owned(),
@@ -68,26 +60,11 @@ fn dev() -> Result<Config, Failure> {
 /// Reads a configuration. It is refused (`gateway-config`) if other users may change it or the secret files that it
 /// names.
 pub fn read(path: &Path) -> Result<Config, Failure> {
-    let config = Config::from_file(path).map_err(|mistakes| refused(path, &mistakes))?;
+    let config = Config::from_file(path).map_err(|why| daemon_file::refused(path, CODE, &why))?;
     let changeable = exposed_settings::gateway::mistakes(&config);
     if changeable.is_empty() {
         return Ok(config);
     }
-    let failure = unusable(path);
+    let failure = daemon_file::unusable(path, CODE);
     Err(changeable.into_iter().fold(failure, |failure, mistake| failure.fact(mistake.key, mistake.what)))
-}
-
-fn unusable(path: &Path) -> Failure {
-    Failure::new(Exit::Usage, "gateway-config", format!("{} cannot be used", path.display()))
-}
-
-/// The failure that lists all mistakes with their lines.
-fn refused(path: &Path, mistakes: &Mistakes) -> Failure {
-    mistakes.0.iter().fold(unusable(path), |failure, mistake| {
-        let place = match mistake.line {
-            Some(line) => format!("line {line}"),
-            None => "file".to_owned(),
-        };
-        failure.fact(place, format!("{}: {}", mistake.key, mistake.why))
-    })
 }

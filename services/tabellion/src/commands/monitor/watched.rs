@@ -8,8 +8,9 @@ use monitor::{MonitorError, RoundRecorder};
 use tlog::key::VerifierKey;
 use url::Url;
 
-use crate::console::{Exit, Failure, files};
+use crate::console::{Exit, Failure};
 use crate::context::Context;
+use crate::settings::daemon_file;
 
 /// The default paths of the configuration file, in order of precedence.
 const PLACES: &[&str] = &["monitor.toml", "tabellion-dev/monitor.toml", "/etc/tabellion/monitor.toml"];
@@ -60,7 +61,7 @@ impl StateDirArgs {
     pub fn folder(&self, context: &Context) -> Result<PathBuf, Failure> {
         match &self.state {
             Some(state) => Ok(state.clone()),
-            None if found(context).is_none() && Path::new(STATE).is_dir() => Ok(STATE.into()),
+            None if found(context)?.is_none() && Path::new(STATE).is_dir() => Ok(STATE.into()),
             None => Ok(read(context)?.state_dir),
         }
     }
@@ -73,24 +74,17 @@ fn one(url: &str, key: &VerifierKey, witnesses: &[VerifierKey]) -> Result<Config
     Ok(Config::new(STATE.into(), vec![target]))
 }
 
-fn found(context: &Context) -> Option<PathBuf> {
-    let installed =
-        std::env::var_os("CONFIGURATION_DIRECTORY").map(|folder| Path::new(&folder).join("monitor.toml"));
-    let places = installed.into_iter().chain(PLACES.iter().map(PathBuf::from));
-    context.config().map(Path::to_owned).or_else(|| places.into_iter().find(|path| path.is_file()))
+fn found(context: &Context) -> Result<Option<PathBuf>, Failure> {
+    daemon_file::find(context.config(), PLACES)
 }
 
 fn read(context: &Context) -> Result<Config, Failure> {
-    let path = found(context).ok_or_else(|| {
+    let path = found(context)?.ok_or_else(|| {
         Failure::new(Exit::NotVerified, "nothing-watched", "there is no log to watch")
             .why("a log's key must come from somebody other than the log")
             .hint("tabellion monitor once --url URL --key VKEY")
     })?;
-    let text = files::read_text(&path)?;
-    Config::from_toml(&text, path.parent().unwrap_or(Path::new(""))).map_err(|why| {
-        Failure::new(Exit::Usage, "monitor-config", format!("{} cannot be used", path.display()))
-            .fact("because", why.to_string())
-    })
+    daemon_file::read(&path, "monitor-config", Config::from_toml)
 }
 
 /// Opens a recorder that passes the events it has stored to `listener`.

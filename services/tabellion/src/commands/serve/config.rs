@@ -175,59 +175,27 @@ impl Reading<'_> {
         let mut witnesses = WitnessConfig::default();
         let policy = self.path("witness_policy").map(|path| witness_policy(&path)).transpose();
         witnesses.policy = self.noted("witness_policy", policy).flatten();
-        if let Some(seconds) = self.optional("witness_interval_seconds") {
-            witnesses.every = Duration::from_secs(seconds);
-        }
+        self.set_time("witness_interval_seconds", &mut witnesses.every, Duration::from_secs);
         witnesses
     }
 
     fn limits(&mut self) -> Limits {
         let mut limits = Limits::default();
-        if let Some(bytes) = self.optional("max_statement_bytes") {
-            limits.statement_bytes = bytes;
-        }
-        if let Some(bytes) = self.optional("max_batch_bytes") {
-            limits.batch_bytes = bytes;
-        }
-        if let Some(bytes) = self.optional("inflight_bytes") {
-            limits.bodies_in_flight_bytes = bytes;
-        }
-        if let Some(connections) = self.optional("connections") {
-            limits.connections = connections;
-        }
-        if let Some(entries) = self.optional("queue_entries") {
-            limits.queue_entries = entries;
-        }
-        if let Some(entries) = self.optional("inbox_entries") {
-            limits.inbox.rows = entries;
-        }
-        if let Some(bytes) = self.optional("inbox_bytes") {
-            limits.inbox.bytes = bytes;
-        }
-        if let Some(entries) = self.optional("inbox_issuer_entries") {
-            limits.inbox.issuer_rows = entries;
-        }
-        if let Some(bytes) = self.optional("inbox_issuer_bytes") {
-            limits.inbox.issuer_bytes = bytes;
-        }
-        if let Some(milliseconds) = self.optional("linger_ms") {
-            limits.linger = Duration::from_millis(milliseconds);
-        }
-        if let Some(milliseconds) = self.optional("answer_within_ms") {
-            limits.receipt_wait = Duration::from_millis(milliseconds);
-        }
-        if let Some(seconds) = self.optional("retention_sweep_seconds") {
-            limits.retention_every = Duration::from_secs(seconds);
-        }
-        if let Some(rate) = self.optional("fsck_rate") {
-            limits.fsck_rate = rate;
-        }
-        if let Some(seconds) = self.optional("fsck_every_seconds") {
-            limits.fsck_every = Duration::from_secs(seconds);
-        }
-        if let Some(bytes) = self.optional("min_free_bytes") {
-            limits.min_free_bytes = bytes;
-        }
+        self.set("max_statement_bytes", &mut limits.statement_bytes);
+        self.set("max_batch_bytes", &mut limits.batch_bytes);
+        self.set("inflight_bytes", &mut limits.bodies_in_flight_bytes);
+        self.set("connections", &mut limits.connections);
+        self.set("queue_entries", &mut limits.queue_entries);
+        self.set("inbox_entries", &mut limits.inbox.rows);
+        self.set("inbox_bytes", &mut limits.inbox.bytes);
+        self.set("inbox_issuer_entries", &mut limits.inbox.issuer_rows);
+        self.set("inbox_issuer_bytes", &mut limits.inbox.issuer_bytes);
+        self.set("fsck_rate", &mut limits.fsck_rate);
+        self.set("min_free_bytes", &mut limits.min_free_bytes);
+        self.set_time("linger_ms", &mut limits.linger, Duration::from_millis);
+        self.set_time("answer_within_ms", &mut limits.receipt_wait, Duration::from_millis);
+        self.set_time("retention_sweep_seconds", &mut limits.retention_every, Duration::from_secs);
+        self.set_time("fsck_every_seconds", &mut limits.fsck_every, Duration::from_secs);
         limits.writes = self.rate("write_rate", "write_burst").unwrap_or(limits.writes);
         limits.reads = self.rate("read_rate", "read_burst").unwrap_or(limits.reads);
         limits.issuer = self.optional("issuer_rate").map(issuer_rate);
@@ -260,6 +228,18 @@ impl Reading<'_> {
     fn optional<T: DeserializeOwned>(&mut self, key: &'static str) -> Option<T> {
         let value = self.settings.get(key);
         self.noted_mistake(value).flatten()
+    }
+
+    fn set<T: DeserializeOwned>(&mut self, key: &'static str, target: &mut T) {
+        if let Some(value) = self.optional(key) {
+            *target = value;
+        }
+    }
+
+    fn set_time(&mut self, key: &'static str, target: &mut Duration, unit: fn(u64) -> Duration) {
+        if let Some(number) = self.optional(key) {
+            *target = unit(number);
+        }
     }
 
     fn flag(&mut self, key: &'static str) -> bool {

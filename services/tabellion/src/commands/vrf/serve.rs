@@ -16,10 +16,11 @@ use verification_store::StoreError;
 
 use crate::commands::logging::LogLevel;
 use crate::commands::spans::{SpanSource, Spans};
-use crate::console::{Exit, Failure, Report, files, safe};
+use crate::console::{Exit, Failure, Report, safe};
 use crate::context::Context;
 use crate::dev_files::log_url;
 use crate::runtime;
+use crate::settings::daemon_file;
 use crate::{keyfile, trust_file};
 
 /// The default paths of the configuration file, in order of precedence.
@@ -60,7 +61,7 @@ impl Serve {
 
     async fn serve(self, context: &Context) -> Result<(), Failure> {
         let mut stop = std::pin::pin!(stop_signal());
-        let config = if self.dev { self.dev_config()? } else { read(&find(context)?)? };
+        let config = if self.dev { self.dev_config()? } else { read(context)? };
         let usual = if self.dev { "warn" } else { "info" };
         let spans = Spans::start(SpanSource::Verification, config.otlp.as_ref())?;
         let _level = LogLevel::at_usual_level(spans.listener(), usual, &context.console)?;
@@ -88,27 +89,13 @@ impl Serve {
     }
 }
 
-/// Returns the path of the configuration file: `--config`, or else the first existing default.
-fn find(context: &Context) -> Result<PathBuf, Failure> {
-    let installed = std::env::var_os("CONFIGURATION_DIRECTORY")
-        .map(|folder| Path::new(&folder).join("verification.toml"));
-    let mut places = installed.into_iter().chain(PLACES.iter().map(PathBuf::from));
-    let found = match context.config() {
-        Some(path) => Some(path.to_owned()).filter(|path| path.is_file()),
-        None => places.find(|path| path.is_file()),
-    };
-    found.ok_or_else(|| {
+/// Reads the configuration file: `--config`, or else the first existing default.
+fn read(context: &Context) -> Result<Config, Failure> {
+    let path = daemon_file::find(context.config(), PLACES)?.ok_or_else(|| {
         Failure::new(Exit::NotFound, "config-not-found", "there is no verification.toml")
             .hint("tabellion vrf serve --dev")
-    })
-}
-
-fn read(path: &Path) -> Result<Config, Failure> {
-    let text = files::read_text(path)?;
-    Config::from_toml(&text, path.parent().unwrap_or(Path::new(""))).map_err(|error| {
-        Failure::new(Exit::Usage, "verification-config", format!("{} cannot be used", path.display()))
-            .fact("because", error.to_string())
-    })
+    })?;
+    daemon_file::read(&path, "verification-config", Config::from_toml)
 }
 
 /// Reads the key of `--dev`, or creates it.
