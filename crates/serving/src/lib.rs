@@ -2,9 +2,9 @@
 //!
 //! A [`Listener`](listener::Listener) accepts connections over TCP, TLS or a Unix socket and passes their requests to a
 //! tower service, each with a number ([`request_id`]). [`admin`] has the routes of an admin listener, [`metrics`] the registry that they render, [`description`]
-//! the text of a daemon's OpenAPI description, [`problem`] the address of an error code's documentation, [`request_span`] the span of each request, [`collector`] the setting of where spans go, [`config_file`] the reader of configuration files, [`signals`] what stops and reloads a daemon, [`units`] the durations and sizes of configuration files.
+//! the text of a daemon's OpenAPI description, [`problem`] the address of an error code's documentation, [`rate_limit`] the limit on the requests of one client, [`request_span`] the span of each request, [`collector`] the setting of where spans go, [`config_file`] the reader of configuration files, [`signals`] what stops and reloads a daemon, [`units`] the durations and sizes of configuration files.
 //!
-//! Not here: routes, rate limits and access control, which each daemon has of its own.
+//! Not here: routes and access control, which each daemon has of its own.
 
 pub mod admin;
 pub mod collector;
@@ -17,6 +17,7 @@ pub mod listener;
 pub mod metrics;
 pub mod network;
 pub mod problem;
+pub mod rate_limit;
 pub mod request_id;
 pub mod request_span;
 pub mod signals;

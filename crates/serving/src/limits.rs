@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+/// Maximum number of clients that a rate limiter counts one by one. Above it, all new clients share one count.
+pub const COUNTED_CLIENTS: usize = 100_000;
 /// Maximum number of connections of an admin listener.
 pub const ADMIN_CONNECTIONS: usize = 64;
 /// Default time limit for a request head, and for an idle connection between two requests.

@@ -280,9 +280,6 @@ pub const UPSTREAM_IDLE_CONNECTIONS: usize = 256;
 pub const UPSTREAM_KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// Maximum number of messages queued for a slow client; above it the server has to wait too.
 pub const MESSAGES_AHEAD: usize = 16;
-/// Maximum number of client addresses that the rate limiter counts one by one. Above it, all new addresses share one
-/// count.
-pub const COUNTED_ADDRESSES: usize = 100_000;
 /// Maximum number of sessions whose state is cached in memory; others are read from the store on demand.
 pub const SESSIONS_IN_MEMORY: usize = 10_000;
 /// Maximum wait of a call for the settlement of another call of its tool (V-12).

@@ -4,11 +4,11 @@
 //! of them but those marked "at start".
 
 use std::collections::BTreeMap;
-use std::num::NonZeroU32;
 use std::time::Duration;
 
-use display::counted;
 use sequencer::INBOX_BOUNDS;
+use serving::limits::COUNTED_CLIENTS;
+pub use serving::rate_limit::Rate;
 use store::InboxBounds;
 
 /// Upper bound of the configured limit on one statement, in bytes.
@@ -148,10 +148,8 @@ pub const TALLY_PAUSE: Duration = Duration::from_millis(5);
 pub const TALLY_GROUPS: usize = 4096;
 /// Bytes of input quoted by an error.
 pub const ECHO_BYTES: usize = 64;
-/// Buckets kept by a rate limit; beyond it, new clients share one bucket.
-pub const RATE_BUCKETS: usize = 100_000;
-/// Requests between two counts of the buckets.
-pub const RATE_COUNT_EVERY: u64 = 256;
+/// Buckets kept by the quota of issuers; beyond it, new issuers share one bucket.
+pub const RATE_BUCKETS: usize = COUNTED_CLIENTS;
 /// Interval at which replenished rate buckets are removed.
 pub const RATE_SWEEP: Duration = Duration::from_secs(60);
 /// Issuers that have a rate of their own.
@@ -415,42 +413,4 @@ impl Default for Limits {
             tail: TailLimits::default(),
         }
     }
-}
-
-/// So many requests in a period, and how many may come at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Rate {
-    /// Sustained requests per period.
-    pub requests: NonZeroU32,
-    /// The period.
-    pub period: Duration,
-    /// Requests allowed at once after a pause.
-    pub burst: NonZeroU32,
-}
-
-impl Rate {
-    /// A rate of `requests` per second with this burst. Zero means one.
-    pub fn per_second(requests: u32, burst: u32) -> Self {
-        Self { requests: at_least_one(requests), period: Duration::from_secs(1), burst: at_least_one(burst) }
-    }
-
-    /// The time in which one request is replenished.
-    pub fn interval(&self) -> Duration {
-        (self.period / self.requests.get()).max(Duration::from_nanos(1))
-    }
-
-    /// The rate in words, for example "500 requests per second".
-    pub fn in_words(&self) -> String {
-        let requests = counted(self.requests.get(), "request", "requests");
-        match self.period.as_secs() {
-            1 => format!("{requests} per second"),
-            60 => format!("{requests} per minute"),
-            3600 => format!("{requests} per hour"),
-            seconds => format!("{requests} per {seconds} seconds"),
-        }
-    }
-}
-
-fn at_least_one(number: u32) -> NonZeroU32 {
-    NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN)
 }

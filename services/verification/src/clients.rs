@@ -5,14 +5,15 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use governor::clock::{Clock, DefaultClock};
-use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use serving::rate_limit::{Rate, RateLimiter};
 use sha2::{Digest, Sha256};
 
 use crate::config;
 
+/// The period of a quota.
+const MINUTE: Duration = Duration::from_secs(60);
 /// The name of the only client of a service without tokens.
 const ANONYMOUS: &str = "anonymous";
 
@@ -22,7 +23,7 @@ pub struct Client {
     pub name: String,
     /// The only agent whose work the client may send, if there is one.
     pub subject: Option<String>,
-    quota: DefaultDirectRateLimiter,
+    quota: RateLimiter<()>,
 }
 
 /// All clients.
@@ -35,7 +36,8 @@ pub struct ClientTokens {
 
 impl Client {
     fn new(name: &str, subject: Option<String>, requests_per_minute: NonZeroU32) -> Arc<Self> {
-        let quota = RateLimiter::direct(Quota::per_minute(requests_per_minute));
+        let (requests, burst) = (requests_per_minute, requests_per_minute);
+        let quota = RateLimiter::new(Rate { requests, period: MINUTE, burst });
         Arc::new(Self { name: name.to_owned(), subject, quota })
     }
 
@@ -44,7 +46,7 @@ impl Client {
     /// # Errors
     /// The time until the next request is admitted.
     pub fn admit(&self) -> Result<(), Duration> {
-        self.quota.check().map_err(|denied| denied.wait_time_from(DefaultClock::default().now()))
+        self.quota.charge_alone(()).map(|_| ())
     }
 
     /// Returns whether the client may send the work of the agent that a request names, if it names one.

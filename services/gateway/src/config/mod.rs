@@ -36,6 +36,7 @@ use std::time::Duration;
 
 use admission::signature::Keyring;
 use decimal::Decimal;
+use serving::rate_limit::Rate;
 use url::Url;
 
 pub use a2a::AGENT_CARD_PATH;
@@ -259,6 +260,13 @@ impl Config {
 /// The addresses at which approvers reach the gateway.
 fn reached(config: &Config) -> Option<(SocketAddr, Option<&Url>)> {
     config.approvals.as_ref().map(|approvals| (approvals.listen, approvals.url.as_ref()))
+}
+
+impl Intake {
+    /// The rate of each client address.
+    pub fn rate(&self) -> Rate {
+        Rate::per_second(self.requests_per_second, self.burst)
+    }
 }
 
 impl Default for Outbox {

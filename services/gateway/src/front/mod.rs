@@ -11,7 +11,6 @@ pub(crate) mod headers;
 mod intake;
 mod listen;
 mod origin;
-mod pace;
 mod protocol;
 mod refusal;
 mod service;

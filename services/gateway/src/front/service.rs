@@ -9,10 +9,11 @@ use axum::body::Body;
 use axum::response::IntoResponse;
 use http::request::Parts;
 use http::{Request, StatusCode};
+use serving::network::client_network;
+use serving::rate_limit::RateLimiter;
 use tower::ServiceExt;
 
 use super::origin::{self, WebOrigin};
-use super::pace::AddressRateLimit;
 use super::refusal::RequestRefusal;
 use super::{Authorized, AuthorizedRequest, Draining, Plan, Route, client_certificate};
 use crate::relay::Response;
@@ -20,7 +21,7 @@ use crate::relay::Response;
 /// The HTTP service for clients.
 pub struct Front {
     plan: ArcSwap<Plan>,
-    pace: ArcSwap<AddressRateLimit>,
+    rate: ArcSwap<RateLimiter<IpAddr>>,
     pub(super) draining: Draining,
 }
 
@@ -28,7 +29,7 @@ impl Front {
     /// A front end that serves this plan.
     pub fn new(plan: Plan) -> Arc<Self> {
         Arc::new(Self {
-            pace: ArcSwap::from_pointee(AddressRateLimit::new(&plan.intake)),
+            rate: ArcSwap::from_pointee(RateLimiter::new(plan.intake.rate())),
             plan: ArcSwap::from_pointee(plan),
             draining: Draining::default(),
         })
@@ -36,15 +37,16 @@ impl Front {
 
     /// Replaces the plan. Requests in flight finish with the previous one.
     pub fn reload(&self, plan: Plan) {
-        if !self.pace.load().is_at(&plan.intake) {
-            self.pace.store(Arc::new(AddressRateLimit::new(&plan.intake)));
+        let rate = plan.intake.rate();
+        if self.rate.load().rate() != rate {
+            self.rate.store(Arc::new(RateLimiter::new(rate)));
         }
         self.plan.store(Arc::new(plan));
     }
 
     /// Removes idle addresses from the rate limiter.
     pub(super) fn sweep(&self) {
-        self.pace.load().sweep();
+        self.rate.load().sweep();
     }
 
     /// The maximum number of open connections.
@@ -54,7 +56,7 @@ impl Front {
 
     /// Answers a request of this client address.
     pub async fn answer(&self, address: IpAddr, request: Request<Body>) -> Response {
-        if let Err(wait) = self.pace.load().charge(address) {
+        if let Err(wait) = self.rate.load().charge(client_network(address)) {
             return RequestRefusal::TooMany(wait).into_response();
         }
         let plan = self.plan.load_full();

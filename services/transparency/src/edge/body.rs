@@ -50,7 +50,7 @@ impl ReceivedBody {
         let announced = announced(&request);
         let asks_first = request.headers().contains_key(EXPECT);
         let client =
-            request.extensions().get::<RequestCharge>().map_or(RateBucket::Crowd, RequestCharge::bucket);
+            request.extensions().get::<RequestCharge>().map_or(RateBucket::Unknown, RequestCharge::bucket);
         let mut body = request.into_body();
         if announced.is_some_and(|length| length > most as u64) {
             if !asks_first {

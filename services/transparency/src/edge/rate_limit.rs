@@ -80,7 +80,7 @@ impl AccessControl {
     pub fn reload(&self, access: &AccessConfig, limits: &Limits) {
         let old = self.rules.load_full();
         let keep = |meter: &Arc<RateMeter>, rate: Rate| {
-            if meter.rate == rate { meter.clone() } else { Arc::new(RateMeter::new(meter.name, rate)) }
+            if meter.rate() == rate { meter.clone() } else { Arc::new(RateMeter::new(meter.name, rate)) }
         };
         let rates = IssuerRates::from(limits);
         let issuer = match &old.issuer {

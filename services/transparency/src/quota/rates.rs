@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use data_encoding::HEXLOWER;
+use display::counted;
 use sha2::{Digest, Sha256};
 
 use crate::limits::{Limits, QUOTA_CHUNKS, Rate};
@@ -18,6 +19,17 @@ pub struct OverRate {
 }
 
 impl OverRate {
+    /// The rate in words, for example "500 requests per second".
+    pub fn rate_in_words(&self) -> String {
+        let requests = counted(self.rate.requests.get(), "request", "requests");
+        match self.rate.period.as_secs() {
+            1 => format!("{requests} per second"),
+            60 => format!("{requests} per minute"),
+            3600 => format!("{requests} per hour"),
+            seconds => format!("{requests} per {seconds} seconds"),
+        }
+    }
+
     /// The wait in whole seconds, rounded up, for `Retry-After`.
     pub fn seconds(&self) -> u64 {
         self.wait.as_secs() + u64::from(self.wait.subsec_nanos() > 0)
@@ -95,7 +107,7 @@ pub struct Window {
 impl Window {
     /// The window in which a whole burst is replenished, with the number of registrations that are replenished in it.
     pub fn of(rate: Rate) -> Self {
-        let whole = rate.interval() * rate.burst.get();
+        let whole = rate.refill();
         let seconds = whole.as_secs() + u64::from(whole.subsec_nanos() > 0);
         let seconds = seconds.max(1);
         let earned = u128::from(seconds) * 1_000_000_000 / rate.interval().as_nanos().max(1);

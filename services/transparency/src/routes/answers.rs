@@ -68,7 +68,7 @@ impl From<AccessRefusal> for Problem {
 
 impl From<OverRate> for Problem {
     fn from(over: OverRate) -> Self {
-        let detail = format!("The limit is {}.", over.rate.in_words());
+        let detail = format!("The limit is {}.", over.rate_in_words());
         Problem::new(StatusCode::TOO_MANY_REQUESTS, "rate-limited", "Too Many Requests", detail)
             .retry_after(over.seconds())
     }
