@@ -11,10 +11,9 @@ use archive::{ArchivePurpose, EntryEffects, PartialFile, StatementInspector};
 use bytes::Bytes;
 use merkle::tile::OpenTiles;
 use merkle::{EntryDigest, LeafIndex};
-use store::proofs::address_of;
 use store::{
-    Batch, CommittedHead, Entry, GuardKey, Head, HeadSignature, LogKey, LogKeys, LogWriter, NewEntry,
-    SignatureKind, SignatureStore, TileWrite,
+    AppendedBatch, Batch, CommittedHead, Entry, GuardKey, HeadSignature, LogKey, LogKeys, LogWriter,
+    NewEntry, SignatureKind, SignatureStore,
 };
 use store_sqlite::{Settings, Sqlite};
 
@@ -80,31 +79,16 @@ async fn generate(store: &Sqlite, count: u64) -> Result<(), Box<dyn Error>> {
     while head.size().get() < count {
         let from = head.size().get();
         let entries: Vec<NewEntry> = (from..(from + BATCH).min(count)).map(entry).collect();
-        let leaves: Vec<_> = entries.iter().map(|entry| entry.digest.leaf_hash()).collect();
-        let growth = head.edge.grow(&leaves);
-        let (grown, touched) = open.grow(&growth)?;
-        let tiles = touched.into_iter();
-        let tiles =
-            tiles.map(|tile| TileWrite { address: address_of(tile.id), data: tile.data.into() }).collect();
-        let to = Head { batch: head.batch + 1, edge: growth.into_range(), ..head.clone() };
-        store
-            .commit(&Batch {
-                from: head,
-                to: to.clone(),
-                entries,
-                tiles,
-                settled: Vec::new(),
-                effects: Vec::new(),
-                signatures: Vec::new(),
-            })
-            .await?;
+        let AppendedBatch { batch, tiles, .. } = Batch::append(&head, &open, head.at, entries)?;
+        store.commit(&batch).await?;
+        let to = batch.to;
         for kind in [SignatureKind::Receipt, SignatureKind::Checkpoint] {
             let bytes = Bytes::from_static(&[b's'; 200]);
             store
                 .keep_signature(&HeadSignature { size: to.size(), kind, kid: b"key".to_vec(), bytes })
                 .await?;
         }
-        (head, open) = (to, grown);
+        (head, open) = (to, tiles);
     }
     Ok(())
 }

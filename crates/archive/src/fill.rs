@@ -13,8 +13,8 @@ use merkle::tile::OpenTiles;
 use store::custody::ERASED_AT_ONCE;
 use store::proofs::address_of;
 use store::{
-    ArchiveTarget, Batch, Collateral, CommittedHead, Cosignature, Entry, Head, HeadSignature, History,
-    HistoryImport, Hold, NewEntry, StoreError, TileAddress, TileStore, TileWrite,
+    AppendedBatch, ArchiveTarget, Batch, Collateral, CommittedHead, Cosignature, Entry, Head, HeadSignature,
+    History, HistoryImport, Hold, NewEntry, StoreError, TileAddress, TileStore,
 };
 
 use crate::limits::{FILL_BYTES, FILL_ENTRIES, FILL_HEADS};
@@ -186,28 +186,12 @@ impl Filling<'_> {
     async fn write(&mut self) -> Result<(), FillError> {
         let chunk = std::mem::take(&mut self.chunk);
         let Some(last) = chunk.heads.last().copied() else { return Ok(()) };
-        let leaves: Vec<_> = chunk.entries.iter().map(|entry| entry.digest.leaf_hash()).collect();
-        let growth = self.head.edge.grow(&leaves);
-        let (tiles, touched) =
-            self.tiles.grow(&growth).map_err(|error| StoreError::Damaged(error.to_string()))?;
-        let to = Head {
-            epoch: last.epoch,
-            batch: last.batch,
-            edge: growth.into_range(),
-            at: last.at,
-            policy: LeafIndex::new(chunk.policy.max(self.head.policy.get())),
-        };
-        let write =
-            |tile: merkle::tile::Tile| TileWrite { address: address_of(tile.id), data: tile.data.into() };
-        let batch = Batch {
-            from: self.head.clone(),
-            to: to.clone(),
-            entries: chunk.entries,
-            tiles: touched.into_iter().map(write).collect(),
-            settled: Vec::new(),
-            effects: Vec::new(),
-            signatures: Vec::new(),
-        };
+        let appended = Batch::append(&self.head, &self.tiles, last.at, chunk.entries);
+        let AppendedBatch { mut batch, tiles, .. } =
+            appended.map_err(|error| StoreError::Damaged(error.to_string()))?;
+        let policy = LeafIndex::new(chunk.policy.max(self.head.policy.get()));
+        batch.to = Head { epoch: last.epoch, batch: last.batch, policy, ..batch.to };
+        let to = batch.to.clone();
         let (heads, signatures, cosignatures) = (chunk.heads, chunk.signatures, chunk.cosignatures);
         let history = History { batch, heads, signatures, cosignatures };
         self.store.fill(&self.summary.source, &history).await?;

@@ -234,30 +234,12 @@ impl Appender2 {
 
     async fn append_entries(&mut self, entries: Vec<store::NewEntry>) {
         let from = self.store.head().await.unwrap();
-        let leaves: Vec<_> = entries.iter().map(|entry| entry.digest.leaf_hash()).collect();
-        let growth = from.edge.grow(&leaves);
         let needed: Vec<_> =
             merkle::tile::OpenTiles::needed(from.size()).into_iter().map(store::proofs::address_of).collect();
         let open =
             self.store.tiles(&needed).await.unwrap().into_iter().map(Option::unwrap).collect::<Vec<_>>();
         let open = merkle::tile::OpenTiles::restore(from.size(), &open).unwrap();
-        let tiles = open.grow(&growth).unwrap().1.into_iter().map(|tile| store::TileWrite {
-            address: store::proofs::address_of(tile.id),
-            data: tile.data.into(),
-        });
-        let tiles = tiles.collect();
-        let to = store::Head { batch: from.batch + 1, edge: growth.into_range(), ..from.clone() };
-        self.store
-            .commit(&store::Batch {
-                from,
-                to,
-                entries,
-                tiles,
-                settled: Vec::new(),
-                effects: Vec::new(),
-                signatures: Vec::new(),
-            })
-            .await
-            .unwrap();
+        let appended = store::Batch::append(&from, &open, from.at, entries).unwrap();
+        self.store.commit(&appended.batch).await.unwrap();
     }
 }

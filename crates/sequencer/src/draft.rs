@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use merkle::tile::OpenTiles;
 use merkle::{CompactRange, EntryDigest, Hash, LeafHash, LeafIndex, TreeGrowth, TreeSize, verify};
-use store::{Batch, Found, GuardKey, Head, TileAddress, TileWrite};
+use store::{AppendedBatch, Batch, Found, GuardKey, Head};
 
 use crate::pool::PooledSubmission;
 use crate::{Halt, Submission, SubmitError};
@@ -149,49 +149,27 @@ fn seen_key(digest: &EntryDigest) -> [u8; 16] {
     key
 }
 
-/// Batch ready to be committed, with the tree after it.
-#[derive(Debug)]
-pub(crate) struct Built {
-    pub(crate) batch: Batch,
-    pub(crate) growth: TreeGrowth,
-    pub(crate) tiles: OpenTiles,
-}
-
 /// Appends the items to the tree in memory. The caller has just hashed their bytes again.
 pub(crate) fn build<R>(
     head: &Head,
     tiles: &OpenTiles,
     at: u64,
     items: &[PooledSubmission<R>],
-) -> Result<Built, Halt> {
-    let leaves: Vec<LeafHash> = items.iter().map(|item| item.digest().leaf_hash()).collect();
-    let growth = head.edge.grow(&leaves);
-    if let Some(first) = leaves.first() {
-        check_extends(&head.edge, &growth, *first).map_err(|why| Halt::Inconsistent(why.to_string()))?;
+) -> Result<AppendedBatch, Halt> {
+    let entries = items.iter().map(|item| item.submission.entry.clone()).collect();
+    let mut built = Batch::append(head, tiles, at, entries).map_err(inconsistent)?;
+    if let Some(first) = items.first() {
+        check_extends(&head.edge, &built.growth, first.digest().leaf_hash()).map_err(inconsistent)?;
     }
-    let (tiles, touched) = tiles.grow(&growth).map_err(|error| Halt::Inconsistent(error.to_string()))?;
-    let to = next_head(head, &growth, at, items);
-    let batch = Batch {
-        from: head.clone(),
-        to,
-        entries: items.iter().map(|item| item.submission.entry.clone()).collect(),
-        tiles: touched.into_iter().map(tile_write).collect(),
-        settled: numbered(head, items).filter(|(_, item)| item.in_inbox).map(settled).collect(),
-        effects: items.iter().filter_map(|item| item.submission.effect.clone()).collect(),
-        signatures: Vec::new(),
-    };
-    Ok(Built { batch, growth, tiles })
+    let policy = numbered(head, items).filter(|(_, item)| item.submission.is_policy).last();
+    built.batch.to.policy = policy.map_or(head.policy, |(index, _)| index);
+    built.batch.settled = numbered(head, items).filter(|(_, item)| item.in_inbox).map(settled).collect();
+    built.batch.effects = items.iter().filter_map(|item| item.submission.effect.clone()).collect();
+    Ok(built)
 }
 
-fn next_head<R>(head: &Head, growth: &TreeGrowth, at: u64, items: &[PooledSubmission<R>]) -> Head {
-    let policy = numbered(head, items).filter(|(_, item)| item.submission.is_policy).last();
-    Head {
-        epoch: head.epoch,
-        batch: head.batch + 1,
-        edge: growth.range().clone(),
-        at,
-        policy: policy.map_or(head.policy, |(index, _)| index),
-    }
+fn inconsistent(why: impl ToString) -> Halt {
+    Halt::Inconsistent(why.to_string())
 }
 
 fn numbered<'a, R>(
@@ -203,11 +181,6 @@ fn numbered<'a, R>(
 
 fn settled<R>((index, item): (LeafIndex, &PooledSubmission<R>)) -> (EntryDigest, LeafIndex) {
     (item.digest(), index)
-}
-
-fn tile_write(tile: merkle::tile::Tile) -> TileWrite {
-    let address = TileAddress { level: tile.id.level(), number: tile.id.number() };
-    TileWrite { address, data: tile.data.into() }
 }
 
 /// Reason why the new tree does not contain the old one.

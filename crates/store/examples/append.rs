@@ -3,14 +3,16 @@
 //! `cargo run -p store --example append`
 
 use bytes::Bytes;
+use merkle::tile::OpenTiles;
 use merkle::{EntryDigest, LeafIndex};
-use store::{Batch, Head, LogReader, LogWriter, Memory, NewEntry, TileAddress, TileWrite};
+use store::{Batch, LogReader, LogWriter, Memory, NewEntry};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let store = Memory::new();
     let head = store.open("log.example").await?;
-    let batch = batch(&head, &["first", "second"]);
+    let entries = ["first", "second"].map(entry).to_vec();
+    let batch = Batch::append(&head, &OpenTiles::empty(), 1_800_000_000, entries)?.batch;
     store.commit(&batch).await?;
 
     let head = store.head().await?;
@@ -21,24 +23,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The head has moved, so a second writer that still holds the old one is fenced.
     println!("again: {}", store.commit(&batch).await.expect_err("the head has moved"));
     Ok(())
-}
-
-/// Returns a batch of statements for an empty log.
-fn batch(from: &Head, statements: &[&'static str]) -> Batch {
-    let entries: Vec<NewEntry> = statements.iter().map(|text| entry(text)).collect();
-    let leaves: Vec<_> = entries.iter().map(|entry| entry.digest.leaf_hash()).collect();
-    let to = Head { batch: 1, edge: from.edge.grow(&leaves).into_range(), at: 1_800_000_000, ..from.clone() };
-    let hashes: Vec<u8> = leaves.iter().flat_map(|leaf| *leaf.as_bytes()).collect();
-    let tiles = vec![TileWrite { address: TileAddress { level: 0, number: 0 }, data: hashes.into() }];
-    Batch {
-        from: from.clone(),
-        to,
-        entries,
-        tiles,
-        settled: Vec::new(),
-        effects: Vec::new(),
-        signatures: Vec::new(),
-    }
 }
 
 fn entry(statement: &'static str) -> NewEntry {

@@ -22,6 +22,7 @@
 //! Not here: which statements may enter (`registration`), their order and the signing of heads (`sequencer`), SQL
 //! (`store-sqlite`, `store-postgres`).
 
+mod append;
 #[cfg(feature = "contract")]
 #[allow(clippy::unwrap_used)]
 pub mod contract;
@@ -45,6 +46,7 @@ pub mod rotation;
 mod signed;
 mod tiles;
 
+pub use append::AppendedBatch;
 pub use cosignature::{Cosignature, Cosignatures};
 pub use custody::{Custody, EntryStatus, Erased, Hold};
 pub use error::{CommitError, StorageFault, StoreError};

@@ -9,10 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use merkle::tile::OpenTiles;
-use merkle::{CompactRange, EntryDigest, LeafIndex};
+use merkle::{EntryDigest, LeafIndex};
 use store::fsck::{Fsck, FsckFacts, NoFacts};
-use store::proofs::address_of;
-use store::{Batch, Entry, LogWriter, NewEntry, TileWrite};
+use store::{AppendedBatch, Batch, Entry, LogWriter, NewEntry};
 use store_sqlite::{Settings, Sqlite};
 use transparency::LogFacts;
 
@@ -84,25 +83,12 @@ async fn fill(store: &Arc<Sqlite>, size: u64) -> Vec<Vec<u8>> {
         let entries: Vec<Entry> =
             (from..).zip(&statements).map(|(n, statement)| entry(n, statement)).collect();
         meaning.prepare(&**store, &entries.iter().collect::<Vec<_>>()).await.unwrap();
-        let growth =
-            head.edge.grow(&entries.iter().map(|entry| entry.digest.leaf_hash()).collect::<Vec<_>>());
-        let (open, touched) = tiles.grow(&growth).unwrap();
-        let tile_write =
-            |tile: merkle::tile::Tile| TileWrite { address: address_of(tile.id), data: tile.data.into() };
-        let edge: CompactRange = growth.into_range();
-        let to = store::Head { batch: head.batch + 1, at: head.at + 1, edge, ..head.clone() };
-        let batch = Batch {
-            from: head,
-            to: to.clone(),
-            entries: entries.iter().map(|entry| new_entry(entry, &meaning)).collect(),
-            tiles: touched.into_iter().map(tile_write).collect(),
-            settled: Vec::new(),
-            effects: Vec::new(),
-            signatures: Vec::new(),
-        };
+        let new = entries.iter().map(|entry| new_entry(entry, &meaning)).collect();
+        let AppendedBatch { batch, tiles: open, .. } =
+            Batch::append(&head, &tiles, head.at + 1, new).unwrap();
         store.commit(&batch).await.unwrap();
         all.extend(statements.iter().map(|statement| statement.bytes().to_vec()));
-        (head, tiles) = (to, open);
+        (head, tiles) = (batch.to, open);
     }
     all
 }

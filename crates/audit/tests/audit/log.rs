@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use merkle::tile::OpenTiles;
-use merkle::{EntryDigest, LeafHash, LeafIndex, TreeSize};
+use merkle::{EntryDigest, LeafIndex, TreeSize};
 use registration::clock_correction::{self, ClockCorrection};
 use registration::policy_statement;
 use registration::{
@@ -12,8 +12,8 @@ use registration::{
 };
 use scitt::{ReceiptHeader, SignedStatement, Signer, SigningKey};
 use store::{
-    Batch, Collateral, GuardKey, Head, HeadSignature, LogKey, LogStore, NewEntry, SignatureKind, TileAddress,
-    TileWrite,
+    AppendedBatch, Batch, Collateral, GuardKey, Head, HeadSignature, LogKey, LogStore, NewEntry,
+    SignatureKind,
 };
 use testkit::{LOG_ISS, NOW, ORIGIN};
 
@@ -157,32 +157,14 @@ impl Log {
     }
 
     async fn commit(&mut self, entries: Vec<NewEntry>, ends_in_policy: bool) {
-        let leaves: Vec<LeafHash> = entries.iter().map(|entry| entry.digest.leaf_hash()).collect();
-        let growth = self.head.edge.grow(&leaves);
-        let (tiles, touched) = self.tiles.grow(&growth).unwrap();
-        let last = growth.size().last_leaf().unwrap();
-        let to = Head {
-            epoch: self.head.epoch,
-            batch: self.head.batch + 1,
-            edge: growth.range().clone(),
-            at: NOW + self.head.batch + self.ahead,
-            policy: if ends_in_policy { last } else { self.head.policy },
-        };
-        let tile_write = |tile: merkle::tile::Tile| TileWrite {
-            address: TileAddress { level: tile.id.level(), number: tile.id.number() },
-            data: tile.data.into(),
-        };
-        let batch = Batch {
-            from: self.head.clone(),
-            to: to.clone(),
-            entries,
-            tiles: touched.into_iter().map(tile_write).collect(),
-            settled: Vec::new(),
-            effects: Vec::new(),
-            signatures: Vec::new(),
-        };
+        let at = NOW + self.head.batch + self.ahead;
+        let built = Batch::append(&self.head, &self.tiles, at, entries).unwrap();
+        let AppendedBatch { mut batch, growth, tiles } = built;
+        if ends_in_policy {
+            batch.to.policy = growth.size().last_leaf().unwrap();
+        }
         self.store.commit(&batch).await.unwrap();
-        (self.head, self.tiles) = (to, tiles);
+        (self.head, self.tiles) = (batch.to, tiles);
         self.sign().await;
     }
 

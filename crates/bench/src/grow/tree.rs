@@ -3,9 +3,9 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, ensure};
-use merkle::LeafHash;
-use merkle::tile::{OpenTiles, Tile};
-use store::{Batch, Head, LogWriter, NewEntry, TileAddress, TileStore, TileWrite};
+use merkle::tile::OpenTiles;
+use store::proofs::address_of;
+use store::{AppendedBatch, Batch, Head, LogWriter, NewEntry, TileAddress, TileStore};
 
 /// The committed head, and the tiles that are not full.
 pub(super) struct GrowingTree {
@@ -21,8 +21,7 @@ impl GrowingTree {
     ) -> anyhow::Result<Self> {
         let head = store.take_over(holder).await?;
         let needed = OpenTiles::needed(head.size());
-        let addresses: Vec<TileAddress> =
-            needed.iter().map(|id| TileAddress { level: id.level(), number: id.number() }).collect();
+        let addresses: Vec<TileAddress> = needed.into_iter().map(address_of).collect();
         let stored = store.tiles(&addresses).await?;
         let stored: Option<Vec<_>> = stored.into_iter().collect();
         let tiles = OpenTiles::restore(head.size(), &stored.context("a tile of the right edge is missing")?)?;
@@ -48,26 +47,10 @@ impl GrowingTree {
         store: &S,
         entries: Vec<NewEntry>,
     ) -> anyhow::Result<()> {
-        let leaves: Vec<LeafHash> = entries.iter().map(|entry| entry.digest.leaf_hash()).collect();
-        let growth = self.head.edge.grow(&leaves);
-        let (tiles, touched) = self.tiles.grow(&growth)?;
-        let to = Head {
-            batch: self.head.batch + 1,
-            edge: growth.range().clone(),
-            at: now().max(self.head.at),
-            ..self.head.clone()
-        };
-        let batch = Batch {
-            from: self.head.clone(),
-            to: to.clone(),
-            entries,
-            tiles: touched.into_iter().map(tile_write).collect(),
-            settled: Vec::new(),
-            effects: Vec::new(),
-            signatures: Vec::new(),
-        };
+        let at = now().max(self.head.at);
+        let AppendedBatch { batch, tiles, .. } = Batch::append(&self.head, &self.tiles, at, entries)?;
         store.commit(&batch).await?;
-        (self.head, self.tiles) = (to, tiles);
+        (self.head, self.tiles) = (batch.to, tiles);
         Ok(())
     }
 
@@ -75,11 +58,6 @@ impl GrowingTree {
     pub(super) fn into_head(self) -> Head {
         self.head
     }
-}
-
-fn tile_write(tile: Tile) -> TileWrite {
-    let address = TileAddress { level: tile.id.level(), number: tile.id.number() };
-    TileWrite { address, data: tile.data.into() }
 }
 
 fn now() -> u64 {

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use merkle::{EntryDigest, LeafIndex, TreeSize};
-use store::StoreError;
+use store::{AppendedBatch, StoreError};
 
 use super::{BatchDraft, Flight, Leave, Machine, MachineOutput, Phase};
 use crate::clock::Now;
 use crate::command::CommandAnswer;
-use crate::draft::{self, BatchClaims, Built, KnownEntries, LookUp, MemberVerdict};
+use crate::draft::{self, BatchClaims, KnownEntries, LookUp, MemberVerdict};
 use crate::limits::CLOCK_TOLERANCE;
 use crate::pool::PooledSubmission;
 use crate::{Halt, Placement, Submission, SubmitError};
@@ -176,11 +176,8 @@ impl<R> Machine<R> {
         }
     }
 
-    fn commit(&mut self, draft: BatchDraft<R>, built: Built) {
-        let Built { mut batch, growth, tiles } = built;
-        if batch.entries.is_empty() {
-            batch.to = batch.from.clone(); // it only settles inbox items
-        }
+    fn commit(&mut self, draft: BatchDraft<R>, built: AppendedBatch) {
+        let AppendedBatch { mut batch, growth, tiles } = built;
         batch.settled.extend_from_slice(&self.found);
         batch.signatures.clone_from(&self.unkept);
         let batch = Arc::new(batch);
