@@ -17,7 +17,7 @@ use crate::limits::IAT_WINDOW;
 use crate::principal::ProvenBy;
 use crate::signature::{AgentKey, Demands, Freshness, Holder, Keyring};
 use vap::message::slot::Received;
-use vap::message::{MessageType, OPERATOR};
+use vap::message::{MessageType, is_operator_session};
 use vap::reason::Reason;
 
 /// A parsed message whose signature was tried with the keys that its `kid` names.
@@ -77,7 +77,7 @@ impl Authenticated {
     /// # Errors
     /// [`Reason::ReservedSessionId`].
     pub(crate) fn check_author(&self) -> Result<(), Reason> {
-        match self.received.message.session_id().starts_with(OPERATOR) == self.is_by_operator() {
+        match is_operator_session(self.received.message.session_id()) == self.is_by_operator() {
             true => Ok(()),
             false => Err(Reason::ReservedSessionId),
         }

@@ -6,14 +6,13 @@ use bundle::BundleVerdict;
 use lookup_tree::BlindCode;
 use merkle::verify::inclusion;
 use merkle::{LeafIndex, RootHash, TreeSize};
-use registration::LookupKind;
+use registration::{Lookup, LookupKind};
 use scitt::SignedStatement;
-use verifier::index::SearchTerm;
 use verifier::{Check, CheckName, Code, StatementFacts};
 
 use crate::answer::{ErasedEntry, SearchAnswer};
 use crate::pages::ProvenPages;
-use crate::statement_terms::StatementTerms;
+use crate::statement_terms::{StatementTerms, search_term};
 use crate::verdict::{AnswerGap, FoundEntry, failed, passed};
 
 /// The tree of the checkpoint.
@@ -146,7 +145,7 @@ impl<'a> FileEntries<'a> {
         inclusion(entry.leaf_hash(), leaf, tree.size, path, tree.root)
             .map_err(|why| (Code::TlogProofMismatch, format!("the erased entry at leaf {leaf}: {why}")))?;
         let id = entry.to_string();
-        let erases = SearchTerm { kind: LookupKind::Erasure.number(), value: id.clone().into_bytes() };
+        let erases = search_term(&Lookup::new(LookupKind::Erasure, &id));
         let by = self.entries.iter().find(|(_, entry)| entry.terms.has(&erases)).map(|(by, _)| *by);
         let by =
             by.ok_or_else(|| missing(format!("the statement that erased leaf {leaf} is not in the file")))?;

@@ -27,6 +27,7 @@ pub use answer::{ErasedEntry, SearchAnswer, SearchQuestion};
 pub use encoding::{MalformedAnswer, starts_like_an_answer};
 pub use index_policy::{NoIndexPolicy, PolicyIndex};
 pub use pages::{PagesVerdict, ProvenPages};
+pub use statement_terms::search_term;
 pub use verdict::{
     AnswerGap, AnswerOutcome, AnswerVerdict, FoundEntry, QuestionFacts, SearchedLeaves, TermFacts,
 };

@@ -16,6 +16,11 @@ pub(crate) fn can_be_found(term: &SearchTerm) -> bool {
     Lookup::new(kind, value).value == value && (!is_digest || value.starts_with("sha256:"))
 }
 
+/// The term for a search value, as evidence has it.
+pub fn search_term(lookup: &Lookup) -> SearchTerm {
+    SearchTerm { kind: lookup.kind.number(), value: lookup.value.clone().into_bytes() }
+}
+
 /// The terms that a statement and its payload have.
 pub(crate) struct StatementTerms {
     keys: BTreeSet<TermKey>,
@@ -29,10 +34,7 @@ impl StatementTerms {
     pub(crate) fn read(statement: &SignedStatement, payload: Option<&[u8]>) -> Self {
         let values = SearchValues::of_statement(statement, payload);
         let (keys, is_whole) = (values.keys(), values.blind.is_empty());
-        let terms = values.lookups.into_iter();
-        let terms =
-            terms.map(|found| SearchTerm { kind: found.kind.number(), value: found.value.into_bytes() });
-        Self { keys, terms: terms.collect(), is_whole }
+        Self { keys, terms: values.lookups.iter().map(search_term).collect(), is_whole }
     }
 
     /// Returns `true` if the entry has the term.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::effective::Effective;
 use crate::principal::{Principal, ProvenBy};
 use vap::digest::Digest;
-use vap::message::{Budget, OPERATOR, Scope};
+use vap::message::{Budget, Scope, is_operator_session};
 use vap::record_key::StreamKey;
 
 /// The commitment in force and its owner. Changes only with an accepted amendment. The content is shared between
@@ -97,7 +97,7 @@ impl Agreed {
     /// Returns `true` if the operator committed the session for a client without VAP.
     #[must_use]
     pub fn is_by_operator(&self) -> bool {
-        self.session_id().starts_with(OPERATOR)
+        is_operator_session(self.session_id())
     }
 
     /// Returns E(n), the commitment in force.

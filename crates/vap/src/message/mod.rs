@@ -32,6 +32,12 @@ pub const UNBOUND: &str = "unbound:";
 /// Prefix of the ids of sessions that an operator's commitment opens for clients without VAP; no agent may use it.
 pub const OPERATOR: &str = "operator:";
 
+/// Returns whether a session was opened by an operator's commitment, as its id says.
+#[must_use]
+pub fn is_operator_session(session_id: &str) -> bool {
+    session_id.starts_with(OPERATOR)
+}
+
 /// A VAP message of an agent.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {

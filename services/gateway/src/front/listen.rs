@@ -77,11 +77,9 @@ impl Serving {
     /// [`Times::drain`]. Calls of disconnected clients are waited for as well, because their outcome is yet to be
     /// recorded.
     pub async fn drain(self) {
-        let tasks = &self.front.draining.tasks;
-        self.front.draining.stop.cancel();
-        tasks.close();
-        if !self.listener.drain_with(tasks.wait()).await {
-            tracing::warn!(calls = tasks.len(), "the outcome of calls was not waited for");
+        let draining = &self.front.draining;
+        if !self.listener.drain_with(draining.finish()).await {
+            draining.give_up();
         }
     }
 }

@@ -51,6 +51,20 @@ pub struct Draining {
     pub stop: CancellationToken,
 }
 
+impl Draining {
+    /// Ends endless streams, and waits for the tasks.
+    pub async fn finish(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    /// Logs that a stop did not wait for all tasks.
+    pub fn give_up(&self) {
+        tracing::warn!(calls = self.tasks.len(), "the outcome of calls was not waited for");
+    }
+}
+
 impl AuthorizedRequest {
     /// Reads the body: one JSON message.
     ///

@@ -96,10 +96,8 @@ impl Front {
 
     /// Ends endless streams, and waits for requests in flight, at most for this time.
     pub async fn finish(&self, most: Duration) {
-        self.draining.stop.cancel();
-        self.draining.tasks.close();
-        if tokio::time::timeout(most, self.draining.tasks.wait()).await.is_err() {
-            tracing::warn!(calls = self.draining.tasks.len(), "the outcome of calls was not waited for");
+        if tokio::time::timeout(most, self.draining.finish()).await.is_err() {
+            self.draining.give_up();
         }
     }
 

@@ -9,10 +9,11 @@ use lookup_tree::{IndexHead, IndexQuestion, LeafRange, Posting, RunId, RunProof,
 use merkle::{LeafIndex, TreeSize};
 use registration::Lookup;
 use scitt::SignedStatement;
+use search_evidence::search_term;
 use verifier::index::{IndexAccusation, IndexHeadEvidence, PostingEvidence, SearchProof};
 
 use super::indexed_log::IndexedLog;
-use super::terms::{query, search_term, term_with_key};
+use super::terms::{query, term_with_key};
 use crate::limits::{MAX_INDEX_PROOFS, MAX_INDEX_QUESTIONS};
 
 /// A proof of the log about a run that holds a leaf.

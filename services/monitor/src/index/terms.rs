@@ -4,17 +4,11 @@ use lookup_tree::TermKey;
 use registration::{Lookup, LookupKind, SearchValues};
 use scitt::SignedStatement;
 use url::form_urlencoded::byte_serialize;
-use verifier::index::SearchTerm;
 
 /// Finds the term of a statement that has this key.
 pub fn term_with_key(statement: &SignedStatement, payload: Option<&[u8]>, key: TermKey) -> Option<Lookup> {
     let values = SearchValues::of_statement(statement, payload).lookups;
     values.into_iter().find(|lookup| lookup.key() == key)
-}
-
-/// The term as evidence has it.
-pub fn search_term(lookup: &Lookup) -> SearchTerm {
-    SearchTerm { kind: lookup.kind.number(), value: lookup.value.clone().into_bytes() }
 }
 
 /// The query parameter for a term, encoded for a URL; `None` if entries are not searched by its kind.

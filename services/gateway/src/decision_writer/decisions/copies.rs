@@ -7,7 +7,7 @@ use admission::principal::account_key;
 use admission::principal::{Caller, Era, Identity};
 use admission::rules::Rules;
 use admission::session::{Account, Reservation, ReservationId, Session};
-use vap::message::OPERATOR;
+use vap::message::is_operator_session;
 
 use crate::decision_writer::states::{QuestionReservation, SessionState, StreamState, account_stream};
 use crate::decision_writer::transactions::Batch;
@@ -244,6 +244,6 @@ fn account_of(
 /// Returns whether a decision depends on the principal's account beyond the session: always outside a session and in a
 /// session that the operator committed, and wherever the operator limits all sessions together (`principal_ceiling`).
 pub fn depends_on_others(ruling: &decide::Ruling, rules: &Rules) -> bool {
-    let is_by_operator = ruling.verdict.session_id.starts_with(OPERATOR);
+    let is_by_operator = is_operator_session(&ruling.verdict.session_id);
     ruling.stream == decide::Stream::Unbound || is_by_operator || rules.principal_ceiling.is_some()
 }

@@ -2,7 +2,7 @@
 
 use merkle::LeafIndex;
 use registration::{Lookup, LookupKind};
-use search_evidence::SearchQuestion;
+use search_evidence::{SearchQuestion, search_term};
 use verifier::index::SearchTerm;
 
 use super::ListPosition;
@@ -36,8 +36,7 @@ fn term(name: &str, value: &str) -> Result<SearchTerm, Failure> {
         _ => value.to_owned(),
     };
     // The index has long values in a shortened form.
-    let value = Lookup::new(kind, &value).value;
-    Ok(SearchTerm { kind: kind.number(), value: value.into_bytes() })
+    Ok(search_term(&Lookup::new(kind, &value)))
 }
 
 fn unprovable(name: &str) -> Failure {
