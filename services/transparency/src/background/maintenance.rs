@@ -67,16 +67,16 @@ async fn follow_status(log: Arc<Log>) {
 
 fn show(log: &Log, status: &Status) {
     let metrics = &log.metrics;
-    metrics.log_frozen.set(matches!(status.role, Role::Halted(Halt::Frozen)).into());
+    metrics.storage.frozen.set(matches!(status.role, Role::Halted(Halt::Frozen)).into());
     if let Some(published) = &status.published {
         if !log.witnessing.needs_quorum() {
             metrics.witness.served_size.set(gauge(published.head.size.get()));
         }
-        metrics.tree_size.set(gauge(published.head.size.get()));
-        metrics.tree_timestamp.set(gauge(published.head.at));
+        metrics.tree.size.set(gauge(published.head.size.get()));
+        metrics.tree.timestamp.set(gauge(published.head.at));
     }
     if let Role::Leading { epoch } = status.role {
-        metrics.fence_epoch.set(gauge(epoch));
+        metrics.storage.fence_epoch.set(gauge(epoch));
     }
 }
 
@@ -146,9 +146,9 @@ async fn measure_inbox(log: Arc<Log>) {
         every.tick().await;
         match log.store.inbox_use().await {
             Ok(InboxUse { rows, bytes, oldest }) => {
-                log.metrics.inbox_rows.set(gauge(rows));
-                log.metrics.inbox_bytes.set(gauge(bytes));
-                log.metrics.inbox_oldest.set(gauge(oldest.map_or(0, |at| now().saturating_sub(at))));
+                log.metrics.inbox.rows.set(gauge(rows));
+                log.metrics.inbox.bytes.set(gauge(bytes));
+                log.metrics.inbox.oldest.set(gauge(oldest.map_or(0, |at| now().saturating_sub(at))));
             }
             Err(error) => tracing::warn!(%error, "the inbox could not be measured"),
         }

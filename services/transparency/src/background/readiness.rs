@@ -52,9 +52,9 @@ pub fn stuck(log: &Log) -> Option<String> {
 pub fn refresh(log: &Log) {
     let metrics = &log.metrics;
     if let Some(published) = log.sequencer.published() {
-        metrics.checkpoint_age.set(now().saturating_sub(published.head.at) as f64);
+        metrics.tree.checkpoint_age.set(now().saturating_sub(published.head.at) as f64);
     }
-    metrics.queue_depth.set(log.sequencer.queue().0 as i64);
+    metrics.batches.queue_depth.set(log.sequencer.queue().0 as i64);
 }
 
 fn longer_than(patience: Duration, activity: Option<(Step, Duration)>) -> Option<String> {

@@ -97,11 +97,12 @@ impl StorageCheck {
         });
         self.log.fsck.restore(self.check_state.findings.clone(), self.check_state.omitted);
         if let Some(clean) = &self.check_state.clean {
-            self.log.metrics.fsck_last_success.set(clean.at.cast_signed());
+            self.log.metrics.fsck.last_success.set(clean.at.cast_signed());
         }
         self.log
             .metrics
-            .fsck_mismatches
+            .fsck
+            .mismatches
             .inc_by(self.check_state.findings.len() as u64 + self.check_state.omitted);
     }
 
@@ -174,14 +175,14 @@ impl StorageCheck {
 
     fn show(&self, walk: &DeepCheck<'_>) {
         let entries = walk.progress().entries;
-        self.log.metrics.fsck_progress.set(i64::try_from(entries).unwrap_or(i64::MAX));
+        self.log.metrics.fsck.progress.set(i64::try_from(entries).unwrap_or(i64::MAX));
     }
 
     /// Logs and counts the findings that are new.
     fn found(&mut self, findings: &[String]) {
         for finding in self.log.fsck.add(findings) {
             tracing::error!(finding, "the stored log is damaged");
-            self.log.metrics.fsck_mismatches.inc();
+            self.log.metrics.fsck.mismatches.inc();
         }
     }
 
@@ -192,7 +193,7 @@ impl StorageCheck {
         if walk.is_clean() {
             let at = now();
             self.check_state.clean = Some(CleanWalk { at, size });
-            self.log.metrics.fsck_last_success.set(at.cast_signed());
+            self.log.metrics.fsck.last_success.set(at.cast_signed());
         }
         tracing::info!(size, clean = walk.is_clean(), "the stored log was checked");
         self.keep(None).await;

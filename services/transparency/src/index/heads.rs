@@ -46,8 +46,8 @@ impl NewestHead {
             return;
         }
         let gauge = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-        metrics.index_head_size.set(gauge(head.head.size.get()));
-        metrics.index_head_timestamp.set(gauge(head.issued_at));
+        metrics.index.head_size.set(gauge(head.head.size.get()));
+        metrics.index.head_timestamp.set(gauge(head.issued_at));
         self.0.store(Some(head));
     }
 }

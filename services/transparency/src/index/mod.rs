@@ -147,7 +147,7 @@ impl Index {
         let size = self.terms.size().get();
         self.moved.send_replace(size);
         let behind = committed.get().saturating_sub(size);
-        self.log.metrics.index_lag.set(i64::try_from(behind).unwrap_or(i64::MAX));
+        self.log.metrics.index.lag.set(i64::try_from(behind).unwrap_or(i64::MAX));
     }
 
     /// Drops the index; [`follow`](Self::follow) rebuilds it from entry 0.

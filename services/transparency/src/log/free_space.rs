@@ -44,12 +44,12 @@ impl FreeSpace {
             |(what, folder): &(&'static str, PathBuf)| Some((*what, folder.clone(), free_bytes(folder)?));
         let least = self.folders.iter().filter_map(free).min_by_key(|(.., free)| *free);
         let Some((what, folder, free)) = least else { return };
-        metrics.free_bytes.set(i64::try_from(free).unwrap_or(i64::MAX));
+        metrics.storage.free_bytes.set(i64::try_from(free).unwrap_or(i64::MAX));
         let low = (free < self.least).then(|| {
             let (folder, least) = (folder.display(), self.least);
             format!("{free} bytes are free in {what} {folder}, and {least} must be (min_free_bytes)")
         });
-        metrics.storage_low.set(low.is_some().into());
+        metrics.storage.low.set(low.is_some().into());
         match (self.low.load().is_some(), &low) {
             (false, Some(why)) => tracing::error!(why, "registration is refused: the disk is almost full"),
             (true, None) => tracing::info!("there is space again: registration goes on"),

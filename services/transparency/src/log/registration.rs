@@ -223,11 +223,11 @@ impl Log {
             }
             SubmitError::Twin { index, digest } => self.twin(Found { index, digest }).await,
             SubmitError::QueueFull { retry_after } => {
-                self.metrics.queue_rejected.inc();
+                self.metrics.batches.queue_rejected.inc();
                 RegisterError::QueueFull { retry_after: retry_after.as_secs().max(1) }
             }
             SubmitError::InboxFull { issuer_only, retry_after } => {
-                self.metrics.queue_rejected.inc();
+                self.metrics.batches.queue_rejected.inc();
                 RegisterError::InboxFull { issuer_only, retry_after: retry_after.as_secs().max(1) }
             }
             SubmitError::NoPolicy => RegisterError::NoPolicy,

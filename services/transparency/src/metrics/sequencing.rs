@@ -14,27 +14,27 @@ pub struct Counting(pub Arc<Metrics>);
 
 impl Observer for Counting {
     fn batch_committed(&self, entries: usize, _bytes: usize, took: Duration) {
-        self.0.sequence_batch.observe(entries as f64);
+        self.0.batches.entries.observe(entries as f64);
         self.0.stage(Stage::Commit, took);
-        self.0.round("none");
+        self.0.batches.round("none");
     }
 
     fn head_published(&self, _size: TreeSize, took: Duration) {
-        self.0.sequence_duration.observe(took.as_secs_f64());
+        self.0.batches.duration.observe(took.as_secs_f64());
     }
 
     fn signatures_made(&self, count: usize, took: Duration) {
         self.0.stage(Stage::Sign, took);
-        self.0.signatures.inc_by(count as u64);
+        self.0.batches.signatures.inc_by(count as u64);
     }
 
     fn commit_unknown(&self) {
-        self.0.commit_unknown.inc();
-        self.0.round("unknown");
+        self.0.storage.commit_unknown.inc();
+        self.0.batches.round("unknown");
     }
 
     fn signature_not_kept(&self) {
-        self.0.round("signature-not-kept");
+        self.0.batches.round("signature-not-kept");
     }
 
     fn role_changed(&self, role: &Role) {
@@ -50,10 +50,10 @@ impl Observer for Counting {
     }
 
     fn inbox_refused(&self) {
-        self.0.inbox_refused.inc();
+        self.0.inbox.refused.inc();
     }
 
     fn queue(&self, entries: usize, _bytes: usize) {
-        self.0.queue_depth.set(entries as i64);
+        self.0.batches.queue_depth.set(entries as i64);
     }
 }

@@ -1,4 +1,7 @@
-//! The reasons for the end of a stream of entries, as metrics and last events name them.
+//! Metrics of streams of entries, and the reasons for the end of one, as metrics and last events name them.
+
+use prometheus::{Error, IntCounterVec, IntGauge};
+use serving::metrics::MetricRegistry;
 
 /// The reason for the end of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,7 +10,7 @@ pub enum StreamEnd {
     Left,
     /// The reader took nothing for [`TailLimits::patience`](crate::limits::TailLimits::patience).
     TooSlow,
-    /// The service stops .
+    /// The service stops.
     Stopping,
     /// The store could not be read.
     Unavailable,
@@ -28,7 +31,31 @@ impl StreamEnd {
     }
 }
 
-/// The names of all reasons.
-pub fn reasons() -> [&'static str; 4] {
-    StreamEnd::ALL.map(StreamEnd::reason)
+/// Metrics of streams of entries.
+pub struct StreamMetrics {
+    /// `tabellion_entry_streams`: open streams.
+    pub open: IntGauge,
+    ended: IntCounterVec,
+}
+
+impl StreamMetrics {
+    /// Registers the metrics, with every reason at zero: a rate over a counter that appears only with its first event
+    /// misses that event.
+    pub fn new(registry: &MetricRegistry) -> Result<Self, Error> {
+        let open = registry.gauge("tabellion_entry_streams", "Streams of entries that are open")?;
+        let ended = registry.counters(
+            "tabellion_entry_streams_ended_total",
+            "Streams of entries that ended, by reason",
+            &["reason"],
+        )?;
+        for end in StreamEnd::ALL {
+            ended.with_label_values(&[end.reason()]);
+        }
+        Ok(Self { open, ended })
+    }
+
+    /// Records the end of a stream.
+    pub fn ended(&self, end: StreamEnd) {
+        self.ended.with_label_values(&[end.reason()]).inc();
+    }
 }

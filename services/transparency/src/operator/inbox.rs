@@ -136,7 +136,7 @@ async fn refuse(
     match log.store.progress(&digest).await? {
         Some(Progress::Failed(why)) if why == outcome => {
             tracing::warn!(entry = %digest, reason, "the operator refused a statement from the inbox");
-            log.metrics.inbox_refused.inc();
+            log.metrics.inbox.refused.inc();
             Ok(Json(json!({ "entry_id": entry_id, "outcome": outcome })).into_response())
         }
         _ => Err(decided(format!("{digest} got another outcome meanwhile"))),

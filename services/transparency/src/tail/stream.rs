@@ -39,7 +39,7 @@ pub fn open(
     let reader = TailReader { tail: tail.clone(), filter, next };
     let out = EventChannel { chunks, patience: tail.limits.patience, said: Instant::now() };
     tail.tasks.spawn(reader.run(out, left.clone(), cut));
-    tail.metrics.entry_streams.inc();
+    tail.metrics.streams.open.inc();
     let open = OpenStreamGuard { _left: left.drop_guard(), _place: slot, tail: tail.clone() };
     Ok(Body::new(StreamBody { taken, _open: open }))
 }
@@ -59,7 +59,7 @@ struct OpenStreamGuard {
 
 impl Drop for OpenStreamGuard {
     fn drop(&mut self) {
-        self.tail.metrics.entry_streams.dec();
+        self.tail.metrics.streams.open.dec();
     }
 }
 
@@ -129,7 +129,7 @@ impl TailReader {
             () = left.cancelled() => StreamEnd::Left,
             end = self.send_events(&mut out) => end,
         };
-        self.tail.metrics.entry_stream_ended(end.reason());
+        self.tail.metrics.streams.ended(end);
         drop(out);
         self.finish(end, last_word, &left, &cut).await;
     }

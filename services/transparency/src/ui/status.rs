@@ -12,12 +12,12 @@ use crate::time::rfc3339;
 /// The page of the service's state.
 pub async fn status(State(app): State<App>) -> Response {
     let (log, metrics) = (&app.log, &app.log.metrics);
-    let checked = u64::try_from(metrics.fsck_last_success.get()).ok().filter(|at| *at > 0);
+    let checked = u64::try_from(metrics.fsck.last_success.get()).ok().filter(|at| *at > 0);
     let status = StatusPage {
         state: state(log).to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         queued: log.sequencer.queue().0 as u64,
-        unindexed: metrics.index_lag.get().max(0).cast_unsigned(),
+        unindexed: metrics.index.lag.get().max(0).cast_unsigned(),
         checked: checked.and_then(rfc3339),
         latencies: metrics.stage_latencies().into_iter().map(row).collect(),
     };
