@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::workspace::Workspace;
+use crate::workspace::{Member, Workspace};
 
 /// Which of our crates a crate may know. Development dependencies are free, but for the cycle
 /// that cargo itself refuses.
@@ -488,6 +488,23 @@ fn every_version_is_said_once() {
             let inherits = dependency.get("workspace").and_then(toml::Value::as_bool) == Some(true);
             assert!(inherits, "{}: {name} has a version of its own: say it in the workspace", member.name);
         }
+    }
+}
+
+#[test]
+fn a_crate_that_can_be_published_says_what_a_registry_needs() {
+    let members = Workspace::read().members;
+    let (private, published): (Vec<&Member>, Vec<&Member>) =
+        members.iter().partition(|member| member.manifest["package"].get("publish").is_some());
+    assert!(published.iter().any(|member| member.name == "tabellion-merkle"));
+    for member in published {
+        let package = &member.manifest["package"];
+        for setting in ["description", "license", "readme", "keywords", "categories"] {
+            assert!(package.get(setting).is_some(), "{} has no {setting}", member.name);
+        }
+        assert!(member.folder.join("README.md").is_file(), "{} has no README.md", member.name);
+        let needed = private.iter().find(|other| member.dependencies.contains(&other.name));
+        assert!(needed.is_none(), "{} needs a crate that is not published", member.name);
     }
 }
 
