@@ -19,10 +19,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use black_box::{Agent, Gateway, GatewayProcess, McpClient};
-use scitt::Signer;
 use serde_json::{Value, json};
 use testkit::McpServer;
-use testkit::agentroa::{AGENTS, Chain, delegated, key_of, proof, registry, root};
+use testkit::agentroa::{AGENTS, Chain, delegated, proof, registry_table, root, write_registry};
 
 /// Sessions that call at the same time.
 const CALLERS: u32 = 50;
@@ -90,14 +89,8 @@ fn demanding_chains(gateway: Gateway) -> Gateway {
     let with_echo = |members: &mut Value| {
         members["servers"] = json!([{ "server_id": "crm", "tools": ["echo"] }]);
     };
-    std::fs::write(gateway.path("registry.json"), registry(1, with_echo)).expect("our own folder");
-    let operator = key_of("operator").public_key().to_jwk().to_value().to_string();
-    std::fs::write(gateway.path("operator.jwk"), operator).expect("our own folder");
-    let agentroa = format!(
-        "[agentroa]\nregistry = \"registry.json\"\nregistry_keys = [\"operator.jwk\"]\ngateway_id = \"{}\"\nsigner = \"acme:gateway\"",
-        testkit::GATEWAY_ID
-    );
-    gateway.route("server_id = \"crm\"\nroa = \"required\"").table(&agentroa)
+    write_registry(gateway.folder(), with_echo);
+    gateway.route("server_id = \"crm\"\nroa = \"required\"").table(&registry_table())
 }
 
 /// A chain of depth three.

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use scitt::Signer;
 use serde_json::Value;
 use tempfile::TempDir;
-use testkit::agentroa::{key_of, registry};
+use testkit::agentroa::{registry_table, write_registry};
 use testkit::{GATEWAY_ID, McpServer};
 
 use crate::audit_trail::{Record, records_of};
@@ -159,14 +159,8 @@ impl Gateway {
 
     /// Demands a chain of AgentROA on the route, and no VAP.
     pub fn demanding_chains(self) -> Self {
-        fs::write(self.path("registry.json"), registry(1, |_| ())).expect("our own folder");
-        let operator = key_of("operator").public_key().to_jwk().to_value().to_string();
-        fs::write(self.path("operator.jwk"), operator).expect("our own folder");
-        let agentroa = format!(
-            "[agentroa]\nregistry = \"registry.json\"\nregistry_keys = [\"operator.jwk\"]\n\
-             gateway_id = \"{GATEWAY_ID}\"\nsigner = \"acme:gateway\""
-        );
-        self.route("server_id = \"crm\"\nroa = \"required\"\nwithout_vap = \"roa\"").table(&agentroa)
+        write_registry(self.folder(), |_| ());
+        self.route("server_id = \"crm\"\nroa = \"required\"\nwithout_vap = \"roa\"").table(&registry_table())
     }
 
     /// Returns the gateway's folder.

@@ -1,6 +1,7 @@
 //! Authorizers, agents and a registry of AgentROA, with builders of chains that are valid now.
 #![allow(clippy::unwrap_used)]
 
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use data_encoding::HEXLOWER;
@@ -14,7 +15,7 @@ use roa::text::Sha256Digest;
 use scitt::{SignedStatement, Signer, SigningKey, StatementBuilder};
 use serde_json::{Value, json};
 
-use crate::names::{GATEWAY, KID};
+use crate::names::{GATEWAY, GATEWAY_ID, KID};
 
 /// The agents: each of the first four delegates to the next one.
 pub const AGENTS: [&str; 4] =
@@ -83,6 +84,22 @@ pub fn registry(sequence: u64, edit: impl FnOnce(&mut Value)) -> Vec<u8> {
     let mut members = registry_members(sequence);
     edit(&mut members);
     signed::<roa::registry::RegistryDocument>(members, &["operator"]).canonical().to_vec()
+}
+
+/// Writes the first version of the registry and the operator's public key into the folder of a gateway.
+pub fn write_registry(folder: &Path, edit: impl FnOnce(&mut Value)) {
+    let operator = key_of("operator").public_key().to_jwk().to_value().to_string();
+    std::fs::write(folder.join("operator.jwk"), operator).unwrap();
+    std::fs::write(folder.join("registry.json"), registry(1, edit)).unwrap();
+}
+
+/// Returns the table of a gateway's configuration that names the files of [`write_registry`], to which settings can be
+/// appended.
+pub fn registry_table() -> String {
+    format!(
+        "[agentroa]\nregistry = \"registry.json\"\nregistry_keys = [\"operator.jwk\"]\n\
+         gateway_id = \"{GATEWAY_ID}\"\nsigner = \"{GATEWAY_SIGNER}\"\n"
+    )
 }
 
 /// Returns a chain of a root envelope for the first agent, valid from now on.

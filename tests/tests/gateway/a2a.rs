@@ -1,13 +1,10 @@
 //! A2A through the gateway, with the public SDKs for A2A 0.3 and 1.0 as client and as agent, and a real log.
 
-use std::fs;
-
 use black_box::audit_trail::{must_be_whole, of_kind};
 use black_box::gateway::{GATEWAY, admitting_log};
 use black_box::{Gateway, GatewayProcess, Log, Other, Service, run_python_on, run_python_with_a2a_1};
-use scitt::Signer;
 use serde_json::{Value, json};
-use testkit::agentroa::{AGENTS, Chain, delegated, key_of, registry, root};
+use testkit::agentroa::{AGENTS, Chain, delegated, registry_table, root, write_registry};
 
 const RECEIPT: &str = "https://tabellion.dev/a2a/agentroa/v1/aer";
 const METHODS: [&str; 10] = [
@@ -75,14 +72,9 @@ fn gateway_before(agent: &str) -> Gateway {
     let with_planner = |members: &mut Value| {
         members["servers"] = json!([{ "server_id": "planner", "tools": METHODS }]);
     };
-    fs::write(gateway.path("registry.json"), registry(1, with_planner)).unwrap();
-    let operator = key_of("operator").public_key().to_jwk().to_value().to_string();
-    fs::write(gateway.path("operator.jwk"), operator).unwrap();
+    write_registry(gateway.folder(), with_planner);
     gateway
-        .table(&format!(
-            "[agentroa]\nregistry = \"registry.json\"\nregistry_keys = [\"operator.jwk\"]\ngateway_id = \"{}\"\nsigner = \"acme:gateway\"",
-            testkit::GATEWAY_ID
-        ))
+        .table(&registry_table())
         .table(&format!(
             "[[route]]\npath = \"/a2a\"\nprotocol = \"a2a\"\nupstream = \"{agent}\"\nserver_id = \"planner\"\nroa = \"required\"\nwithout_vap = \"roa\""
         ))

@@ -3,9 +3,9 @@
 use evidence::EvidenceStore;
 use gateway::{Config, Gateway};
 use roa::chain::Chain;
-use scitt::{SignedStatement, Signer};
+use scitt::SignedStatement;
 use serde_json::{Value, json};
-use testkit::agentroa::{AGENTS, key_of, proof, registry, root};
+use testkit::agentroa::{AGENTS, proof, registry_table, root, write_registry};
 use testkit::{McpRequest, McpServer, Responder};
 
 const ISSUER: &str = "https://gw.example";
@@ -35,12 +35,10 @@ impl Site {
 
     async fn at(url: &str, route: &str, agent: McpServer) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let operator = key_of("operator").public_key().to_jwk().to_value().to_string();
-        std::fs::write(folder.path().join("operator.jwk"), operator).unwrap();
         let with_methods = |members: &mut Value| {
             members["servers"] = json!([{ "server_id": "crm", "tools": METHODS }]);
         };
-        std::fs::write(folder.path().join("registry.json"), registry(1, with_methods)).unwrap();
+        write_registry(folder.path(), with_methods);
         let text = config_text(url, route);
         let gateway = Gateway::start(Config::from_toml(&text, folder.path()).unwrap()).await.unwrap();
         Self { folder, gateway, agent, http: reqwest::Client::new() }
@@ -83,11 +81,10 @@ impl Site {
 }
 
 fn config_text(agent: &str, route: &str) -> String {
+    let agentroa = registry_table();
     format!(
         "issuer = \"{ISSUER}\"\nlisten = \"127.0.0.1:0\"\nstate = \"state\"\n\
-         [log]\nurl = \"http://127.0.0.1:9\"\n\
-         [agentroa]\nregistry = \"registry.json\"\nregistry_keys = [\"operator.jwk\"]\n\
-         gateway_id = \"gw-1\"\nsigner = \"acme:gateway\"\n\
+         [log]\nurl = \"http://127.0.0.1:9\"\n{agentroa}\
          [[route]]\npath = \"/a2a\"\nprotocol = \"a2a\"\nserver_id = \"crm\"\nupstream = \"{agent}\"\n{route}"
     )
 }
@@ -358,8 +355,7 @@ async fn without_the_agents_card_there_is_none() {
 #[test]
 fn a_route_before_an_agent_demands_agentroa_and_one_server_over_http() {
     let folder = tempfile::tempdir().unwrap();
-    let operator = key_of("operator").public_key().to_jwk().to_value().to_string();
-    std::fs::write(folder.path().join("operator.jwk"), operator).unwrap();
+    write_registry(folder.path(), |_| ());
     let mistakes = |route: &str| {
         let text = config_text("http://127.0.0.1:9/", route);
         Config::from_toml(&text, folder.path()).err().map(|mistakes| mistakes.to_string()).unwrap_or_default()

@@ -16,7 +16,9 @@ use roa::text::Sha256Digest;
 use scitt::Signer;
 use serde_json::{Value, json};
 use testkit::McpServer;
-use testkit::agentroa::{AGENTS, delegated, in_seconds, key_of, proof, registry, root};
+use testkit::agentroa::{
+    AGENTS, delegated, in_seconds, key_of, proof, registry, registry_table, root, write_registry,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::client::{Agent, Answer, Reading};
@@ -79,8 +81,7 @@ impl Site {
 
     async fn configured_at(text: impl FnOnce(&McpServer) -> String, clock: Clock) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        write(folder.path(), "operator.jwk", key_of("operator").public_key().to_jwk().to_value().to_string());
-        write(folder.path(), "registry.json", registry(1, |_| ()));
+        write_registry(folder.path(), |_| ());
         write(folder.path(), "deltas.json", deltas(&[]));
         let server = McpServer::ordinary();
         let text = text(&server);
@@ -225,12 +226,11 @@ fn write(folder: &Path, name: &str, content: impl AsRef<[u8]>) {
 }
 
 fn config_text(server: &McpServer, route: &str, top: &str) -> String {
+    let (agentroa, upstream) = (registry_table(), server.url());
     format!(
-        "issuer = \"{ISSUER}\"\nlisten = \"127.0.0.1:0\"\nstate = \"state\"\n{top}[log]\nurl = \"http://127.0.0.1:9\"\n\
-         [agentroa]\nregistry = \"registry.json\"\nregistry_keys = [\"operator.jwk\"]\nrefresh = \"50ms\"\n\
-         gateway_id = \"gw-1\"\nsigner = \"acme:gateway\"\n\
-         [[route]]\npath = \"/mcp\"\nserver_id = \"crm\"\nupstream = \"{}\"\n{route}",
-        server.url()
+        "issuer = \"{ISSUER}\"\nlisten = \"127.0.0.1:0\"\nstate = \"state\"\n{top}\
+         [log]\nurl = \"http://127.0.0.1:9\"\n{agentroa}refresh = \"50ms\"\n\
+         [[route]]\npath = \"/mcp\"\nserver_id = \"crm\"\nupstream = \"{upstream}\"\n{route}"
     )
 }
 
