@@ -8,7 +8,7 @@ use scitt::{CoseKey, ReceiptHeader, SignedStatement, Signer, SigningKey, Stateme
 use testkit::{KID, LOG_ISS, NOW, ORIGIN};
 use tlog::checkpoint::Checkpoint;
 use tlog::cosignature::cosign;
-use tlog::note::{LocalKey, Note, NoteSigner};
+use tlog::note::{LocalKey, NoteSigner};
 use verifier::{TrustStore, TrustedIssuer, TrustedLog};
 
 /// The issuer of the entries.
@@ -40,27 +40,17 @@ impl TestLog {
         TreeSize::new(self.statements.len() as u64)
     }
 
-    pub fn digest(&self, leaf: usize) -> EntryDigest {
+    fn digest(&self, leaf: usize) -> EntryDigest {
         self.statements[leaf].digest()
     }
 
     /// The checkpoint with the cosignatures of these witnesses.
-    pub fn checkpoint(&self, witnesses: &[u8]) -> String {
+    fn checkpoint(&self, witnesses: &[u8]) -> String {
         let checkpoint = Checkpoint::new(ORIGIN.parse().unwrap(), self.size(), self.growth.root()).unwrap();
         let mut note = checkpoint.sign(&checkpoint_key()).unwrap();
         for number in witnesses {
             note.add(cosign(&witness(*number), note.text(), NOW - u64::from(*number)).unwrap()).unwrap();
         }
-        note.to_string()
-    }
-
-    /// The signed checkpoint of the first two leaves.
-    pub fn older_checkpoint(&self) -> String {
-        let leaves: Vec<_> =
-            self.statements[..2].iter().map(|statement| statement.digest().leaf_hash()).collect();
-        let root = CompactRange::empty().grow(&leaves).root();
-        let checkpoint = Checkpoint::new(ORIGIN.parse().unwrap(), TreeSize::new(2), root).unwrap();
-        let note: Note = checkpoint.sign(&checkpoint_key()).unwrap();
         note.to_string()
     }
 
@@ -78,7 +68,7 @@ impl TestLog {
         signed.inclusion_receipt(leaf, &self.growth.path(leaf).unwrap())
     }
 
-    pub fn entry(&self, leaf: usize) -> BundleEntry {
+    fn entry(&self, leaf: usize) -> BundleEntry {
         let index = LeafIndex::new(leaf as u64);
         let statement = &self.statements[leaf];
         BundleEntry {

@@ -1,6 +1,6 @@
 //! Edits of JSON documents and of their bytes.
 
-use data_encoding::HEXLOWER;
+use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -11,10 +11,16 @@ pub struct DocumentEdit {
     set: Option<String>,
     insert: Option<String>,
     remove: Option<String>,
+    /// Pointers to two values that change places.
+    swap: Option<[String; 2]>,
+    /// Pointer to bytes in base64url whose last bit changes.
+    flip: Option<String>,
     /// New value, unless one of the members below makes it.
     to: Option<Value>,
     /// New value as JSON, for what TOML cannot write.
     json: Option<String>,
+    /// Pointer to a value of the document that is copied.
+    from: Option<String>,
     /// Text that is repeated `times`.
     repeat: Option<String>,
     times: Option<usize>,
@@ -29,33 +35,46 @@ pub struct DocumentEdit {
 impl DocumentEdit {
     /// Applies the edit; `digest` returns the digest of a named statement.
     pub fn apply(&self, document: &mut Value, digest: &dyn Fn(&str) -> String) {
-        match (&self.set, &self.insert, &self.remove) {
-            (Some(pointer), None, None) if pointer.is_empty() => *document = self.value(digest),
-            (Some(pointer), None, None) => {
-                let (parent, name) = split(document, pointer);
-                match parent {
-                    Value::Array(items) => items[index(&name)] = self.value(digest),
-                    object => object[name] = self.value(digest),
-                }
-            }
-            (None, Some(pointer), None) => {
+        match (&self.set, &self.insert, &self.remove, &self.swap, &self.flip) {
+            (Some(pointer), None, None, None, None) => self.set(document, pointer, digest),
+            (None, Some(pointer), None, None, None) => {
+                let value = self.value(document, digest);
                 let (parent, name) = split(document, pointer);
                 let items = parent.as_array_mut().unwrap_or_else(|| panic!("{pointer}: not in an array"));
                 let position = if name == "-" { items.len() } else { index(&name) };
-                items.insert(position, self.value(digest));
+                items.insert(position, value);
             }
-            (None, None, Some(pointer)) => match split(document, pointer) {
+            (None, None, Some(pointer), None, None) => match split(document, pointer) {
                 (Value::Array(items), name) => drop(items.remove(index(&name))),
                 (parent, name) => {
                     let removed = parent.as_object_mut().and_then(|object| object.remove(&name));
                     assert!(removed.is_some(), "{pointer}: there is nothing to remove");
                 }
             },
-            _ => panic!("an edit has one of set, insert and remove"),
+            (None, None, None, Some([one, other]), None) => {
+                let moved = std::mem::take(at(document, one));
+                let moved = std::mem::replace(at(document, other), moved);
+                *at(document, one) = moved;
+            }
+            (None, None, None, None, Some(pointer)) => flip(at(document, pointer)),
+            _ => panic!("an edit has one of set, insert, remove, swap and flip"),
         }
     }
 
-    fn value(&self, digest: &dyn Fn(&str) -> String) -> Value {
+    fn set(&self, document: &mut Value, pointer: &str, digest: &dyn Fn(&str) -> String) {
+        let value = self.value(document, digest);
+        if pointer.is_empty() {
+            *document = value;
+            return;
+        }
+        let (parent, name) = split(document, pointer);
+        match parent {
+            Value::Array(items) => items[index(&name)] = value,
+            object => object[name] = value,
+        }
+    }
+
+    fn value(&self, document: &mut Value, digest: &dyn Fn(&str) -> String) -> Value {
         let (prefix, suffix) =
             (self.prefix.as_deref().unwrap_or_default(), self.suffix.as_deref().unwrap_or_default());
         if let Some(value) = &self.to {
@@ -63,6 +82,9 @@ impl DocumentEdit {
         }
         if let Some(json) = &self.json {
             return serde_json::from_str(json).unwrap_or_else(|error| panic!("{json}: {error}"));
+        }
+        if let Some(pointer) = &self.from {
+            return at(document, pointer).clone();
         }
         if let Some(name) = &self.digest_of {
             return format!("{prefix}{}{suffix}", digest(name)).into();
@@ -78,11 +100,23 @@ impl DocumentEdit {
     }
 }
 
+/// Returns the value at a pointer.
+fn at<'a>(document: &'a mut Value, pointer: &str) -> &'a mut Value {
+    document.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}: leads nowhere"))
+}
+
+/// Changes the last bit of bytes in base64url.
+fn flip(value: &mut Value) {
+    let bytes = value.as_str().and_then(|text| BASE64URL_NOPAD.decode(text.as_bytes()).ok());
+    let mut bytes = bytes.unwrap_or_else(|| panic!("{value}: not bytes in base64url"));
+    *bytes.last_mut().expect("there are bytes") ^= 1;
+    *value = BASE64URL_NOPAD.encode(&bytes).into();
+}
+
 /// Returns the object or array that a pointer leads into, and the name or index there.
 fn split<'a>(document: &'a mut Value, pointer: &str) -> (&'a mut Value, String) {
     let (parent, name) = pointer.rsplit_once('/').unwrap_or_else(|| panic!("{pointer}: no JSON Pointer"));
-    let parent = document.pointer_mut(parent).unwrap_or_else(|| panic!("{pointer}: leads nowhere"));
-    (parent, name.replace("~1", "/").replace("~0", "~"))
+    (at(document, parent), name.replace("~1", "/").replace("~0", "~"))
 }
 
 fn index(name: &str) -> usize {
@@ -100,6 +134,8 @@ pub struct ByteEdit {
     by_hex: Option<String>,
     append: Option<String>,
     append_hex: Option<String>,
+    /// Number of bytes that are kept.
+    keep: Option<usize>,
 }
 
 impl ByteEdit {
@@ -108,14 +144,15 @@ impl ByteEdit {
         let from = written(self.replace.as_deref(), self.replace_hex.as_deref());
         let to = written(self.by.as_deref(), self.by_hex.as_deref());
         let end = written(self.append.as_deref(), self.append_hex.as_deref());
-        match (from, to, end) {
-            (Some(from), Some(to), None) => {
+        match (from, to, end, self.keep) {
+            (Some(from), Some(to), None, None) => {
                 let start = bytes.windows(from.len()).position(|window| window == from);
                 let start = start.unwrap_or_else(|| panic!("{self:?}: there is nothing to replace"));
                 bytes.splice(start..start + from.len(), to);
             }
-            (None, None, Some(end)) => bytes.extend(end),
-            _ => panic!("{self:?}: an edit of bytes has replace and by, or append"),
+            (None, None, Some(end), None) => bytes.extend(end),
+            (None, None, None, Some(keep)) if keep < bytes.len() => bytes.truncate(keep),
+            _ => panic!("{self:?}: an edit of bytes has replace and by, append, or keep"),
         }
         bytes
     }
@@ -182,6 +219,17 @@ mod tests {
     }
 
     #[test]
+    fn values_change_places_are_copied_and_lose_a_bit() {
+        let edits = r#"edit = [
+            { swap = ["/a/0", "/b/c~1d"] },
+            { insert = "/a/-", from = "/a/1" },
+            { set = "/b/e", to = "AAE" },
+            { flip = "/b/e" },
+        ]"#;
+        assert_eq!(edited(edits), json!({ "a": ["x", 2, 2], "b": { "c/d": 1, "e": "AAA" } }));
+    }
+
+    #[test]
     #[should_panic(expected = "there is nothing to remove")]
     fn an_edit_that_changes_nothing_is_a_mistake() {
         edited(r#"edit = [{ remove = "/b/x" }]"#);
@@ -192,6 +240,7 @@ mod tests {
         let edit = |text: &str| toml::from_str::<ByteEdit>(text).expect("an edit");
         let replaced = edit("replace = 'b'\nby_hex = '00ff'").apply(b"abb".to_vec());
         assert_eq!(replaced, b"a\x00\xffb");
-        assert_eq!(edit("append = 'c'").apply(replaced), b"a\x00\xffbc");
+        assert_eq!(edit("append = 'c'").apply(replaced.clone()), b"a\x00\xffbc");
+        assert_eq!(edit("keep = 1").apply(replaced), b"a");
     }
 }
