@@ -324,3 +324,17 @@ fn unix_seconds(time: &str) -> Result<u64, String> {
     let parsed = time.parse::<jiff::Timestamp>().map_err(|error| format!("expires={time}: {error}"))?;
     u64::try_from(parsed.as_second()).map_err(|_| format!("expires={time}: is before 1970"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_settings_has_the_defaults_of_the_service() {
+        let settings = Settings::of(Vec::new());
+        let mut reading = Reading { settings: &settings, mistakes: Vec::new() };
+        assert_eq!(reading.limits(), Limits::default());
+        assert_eq!(reading.witnesses().every, WitnessConfig::default().every);
+        assert!(reading.mistakes.is_empty(), "{:?}", reading.mistakes);
+    }
+}
