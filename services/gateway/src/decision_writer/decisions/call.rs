@@ -17,7 +17,7 @@ use admission::tool::ToolFault;
 use evidence::{Claim, ClaimKind};
 
 use super::admitted_call::AdmittedCall;
-use super::authority::{self, CallAuthority};
+use super::authority::{self, AttestedAuthority, CallAuthority};
 use super::copies::{SentMessage, WorkingCopies, depends_on_others};
 use super::earlier_passes::EarlierPasses;
 use super::outcome::UnsettledCall;
@@ -25,10 +25,11 @@ use super::question;
 use super::request::{Request, Ruled};
 use super::tools::ToolsWork;
 use super::undecided::{CallAnswer, UndecidedCall};
-use super::writing::{RecordedRuling, claim, jti_of, states_stream, timestamp, write_call};
+use super::writing::{CallParts, RecordedRuling, claim, jti_of, states_stream, write_call};
 use crate::annex::{DecisionInputs, PutInputs};
-use crate::authority::{ReceiptReference, UsedEnvelope};
+use crate::authority::UsedEnvelope;
 use crate::decision_writer::DecisionWriter;
+use crate::decision_writer::clock::timestamp;
 use crate::decision_writer::error::WriterError;
 use crate::decision_writer::jobs::CallJob;
 use crate::decision_writer::queue::QueueSlot;
@@ -194,19 +195,17 @@ impl CallWork {
         Ok(decided)
     }
 
-    /// Writes the chain and the execution receipt of AgentROA's decision, and keeps the use of the envelope by an admitted call.
-    fn write_receipt(
+    /// Attests AgentROA's decision, and keeps the use of the envelope by an admitted call.
+    fn attest_authority(
         &mut self,
         batch: &mut Batch<'_>,
         decided: Option<CallAuthority>,
         is_admitted: bool,
-    ) -> Result<Option<ReceiptReference>, WriterError> {
-        let Some(decided) = decided else { return Ok(None) };
-        let writer = &self.request.writer;
-        authority::write_chain(writer, batch, &self.job, &decided)?;
-        let receipt = authority::write_receipt(writer, batch, &self.job, &self.rules, &decided)?;
+    ) -> Result<AttestedAuthority, WriterError> {
+        let Some(decided) = decided else { return Ok(AttestedAuthority::default()) };
+        let attested = authority::attest(&self.request.writer, batch, &self.job, &self.rules, &decided)?;
         self.envelope = is_admitted.then(|| authority::keep(batch, decided)).flatten();
-        Ok(receipt)
+        Ok(attested)
     }
 
     /// Writes the ruling. `account` is the principal's account before the decision.
@@ -219,7 +218,8 @@ impl CallWork {
         permit: Option<CallPermit>,
         decided: Option<CallAuthority>,
     ) -> Result<(), WriterError> {
-        let receipt = self.write_receipt(batch, decided, permit.is_some())?;
+        let AttestedAuthority { statements, receipt } =
+            self.attest_authority(batch, decided, permit.is_some())?;
         ruling.aer_id = receipt.as_ref().map(|receipt| receipt.aer_id.clone());
         let reservation = permit.as_ref().and_then(CallPermit::reservation);
         self.snapshot = reservation.and(copies.session.clone()).map(Box::new);
@@ -234,7 +234,8 @@ impl CallWork {
         let client_streams = &self.request.writer.inner.client_streams;
         let client = self.client_stream.as_deref();
         let client = client.filter(|stream| permit.is_none() || client_streams.take(stream));
-        let mut written = write_call(batch, &mut ruling, permit.as_ref(), invocation, inputs.into(), client)?;
+        let parts = CallParts { permit: permit.as_ref(), client, attested: statements };
+        let mut written = write_call(batch, &mut ruling, parts, invocation, inputs.into())?;
         written.receipt = receipt;
         if permit.is_some() && reservation.is_none() {
             batch.count_open(&written.stream);
