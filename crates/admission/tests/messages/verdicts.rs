@@ -2,15 +2,14 @@
 
 use jose::jcs;
 use jose::jws::Jws;
-use registration::vap::VerdictRecord;
 use scitt::{SignError, Signer};
 use serde_json::{Value, json};
 use vap::digest::Digest;
 use vap::message::{MessageType, NO_SESSION};
 use vap::reason::Reason;
 use vap::verdict::{
-    Binding, Clarification, Downgrade, Method, SIGNATURE_TYPE, Score, Trigger, Verdict, VerdictKind,
-    Verification,
+    Binding, Clarification, Downgrade, Method, ReceivedVerdict, SIGNATURE_TYPE, Score, Trigger, Verdict,
+    VerdictKind, Verification,
 };
 
 use crate::sample::{ed25519, p256};
@@ -56,8 +55,9 @@ fn sign(verdict: &Verdict) -> String {
 fn a_verdict_is_what_the_schema_says() {
     for verdict in [denied(), full(), full().with_audit_ref("https://log.example/entries/00"), bare()] {
         let signed = sign(&verdict);
-        let read = VerdictRecord::read(signed.as_bytes()).unwrap();
+        let read = ReceivedVerdict::read(signed.as_bytes()).unwrap();
         assert!(read.signature.is_some());
+        assert_eq!(json!(read.verdict), verdict.to_value());
     }
     let wire: Value = serde_json::from_str(&sign(&denied())).unwrap();
     assert_eq!(

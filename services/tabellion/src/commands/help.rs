@@ -10,10 +10,10 @@ use registration::erasure::ErasureRule;
 use registration::index_head::IndexHeadRule;
 use registration::jwk_set::JwkSetRule;
 use registration::operator::OperatorRule;
-use registration::vap::VerdictRule;
 use registration::vrf::VrfRule;
 use vap::audit::AuditRule;
 use vap::reason::Reason;
+use vap::verdict::VerdictRule;
 
 use crate::console::{Exit, Failure, members};
 use crate::context::Context;
