@@ -53,7 +53,7 @@ pub use binary::path as program;
 pub use collector::SpanCollector;
 pub use database::Database;
 pub use events::{Coming, Event};
-pub use faulty_service::{AnswerFault, FaultyService};
+pub use faulty_service::{FaultyService, ForwardedRequest};
 pub use gateway::{Gateway, GatewayProcess, Scene};
 pub use guarded::Guarded;
 pub use http::{Answer, Connection, free_address};
