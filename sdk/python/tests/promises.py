@@ -4,6 +4,7 @@ import asyncio
 import base64
 import hashlib
 import json
+import math
 import tempfile
 import threading
 import time
@@ -360,6 +361,99 @@ class Sessions(unittest.TestCase):
         with self.session() as session:
             self.assertEqual(asyncio.run(read(7)), 7)
         self.assertEqual([entry["type"] for entry in self.entries(session)][1:], ["tool-call", "tool-result"])
+
+    def test_what_an_awaitable_ends_with_is_recorded_also_of_a_function_that_is_no_coroutine_function(self):
+        async def work(what):
+            if what == "fails":
+                raise ZeroDivisionError
+            if what == "waits":
+                await asyncio.Event().wait()
+            return what
+
+        @tabellion.tool(name="crm.read")
+        def read(what):
+            return work(what)
+
+        async def calls():
+            self.assertEqual(await read("returns"), "returns")
+            with self.assertRaises(ZeroDivisionError):
+                await read("fails")
+            with self.assertRaises(asyncio.TimeoutError):
+                await asyncio.wait_for(read("waits"), 0.01)
+
+        with self.session(budget={"max_calls": 3}, disclose=True) as session:
+            asyncio.run(calls())
+        ended = [(entry["output"], entry["is-error"]) for entry in self.entries(session) if entry["type"] == "tool-result"]
+        self.assertEqual(ended, [("returns", False), ({"error": "ZeroDivisionError"}, True), ({"error": "CancelledError"}, True)])
+
+    def test_decorated_tools_run_in_parallel_and_find_their_session_in_threads_of_asyncio(self):
+        barrier = threading.Barrier(2, timeout=30)
+
+        @tabellion.tool(name="crm.read")
+        def read(ticket):
+            barrier.wait()
+            return ticket
+
+        async def calls():
+            return await asyncio.gather(*(asyncio.to_thread(read, ticket) for ticket in (1, 2)))
+
+        with self.session(budget={"max_calls": 2}, disclose=True) as session:
+            self.assertEqual(asyncio.run(calls()), [1, 2])
+        outputs = [entry["output"] for entry in self.entries(session) if entry["type"] == "tool-result"]
+        self.assertEqual(sorted(outputs), [1, 2])
+
+    def test_a_result_that_json_does_not_have_reaches_the_caller_and_is_recorded_as_text(self):
+        class Silent:
+            def __str__(self):
+                raise ValueError
+
+        cycle, deep = [], []
+        cycle.append(cycle)
+        for _ in range(100):
+            deep = [deep]
+        results = {
+            "nan": (math.nan, "nan"),
+            "cycle": (cycle, "[[...]]"),
+            "name": ({(1, 2): 3}, "{(1, 2): 3}"),
+            "surrogate": ("\ud800", "?"),
+            "no text": (Silent(), "Silent"),
+            "object": ({"a": b"b"}, {"a": "b'b'"}),
+        }
+        for name, (result, recorded) in results.items():
+            with self.subTest(name), self.session(disclose=True) as session:
+                self.assertIs(session.run("crm.read", lambda: result, {}), result)
+            with self.subTest(name):
+                self.assertEqual(self.entries(session)[-1]["output"], recorded)
+        for result in (deep, *(result for result, _ in results.values())):
+            with self.session() as session:
+                session.run("crm.read", lambda: result, {})
+            self.assertIn("digest", self.entries(session)[-1]["output"])
+
+    def test_after_the_end_of_a_session_no_call_is_made(self):
+        with self.session(budget={"max_calls": 2}) as session:
+            unfinished = session.begin("crm.read", {})
+        with self.assertRaisesRegex(tabellion.Denied, "session_ended"):
+            session.run("crm.read", self.fail, {})
+        unfinished.finish(1)
+        self.assertEqual([entry["type"] for entry in self.entries(session)], ["system-event", "tool-call"])
+
+    def test_the_error_that_ends_a_session_passes_if_its_log_is_not_reachable(self):
+        with Service() as service:
+            log = tabellion.Client(service.url)
+        session = self.session(log=log)
+        with self.assertRaises(ZeroDivisionError), self.assertWarnsRegex(RuntimeWarning, "not registered: cannot reach"):
+            with session:
+                1 / 0
+        self.assertEqual(self.entries(session)[-1]["event-type"], "session-failed")
+
+    def test_a_call_that_was_withdrawn_does_not_count(self):
+        with self.session() as session:
+            call = session.begin("crm.read", {})
+            for _ in range(2):
+                call.withdraw(PermissionError())
+            session.run("crm.read", lambda: 1, {})
+            with self.assertRaisesRegex(tabellion.Denied, "budget_exceeded"):
+                session.begin("crm.read", {})
 
     def test_only_admitted_calls_count_and_a_call_in_flight_keeps_its_place(self):
         denied = {"verdict": "denied"}

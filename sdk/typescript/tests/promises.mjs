@@ -328,6 +328,88 @@ test('a call that cannot be signed does not count', () =>
     await session.run('crm.read', () => 1, {});
   }));
 
+test('a result that JSON does not have reaches the caller, and is recorded as text', async () => {
+  const cycle = [];
+  cycle.push(cycle);
+  let deep = [];
+  for (let level = 0; level < 200; level += 1) deep = [deep];
+  const results = [
+    [7n, '7'],
+    [cycle, ''],
+    [Symbol('s'), 'Symbol(s)'],
+    ['\ud800', '\ufffd'],
+    [deep, ''],
+    [Object.create(null, { toJSON: { value: () => assert.fail() } }), 'object'],
+    [undefined, null],
+  ];
+  for (const [result, output] of results) {
+    for (const disclose of [true, false]) {
+      const ended = await session(async (session) => assert.equal(await session.run('crm.read', () => result, {}), result), { disclose });
+      const last = JSON.parse(await recorded(ended)).session.entries.at(-1);
+      if (disclose) assert.deepEqual(last.output, output);
+      else assert.ok(last.output.digest);
+    }
+  }
+});
+
+test('a tool that fails or is cancelled is recorded, and its error passes', async () => {
+  const ended = await session(
+    async (session) => {
+      const fails = session.tool('crm.read', () => Promise.reject(new RangeError('SECRET')));
+      await assert.rejects(fails({}), RangeError);
+      const waits = session.tool('crm.read', ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))));
+      const cancelled = waits({ signal: AbortSignal.timeout(10) });
+      await assert.rejects(cancelled, { name: 'TimeoutError' });
+    },
+    { budget: { max_calls: 2 }, disclose: true },
+  );
+  const results = JSON.parse(await recorded(ended)).session.entries.filter(({ type }) => type === 'tool-result');
+  assert.deepEqual(results.map(({ output }) => output.error), ['RangeError', 'TimeoutError']);
+  assert.ok(results.every((entry) => entry['is-error']));
+});
+
+test('of two calls in parallel, the budget allows one', async () => {
+  const ended = await session(async (session) => {
+    const calls = [1, 2].map((ticket) => session.run('crm.read', () => ticket, {}));
+    const settled = await Promise.allSettled(calls);
+    assert.deepEqual(settled.map(({ status }) => status).sort(), ['fulfilled', 'rejected']);
+  });
+  const { entries } = JSON.parse(await recorded(ended)).session;
+  assert.deepEqual(entries.map(({ type }) => type).sort(), ['system-event', 'system-event', 'tool-call', 'tool-result']);
+});
+
+test('after the end of a session, no call is made', async () => {
+  let unfinished;
+  const ended = await session(async (session) => void (unfinished = await session.begin('crm.read', {})), { budget: { max_calls: 2 } });
+  await assert.rejects(ended.run('crm.read', () => assert.fail(), {}), ({ code }) => code === 'session_ended');
+  await unfinished.finish(1);
+  assert.deepEqual(JSON.parse(await recorded(ended)).session.entries.map(({ type }) => type), ['system-event', 'tool-call']);
+});
+
+/** Returns a client of a log that is not reachable. */
+async function unreachable() {
+  let log;
+  await against([], async (url) => void (log = new Client(url)));
+  return log;
+}
+
+test('the error that ends a session passes if its log is not reachable', async (context) => {
+  const warn = context.mock.method(console, 'warn', () => {});
+  const [log, saved] = [await unreachable(), []];
+  const failing = session(() => Promise.reject(new RangeError()), { log, save: async (bytes) => void saved.push(bytes) });
+  await assert.rejects(failing, RangeError);
+  assert.match(warn.mock.calls[0].arguments[0], /not registered: .*cannot reach/);
+  const { payload } = await readStatement(saved.at(-1));
+  const last = JSON.parse(new TextDecoder().decode(payload)).session.entries.at(-1);
+  assert.deepEqual([last['event-type'], last.data], ['session-failed', { error: 'RangeError' }]);
+});
+
+test('a record whose log is not reachable is saved', async () => {
+  const [log, saved] = [await unreachable(), []];
+  await assert.rejects(session((session) => session.run('crm.read', () => 1, {}), { log, save: async (bytes) => void saved.push(bytes) }), Unreachable);
+  assert.equal(JSON.parse(await recorded({ record: { bytes: saved.at(-1) } })).session.entries.at(-1).type, 'tool-result');
+});
+
 test('an empty list of denied tools is as none', async () => {
   const commitment = async (deny) => (await session(() => {}, { sessionId: 'session-0123456789', deny })).commitment;
   const [empty, none] = [await commitment([]), await commitment(undefined)];
