@@ -182,6 +182,55 @@ class Reading(unittest.TestCase):
             self.assertEqual(service.asked(), [f"GET /v1/entries/{asked.entry}/statement"] * 2)
 
 
+class Bundles(unittest.TestCase):
+    FOLDER = Path(__file__).parents[3] / "vectors/bundle"
+
+    def case(self, name):
+        return json.loads((self.FOLDER / f"{name}.json").read_text())
+
+    def must_be_refused(self, case, code, reason):
+        client = tabellion.Client("http://log.example", trust=case["trust"])
+        with self.assertRaisesRegex(tabellion.NotVerified, f"^not verified: {reason}") as raised:
+            client.verify(case["bundle"].encode(), now=case["now"], witness_policy=case["witness_policy"])
+        self.assertEqual(raised.exception.code, code)
+
+    def test_a_changed_bundle_is_refused_with_the_part_that_was_changed(self):
+        changed = {
+            "statement-changed": ("issuer-signature-invalid", "entry 1 of 3: the signature does not verify"),
+            "payload-changed": ("issuer-signature-invalid", "entry 3 of 3: the signature does not verify"),
+            "receipt-changed": ("receipt-root-mismatch", "entry 2 of 3: leaf hash .* not the one that the receipt signs"),
+            "checkpoint-changed": ("checkpoint-signature-invalid", "checkpoint: the signature of log.example/test"),
+            "path-changed": ("tlog-proof-mismatch", "entry 1 of 3: leaf hash .* leads to root"),
+            "policy-changed": ("tlog-proof-mismatch", "policy 1 of 1: leaf hash .* leads to root"),
+            "cosignature-dropped": ("quorum-not-met", "checkpoint: 1 of 3"),
+        }
+        for name, (code, reason) in changed.items():
+            with self.subTest(name):
+                self.must_be_refused(self.case(f"failed/{name}"), code, reason)
+
+    def test_a_bundle_is_refused_by_who_trusts_other_keys(self):
+        case = self.case("verified/session")
+        other = core.call("read-key", public_key=tabellion.generate_key().did)["pem"].splitlines()[1]
+        log, issuer = (line for line in case["trust"].splitlines() if line.startswith("MCow"))
+        _, checkpoint = verifier_key("log.example/test", b"\x01", Ed25519PrivateKey.generate())
+        vkey = next(line for line in case["trust"].splitlines() if line.startswith("checkpoint_keys"))
+        keys = {
+            "log": (log, other, "unknown-log-key", "policy 1 of 1: log.example/test is trusted, but not with a key"),
+            "issuer": (issuer, other, "issuer-signature-invalid", "entry 1 of 3: the signature does not verify"),
+            "checkpoint": (vkey, f'checkpoint_keys = ["{checkpoint}"]', "unknown-checkpoint-key", "checkpoint: no checkpoint key"),
+        }
+        for name, (old, new, code, reason) in keys.items():
+            with self.subTest(name):
+                self.must_be_refused({**case, "trust": case["trust"].replace(old, new)}, code, reason)
+
+    def test_a_file_that_is_no_bundle_of_this_version_is_refused_with_the_place(self):
+        for name, place in (("cut-off", "at byte"), ("unknown-member", "unknown field"), ("version-2", "")):
+            case = self.case(f"malformed/{name}")
+            with self.subTest(name), self.assertRaisesRegex(tabellion.CoreError, place) as raised:
+                tabellion.Client("http://log.example", trust=case["trust"]).verify(case["bundle"].encode(), now=case["now"])
+            self.assertEqual(raised.exception.code, "malformed-bundle")
+
+
 class Stream(unittest.TestCase):
     def test_a_stream_that_breaks_off_goes_on_after_the_last_entry(self):
         head = {"Content-Type": "text/event-stream"}

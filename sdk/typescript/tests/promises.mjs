@@ -166,6 +166,59 @@ test('a statement is fetched by its entry ID, and another one is refused', async
   });
 });
 
+const bundle = (name) => JSON.parse(readFileSync(join(process.argv[2], 'bundle', `${name}.json`), 'utf8'));
+
+function verifyBundle({ bundle, trust, now, witness_policy }) {
+  const given = { now, witnessPolicy: witness_policy ?? undefined };
+  return new Client('http://log.example', { trust }).verify(new TextEncoder().encode(bundle), given);
+}
+
+const refusedFor = (code, reason) => (error) => {
+  assert.ok(error instanceof NotVerified, error);
+  assert.equal(error.code, code);
+  assert.match(error.message, new RegExp(`^not verified: ${reason}`));
+  return true;
+};
+
+test('a changed bundle is refused with the part that was changed', async () => {
+  const changed = [
+    ['statement-changed', 'issuer-signature-invalid', 'entry 1 of 3: the signature does not verify'],
+    ['payload-changed', 'issuer-signature-invalid', 'entry 3 of 3: the signature does not verify'],
+    ['receipt-changed', 'receipt-root-mismatch', 'entry 2 of 3: leaf hash .* not the one that the receipt signs'],
+    ['checkpoint-changed', 'checkpoint-signature-invalid', 'checkpoint: the signature of log.example/test'],
+    ['path-changed', 'tlog-proof-mismatch', 'entry 1 of 3: leaf hash .* leads to root'],
+    ['policy-changed', 'tlog-proof-mismatch', 'policy 1 of 1: leaf hash .* leads to root'],
+    ['cosignature-dropped', 'quorum-not-met', 'checkpoint: 1 of 3'],
+  ];
+  for (const [name, code, reason] of changed) await assert.rejects(verifyBundle(bundle(`failed/${name}`)), refusedFor(code, reason));
+});
+
+test('a bundle is refused by who trusts other keys', async () => {
+  const genuine = bundle('verified/session');
+  const { pem } = await core.call('read-key', { public_key: (await generateKey()).did });
+  const other = pem.split('\n')[1];
+  const [log, issuer] = genuine.trust.match(/^MCow.*$/gm);
+  const [checkpoint] = genuine.trust.match(/^checkpoint_keys.*$/m);
+  const { vkey } = noteKey('log.example/test', 1);
+  const keys = [
+    [log, other, 'unknown-log-key', 'policy 1 of 1: log.example/test is trusted, but not with a key'],
+    [issuer, other, 'issuer-signature-invalid', 'entry 1 of 3: the signature does not verify'],
+    [checkpoint, `checkpoint_keys = ["${vkey}"]`, 'unknown-checkpoint-key', 'checkpoint: no checkpoint key'],
+  ];
+  for (const [old, fresh, code, reason] of keys) {
+    await assert.rejects(verifyBundle({ ...genuine, trust: genuine.trust.replace(old, fresh) }), refusedFor(code, reason));
+  }
+});
+
+test('a file that is no bundle of this version is refused with the place', async () => {
+  for (const [name, place] of [['cut-off', /at byte/], ['unknown-member', /unknown field/], ['version-2', /./]]) {
+    await assert.rejects(verifyBundle(bundle(`malformed/${name}`)), (error) => {
+      assert.ok(error instanceof CoreError && error.code === 'malformed-bundle', error);
+      return place.test(error.message);
+    });
+  }
+});
+
 test('a stream that breaks off goes on after the last entry', async () => {
   const event = (leaf) => `id: ${leaf}\nevent: entry\ndata: {"index":${leaf}}\n\n`;
   const head = { 'Content-Type': 'text/event-stream' };
