@@ -223,6 +223,17 @@ class Bundles(unittest.TestCase):
             with self.subTest(name):
                 self.must_be_refused({**case, "trust": case["trust"].replace(old, new)}, code, reason)
 
+    def test_the_rules_of_its_content_type_hold_for_each_entry_of_a_bundle(self):
+        case = self.case("verified/session")
+        broken = json.loads((self.FOLDER.parent / "vrf/vrf-tier-structural/tier-4.json").read_text())
+        bundle = json.loads(case["bundle"])
+        bundle["entries"][1]["statement"] = core.encode(bytes.fromhex(broken["statement"]))
+        changed = json.dumps(bundle, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        verdict = tabellion.verify(changed.encode(), case["trust"], now=case["now"])
+        checks = [{check["name"]: check for check in entry["checks"]}.get("content-rules") for entry in verdict["entries"]]
+        self.assertEqual((checks[1]["state"], checks[1]["code"]), ("failed", "content-rule-broken"))
+        self.assertEqual([checks[0], checks[2]], [None, None])
+
     def test_a_file_that_is_no_bundle_of_this_version_is_refused_with_the_place(self):
         for name, place in (("cut-off", "at byte"), ("unknown-member", "unknown field"), ("version-2", "")):
             case = self.case(f"malformed/{name}")

@@ -24,6 +24,7 @@ import {
   TryAgain,
   Unreachable,
   VapClient,
+  verify,
   withSession,
 } from '@tabellion/sdk';
 
@@ -208,6 +209,17 @@ test('a bundle is refused by who trusts other keys', async () => {
   for (const [old, fresh, code, reason] of keys) {
     await assert.rejects(verifyBundle({ ...genuine, trust: genuine.trust.replace(old, fresh) }), refusedFor(code, reason));
   }
+});
+
+test('the rules of its content type hold for each entry of a bundle', async () => {
+  const { bundle: text, trust, now } = bundle('verified/session');
+  const broken = JSON.parse(readFileSync(join(process.argv[2], 'vrf/vrf-tier-structural/tier-4.json'), 'utf8'));
+  const changed = JSON.parse(text);
+  changed.entries[1].statement = core.encode(Buffer.from(broken.statement, 'hex'));
+  const verdict = await verify(new TextEncoder().encode(JSON.stringify(changed)), trust, { now });
+  const checks = verdict.entries.map(({ checks }) => checks.find(({ name }) => name === 'content-rules'));
+  assert.deepEqual([checks[1].state, checks[1].code], ['failed', 'content-rule-broken']);
+  assert.deepEqual([checks[0], checks[2]], [undefined, undefined]);
 });
 
 test('a file that is no bundle of this version is refused with the place', async () => {
