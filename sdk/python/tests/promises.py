@@ -242,6 +242,42 @@ class Bundles(unittest.TestCase):
             self.assertEqual(raised.exception.code, "malformed-bundle")
 
 
+class Policies(unittest.TestCase):
+    POLICY = f"""
+iss = "https://log.example"
+origin = "log.example/test"
+revision = 0
+
+[log]
+max_entries = 3
+
+[[operator]]
+key = "{KEY.did}"
+
+[did]
+key = "open"
+
+[[type]]
+content_type = "application/json"
+issuers = ["did:key:*"]
+detached = true
+"""
+
+    def test_a_log_that_is_tried_has_entries_with_detached_payloads(self):
+        detached = tabellion.sign_statement(KEY, b"[]", content_type="application/json", subject="s", detached=True).bytes
+        other = statement().bytes
+        trial = tabellion.try_policy(self.POLICY, other, entries=[(detached, b"[]"), (detached, b"[]")])
+        self.assertEqual((trial["outcome"], trial["max_entries"]), ("admitted", 3))
+        again = tabellion.try_policy(self.POLICY, other, entries=[(detached, b"[]"), other])
+        self.assertEqual((again["outcome"], again["leaf"]), ("registered", 2))
+        with self.assertRaisesRegex(tabellion.CoreError, "entry 1 is not admitted: payload-missing"):
+            tabellion.try_policy(self.POLICY, other, entries=[detached])
+
+    def test_an_argument_of_another_type_is_named(self):
+        with self.assertRaisesRegex(tabellion.CoreError, "/entries/1: invalid type"):
+            tabellion.try_policy(self.POLICY, statement().bytes, entries=[statement().bytes, 7])
+
+
 class Stream(unittest.TestCase):
     def test_a_stream_that_breaks_off_goes_on_after_the_last_entry(self):
         head = {"Content-Type": "text/event-stream"}

@@ -22,6 +22,7 @@ import {
   SplitView,
   StillRunning,
   TryAgain,
+  tryPolicy,
   Unreachable,
   VapClient,
   verify,
@@ -230,6 +231,40 @@ test('a file that is no bundle of this version is refused with the place', async
     });
   }
 });
+
+const policy = `
+iss = "https://log.example"
+origin = "log.example/test"
+revision = 0
+
+[log]
+max_entries = 3
+
+[[operator]]
+key = "${key.did}"
+
+[did]
+key = "open"
+
+[[type]]
+content_type = "application/json"
+issuers = ["did:key:*"]
+detached = true
+`;
+
+test('a log that is tried has entries with detached payloads', async () => {
+  const payload = new TextEncoder().encode('[]');
+  const headers = { contentType: 'application/json', subject: 's', detached: true };
+  const entry = { statement: (await signStatement(key, payload, headers)).bytes, payload };
+  const trial = await tryPolicy(policy, signed.bytes, { entries: [entry, entry] });
+  assert.deepEqual([trial.outcome, trial.max_entries], ['admitted', 3]);
+  const again = await tryPolicy(policy, signed.bytes, { entries: [entry, signed.bytes] });
+  assert.deepEqual([again.outcome, again.leaf], ['registered', 2]);
+  await assert.rejects(tryPolicy(policy, signed.bytes, { entries: [entry.statement] }), /entry 1 is not admitted: payload-missing/);
+});
+
+test('an argument of another type is named', () =>
+  assert.rejects(core.call('try-policy', { policy, statement: signed.bytes, entries: [signed.bytes, 7] }), /\/entries\/1: invalid type/));
 
 test('a stream that breaks off goes on after the last entry', async () => {
   const event = (leaf) => `id: ${leaf}\nevent: entry\ndata: {"index":${leaf}}\n\n`;
