@@ -85,6 +85,9 @@ fn the_npm_package_verifies_a_receipt_in_a_page_of_a_browser() {
         "{seen:#}"
     );
     assert_eq!(seen["problems"], json!([]), "{seen:#}");
+    let requests = seen["requests"].as_array().unwrap();
+    let of_package = |request: &Value| request.as_str().unwrap().starts_with(&server.url);
+    assert!(requests.iter().all(of_package), "{requests:#?}");
 }
 
 #[test]
