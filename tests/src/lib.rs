@@ -66,7 +66,7 @@ pub use monitor::MonitorProcess;
 pub use network::{Break, Cable, Host, Network};
 pub use others::{
     Other, chromium, deployment_tool, everything_over_stdio, fixture_over_stdio, node, node_folder,
-    python_server, rug_pull_over_stdio, run_node,
+    oldest_node, python_server, rug_pull_over_stdio, run_node,
 };
 pub use postgres::{Cluster, fresh_database, shared_server, sql, try_sql};
 pub use power::{Loss, Lost, Power};
