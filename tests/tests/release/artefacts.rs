@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use black_box::cli::{Folder, leaf_commands, repository};
+use black_box::cli::{Folder, repository, runnable_commands};
 use serde_json::Value;
 
 use crate::{file, release, release_of, run};
@@ -27,7 +27,7 @@ fn the_debian_package_has_all_that_an_operator_needs_and_its_units_verify() {
     let version = folder.command(&["version"]).output().unwrap().stdout;
     let installed = run(Command::new(root.join("usr/bin/tabellion")).arg("version"));
     assert_eq!(installed.as_bytes(), version);
-    for command in leaf_commands(&folder) {
+    for command in runnable_commands(&folder) {
         let page = root.join(format!("usr/share/man/man1/tabellion-{}.1.gz", command.join("-")));
         assert!(page.exists(), "{}", page.display());
     }
