@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use black_box::cli::{Folder, repository};
@@ -289,6 +289,42 @@ fn dashboards_have_unique_panels_and_expressions_that_prometheus_parses() {
     let folder = Folder::new();
     folder.write("rules.yml", rules);
     run(Command::new(deployment_tool("promtool")).args(["check", "rules"]).arg(folder.path("rules.yml")));
+}
+
+#[test]
+fn grafanas_types_accept_the_dashboards_and_refuse_what_grafana_would_ignore() {
+    let boards = DASHBOARDS.iter().map(|name| repository(&format!("deploy/grafana/tabellion-{name}.json")));
+    let boards: Vec<_> = boards.collect();
+    assert_eq!(dashboard_faults(&boards), Vec::<String>::new());
+
+    let folder = Folder::new();
+    let board: Value = serde_json::from_slice(&fs::read(&boards[0]).unwrap()).unwrap();
+    let place = board["panels"].as_array().unwrap().iter().position(|panel| panel["targets"].is_array());
+    let panel = format!("/panels/{}", place.unwrap());
+    for (at, value, fault) in [
+        ("/refresh", json!(30), "/refresh: 30 is no"),
+        ("/panles", json!([]), "/panles: no such member"),
+        ("PANEL/type", json!("timeserie"), "no panel has the type 'timeserie'"),
+        ("PANEL/gridPos/w", json!("12"), "/w: '12' is no"),
+        ("PANEL/targets/0/legendformat", json!("a"), "/legendformat: no such member"),
+        ("PANEL/fieldConfig/defaults/unti", json!("ops"), "/unti: no such member"),
+        ("PANEL/options", json!({ "legend": { "displayMode": "lists" } }), "'lists' is no"),
+    ] {
+        let at = at.replace("PANEL", &panel);
+        let (parent, name) = at.rsplit_once('/').unwrap();
+        let mut changed = board.clone();
+        changed.pointer_mut(parent).unwrap()[name] = value;
+        folder.write("changed.json", changed.to_string());
+        let faults = dashboard_faults(&[folder.path("changed.json")]);
+        assert!(faults.len() == 1 && faults[0].contains(fault), "{at}: {faults:?}");
+    }
+}
+
+/// Returns what the types of Grafana's schemas say against dashboards.
+fn dashboard_faults(files: &[PathBuf]) -> Vec<String> {
+    let mut command = Command::new(deployment_tool("venv/bin/python"));
+    let printed = run(command.arg(repository("tests/python/grafana_dashboard.py")).args(files));
+    serde_json::from_str(&printed).unwrap()
 }
 
 /// Reads YAML with Python.
