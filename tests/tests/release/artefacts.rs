@@ -67,30 +67,6 @@ fn verify_units(root: &Path) {
 }
 
 #[test]
-fn dpkg_unpacks_the_package_into_an_empty_root() {
-    let folder = Folder::new();
-    small_program(&folder);
-    let package = file(&release_of(&folder, "deb", &folder.path("small")), ".deb");
-    let root = folder.path("root");
-    for name in ["var/lib/dpkg/updates", "var/lib/dpkg/info"] {
-        fs::create_dir_all(root.join(name)).unwrap();
-    }
-    fs::write(root.join("var/lib/dpkg/status"), "").unwrap();
-    // Unpacked, not configured: an empty root has no shell for the scripts. What they call is tested above.
-    let dpkg = || {
-        let mut command = Command::new("dpkg");
-        command.arg(format!("--root={}", root.display())).arg("--force-depends,not-root");
-        command
-    };
-    run(dpkg().arg("--unpack").arg(&package));
-    assert!(root.join("usr/bin/tabellion").is_file());
-    let status = run(dpkg().args(["--status", "tabellion"]));
-    assert!(status.contains("Status: install ok unpacked"), "{status}");
-    let listed = run(dpkg().args(["--listfiles", "tabellion"]));
-    assert!(listed.contains("/usr/lib/systemd/system/tabellion.service"), "{listed}");
-}
-
-#[test]
 fn the_bill_of_materials_lists_what_is_linked_with_licences_and_checksums() {
     let folder = Folder::new();
     small_program(&folder);
@@ -139,7 +115,8 @@ fn the_same_program_and_time_give_the_same_bytes_and_the_sums_name_every_file() 
     run(Command::new("sha256sum").args(check).current_dir(first.path("out")));
 }
 
-fn small_program(folder: &Folder) {
+/// Writes `small`, a program for tests of packaging alone.
+pub(crate) fn small_program(folder: &Folder) {
     folder.write("small", SMALL_PROGRAM);
     fs::set_permissions(folder.path("small"), fs::Permissions::from_mode(0o755)).unwrap();
 }
