@@ -29,8 +29,8 @@ fn evidence(log: &Log) -> (Service, SignedStatement) {
     log.tabellion(&issuer).must_succeed();
 
     let ids: Vec<String> = statements.iter().map(|statement| statement.digest().to_string()).collect();
-    let create = ["bundle", "create", &ids[0], &ids[1], "-o", "some.bundle", "--url", service.url()];
-    log.tabellion(&create).must_succeed();
+    let pack = ["bundle", &ids[0], &ids[1], "-o", "some.bundle", "--url", service.url()];
+    log.tabellion(&pack).must_succeed();
     let bundle = fs::read_to_string(log.path("some.bundle")).unwrap();
     let tampered = bundle.replacen("\"policy\":0", "\"policy\":1", 1);
     fs::write(log.path("other.bundle"), tampered).unwrap();
