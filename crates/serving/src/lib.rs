@@ -1,8 +1,8 @@
 //! Serving of HTTP, for all daemons: listeners with bounded connections, TLS, graceful drain, health and metrics.
 //!
 //! A [`Listener`](listener::Listener) accepts connections over TCP, TLS or a Unix socket and passes their requests to a
-//! tower service, each with a number ([`request_id`]). [`admin`] has the routes of an admin listener, [`metrics`] the registry that they render, [`description`]
-//! the text of a daemon's OpenAPI description, [`problem`] the address of an error code's documentation, [`request_span`] the span of each request, [`collector`] the setting of where spans go, [`signals`] what stops and reloads a daemon, [`units`] the durations and sizes of configuration files.
+//! tower service, each with a number ([`request_id`]). [`admin`] has the routes of an admin listener, [`metrics`] the registry that they render, [`http_metrics`] how long requests take, [`description`]
+//! the text of a daemon's OpenAPI description, [`problem`] error responses with the address of their documentation, [`request_span`] the span of each request, [`collector`] the setting of where spans go, [`signals`] what stops and reloads a daemon, [`units`] the durations and sizes of configuration files.
 //!
 //! Not here: routes, rate limits and access control, which each daemon has of its own.
 
@@ -11,6 +11,7 @@ pub mod collector;
 pub mod connections;
 pub mod description;
 pub mod guarded_body;
+pub mod http_metrics;
 pub mod limits;
 pub mod listener;
 pub mod metrics;

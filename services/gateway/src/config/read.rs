@@ -6,7 +6,8 @@ use std::path::Path;
 
 use admission::signature::{AgentKey, AgentSubject, Holder, Keyring};
 use decimal::Decimal;
-use serving::collector;
+use serving::problem::ErrorDocumentation;
+use serving::{collector, problem};
 use toml::Spanned;
 use url::Url;
 
@@ -56,6 +57,8 @@ impl ConfigReader<'_> {
         let session_idle =
             self.time("session_idle", file.session_idle.as_ref()).unwrap_or(limits::VAP_SESSION_IDLE);
         let otlp = file.otlp.as_ref().and_then(|text| self.collector(text));
+        let error_documentation =
+            file.error_documentation.as_ref().and_then(|text| self.error_documentation(text));
         let hosts = self.hosts(file.hosts, public_url.as_ref(), listen);
         let routes = routes::read(self, file.routes, public_url.as_ref());
         approvals::check(self, approvals.as_ref(), &approvers, &routes, judge.is_some());
@@ -79,6 +82,7 @@ impl ConfigReader<'_> {
             intake,
             session_idle,
             otlp,
+            error_documentation: error_documentation.unwrap_or_default(),
             judge,
             agents: agents.into_iter().map(|(_, keys)| keys).collect(),
             keyring,
@@ -180,6 +184,13 @@ impl ConfigReader<'_> {
         match collector::parse(text.get_ref()) {
             Ok(url) => Some(url),
             Err(error) => self.wrong(text, collector::SETTING, error.to_string()),
+        }
+    }
+
+    fn error_documentation(&mut self, text: &SpannedText) -> Option<ErrorDocumentation> {
+        match ErrorDocumentation::parse(text.get_ref()) {
+            Ok(documentation) => Some(documentation),
+            Err(error) => self.wrong(text, problem::SETTING, error.to_string()),
         }
     }
 

@@ -19,6 +19,8 @@ use gateway::relay::{self, OpenedStream, Over, Passing, Tap, Unanswered};
 use gateway::upstream::http::Http;
 use gateway::upstream::without_challenges::WithoutChallenges;
 use http::StatusCode;
+use serving::http_metrics::HttpMetrics;
+use serving::metrics::MetricRegistry;
 use testkit::{McpRequest, McpServer, Responder};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -231,8 +233,9 @@ impl Settings {
             intake: self.intake,
             pages: axum::Router::new(),
         };
+        let http = Arc::new(HttpMetrics::new(&MetricRegistry::default()).unwrap());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        Front::new(plan).serve(listener, self.times).unwrap()
+        Front::new(plan, http).serve(listener, self.times).unwrap()
     }
 }
 

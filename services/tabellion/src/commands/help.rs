@@ -291,6 +291,8 @@ mod tests {
             &["Problem::new(", "unavailable(", "StatusCode::", "is_client_error() => ", "Code of a job"],
         ),
         ("services/registry-server/src", &["StatusCode::"]),
+        ("services/gateway/src/approvals", &["StatusCode::"]),
+        ("crates/serving/src", &["Problem::new("]),
         ("crates/registration/src", &["RuleName::fixed(", "broken(", "refused(", "Untrusted::", "VIOLATION"]),
     ];
     /// Maximum distance in bytes between one of [`MAKERS`] and its code.

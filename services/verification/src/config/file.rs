@@ -24,8 +24,9 @@ use std::time::Duration;
 use data_encoding::HEXLOWER;
 use registration::vrf::is_did_or_urn;
 use serde::Deserialize;
-use serving::collector;
+use serving::problem::ErrorDocumentation;
 use serving::units::{parse_duration, parse_size};
+use serving::{collector, problem};
 use sha2::{Digest, Sha256};
 use url::Url;
 
@@ -46,6 +47,7 @@ struct File {
     body_bytes: Option<String>,
     keep: Option<String>,
     otlp: Option<String>,
+    error_documentation: Option<String>,
     log: LogSection,
     #[serde(default, rename = "client")]
     clients: Vec<ClientSection>,
@@ -92,6 +94,7 @@ pub(super) fn read(text: &str, folder: &Path) -> Result<Config, ConfigError> {
         body_bytes: size("body_bytes", file.body_bytes, usual.body_bytes)?,
         keep: duration("keep", file.keep, usual.keep, Duration::MAX)?,
         otlp: file.otlp.as_deref().map(collector_of).transpose()?,
+        error_documentation: error_documentation(file.error_documentation)?,
         clients: clients(file.clients, folder)?,
         ..usual
     })
@@ -129,6 +132,11 @@ fn size(setting: &str, text: Option<String>, most: usize) -> Result<usize, Confi
 
 fn collector_of(text: &str) -> Result<Url, ConfigError> {
     collector::parse(text).map_err(|error| value(collector::SETTING, error.to_string()))
+}
+
+fn error_documentation(text: Option<String>) -> Result<ErrorDocumentation, ConfigError> {
+    let Some(text) = text else { return Ok(ErrorDocumentation::default()) };
+    ErrorDocumentation::parse(&text).map_err(|error| value(problem::SETTING, error.to_string()))
 }
 
 fn clients(sections: Vec<ClientSection>, folder: &Path) -> Result<Vec<Client>, ConfigError> {

@@ -7,6 +7,7 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serving::problem::ErrorDocumentation;
 use url::Url;
 
 use crate::limits::{KEEP, QUEUE, RECEIPT_WAIT, WAIT, WORKERS};
@@ -40,6 +41,8 @@ pub struct Config {
     /// The URL of the OTLP/HTTP collector for spans. Without one, `OTEL_EXPORTER_OTLP_ENDPOINT` is used, if it is set.
     /// Only builds with the feature `otlp` send any.
     pub otlp: Option<Url>,
+    /// Where the codes of problems are documented.
+    pub error_documentation: ErrorDocumentation,
     /// The clients. Without any, requests need no token.
     pub clients: Vec<Client>,
 }
@@ -102,6 +105,7 @@ impl Config {
             keep: KEEP,
             log,
             otlp: None,
+            error_documentation: ErrorDocumentation::default(),
             clients: Vec::new(),
         }
     }
