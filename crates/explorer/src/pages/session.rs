@@ -5,7 +5,7 @@ use display::counted;
 use maud::{Markup, html};
 
 use super::delegation::{ReceiptChain, receipt_chain};
-use crate::layout::{PageFrame, code, facts, next_link};
+use crate::layout::{PageFrame, bundle_link, code, facts, next_link, verify_link};
 use crate::rows::{self, EntryRow};
 use crate::text::line;
 
@@ -26,6 +26,8 @@ pub struct SessionPage {
     pub streams: Vec<SessionStream>,
     /// Number of their audit streams that were not read.
     pub unread_streams: usize,
+    /// Whether the caller can fetch the entries as an evidence bundle.
+    pub verifiable: bool,
     /// Address of the next page.
     pub next: Option<String>,
 }
@@ -78,6 +80,7 @@ impl SessionPage {
         let content = html! {
             (facts(&[("Session", code(&self.session)), ("Entries", self.counts())]))
             p.note { "Issuers choose the names of sessions: entries of different issuers may mean different sessions." }
+            @if self.verifiable { (self.verification()) }
             @if !self.streams.is_empty() {
                 h2 { "Audit streams" }
                 ul {
@@ -109,6 +112,16 @@ impl SessionPage {
             }
         };
         frame.html("Agent session", "", &content)
+    }
+
+    fn verification(&self) -> Markup {
+        let session = [("session", self.session.as_str())];
+        html! {
+            p {
+                (verify_link(&session)) ": the signatures and the proofs of all its entries, also as "
+                (bundle_link(&session, "session.bundle")) " for " code { "tabellion verify" } "."
+            }
+        }
     }
 
     fn counts(&self) -> Markup {

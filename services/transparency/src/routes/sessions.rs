@@ -53,6 +53,13 @@ pub struct SessionPaging {
     limit: Option<usize>,
 }
 
+impl SessionPaging {
+    /// The first entries, at most so many.
+    pub fn first(limit: usize) -> Self {
+        Self { after: None, limit: Some(limit) }
+    }
+}
+
 /// A session: a page of its entries, and counts of all of them.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Session {

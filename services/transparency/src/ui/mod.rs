@@ -6,6 +6,7 @@
 //! Not here: HTML (`explorer`), and errors, which the middleware renders (`edge/middleware.rs`).
 
 mod alarms;
+mod bundles;
 mod checkpoints;
 mod conflicts;
 mod delegations;
@@ -13,6 +14,7 @@ mod entry;
 mod growth;
 mod home;
 mod issuers;
+mod packing;
 mod page;
 mod payload;
 mod policy;
@@ -43,6 +45,7 @@ pub fn routes() -> Router<App> {
         .route("/ui/issuers/{iss}", get(issuers::issuer))
         .route("/ui/issuers/{iss}/chain", get(issuers::chain))
         .route("/ui/sessions/{session}", get(session::session))
+        .route("/ui/bundle", get(bundles::bundle))
         .route("/ui/checkpoints", get(checkpoints::checkpoints))
         .route("/ui/policy", get(policy::in_force))
         .route("/ui/policy/{revision}", get(policy::revision))

@@ -17,6 +17,7 @@ use crate::edge::problem::Problem;
 use crate::edge::rate_limit::RequestCharge;
 use crate::limits::SESSION_STREAMS;
 use crate::routes::app::App;
+use crate::routes::bodies::may_read_type;
 use crate::routes::paging::wrong_page;
 use crate::routes::sessions::{self, SessionPaging, StreamReference};
 use crate::routes::streams::{self, Stream};
@@ -36,10 +37,14 @@ pub async fn session(
     let streams = streams(&app, &charge, &view.streams).await?;
     let reader = PageReader { app: &app, caller: &caller, charge: &charge };
     let chains = delegations::chains(reader, &view.entries).await?;
+    let is_readable = |entry: &EntryView| {
+        !entry.erased && may_read_type(&app, &caller, entry.iss.as_deref(), entry.content_type.as_deref())
+    };
     let path = format!("/ui/sessions/{}", percent_encoded(&view.session));
     let session = SessionPage {
         timeline: timeline(&view.entries, &streams, chains),
         receipts: rows(&view.receipts),
+        verifiable: view.entries.iter().chain(&view.receipts).all(is_readable),
         unread_streams: view.streams.len().saturating_sub(streams.len()),
         streams: streams.iter().map(state).collect(),
         next: next.map(|next| format!("{path}?{next}")),
