@@ -54,9 +54,9 @@ pub struct SessionPaging {
 }
 
 impl SessionPaging {
-    /// The first entries, at most so many.
-    pub fn first(limit: usize) -> Self {
-        Self { after: None, limit: Some(limit) }
+    /// The entries after this leaf, at most so many.
+    pub fn page(after: Option<u64>, limit: usize) -> Self {
+        Self { after, limit: Some(limit) }
     }
 }
 

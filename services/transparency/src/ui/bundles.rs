@@ -65,38 +65,63 @@ fn wrong(why: &str) -> Problem {
 
 /// Packs all entries of a session, and the verification receipts that share a digest with them.
 async fn of_session(reader: PageReader<'_>, session: String) -> Result<EvidenceBundle, Problem> {
-    let view = whole_session(reader, session).await?;
-    let listed = view.entries.iter().chain(&view.receipts);
-    let entries: BTreeMap<LeafIndex, EntryDigest> = listed
-        .map(|entry| Ok((LeafIndex::new(entry.index), digest(&entry.entry_id)?)))
-        .collect::<Result<_, Problem>>()?;
+    let listed = ListedEntries::of_session(reader, &session).await?;
     let selection = BundleSelection {
         by: SelectedBy::Session,
-        entries: entries.values().copied().collect(),
-        indexed_to: view.indexed_to,
-        name: view.session,
+        entries: listed.entries.values().copied().collect(),
+        indexed_to: listed.indexed_to,
+        name: session,
     };
-    let bundle = BundlePacker::new(reader).await?.pack(entries.keys().copied()).await?;
-    Ok(EvidenceBundle { selections: vec![selection], ..bundle })
+    let packed = BundlePacker::new(reader).await?.pack(listed.entries.keys().copied()).await?;
+    Ok(EvidenceBundle { selections: vec![selection], ..packed })
 }
 
-/// Reads a session, if it fits in one page.
-async fn whole_session(reader: PageReader<'_>, session: String) -> Result<Session, Problem> {
-    let limit = BUNDLE_ENTRIES.min(reader.app.edge.limits.load().page);
-    let (view, next) =
-        sessions::read(reader.app, reader.charge, session, &SessionPaging::first(limit)).await?;
-    let bytes: usize = view.entries.iter().filter_map(|entry| entry.size).sum();
-    match next {
-        None => Ok(view),
-        Some(_) if view.entries.len() >= limit || bytes > BUNDLE_BYTES => Err(too_large()),
-        // The rest is not indexed yet.
-        Some(_) => Err(behind()),
+/// The entries of a session, as its pages list them.
+#[derive(Default)]
+struct ListedEntries {
+    entries: BTreeMap<LeafIndex, EntryDigest>,
+    /// Bytes of their statements.
+    bytes: usize,
+    indexed_to: u64,
+}
+
+impl ListedEntries {
+    /// Reads all pages of a session. Each one counts as a read of the client.
+    async fn of_session(reader: PageReader<'_>, session: &str) -> Result<Self, Problem> {
+        let limit = reader.app.edge.limits.load().page;
+        let (mut listed, mut after) = (Self::default(), None);
+        loop {
+            reader.charge.charge()?;
+            let paging = SessionPaging::page(after, limit);
+            let (view, next) = sessions::read(reader.app, reader.charge, session.to_owned(), &paging).await?;
+            listed.add(&view)?;
+            after = match (next, view.entries.last()) {
+                (None, _) => return Ok(listed),
+                (Some(_), Some(last)) => Some(last.index),
+                (Some(_), None) => return Err(behind()),
+            };
+        }
+    }
+
+    fn add(&mut self, view: &Session) -> Result<(), Problem> {
+        for entry in view.entries.iter().chain(&view.receipts) {
+            let digest = entry.entry_id.parse().map_err(|_| Problem::internal())?;
+            if self.entries.insert(LeafIndex::new(entry.index), digest).is_none() {
+                self.bytes += entry.size.unwrap_or(0);
+            }
+        }
+        self.indexed_to = view.indexed_to;
+        match self.entries.len() > BUNDLE_ENTRIES || self.bytes > BUNDLE_BYTES {
+            true => Err(too_large()),
+            false => Ok(()),
+        }
     }
 }
 
 /// Packs all receipts of a chain.
 async fn of_chain(reader: PageReader<'_>, issuer: String, sub: String) -> Result<EvidenceBundle, Problem> {
     let (view, next) = issuers::read_chain(reader.app, issuer, &WhichChain { sub, after: None }).await?;
+    // A chain is drawn on pages of as many entries as a bundle may have.
     if next.is_some() {
         return Err(too_large());
     }
@@ -107,10 +132,6 @@ async fn of_chain(reader: PageReader<'_>, issuer: String, sub: String) -> Result
         view.receipts.iter().map(|receipt| LeafIndex::new(receipt.index)).collect();
     leaves.sort_unstable();
     BundlePacker::new(reader).await?.pack(leaves).await
-}
-
-fn digest(id: &str) -> Result<EntryDigest, Problem> {
-    id.parse().map_err(|_| Problem::internal())
 }
 
 fn file(name: &str, bundle: &EvidenceBundle) -> Response {

@@ -6,6 +6,17 @@ const element = (id) => document.getElementById(id);
 /** Evidence that was fetched or dropped, in place of a chosen file. */
 let given = null;
 
+/** Why the service does not serve evidence, by the status of its answer. */
+const REFUSALS = {
+  401: 'it asks for a token',
+  403: 'it is closed to your token',
+  404: 'it has no such evidence',
+  409: 'it is too large, or takes no receipt: use the program',
+  410: 'it was erased',
+  429: 'too many requests, try again later',
+  503: 'try again in some seconds',
+};
+
 /** The module: in this file if the page was saved, else from the server, once. */
 const verifier = (async () => {
   const saved = element('module');
@@ -56,17 +67,6 @@ function evidenceInAddress() {
   if (query.has('issuer')) return { name: `the chain of ${query.get('issuer')}`, path: `bundle${location.search}` };
   return null;
 }
-
-/** Why the service does not serve evidence, by the status of its answer. */
-const REFUSALS = {
-  401: 'it asks for a token',
-  403: 'it is closed to your token',
-  404: 'it has no such evidence',
-  409: 'it is too large, or takes no receipt: use the program',
-  410: 'it was erased',
-  429: 'too many requests, try again later',
-  503: 'try again in some seconds',
-};
 
 /** Fetches evidence from the service that served this page. */
 async function fetchEvidence({ name, path }) {
