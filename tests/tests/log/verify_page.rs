@@ -20,7 +20,7 @@ fn evidence(log: &Log) -> (Service, SignedStatement) {
     for statement in &statements {
         assert_eq!(service.connection().post(statement.bytes()).status, 201);
     }
-    let pem = scitt::Signer::public_key(&testkit::es256()).to_spki_pem();
+    let pem = testkit::es256().public_key().to_spki_pem();
     fs::write(log.path("issuer.pem"), pem).unwrap();
     let kid = log.tabellion(&["key", "show", "--json"]).json()["receipt"]["kid"].as_str().unwrap().to_owned();
     let pin =
