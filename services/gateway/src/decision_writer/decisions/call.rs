@@ -69,6 +69,8 @@ pub struct CallWork {
 #[derive(Default)]
 struct Tool {
     fault: Option<ToolFault>,
+    /// `true` if the arguments were checked against another description than the one in force.
+    is_outdated: bool,
     approval_unrecorded: bool,
 }
 
@@ -76,6 +78,8 @@ struct Tool {
 enum DecidedCall {
     Ruled(Ruled, Option<CallPermit>),
     Ask(CallQuestion, Option<ReservationId>),
+    /// The arguments have to be checked again.
+    Check,
 }
 
 impl CallWork {
@@ -171,13 +175,16 @@ impl CallWork {
 
     /// Compares the tool and the arguments with the stored pin. `None` if the tool's stream is not loaded yet.
     fn tool_now(&self, batch: &mut Batch<'_>) -> Option<Tool> {
-        let Some(checked) = &self.job.checked else { return Some(Tool::default()) };
+        let Some(checked) = self.passes.checked.as_ref().or(self.job.checked.as_ref()) else {
+            return Some(Tool::default());
+        };
         let pin = match batch.stream(&tool_stream(&self.job.route, &self.job.tool))?.state() {
             Some(StreamState::Tool(pin)) => Some(&**pin),
             _ => None,
         };
         Some(Tool {
             fault: self.rules.tools.fault_of(pin, checked),
+            is_outdated: self.rules.tools.is_outdated(pin, checked),
             approval_unrecorded: pin.is_some_and(|pin| pin.approval_unrecorded),
         })
     }
@@ -324,7 +331,7 @@ impl Work for CallWork {
     }
 
     fn take_early_read(&mut self) -> Option<EarlyRead> {
-        self.early.take().filter(EarlyRead::is_recent)
+        self.early.take()
     }
 
     fn is_abandoned(&self) -> bool {
@@ -352,6 +359,10 @@ impl Work for CallWork {
             Some(tool) => tool,
             None => return JobStep::Needs(batch.missing()),
         };
+        if self.tool.is_outdated && self.passes.checked.is_none() {
+            self.made = Some(DecidedCall::Check);
+            return JobStep::Nothing;
+        }
         if let Some(id) = self.question_id() {
             let Some(stored) = question::stored(batch, id) else { return JobStep::Needs(batch.missing()) };
             self.put = stored.map(|StoredQuestion { question, answer, spent }| PutInputs {
@@ -443,6 +454,9 @@ impl Work for CallWork {
                 put.into_iter().for_each(|question| writer.questions().put(question));
                 let id = put.map(|question| question.id.clone());
                 CallAnswer::Ask(asked, undecided(held, id))
+            }
+            Some(DecidedCall::Check) => {
+                CallAnswer::Check(undecided(self.passes.held, self.passes.question.clone()))
             }
             None => return,
         };

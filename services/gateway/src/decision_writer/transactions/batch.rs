@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
-use evidence::{Change, Claim, EvidenceStore, Record, RecordKind, StoreError, StoredStream};
+use evidence::{Change, Claim, EvidenceStore, Record, RecordKind, StoreError, StoredStream, StreamVersion};
 use merkle::EntryDigest;
 
 use super::committed_stream::CommittedStream;
@@ -167,6 +167,7 @@ impl StreamChanges {
             claims: self.claims,
             opened: self.opened,
             settled: self.settled,
+            relies_on: Vec::new(),
         };
         let committed = CommittedStream { version: Some(change.to()), ..self.working };
         Ok((change, committed))
@@ -194,7 +195,7 @@ impl<'a> Batch<'a> {
             if self.streams.contains_key(&name) || self.damaged.contains_key(&name) {
                 continue;
             }
-            match cache.get(&name).filter(|_| !is_changed_by_others(&name)) {
+            match cache.get(&name) {
                 Some(committed) => {
                     let copy = StreamChanges::of(committed);
                     self.streams.insert(name, copy);
@@ -208,7 +209,9 @@ impl<'a> Batch<'a> {
                     self.streams.insert(name.clone(), StreamChanges::of(&committed));
                     // A name without a stream is not cached: callers can make up names, and would evict the cache. The
                     // gateway's own stream may be missing for long, and every batch opens it.
-                    if committed.version.is_some() || name == self.context.unbound {
+                    if is_changed_by_others(&name) {
+                        self.context.recent.put(&name, &committed);
+                    } else if committed.version.is_some() || name == self.context.unbound {
                         cache.put(name, committed);
                     }
                 }
@@ -308,13 +311,19 @@ impl<'a> Batch<'a> {
 
     /// Returns the changes, and the streams to cache once they are committed.
     pub fn close(self) -> Result<BatchChanges, WriterError> {
-        let (mut changes, mut committed) = (Vec::new(), Vec::new());
+        let (mut changes, mut committed, mut read) = (Vec::new(), Vec::new(), Vec::new());
         for (name, stream) in self.streams {
             if stream.changed {
                 let (change, after) = stream.into_change(name.clone(), self.now)?;
                 changes.push(change);
                 committed.push((name, after));
+            } else if is_changed_by_others(&name) {
+                read.push(StreamVersion { stream: name, version: stream.version });
             }
+        }
+        // The changes are committed together, so one of them can state what all rely on.
+        if let Some(first) = changes.first_mut() {
+            first.relies_on = read;
         }
         Ok((changes, committed))
     }
