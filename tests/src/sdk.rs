@@ -85,9 +85,13 @@ impl TypeScriptSdk {
 
     /// Returns a command that runs a script of `sdk/typescript`.
     pub fn command(&self, script: &str) -> Command {
-        let mut command = node();
-        command.arg(self.0.path().join(script));
-        command
+        self.command_of(node(), script)
+    }
+
+    /// Returns a command that runs a script of `sdk/typescript` with this Node.js.
+    pub fn command_of(&self, mut node: Command, script: &str) -> Command {
+        node.arg(self.0.path().join(script));
+        node
     }
 }
 

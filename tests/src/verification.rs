@@ -66,10 +66,14 @@ impl VerificationProcess {
         self.serving["issuer"].as_str().expect("an issuer")
     }
 
+    /// Returns a new connection to the admin listener.
+    pub fn admin(&self) -> Connection {
+        Connection::to(self.serving["admin"].as_str().expect("an address"))
+    }
+
     /// Returns the metrics.
     pub fn metrics(&self) -> String {
-        let admin = self.serving["admin"].as_str().expect("an address");
-        String::from_utf8(Connection::to(admin).get("/metrics").body).expect("text")
+        String::from_utf8(self.admin().get("/metrics").body).expect("text")
     }
 
     /// Returns the address for clients.

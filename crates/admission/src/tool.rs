@@ -254,12 +254,18 @@ impl ToolRules {
         if let Some(reason) = self.fault(pin) {
             return Some(ToolFault::of(reason));
         }
-        let in_force = pin.and_then(|pin| pin.in_force(self.pins)).map(|description| &description.digest);
         match self.check_arguments {
-            true if in_force != checked.against.as_ref() => Some(ToolFault::of(Reason::ToolChanged)),
+            true if self.is_outdated(pin, checked) => Some(ToolFault::of(Reason::ToolChanged)),
             true => checked.fault.clone(),
             false => None,
         }
+    }
+
+    /// Returns whether arguments were checked against another description than the one in force.
+    #[must_use]
+    pub fn is_outdated(&self, pin: Option<&Pin>, checked: &CheckedArguments) -> bool {
+        let in_force = pin.and_then(|pin| pin.in_force(self.pins)).map(|description| &description.digest);
+        self.check_arguments && in_force != checked.against.as_ref()
     }
 
     /// Returns the reason why a tool may not be called, if there is one. A tool without a [`Pin`] has not been listed

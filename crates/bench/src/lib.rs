@@ -7,7 +7,8 @@
 //! the machine hardly changes.
 //!
 //! [`BenchOptions`] says what is measured, [`BenchResult`] what was found (JSON, the input of [`compare`]), [`report`]
-//! writes it as text and as an HTML page. [`grow`] makes a large log, so that growth can be measured.
+//! writes it as text and as an HTML page. [`grow`] makes a large log, so that growth can be measured, and [`pages`] measures
+//! the explorer's pages on it.
 //!
 //! Not here: whether responses are right (black-box tests), the command line (`tabellion bench`), the latency that a
 //! gateway adds (`gateway_bench`).
@@ -27,6 +28,7 @@ mod machine;
 mod measure;
 mod numbers;
 mod options;
+pub mod pages;
 mod peer;
 mod postgres;
 mod process;

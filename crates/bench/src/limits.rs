@@ -32,6 +32,13 @@ pub(crate) const PROVEN: usize = 2_000;
 /// Clients that read receipts at the same time.
 pub(crate) const PROOF_CLIENTS: usize = 8;
 
+/// Records of the session, and receipts of the chain, that are registered before pages are measured: several pages of 50.
+pub(crate) const LISTED_ENTRIES: u64 = 150;
+/// Rows on a page of a list, as the explorer shows them.
+pub(crate) const PAGE_ROWS: u64 = 50;
+/// Milliseconds in which a page is rendered: the goal for the median.
+pub(crate) const PAGE_GOAL_MS: f64 = 50.0;
+
 /// Rows in one transaction of raw inserts.
 pub(crate) const RAW_ROWS: usize = 4096;
 /// Length of the response of the echo server, in bytes, as long as a typical receipt.

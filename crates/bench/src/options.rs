@@ -57,6 +57,16 @@ pub enum BenchDatabase {
     Postgres(String),
 }
 
+impl BenchDatabase {
+    /// Returns the name in reports.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Sqlite => "sqlite",
+            Self::Postgres(_) => "postgres",
+        }
+    }
+}
+
 impl FromStr for BenchDatabase {
     type Err = String;
 

@@ -10,7 +10,7 @@
 //! uses them. A bundle proves that its entries are in the log, and not that it holds all entries of a session: which
 //! entries belong to a session is the word of the log's index ([`BundleSelection`]).
 //!
-//! Pure: no I/O, no clock. Not here: gathering a bundle from a log (`tabellion bundle create`), rules of content types
+//! Pure: no I/O, no clock. Not here: gathering a bundle from a log (`tabellion bundle`), rules of content types
 //! (`registration`), and printing.
 
 mod encoding;

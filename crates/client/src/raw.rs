@@ -19,8 +19,8 @@ pub struct RawRequest {
     pub method: Method,
     /// The URL, on the origin of the client's service.
     pub url: Url,
-    /// The value of `Accept`; `None` for a request without it.
-    pub accept: Option<&'static str>,
+    /// The value of `Accept`. A request without it cannot be sent: the HTTP library would add `*/*`.
+    pub accept: &'static str,
     /// The value of `Content-Type`; `None` for a request without it.
     pub content_type: Option<&'static str>,
     /// The body. Several pieces are sent in chunks (RFC 9112, section 7.1), with [`pause`](Self::pause) between them.
@@ -40,10 +40,9 @@ impl Client {
             return Err(ClientError::Setup(format!("{} is not on {}", request.url, self.base())));
         }
         let mut builder = self.authorized(self.http.request(request.method, request.url));
-        for (name, value) in [(ACCEPT, request.accept), (CONTENT_TYPE, request.content_type)] {
-            if let Some(value) = value {
-                builder = builder.header(name, value);
-            }
+        builder = builder.header(ACCEPT, request.accept);
+        if let Some(content_type) = request.content_type {
+            builder = builder.header(CONTENT_TYPE, content_type);
         }
         let builder = match request.body.len() {
             0 => builder,

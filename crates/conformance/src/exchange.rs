@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{AsHeaderName, CONTENT_TYPE, RETRY_AFTER};
+use http::header::{AsHeaderName, CONTENT_TYPE, HeaderName, RETRY_AFTER};
 use http::{HeaderMap, Method, StatusCode};
 use url::Url;
 
@@ -17,8 +17,8 @@ pub struct ProbeRequest {
     pub method: Method,
     /// The absolute URL, on the origin of the tested service.
     pub url: Url,
-    /// The value of `Accept`; `None` for a request without it.
-    pub accept: Option<&'static str>,
+    /// The value of `Accept`.
+    pub accept: &'static str,
     /// The value of `Content-Type`; `None` for a request without it.
     pub content_type: Option<&'static str>,
     /// The body, which may be empty.
@@ -49,6 +49,12 @@ impl ProbeResponse {
         self.header(CONTENT_TYPE)
             .and_then(|value| value.split(';').next())
             .is_some_and(|media_type| media_type.trim().eq_ignore_ascii_case(expected))
+    }
+
+    /// Returns `true` if a header field, whose value is a list, has this member. Case does not matter.
+    pub fn lists(&self, name: HeaderName, member: &str) -> bool {
+        let lines = self.headers.get_all(name).iter().filter_map(|line| line.to_str().ok());
+        lines.flat_map(|line| line.split(',')).any(|found| found.trim().eq_ignore_ascii_case(member))
     }
 
     /// Returns the content type for a conclusion, shortened.

@@ -32,5 +32,8 @@ pub const SLOW_PIECES: usize = 5;
 /// Pause between two pieces of a slow body; the whole stays far below the time limit of any service.
 pub const SLOW_PAUSE: Duration = Duration::from_millis(200);
 
-/// Maximum length in characters of text of the service that a conclusion quotes.
-pub const QUOTED_CHARACTERS: usize = 120;
+/// Maximum length in characters of a text that a conclusion quotes: enough for a sentence with two hashes.
+pub const QUOTED_CHARACTERS: usize = 240;
+
+/// Length in bytes of a date in a header field (RFC 9110, section 5.6.7).
+pub const DATE_BYTES: usize = 29;

@@ -1,29 +1,33 @@
 //! The answers of a service to the probes, and what several checks read from them.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 
 use http::StatusCode;
-use http::header::LOCATION;
+use http::header::{LOCATION, RETRY_AFTER};
 use scitt::{KeySet, Receipt, ReceiptError, SignedStatement};
 use url::Url;
 
 use crate::exchange::{ProbeOutcome, ProbeResponse};
 use crate::judgement::{Judgement, Shortfall, not_applicable, quoted, require, violated};
-use crate::probe::Probe;
+use crate::limits::DATE_BYTES;
+use crate::probe::{PROBES, Probe};
 
-/// The recorded answers.
+/// The recorded answers, and a note of those that were asked for and are not recorded.
 #[derive(Clone, Debug)]
 pub struct Observations {
     statement: SignedStatement,
     now: u64,
     outcomes: BTreeMap<Probe, ProbeOutcome>,
-    rate_limited: Vec<ProbeResponse>,
+    rate_limited: Vec<(Probe, ProbeResponse)>,
+    missing: RefCell<BTreeSet<Probe>>,
 }
 
 impl Observations {
     /// Creates an empty record for a run that registers `statement` at `now` (Unix seconds).
     pub fn new(statement: SignedStatement, now: u64) -> Self {
-        Self { statement, now, outcomes: BTreeMap::new(), rate_limited: Vec::new() }
+        let (outcomes, rate_limited) = (BTreeMap::new(), Vec::new());
+        Self { statement, now, outcomes, rate_limited, missing: RefCell::default() }
     }
 
     /// Records the outcome of a probe, in place of an earlier one.
@@ -32,8 +36,8 @@ impl Observations {
     }
 
     /// Records a response with status 429, after which the request is repeated.
-    pub fn record_rate_limit(&mut self, response: ProbeResponse) {
-        self.rate_limited.push(response);
+    pub fn record_rate_limit(&mut self, probe: Probe, response: ProbeResponse) {
+        self.rate_limited.push((probe, response));
     }
 
     /// Returns the reason why no probe was answered, or `None` if one was.
@@ -58,17 +62,37 @@ impl Observations {
         self.now
     }
 
-    /// Returns the recorded responses with status 429.
-    pub(crate) fn rate_limited(&self) -> &[ProbeResponse] {
+    /// Returns the probes whose outcomes were asked for and are not recorded, since the last call of this function.
+    pub(crate) fn take_missing(&self) -> BTreeSet<Probe> {
+        self.missing.take()
+    }
+
+    /// Returns the responses with status 429, after which a request was repeated.
+    pub(crate) fn rate_limited(&self) -> &[(Probe, ProbeResponse)] {
+        self.ask_for_all();
         &self.rate_limited
     }
 
-    /// Returns all responses, with their probes.
+    /// Returns all responses with their probes, also those after which a request was repeated.
     pub(crate) fn responses(&self) -> impl Iterator<Item = (Probe, &ProbeResponse)> {
-        self.outcomes.iter().filter_map(|(probe, outcome)| match outcome {
+        self.ask_for_all();
+        let last = self.outcomes.iter().filter_map(|(probe, outcome)| match outcome {
             ProbeOutcome::Answered(response) => Some((*probe, response)),
             ProbeOutcome::Unanswered(_) => None,
-        })
+        });
+        last.chain(self.rate_limited.iter().map(|(probe, response)| (*probe, response)))
+    }
+
+    fn ask_for_all(&self) {
+        self.missing.borrow_mut().extend(PROBES.iter().filter(|probe| !self.outcomes.contains_key(*probe)));
+    }
+
+    fn outcome(&self, probe: Probe) -> Option<&ProbeOutcome> {
+        let outcome = self.outcomes.get(&probe);
+        if outcome.is_none() {
+            self.missing.borrow_mut().insert(probe);
+        }
+        outcome
     }
 
     /// Returns the response to a probe. One that only says who may ask, or how often, decides no check.
@@ -84,7 +108,7 @@ impl Observations {
 
     /// Returns the response to a probe, whatever its status.
     pub(crate) fn any_response(&self, probe: Probe) -> Result<&ProbeResponse, Shortfall> {
-        match self.outcomes.get(&probe) {
+        match self.outcome(probe) {
             Some(ProbeOutcome::Answered(response)) => Ok(response),
             Some(ProbeOutcome::Unanswered(why)) => violated(format!("no response: {}", quoted(why))),
             None => not_applicable("this request was not sent: an answer that it depends on is missing"),
@@ -107,7 +131,7 @@ impl Observations {
 
     /// Returns `true` if no request was sent for a probe.
     pub(crate) fn was_not_sent(&self, probe: Probe) -> bool {
-        !self.outcomes.contains_key(&probe)
+        self.outcome(probe).is_none()
     }
 
     /// Returns the response to the registration, if the statement was accepted.
@@ -119,6 +143,12 @@ impl Observations {
         }
     }
 
+    /// Returns the `Location` of the accepted statement. That there is one is a check of its own.
+    pub(crate) fn registered_location(&self) -> Result<Url, Shortfall> {
+        location(self.accepted(Probe::Registration)?)
+            .or_else(|_| not_applicable("the registration has no absolute Location"))
+    }
+
     /// Returns the published keys.
     pub(crate) fn keys(&self) -> Result<KeySet, Shortfall> {
         let response = self.response(Probe::Keys)?;
@@ -126,6 +156,11 @@ impl Observations {
             Ok(keys) => Ok(keys),
             Err(_) => not_applicable("the service publishes no COSE_KeySet"),
         }
+    }
+
+    /// Returns the `kid` of the first published key that has one: the key that is requested by its `kid`.
+    pub(crate) fn first_kid(&self) -> Option<Vec<u8>> {
+        self.keys().ok()?.keys().iter().find_map(|key| key.kid.clone())
     }
 
     /// Returns the bytes of the receipt: that of the receipt resource, else the one in the answer to the registration.
@@ -164,4 +199,12 @@ pub(crate) fn location(response: &ProbeResponse) -> Result<Url, Shortfall> {
         Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(url),
         _ => violated(format!("Location {} is no absolute URL", quoted(text))),
     }
+}
+
+/// Requires `Retry-After` with seconds or a date (RFC 9110, section 10.2.3).
+pub(crate) fn require_retry_after(response: &ProbeResponse) -> Judgement {
+    let Some(text) = response.header(RETRY_AFTER) else { return violated("no Retry-After") };
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_date = text.len() == DATE_BYTES && text.ends_with(" GMT");
+    require(is_number || is_date, format!("Retry-After {}", quoted(text)))
 }

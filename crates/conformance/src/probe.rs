@@ -1,6 +1,6 @@
 //! The probes: the requests of the suite, by name and in order.
 
-/// One request of the suite.
+/// One request of the suite. The order is that in which they are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Probe {
     /// The key set.
@@ -17,10 +17,12 @@ pub enum Probe {
     Running,
     /// The receipt resource, after the registration ended.
     Receipt,
-    /// The receipt resource, without `Accept`.
-    ReceiptWithoutAccept,
+    /// The receipt resource, in any type.
+    ReceiptOfAnyType,
     /// The same statement again.
     Resubmission,
+    /// The same statement with its receipt in the unprotected header: the Transparent Statement.
+    Transparent,
     /// The same statement with a content type that has a parameter.
     TypeWithParameter,
     /// The same statement without a content type.
@@ -64,6 +66,10 @@ pub enum HostileInput {
     IndefiniteLength,
     /// A protected header with the same label twice.
     DuplicateLabel,
+    /// A statement with `crit` in its unprotected header.
+    UnprotectedCritical,
+    /// A statement whose unprotected header has the labels of the protected one.
+    BothHeaders,
     /// A statement with deeply nested arrays in its unprotected header.
     DeepNesting,
     /// A statement with its protected header moved to the unprotected one.
@@ -86,8 +92,9 @@ pub const PROBES: &[Probe] = &[
     Probe::UnknownKey,
     Probe::Registration,
     Probe::Receipt,
-    Probe::ReceiptWithoutAccept,
+    Probe::ReceiptOfAnyType,
     Probe::Resubmission,
+    Probe::Transparent,
     Probe::TypeWithParameter,
     Probe::NoType,
     Probe::WrongType,
@@ -105,6 +112,8 @@ pub const PROBES: &[Probe] = &[
     Probe::Hostile(HostileInput::AnnouncedLength),
     Probe::Hostile(HostileInput::IndefiniteLength),
     Probe::Hostile(HostileInput::DuplicateLabel),
+    Probe::Hostile(HostileInput::UnprotectedCritical),
+    Probe::Hostile(HostileInput::BothHeaders),
     Probe::Hostile(HostileInput::DeepNesting),
     Probe::Hostile(HostileInput::UnprotectedOnly),
     Probe::Hostile(HostileInput::WrongSignature),

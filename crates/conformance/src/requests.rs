@@ -1,7 +1,9 @@
-//! Requests of the probes, from the samples and from earlier answers.
+//! Requests of the probes, from the samples and from earlier answers, and which probe comes next.
 //!
 //! A `Location` on another origin is mapped to the same path below the tested URL, as for a service behind a proxy that
 //! does not know its public name: no request leaves for an address that only the tested service named.
+
+use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use data_encoding::BASE64URL_NOPAD;
@@ -10,6 +12,7 @@ use http::header::LOCATION;
 use scitt::media;
 use url::Url;
 
+use crate::check::ConformanceCheck;
 use crate::exchange::ProbeRequest;
 use crate::observations::Observations;
 use crate::probe::Probe;
@@ -23,6 +26,34 @@ const ENTRIES: &str = "entries";
 const NO_KID: &[u8] = b"no key has this kid";
 /// Media type of a statement, with the optional parameter (RFC 9052, section 12.3).
 const WITH_PARAMETER: &str = "application/cose; cose-type=\"cose-sign1\"";
+/// A value of `Accept` that excludes nothing.
+const ANY_TYPE: &str = "*/*";
+
+/// Returns the next probe that these checks need, with its request. `None` if they have every answer that can be had.
+///
+/// The checks are decided with the answers so far; what they miss is needed, and so is what its request depends on.
+pub fn next_probe(
+    checks: &[&ConformanceCheck],
+    base: &Url,
+    samples: &Samples,
+    observations: &Observations,
+) -> Option<(Probe, ProbeRequest)> {
+    observations.take_missing();
+    checks.iter().for_each(|check| drop((check.judge)(observations)));
+    let mut tried = BTreeSet::new();
+    loop {
+        let needed = observations.take_missing();
+        let new: Vec<_> = needed.difference(&tried).copied().collect();
+        if new.is_empty() {
+            return None;
+        }
+        let request = |probe: &Probe| Some((*probe, next_request(*probe, base, samples, observations)?));
+        if let Some(found) = new.iter().find_map(request) {
+            return Some(found);
+        }
+        tried.extend(new);
+    }
+}
 
 /// Returns the request of a probe. `None` if an answer that it depends on is missing.
 ///
@@ -33,52 +64,44 @@ pub fn next_request(
     samples: &Samples,
     observations: &Observations,
 ) -> Option<ProbeRequest> {
-    let key = |name: &str| get(base.join(&format!("{KEYS}/{name}")).ok()?, Some(media::CBOR));
-    let keys = || get(base.join(KEYS).ok()?, Some(media::CBOR));
+    let key = |name: &str| get(base.join(&format!("{KEYS}/{name}")).ok()?, media::CBOR);
+    let keys = || get(base.join(KEYS).ok()?, media::CBOR);
     let statement = || post(base, samples.message().clone(), Some(media::COSE));
     match probe {
         Probe::Keys | Probe::KeysAgain => keys(),
-        Probe::KeyByKid => key(&BASE64URL_NOPAD.encode(&first_kid(observations)?)),
-        Probe::KeyByRawKid => key(&path_safe(&first_kid(observations)?)?),
+        Probe::KeyByKid => key(&BASE64URL_NOPAD.encode(&observations.first_kid()?)),
+        Probe::KeyByRawKid => key(&path_safe(&observations.first_kid()?)?),
         Probe::UnknownKey => key(&BASE64URL_NOPAD.encode(NO_KID)),
         Probe::Registration | Probe::Resubmission => statement(),
         Probe::Running => None,
-        Probe::Receipt => get(receipt_url(base, observations)?, Some(media::COSE)),
-        Probe::ReceiptWithoutAccept => get(receipt_url(base, observations)?, None),
+        Probe::Receipt => get(receipt_url(base, observations)?, media::COSE),
+        Probe::ReceiptOfAnyType => get(receipt_url(base, observations)?, ANY_TYPE),
+        Probe::Transparent => {
+            let body = samples.transparent(observations.receipt_bytes().ok()?)?;
+            Some(ProbeRequest { body, ..statement()? })
+        }
         Probe::TypeWithParameter => Some(ProbeRequest { content_type: Some(WITH_PARAMETER), ..statement()? }),
         Probe::NoType => Some(ProbeRequest { content_type: None, ..statement()? }),
         Probe::WrongType => Some(ProbeRequest { content_type: Some("application/json"), ..statement()? }),
         Probe::SlowBody => Some(ProbeRequest { slow: true, ..statement()? }),
-        Probe::UnknownEntry => get(other_entry(&receipt_url(base, observations)?)?, Some(media::COSE)),
-        Probe::InvalidLocator => get(base.join(&format!("{ENTRIES}/%7E%21")).ok()?, Some(media::COSE)),
-        Probe::UnknownPath => get(base.join(&format!("no-such-{ENTRIES}")).ok()?, Some(media::COSE)),
+        Probe::UnknownEntry => get(other_entry(&receipt_url(base, observations)?)?, media::COSE),
+        Probe::InvalidLocator => get(base.join(&format!("{ENTRIES}/%7E%21")).ok()?, media::COSE),
+        Probe::UnknownPath => get(base.join(&format!("no-such-{ENTRIES}")).ok()?, media::COSE),
         Probe::WrongMethod => {
-            Some(ProbeRequest { method: Method::DELETE, ..get(base.join(ENTRIES).ok()?, Some(media::COSE))? })
+            Some(ProbeRequest { method: Method::DELETE, ..get(base.join(ENTRIES).ok()?, media::COSE)? })
         }
         Probe::Hostile(input) => post(base, samples.hostile(input), Some(media::COSE)),
     }
 }
 
-fn get(url: Url, accept: Option<&'static str>) -> Option<ProbeRequest> {
+fn get(url: Url, accept: &'static str) -> Option<ProbeRequest> {
     let (method, body) = (Method::GET, Bytes::new());
     Some(ProbeRequest { method, url, accept, content_type: None, body, slow: false })
 }
 
 fn post(base: &Url, body: Bytes, content_type: Option<&'static str>) -> Option<ProbeRequest> {
     let url = base.join(ENTRIES).ok()?;
-    Some(ProbeRequest {
-        method: Method::POST,
-        url,
-        accept: Some(media::COSE),
-        content_type,
-        body,
-        slow: false,
-    })
-}
-
-/// Returns the `kid` of the first published key that has one.
-fn first_kid(observations: &Observations) -> Option<Vec<u8>> {
-    observations.keys().ok()?.keys().iter().find_map(|key| key.kid.clone())
+    Some(ProbeRequest { method: Method::POST, url, accept: media::COSE, content_type, body, slow: false })
 }
 
 /// Returns a `kid` as a path segment, if it needs no percent-encoding and is no dot segment (SCRAPI, section 2.2).

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use scitt::cbor::{ItemWriter, Limits, Value, parse};
 use scitt::limits::{HEADER_DEPTH, HEADER_ITEMS};
-use scitt::{Malformed, SignedStatement};
+use scitt::{Malformed, SignedStatement, transparent};
 
 use crate::limits::{NESTED_ARRAYS, TOO_LARGE_BYTES};
 use crate::probe::HostileInput;
@@ -21,6 +21,8 @@ const BREAK: u8 = 0xff;
 const ARRAY_OF_1: u8 = 0x81;
 /// Protected header `{1: -7, 1: -7}`.
 const SAME_LABEL_TWICE: &[u8] = &[0xa2, 0x01, 0x26, 0x01, 0x26];
+/// Unprotected header `{2: [1]}`: `alg` is critical.
+const CRITICAL: &[u8] = &[0xa1, 0x02, 0x81, 0x01];
 /// Head of a byte string of 2^63 bytes.
 const HUGE_STRING: &[u8] = &[0x5b, 0x80, 0, 0, 0, 0, 0, 0, 0];
 /// Label of `alg`, and a number that the registry of algorithms does not assign.
@@ -56,6 +58,11 @@ impl Samples {
         &self.message
     }
 
+    /// Returns the statement with a receipt in its unprotected header; `None` if it has no room for one.
+    pub fn transparent(&self, receipt: &[u8]) -> Option<Bytes> {
+        transparent::attach(self.statement.bytes(), &[receipt]).ok().map(Bytes::from)
+    }
+
     /// Returns the body of a hostile input.
     pub fn hostile(&self, input: HostileInput) -> Bytes {
         let whole = self.statement.bytes();
@@ -76,6 +83,8 @@ impl Samples {
                 [&[SIGN1_TAG, INDEFINITE_ARRAY], &whole[2..], &[BREAK]].concat().into()
             }
             HostileInput::DuplicateLabel => sign1(SAME_LABEL_TWICE, &EMPTY_MAP, payload),
+            HostileInput::UnprotectedCritical => sign1(protected, CRITICAL, payload),
+            HostileInput::BothHeaders => sign1(protected, protected, payload),
             HostileInput::DeepNesting => sign1(protected, &nested_arrays(), payload),
             HostileInput::UnprotectedOnly => sign1(&[], protected, payload),
             HostileInput::WrongSignature => with_last_bit_changed(whole),

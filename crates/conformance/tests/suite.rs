@@ -7,8 +7,8 @@ use std::path::Path;
 
 use bytes::Bytes;
 use conformance::{
-    CheckConclusion, ConformanceReport, HostileInput, Observations, PROBES, Probe, ProbeOutcome,
-    ProbeResponse, Samples, checks, markdown_table, next_request,
+    CheckConclusion, ConformanceCheck, ConformanceReport, HostileInput, Observations, PROBES, Probe,
+    ProbeOutcome, ProbeResponse, Samples, checks, markdown_table, next_probe, next_request,
 };
 use http::{HeaderMap, StatusCode};
 use scitt::SignedStatement;
@@ -28,11 +28,15 @@ fn response(status: u16, headers: &[(&'static str, &'static str)], body: &[u8]) 
     ProbeOutcome::Answered(ProbeResponse { status, headers, body })
 }
 
+fn all() -> Vec<&'static ConformanceCheck> {
+    checks().collect()
+}
+
 /// The report about a service that gives this answer to every request.
 fn report_on(outcome: &ProbeOutcome) -> ConformanceReport {
     let mut observations = Observations::new(samples().statement().clone(), NOW);
     PROBES.iter().for_each(|probe| observations.record(*probe, outcome.clone()));
-    ConformanceReport::of(&observations, BASE, "2027-01-15T08:00:00Z")
+    ConformanceReport::of(&all(), &observations, BASE, "2027-01-15T08:00:00Z")
 }
 
 fn conclusion(report: &ConformanceReport, name: &str) -> CheckConclusion {
@@ -57,6 +61,47 @@ fn the_table_in_the_documentation_is_that_of_the_code() {
 fn names_of_checks_are_unique() {
     let names: BTreeSet<_> = checks().map(|check| check.name).collect();
     assert_eq!(names.len(), checks().count());
+}
+
+#[test]
+fn a_run_of_all_checks_sends_every_probe_in_the_order_of_the_suite() {
+    let sent = probes_of(&all());
+    let unsent = |probe: &&Probe| !sent.contains(probe);
+    assert!(sent.is_sorted() && PROBES.is_sorted(), "{sent:?}");
+    // These depend on what a service of this test does not have: keys, and a receipt.
+    let dependent = [Probe::KeyByKid, Probe::KeyByRawKid, Probe::Transparent];
+    assert_eq!(PROBES.iter().filter(unsent).copied().collect::<Vec<_>>(), dependent);
+}
+
+#[test]
+fn a_run_of_one_check_sends_what_this_check_needs() {
+    let registered = [Probe::Registration, Probe::Receipt];
+    for (name, expected) in [
+        ("keys-status", &[Probe::Keys][..]),
+        ("resolve-status", &registered[..]),
+        ("running-status", &registered[..]),
+        ("receipt-structure", &registered[..]),
+        ("resubmit-status", &[Probe::Registration, Probe::Resubmission][..]),
+        ("entry-unknown", &[Probe::Registration, Probe::UnknownEntry][..]),
+        ("hostile-text", &[Probe::Hostile(HostileInput::Text)][..]),
+    ] {
+        let only: Vec<_> = checks().filter(|check| check.name == name).collect();
+        assert_eq!(probes_of(&only), expected, "{name}");
+    }
+    let last: Vec<_> = checks().filter(|check| check.name == "still-serving").collect();
+    assert_eq!(probes_of(&last), probes_of(&all()), "it is about the time after all other requests");
+}
+
+/// The probes that are sent to a service that accepts every request, with an empty body.
+fn probes_of(checks: &[&ConformanceCheck]) -> Vec<Probe> {
+    let base = BASE.parse().unwrap();
+    let mut observations = Observations::new(samples().statement().clone(), NOW);
+    let mut sent = Vec::new();
+    while let Some((probe, _)) = next_probe(checks, &base, &samples(), &observations) {
+        observations.record(probe, response(202, &[("location", "https://ts.example/entries/abc")], b""));
+        sent.push(probe);
+    }
+    sent
 }
 
 #[test]
@@ -99,7 +144,7 @@ fn a_service_that_was_not_reached_fails_no_check_that_needs_an_answer_and_has_no
     let report = report_on(&ProbeOutcome::Unanswered("connection refused".into()));
     assert_eq!((report.summary.passed, report.conforms), (0, false));
     let nothing = Observations::new(samples().statement().clone(), NOW);
-    let report = ConformanceReport::of(&nothing, BASE, "now");
+    let report = ConformanceReport::of(&all(), &nothing, BASE, "now");
     assert_eq!((report.summary.passed, report.summary.failed), (0, 0));
 }
 
@@ -141,7 +186,7 @@ fn text_of_the_service_is_escaped_in_the_page_and_shortened() {
     let long: &'static str = Box::leak(format!("text/<b>{}", "x".repeat(5_000)).into_boxed_str());
     let mut observations = Observations::new(samples().statement().clone(), NOW);
     observations.record(Probe::Keys, response(200, &[("content-type", long)], b""));
-    let report = ConformanceReport::of(&observations, hostile, "now");
+    let report = ConformanceReport::of(&all(), &observations, hostile, "now");
     let page = report.to_html();
     assert!(!page.contains("<script") && !page.contains("<b>") && page.contains("&lt;b&gt;"), "{page}");
     assert!(report.checks.iter().all(|check| check.finding.len() < 500));

@@ -158,7 +158,7 @@ impl<'a> GroupColumns<'a> {
         let (moves, records, claims) = (&self.group.moves, &self.group.records, &self.group.claims);
         let query = sqlx::query(
             "SELECT commit_group($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19,
-                                 $20, $21, $22, $23, $24)",
+                                 $20, $21, $22, $23, $24, $25, $26)",
         );
         let query = query
             .bind(me)
@@ -186,7 +186,9 @@ impl<'a> GroupColumns<'a> {
             .bind(each(&self.group.settled, |id| &id.as_bytes()[..]))
             .bind(each(claims, |claim| self.place(&claim.stream)))
             .bind(each(claims, |claim| claim.kind.number()))
-            .bind(each(claims, |claim| &claim.key[..]));
+            .bind(each(claims, |claim| &claim.key[..]))
+            .bind(each(&self.group.relied_on, |read| read.stream.as_str()))
+            .bind(each(&self.group.relied_on, |read| read.version.map(column)));
         let rows = query.fetch_all(connection).await?;
         rows.first().map_or(Ok(Vec::new()), |row| row.try_get(0))
     }

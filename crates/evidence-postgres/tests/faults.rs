@@ -122,7 +122,7 @@ async fn a_commit_that_arrives_after_it_was_said_not_to_have_happened_is_kept_ou
     let late = database
         .try_run(
             "SELECT commit_group(no, 0, '{s}', '{1}', '{2}', '{1}', '{0}', '{f}', '{5}', '{x}', '{NULL}',
-                                 '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}')
+                                 '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}')
                FROM instance WHERE name = 'one'",
         )
         .await;

@@ -95,6 +95,7 @@ fn next(streams: &mut [(String, u64)], turn: &mut usize) -> Change {
         records: vec![record],
         claims: Vec::new(),
         settled: Vec::new(),
+        relies_on: Vec::new(),
     }
 }
 

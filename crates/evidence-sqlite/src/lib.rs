@@ -192,14 +192,6 @@ impl EvidenceStore for Sqlite {
         reader::claimed(&self.shared.read, claims).await
     }
 
-    async fn look_up(
-        &self,
-        names: &[&str],
-        claims: &[Claim],
-    ) -> Result<(Vec<Option<StoredStream>>, Vec<bool>), StoreError> {
-        reader::look_up(&self.shared.read, names, claims).await
-    }
-
     async fn commit(&self, changes: &[Change]) -> Result<(), CommitError> {
         let group = Group::of(changes)?;
         if !group.moves.is_empty() {

@@ -8,7 +8,7 @@ use evidence::{
     StreamSummary,
 };
 use merkle::EntryDigest;
-use sqlite::{Script, select_in};
+use sqlite::select_in;
 use sqlx::sqlite::{SqlitePool, SqliteRow};
 use sqlx::{AssertSqlSafe, Row};
 
@@ -24,29 +24,6 @@ pub(crate) async fn streams(
     names: &[&str],
 ) -> Result<Vec<Option<StoredStream>>, StoreError> {
     in_order(names, &select_in(pool, STREAMS, names).await.map_err(store_error)?)
-}
-
-/// Reads streams and claims in one request to a connection.
-pub(crate) async fn look_up(
-    pool: &SqlitePool,
-    names: &[&str],
-    claims: &[Claim],
-) -> Result<(Vec<Option<StoredStream>>, Vec<bool>), StoreError> {
-    let mut script = Script::default();
-    script.add_rows(&format!("{STREAMS} (VALUES "), "(?)", ")", names, |values, name| {
-        values.bind(*name);
-    });
-    for claim in claims {
-        script.add_with(CLAIMED, |values| {
-            values.bind(claim.stream.as_str()).bind(claim.kind.number()).bind(&claim.key[..]);
-        });
-    }
-    let mut connection = pool.acquire().await.map_err(store_error)?;
-    let rows = script.run(&mut connection).await.map_err(|failure| store_error(failure.error))?;
-    // Each claim has a row, after those of the streams.
-    let (streams, taken) = rows.split_at(rows.len().saturating_sub(claims.len()));
-    let taken = taken.iter().map(|row| row.try_get(0).map_err(store_error)).collect::<Result<_, _>>()?;
-    Ok((in_order(names, streams)?, taken))
 }
 
 /// The streams in the order of these names.

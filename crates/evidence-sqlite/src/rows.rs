@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use evidence::{Claim, CommitError, Group, Move, Record, StoreError};
+use evidence::{Claim, CommitError, Group, Move, Record, StoreError, StreamVersion};
 use merkle::EntryDigest;
 use sqlite::{Script, portions};
 use sqlx::SqliteConnection;
+use sqlx::sqlite::SqliteRow;
 
 use crate::reader;
 use crate::sql::{self, signed, store_error};
@@ -16,6 +17,7 @@ use crate::transaction::WriteTransaction;
 pub(crate) fn write(writing: &mut WriteTransaction<'_>, instance: &str, group: &Group<'_>) {
     let (new, known): (Vec<&Move<'_>>, Vec<&Move<'_>>) =
         group.moves.iter().partition(|moved| moved.from.is_none());
+    rely(&mut writing.script, &group.relied_on);
     move_streams(&mut writing.script, &known);
     make_streams(writing, &new);
     agree(&mut writing.script, &group.moves);
@@ -23,6 +25,17 @@ pub(crate) fn write(writing: &mut WriteTransaction<'_>, instance: &str, group: &
     open(&mut writing.script, &records, &group.opened);
     settle(&mut writing.script, &group.settled);
     claim(&mut writing.script, &group.claims);
+}
+
+/// Breaks a constraint if a stream is not at the version that it was read at.
+fn rely(script: &mut Script, relied_on: &[&StreamVersion]) {
+    script.add_rows(
+        "INSERT INTO claim (stream, kind, key) SELECT NULL, 0, x'' FROM (VALUES ",
+        "(?,?)",
+        ") AS read LEFT JOIN stream ON stream.name = read.column1 WHERE stream.version IS NOT read.column2",
+        relied_on,
+        |values, read| _ = values.bind(read.stream.as_str()).bind(read.version.map(signed)),
+    );
 }
 
 /// The number of a stream, by its name.
@@ -81,9 +94,14 @@ pub(crate) async fn why_not(
     cause: &str,
 ) -> Result<CommitError, StoreError> {
     let mut conflicts = BTreeSet::new();
+    for read in &group.relied_on {
+        let row = version_and_next_seq(connection, &read.stream).await?;
+        if row.map(|row| sql::number(&row, 0)).transpose()? != read.version {
+            conflicts.insert(read.stream.as_str());
+        }
+    }
     for moved in &group.moves {
-        let select = sqlx::query("SELECT version, next_seq FROM stream WHERE name = ?").bind(moved.stream);
-        let row = select.fetch_optional(&mut *connection).await.map_err(store_error)?;
+        let row = version_and_next_seq(connection, moved.stream).await?;
         match row {
             Some(row) if Some(sql::number(&row, 0)?) == moved.from => {
                 let _ = moved.next_seq(sql::number(&row, 1)?)?;
@@ -104,6 +122,14 @@ pub(crate) async fn why_not(
         }
         false => Ok(CommitError::Conflict(conflicts.into_iter().map(str::to_owned).collect())),
     }
+}
+
+async fn version_and_next_seq(
+    connection: &mut SqliteConnection,
+    stream: &str,
+) -> Result<Option<SqliteRow>, StoreError> {
+    let select = sqlx::query("SELECT version, next_seq FROM stream WHERE name = ?").bind(stream);
+    select.fetch_optional(connection).await.map_err(store_error)
 }
 
 fn agree(script: &mut Script, moves: &[Move<'_>]) {

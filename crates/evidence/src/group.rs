@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use bytes::Bytes;
 use merkle::EntryDigest;
 
-use crate::{Change, Claim, Record, StoreError, limits};
+use crate::{Change, Claim, Record, StoreError, StreamVersion, limits};
 
 /// Rows that one commit writes.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +20,8 @@ pub struct Group<'a> {
     pub opened: Vec<EntryDigest>,
     /// Decisions that are settled, without those that the same commit opens.
     pub settled: Vec<EntryDigest>,
+    /// Streams that must have these versions and are not moved, in order of name.
+    pub relied_on: Vec<&'a StreamVersion>,
 }
 
 /// Combined changes of one stream.
@@ -69,8 +71,11 @@ impl<'a> Group<'a> {
             group.claims.extend(&change.claims);
             group.opened.extend(&change.opened);
             group.settled.extend(&change.settled);
+            group.relied_on.extend(&change.relies_on);
         }
         group.moves.sort_unstable_by_key(|moved| moved.stream);
+        group.relied_on.sort_unstable();
+        group.relied_on.dedup();
         group.refuse_repetitions()?;
         group.leave_out_what_comes_and_goes();
         Ok(group)
@@ -82,8 +87,12 @@ impl<'a> Group<'a> {
             return Err(refused(format!("the record {} comes twice in one commit", record.id)));
         }
         let mut claims = HashSet::with_capacity(self.claims.len());
-        match self.claims.iter().find(|claim| !claims.insert(**claim)) {
-            Some(claim) => Err(refused(format!("{} claims something twice in one commit", claim.stream))),
+        if let Some(claim) = self.claims.iter().find(|claim| !claims.insert(**claim)) {
+            return Err(refused(format!("{} claims something twice in one commit", claim.stream)));
+        }
+        let moved: HashSet<&str> = self.moves.iter().map(|moved| moved.stream).collect();
+        match self.relied_on.iter().find(|read| moved.contains(read.stream.as_str())) {
+            Some(read) => Err(refused(format!("{} is moved by a commit that relies on it", read.stream))),
             None => Ok(()),
         }
     }

@@ -54,22 +54,12 @@ pub trait EvidenceStore: Outbox + Instances + Upkeep + Send + Sync + 'static {
     /// Returns which of these claims are taken: one answer per claim, in order.
     async fn claimed(&self, claims: &[Claim]) -> Result<Vec<bool>, StoreError>;
 
-    /// Reads the states of streams and which claims are taken, as [`streams`](Self::streams) and
-    /// [`claimed`](Self::claimed) do, one after the other or at once.
-    async fn look_up(
-        &self,
-        names: &[&str],
-        claims: &[Claim],
-    ) -> Result<(Vec<Option<StoredStream>>, Vec<bool>), StoreError> {
-        Ok((self.streams(names).await?, self.claimed(claims).await?))
-    }
-
     /// Moves streams, adds records to them and to the outbox, takes claims, opens and settles decisions: all of it
     /// or nothing. Once `Ok`, all of it survives power loss.
     ///
     /// Several changes of one stream are applied in the order given, each from the version that the one before it
-    /// made. [`CommitError::Conflict`] names every stream that is at another version or holds one of the claims:
-    /// load it and decide again. Changes that contradict themselves ([`Group::of`]), records out of sequence and
+    /// made. [`CommitError::Conflict`] names every stream that is at another version or holds one of the claims, and
+    /// every stream of [`Change::relies_on`] at another version: load it and decide again. Changes that contradict themselves ([`Group::of`]), records out of sequence and
     /// records that exist already are [`StoreError::Refused`].
     async fn commit(&self, changes: &[Change]) -> Result<(), CommitError>;
 

@@ -47,6 +47,17 @@ pub struct Change {
     pub opened: Vec<EntryDigest>,
     /// Decisions of this stream that now have an outcome. One that is not open is skipped.
     pub settled: Vec<EntryDigest>,
+    /// Other streams that were read for the change and must still have these versions.
+    pub relies_on: Vec<StreamVersion>,
+}
+
+/// Version of a stream as a reader found it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StreamVersion {
+    /// Name of the stream.
+    pub stream: String,
+    /// Its version; `None`: there is no such stream.
+    pub version: Option<u64>,
 }
 
 impl Change {

@@ -112,9 +112,20 @@ pub fn entry_link(id: &str, text: &str) -> Markup {
     html! { a href={ "/ui/entries/" (percent_encoded(id)) } { (line(text)) } }
 }
 
-/// A link to the page that fetches an entry's statement with its receipt, and verifies them in the browser.
-pub fn verify_link(id: &str) -> Markup {
-    html! { a href={ "/ui/verify?entry=" (percent_encoded(id)) } { "Verify in this browser" } }
+/// A link to the page that fetches what these parameters name, such as the statement of an `entry` with its receipt, and
+/// verifies it in the browser.
+pub fn verify_link(parameters: &[(&str, &str)]) -> Markup {
+    html! { a href={ "/ui/verify?" (query(parameters)) } { "Verify in this browser" } }
+}
+
+/// A link to the evidence bundle of what these parameters name, as a file of this name.
+pub fn bundle_link(parameters: &[(&str, &str)], file: &str) -> Markup {
+    html! { a href={ "/ui/bundle?" (query(parameters)) } download=(file) { "evidence bundle" } }
+}
+
+fn query(parameters: &[(&str, &str)]) -> String {
+    let pairs = parameters.iter().map(|(name, value)| format!("{name}={}", percent_encoded(value)));
+    pairs.collect::<Vec<_>>().join("&")
 }
 
 /// A link to the page of an issuer.

@@ -24,7 +24,7 @@ pub use pages::policy::{PolicyPage, PolicyRow};
 pub use pages::problem::ProblemPage;
 pub use pages::proof::{ProofLevel, ProofPage};
 pub use pages::search::{SearchField, SearchPage};
-pub use pages::session::{SessionPage, SessionStream, TimelineItem};
+pub use pages::session::{PreviousRecord, SessionPage, SessionStream, TimelineItem};
 pub use pages::status::{LatencyRow, StatusPage};
 pub use rows::EntryRow;
 pub use text::{EXCERPT_BYTES, Excerpt};

@@ -5,6 +5,8 @@
 use thiserror::Error;
 use url::Url;
 
+use crate::network::http_address;
+
 /// Name of the setting.
 pub const SETTING: &str = "otlp";
 
@@ -18,9 +20,5 @@ pub struct NoCollectorAddress;
 /// # Errors
 /// [`NoCollectorAddress`] if it is no HTTP URL, or has credentials, a query or a fragment.
 pub fn parse(text: &str) -> Result<Url, NoCollectorAddress> {
-    let url = Url::parse(text).map_err(|_| NoCollectorAddress)?;
-    let is_http = matches!(url.scheme(), "http" | "https");
-    let has_more = url.query().is_some() || url.fragment().is_some();
-    let has_credentials = !url.username().is_empty() || url.password().is_some();
-    (is_http && !has_more && !has_credentials).then_some(url).ok_or(NoCollectorAddress)
+    http_address(text).ok_or(NoCollectorAddress)
 }

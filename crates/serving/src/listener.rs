@@ -32,6 +32,7 @@ use crate::limits::{
     HTTP2_STREAMS, PING_EVERY, PING_TIME,
 };
 use crate::network::client_network;
+use crate::problem::{self, ErrorDocumentation};
 use crate::request_id::numbered;
 use crate::tls::Tls;
 use crate::unix_socket::{AdminSocket, SocketPeer};
@@ -78,6 +79,8 @@ pub struct ListenerSettings {
     pub drain_time: Duration,
     /// Writes a line to the log for each response. A daemon that writes its own turns it off.
     pub access_log: bool,
+    /// Where the codes of problems are documented.
+    pub error_documentation: ErrorDocumentation,
 }
 
 impl Default for ListenerSettings {
@@ -97,6 +100,7 @@ impl Default for ListenerSettings {
             age: None,
             drain_time: DRAIN_TIME,
             access_log: true,
+            error_documentation: ErrorDocumentation::default(),
         }
     }
 }
@@ -400,7 +404,7 @@ where
     > + use<S> {
         let (service, peer, cut, slot) =
             (self.service.clone(), self.peer, self.cut.clone(), self.slot.clone());
-        let access_log = self.settings.access_log;
+        let settings = self.settings.clone();
         service_fn(move |request: Request<Incoming>| {
             let mut request = request.map(Body::new);
             match peer {
@@ -408,11 +412,12 @@ where
                 ClientAddress::Unix(peer) => drop(request.extensions_mut().insert(peer)),
             }
             request.extensions_mut().insert(cut.clone());
-            let (service, busy) = (service.clone(), slot.busy());
+            let (service, busy, settings) = (service.clone(), slot.busy(), settings.clone());
             // Boxed, so that the memory is freed when the response begins: hyper keeps the future's space for as long as
             // the connection lives.
             Box::pin(async move {
-                let response = numbered(service, request, access_log).await?;
+                let (id, response) = numbered(service, request, settings.access_log).await?;
+                let response = problem::written(response, id, &settings.error_documentation);
                 Ok(response.map(|body| guarded(body, busy)))
             })
         })

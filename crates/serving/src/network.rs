@@ -1,6 +1,8 @@
-//! The network of a client, as the unit that limits apply to.
+//! The network of a client, as the unit that limits apply to, and addresses in settings.
 
 use std::net::{IpAddr, Ipv6Addr};
+
+use url::Url;
 
 /// Returns the address by which a client is counted: for IPv6 its /64 network, because one client usually has all
 /// addresses of it.
@@ -11,6 +13,15 @@ pub fn client_network(address: IpAddr) -> IpAddr {
         }
         address => address,
     }
+}
+
+/// Parses the address of an HTTP service or page. `None` if it is no HTTP URL, or has credentials, a query or a fragment.
+pub(crate) fn http_address(text: &str) -> Option<Url> {
+    let url = Url::parse(text).ok()?;
+    let is_http = matches!(url.scheme(), "http" | "https");
+    let has_more = url.query().is_some() || url.fragment().is_some();
+    let has_credentials = !url.username().is_empty() || url.password().is_some();
+    (is_http && !has_more && !has_credentials).then_some(url)
 }
 
 #[cfg(test)]

@@ -38,13 +38,13 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// Passes a request on under a new number, and adds the number to the response. Writes a line to the log if
-/// `access_log` is set.
+/// Passes a request on under a new number, and returns the number with the response, which has it too. Writes a line to the log
+/// if `access_log` is set.
 pub(crate) async fn numbered<S>(
     service: S,
     mut request: Request<Body>,
     access_log: bool,
-) -> Result<Response, Infallible>
+) -> Result<(RequestId, Response), Infallible>
 where
     S: Service<Request<Body>, Response = Response, Error = Infallible>,
 {
@@ -57,7 +57,7 @@ where
     if let Ok(number) = HeaderValue::try_from(id.to_string()) {
         response.headers_mut().insert(REQUEST_ID, number);
     }
-    Ok(response)
+    Ok((id, response))
 }
 
 /// Passes a request on, and logs its response. The query is not logged: it may hold a secret.

@@ -62,10 +62,12 @@ pub fn fail(span: &Span, kind: &str) {
     span.record("otel.status_code", "ERROR");
 }
 
-/// The name of a method; `_OTHER` for one that no daemon has, because names of spans must be few.
-fn known(method: &Method) -> &str {
+/// The name of a method; `_OTHER` for one that no daemon has, because names of spans and labels of metrics must be few.
+pub(crate) fn known(method: &Method) -> &str {
     match *method {
-        Method::GET | Method::HEAD | Method::POST | Method::OPTIONS => method.as_str(),
+        Method::GET | Method::HEAD | Method::POST | Method::PUT | Method::DELETE | Method::OPTIONS => {
+            method.as_str()
+        }
         _ => "_OTHER",
     }
 }

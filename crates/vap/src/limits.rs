@@ -6,6 +6,8 @@ pub use jose::code::MAX_CODE;
 pub const MAX_SESSION_ID: usize = 256;
 /// Maximum characters of a `goal`, and of an amendment's `reason` (VAP schema).
 pub const MAX_GOAL: usize = 2000;
+/// Maximum characters of a Verdict's `reason` (VAP schema).
+pub const MAX_REASON: usize = 2000;
 /// Maximum characters of a `rationale`, and of an `expected_effect` (VAP schema).
 pub const MAX_RATIONALE: usize = 1000;
 /// Maximum characters of an agent id, a tool name and a meter name. The VAP schema sets no limit; the records on the

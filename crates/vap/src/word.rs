@@ -1,4 +1,20 @@
-//! Enumerations of fixed words: the macro [`words!`].
+//! Enumerations of fixed words: the macro [`words!`], and their reading from JSON.
+
+use jose::members::{Members, Rule};
+
+/// The words of an enumeration, and the function that returns the value of a word.
+type Words<'w, T> = (&'w [&'w str], fn(&str) -> Option<T>);
+
+/// Parses a member that is one of the words of an enumeration.
+pub(crate) fn read_word<T, R: Rule>(
+    members: &Members<'_, R>,
+    rule: R,
+    name: &str,
+    (words, from): Words<'_, T>,
+) -> Result<T, R::Error> {
+    let word = members.word(rule, name, words)?;
+    from(word).ok_or_else(|| members.unfit(rule, name, word, &words.join(" or ")))
+}
 
 /// Declares an enum whose variants are words of a VAP document.
 macro_rules! words {

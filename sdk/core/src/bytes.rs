@@ -8,6 +8,13 @@ use serde::{Deserialize, Deserializer, de::Error};
 #[derive(Debug, Default)]
 pub struct ByteString(pub Vec<u8>);
 
+impl ByteString {
+    /// Returns the bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
 impl<'de> Deserialize<'de> for ByteString {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;

@@ -1,8 +1,10 @@
 //! Registration policies: their mistakes, and what a log under one decides.
 
+use merkle::TreeSize;
 use registration::policy::Mistakes;
 use registration::{NotPermitted, Policy};
-use serde::Deserialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 use crate::bytes::ByteString;
@@ -25,11 +27,36 @@ pub struct TryPolicy {
     statement: ByteString,
     /// The payload of a detached statement.
     payload: Option<ByteString>,
-    /// Earlier statements of the log after its policy, which the policy must admit.
+    /// Earlier entries of the log after its policy, which the policy must admit.
     #[serde(default)]
-    entries: Vec<ByteString>,
+    entries: Vec<TrialEntry>,
     /// Time of the log in Unix seconds. Without it, rules about time are not decided.
     now: Option<u64>,
+}
+
+/// An earlier entry: a statement, or an object with it and its detached payload.
+#[derive(Debug)]
+struct TrialEntry {
+    statement: ByteString,
+    payload: Option<ByteString>,
+}
+
+impl<'de> Deserialize<'de> for TrialEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct WithPayload {
+            statement: ByteString,
+            payload: ByteString,
+        }
+        let entry = Value::deserialize(deserializer)?;
+        let read = match entry.is_object() {
+            true => WithPayload::deserialize(entry)
+                .map(|WithPayload { statement, payload }| Self { statement, payload: Some(payload) }),
+            false => ByteString::deserialize(entry).map(|statement| Self { statement, payload: None }),
+        };
+        read.map_err(D::Error::custom)
+    }
 }
 
 /// A policy: TOML, or the JSON of a policy statement's payload.
@@ -68,14 +95,19 @@ impl TryPolicy {
     pub(crate) fn attempt(self) -> Result<Value, CoreError> {
         let policy = self.policy.read().map_err(|mistakes| CoreError::new("policy", mistakes.brief()))?;
         let mut log = TrialLog::new(policy, self.now);
-        for (at, entry) in self.entries.into_iter().enumerate() {
-            let statement = parse(entry)?;
+        for (at, TrialEntry { statement, payload }) in self.entries.into_iter().enumerate() {
+            let number = at + 1;
+            let statement = parse(statement)
+                .map_err(|error| CoreError { what: format!("entry {number}: {}", error.what), ..error })?;
             let refused =
-                |why| CoreError::new("entry-refused", format!("entry {} is not admitted: {why}", at + 1));
-            log.register(&statement).map_err(refused)?;
+                |why| CoreError::new("entry-refused", format!("entry {number} is not admitted: {why}"));
+            log.register(&statement, payload.as_ref().map(ByteString::bytes)).map_err(refused)?;
         }
-        let payload = self.payload.map(|payload| payload.0);
-        Ok(answer_of(&log.decide(&parse(self.statement)?, payload.as_deref())))
+        let statement = parse(self.statement)?;
+        Ok(match log.leaf_of(&statement) {
+            Some(leaf) => json!({ "outcome": "registered", "leaf": leaf.get(), "asks_the_log": true }),
+            None => answer_of(&log.decide(&statement, self.payload.as_ref().map(ByteString::bytes))),
+        })
     }
 }
 
@@ -86,6 +118,7 @@ fn answer_of(trial: &Trial) -> Value {
             "rule": permit.rule().as_str(),
             "not_before": permit.valid().not_before,
             "not_after": permit.valid().not_after,
+            "max_entries": permit.largest_tree().map(TreeSize::get),
         }),
         Err(NotPermitted::Refused(refusal)) => json!({
             "outcome": "refused",

@@ -131,7 +131,33 @@ fn parse(bytes: &[u8]) -> Result<(String, Value), CoreError> {
 }
 
 fn read<T: DeserializeOwned>(arguments: Value) -> Result<T, CoreError> {
-    serde_json::from_value(arguments).map_err(unreadable)
+    let error_in = |arguments: &Value| T::deserialize(arguments).err().map(|error| error.to_string());
+    T::deserialize(&arguments).map_err(|error| unreadable(located(&error.to_string(), &arguments, &error_in)))
+}
+
+/// Puts a JSON pointer to the argument at fault, or to the item of a list, before an error of serde. The argument is found by
+/// reading the others: `serde_path_to_error` would add to the WebAssembly module for every operation.
+fn located(error: &str, arguments: &Value, error_in: &dyn Fn(&Value) -> Option<String>) -> String {
+    let is_error_of = |arguments: &Value| error_in(arguments).is_some_and(|other| other == error);
+    // Errors about members that are missing or unknown name them.
+    let names_member = ["missing field", "unknown field"].iter().any(|begin| error.starts_with(begin));
+    let faulty = arguments.as_object().into_iter().flatten().find(|(name, _)| {
+        let mut others = arguments.clone();
+        if let Some(members) = others.as_object_mut() {
+            members.remove(*name);
+        }
+        !names_member && !is_error_of(&others)
+    });
+    let Some((name, argument)) = faulty else { return error.to_owned() };
+    // How many of the shorter lists have no such item: the next item is at fault.
+    let lengths: Vec<usize> = (0..argument.as_array().map_or(0, Vec::len)).collect();
+    let fitting = lengths.partition_point(|length| {
+        let mut shorter = arguments.clone();
+        shorter[name] = argument.as_array().into_iter().flatten().take(*length).cloned().collect();
+        !is_error_of(&shorter)
+    });
+    let item = fitting.checked_sub(1).map(|at| format!("/{at}")).unwrap_or_default();
+    format!("/{}{item}: {error}", json::pointer_step(name))
 }
 
 fn unreadable(why: impl Display) -> CoreError {

@@ -38,19 +38,31 @@ impl TrialLog {
         Self { policy, entries: HashMap::new(), guards: HashMap::new(), next: LeafIndex::new(1), now }
     }
 
-    /// Adds a statement.
+    /// Returns the leaf that has a statement.
+    pub fn leaf_of(&self, statement: &SignedStatement) -> Option<LeafIndex> {
+        self.entries.get(&statement.digest()).copied()
+    }
+
+    /// Adds a statement with its detached payload. One that the log has already adds nothing.
     ///
     /// # Errors
     /// The rule that the statement breaks.
-    pub fn register(&mut self, statement: &SignedStatement) -> Result<(), NotPermitted> {
-        let permit = self.decide(statement, None).decided?;
+    pub fn register(
+        &mut self,
+        statement: &SignedStatement,
+        payload: Option<&[u8]>,
+    ) -> Result<(), NotPermitted> {
+        if self.leaf_of(statement).is_some() {
+            return Ok(());
+        }
+        let permit = self.decide(statement, payload).decided?;
         self.entries.insert(permit.statement(), self.next);
         self.guards.extend(permit.guards().iter().cloned().map(|guard| (guard, self.next)));
         self.next = LeafIndex::new(self.next.get() + 1);
         Ok(())
     }
 
-    /// Decides about a statement with its detached payload.
+    /// Decides about a statement that the log does not have, with its detached payload.
     pub fn decide(&self, statement: &SignedStatement, payload: Option<&[u8]>) -> Trial {
         let read = self.policy.authenticate(statement, SideData { payload, x5chain: None });
         let read = read.map_err(|untrusted| untrusted.violation());

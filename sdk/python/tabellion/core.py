@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import time
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple, Union
 
 from . import _core
 from .errors import CoreError
@@ -180,16 +180,23 @@ def try_policy(
     statement: bytes,
     *,
     payload: Optional[bytes] = None,
-    entries: Iterable[bytes] = (),
+    entries: Iterable[Union[bytes, Tuple[bytes, bytes]]] = (),
     now: Optional[int] = None,
 ) -> Json:
     """Decides about a statement as a log under this policy does that has only these `entries`: `tabellion policy test` with entries.
+    An entry is a statement, or a detached statement and its payload.
 
-    `outcome` is `admitted`, `refused` or `undecided`, and `rule` the rule that decided. `asks_the_log` says that other entries were
+    `outcome` is `admitted`, `refused` or `undecided`, and `rule` the rule that decided; or `registered`, if it is the entry at `leaf`
+    already. `max_entries` says how many entries the log may have with an admitted one. `asks_the_log` says that other entries were
     looked up. A log with others may decide otherwise then, and refuses a claim that one of them makes, such as a `receipt_id`. Without
     `now`, rules about time are left open.
     """
-    return call("try-policy", policy=policy, statement=statement, payload=payload, entries=list(entries), now=now)
+    given = [_with_payload(*entry) if isinstance(entry, tuple) else entry for entry in entries]
+    return call("try-policy", policy=policy, statement=statement, payload=payload, entries=given, now=now)
+
+
+def _with_payload(statement: bytes, payload: bytes) -> Json:
+    return {"statement": encode(statement), "payload": encode(payload)}
 
 
 def verify_chain(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Optional
+from typing import Any, Iterator, Mapping, Optional, Tuple
 
 
 class TabellionError(Exception):
@@ -64,9 +64,7 @@ class NotVerified(TabellionError):
     """Evidence that does not verify. `verdict` lists every check."""
 
     def __init__(self, verdict: Mapping[str, Any]):
-        checks = [check for check in verdict.get("checks", []) if check.get("code") == verdict.get("reason")]
-        detail = checks[0]["detail"] if checks else verdict.get("outcome")
-        super().__init__(str(verdict.get("reason")), f"not verified: {detail}")
+        super().__init__(str(verdict.get("reason")), f"not verified: {_reason_in(verdict)}")
         self.verdict = dict(verdict)
 
 
@@ -84,3 +82,22 @@ class Denied(TabellionError):
 
     `code` is the reason, such as `scope_escape`. With `no_verdict`, the server is no gateway, and what it did is not known.
     """
+
+
+def _reason_in(verdict: Mapping[str, Any]) -> str:
+    """Returns what the check says that decided a verdict; in a bundle, after the part that it is about."""
+    reason = verdict.get("reason")
+    for part, checked in _parts_of(verdict):
+        for check in checked.get("checks", []):
+            if checked.get("reason") == reason == check.get("code"):
+                return f"{part}{check['detail']}"
+    return str(verdict.get("outcome"))
+
+
+def _parts_of(verdict: Mapping[str, Any]) -> Iterator[Tuple[str, Mapping[str, Any]]]:
+    yield "", verdict
+    yield "checkpoint: ", verdict.get("checkpoint") or {}
+    for name, kind in (("policy", "policies"), ("entry", "entries")):
+        parts = verdict.get(kind) or []
+        for number, part in enumerate(parts, 1):
+            yield f"{name} {number} of {len(parts)}: ", part

@@ -15,8 +15,9 @@ import json
 import threading
 import time
 import uuid
+import warnings
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
+from typing import Any, Awaitable, Callable, Dict, List, Mapping, Optional, Sequence, Union
 
 from . import core
 from .client import Client, Registered
@@ -29,6 +30,10 @@ CONTENT_TYPE = "application/agent-conversation"
 #: The text of an intent whose caller gives none.
 DEFAULT_RATIONALE = "a step towards the goal of the session"
 DEFAULT_EFFECT = "the result of the tool"
+#: Levels of arrays and objects in JSON that the core reads.
+CORE_DEPTH = 127
+#: Levels in a value that is in a record in clear. A log admits 64 in a record, which has at most 7 around a value.
+VALUE_DEPTH = 57
 
 _current: "contextvars.ContextVar[Optional[Session]]" = contextvars.ContextVar("tabellion_session", default=None)
 
@@ -52,6 +57,11 @@ class Call:
         """Records that the tool raised an error, and the gateway's Verdict, if there was one. The error's text is not
         recorded."""
         self._session._end(self, {"error": type(error).__name__}, True, verdict)
+
+    def withdraw(self, error: BaseException) -> None:
+        """Records that the call was not made after all, for example as somebody must approve it first: it does not count."""
+        self._session._give_back(self)
+        self.fail(error)
 
 
 class Session:
@@ -91,6 +101,7 @@ class Session:
         self._allow, self._deny, self._max_calls = list(tools), list(deny), budget.get("max_calls")
         self._calls = 0
         self._entries: List[core.Json] = []
+        self._ended = False
         self._lock = threading.Lock()
         self._start = _timestamp()
         scope: core.Json = {"tools_allow": self._allow, **({"tools_deny": self._deny} if deny else {})}
@@ -144,52 +155,52 @@ class Session:
         self._add_declaration(message, {"error": error.code if isinstance(error, TabellionError) else type(error).__name__})
 
     def begin(self, tool: str, arguments: Mapping[str, Any], *, call_id: Optional[str] = None, **intent: Any) -> Call:
-        """Admits a call, and records it with its signed intent. Raises `Denied` outside of the scope or the budget."""
+        """Admits a call, and records it with its signed intent. Raises `Denied` outside of the scope or the budget, and after
+        the end of the session."""
         plain = _plain(arguments)
-        with self._lock:
-            reason = self._reason_against(tool)
-            if reason is None:
-                self._calls += 1
+        reason = self._count(tool)
         if reason is not None:
             self._add("system-event", {"event-type": "call-denied", "data": {"tool": tool, "reason": reason}})
             raise Denied(reason, f"the session does not allow this call of {tool}")
         try:
-            signed = self.intent(tool, plain, **intent)
+            return self._begin(tool, plain, call_id, intent)
         except BaseException:
             self._uncount()
             raise
-        call = Call(self, tool, plain, signed, call_id or str(uuid.uuid4()))
-        self._add("tool-call", {"call-id": call.call_id, "name": tool, "input": self._content(plain), "vap-intent": self._evidence(signed)})
-        return call
+
+    def observe(self, tool: str, arguments: Mapping[str, Any], *, call_id: Optional[str] = None, **intent: Any) -> Call:
+        """Records a call that was made without asking the session. Outside of the scope or the budget, an event
+        `call-out-of-bounds` before it has the reason. Raises `Denied` after the end of the session."""
+        plain = _plain(arguments)
+        reason = self._count(tool)
+        if reason is not None:
+            self._add("system-event", {"event-type": "call-out-of-bounds", "data": {"tool": tool, "reason": reason}})
+        return self._begin(tool, plain, call_id, intent)
 
     def message(self, role: str, content: str) -> None:
         """Records a message of the conversation; `role` is `user` or `assistant`."""
         self._add(role, {"content": self._content(content)})
 
     def run(self, tool: str, function: Callable[..., Any], arguments: Mapping[str, Any], **intent: Any) -> Any:
-        """Calls a function as a recorded tool."""
+        """Calls a function as a recorded tool. If it returns an awaitable, so does this; its result is recorded then."""
         call = self.begin(tool, arguments, **intent)
         try:
             result = function(**arguments)
         except BaseException as error:
             call.fail(error)
             raise
+        if inspect.isawaitable(result):
+            return _awaited(call, result)
         call.finish(result)
         return result
 
     async def run_async(self, tool: str, function: Callable[..., Any], arguments: Mapping[str, Any], **intent: Any) -> Any:
         """Like `run`, for a coroutine function."""
-        call = self.begin(tool, arguments, **intent)
-        try:
-            result = await function(**arguments)
-        except BaseException as error:
-            call.fail(error)
-            raise
-        call.finish(result)
-        return result
+        return await self.run(tool, function, arguments, **intent)
 
     def close(self) -> Optional[Registered]:
-        """Signs the record, saves it, and registers it if the session has a log."""
+        """Signs the record, saves it, and registers it if the session has a log. Then no call is possible. If the log does
+        not answer, call it again later, or register the saved file."""
         if self.record is None:
             payload = json.dumps(self._document(), ensure_ascii=False, sort_keys=True).encode()
             self.record = core.sign_statement(
@@ -206,9 +217,32 @@ class Session:
 
     def __exit__(self, kind: Any, error: Any, _trace: Any) -> None:
         _current.reset(self._token)
-        if kind is not None:
-            self._add("system-event", {"event-type": "session-failed", "data": {"error": kind.__name__}})
-        self.close()
+        if kind is None:
+            self.close()
+            return
+        self._add("system-event", {"event-type": "session-failed", "data": {"error": kind.__name__}})
+        try:
+            self.close()
+        except Exception as unregistered:
+            # The caller handles the error that ended the session.
+            warnings.warn(f"the record of the session is not registered: {unregistered}", RuntimeWarning, stacklevel=2)
+
+    def _begin(self, tool: str, plain: core.Json, call_id: Optional[str], intent: Mapping[str, Any]) -> Call:
+        """Signs the intent of a call, and records both."""
+        signed = self.intent(tool, plain, **intent)
+        call = Call(self, tool, plain, signed, call_id or str(uuid.uuid4()))
+        entry = {"call-id": call.call_id, "name": tool, "input": self._content(plain), "vap-intent": self._evidence(signed)}
+        if not self._add("tool-call", entry):
+            raise Denied("session_ended", f"the session has ended: this call of {tool} would not be in its record")
+        return call
+
+    def _count(self, tool: str) -> Optional[str]:
+        """Counts a call, unless there is a reason against it, which is returned."""
+        with self._lock:
+            reason = self._reason_against(tool)
+            if reason is None:
+                self._calls += 1
+        return reason
 
     def _reason_against(self, tool: str) -> Optional[str]:
         """Returns the code against a call, as a gateway would."""
@@ -230,19 +264,36 @@ class Session:
         with self._lock:
             self._calls -= 1
 
-    def _end(self, call: Call, result: Any, is_error: bool, verdict: Optional[Mapping[str, Any]]) -> None:
-        # As at the gateway, only admitted calls count.
-        if call._counts and verdict is not None and is_not_made(verdict):
+    def _give_back(self, call: Call) -> None:
+        """Lets a call that was not made count no more."""
+        if call._counts:
             call._counts = False
             self._uncount()
-        entry: core.Json = {"call-id": call.call_id, "output": self._content(_plain(result)), "is-error": is_error}
+
+    def _end(self, call: Call, result: Any, is_error: bool, verdict: Optional[Mapping[str, Any]]) -> None:
+        # As at the gateway, only admitted calls count.
+        if verdict is not None and is_not_made(verdict):
+            self._give_back(call)
+        entry: core.Json = {"call-id": call.call_id, "output": self._result(result), "is-error": is_error}
         if verdict is not None:
             entry["vap-verdict"] = dict(verdict)
         self._add("tool-result", entry)
 
+    def _result(self, result: Any) -> Any:
+        """Returns a result for the record. The tool has run, so what cannot be JSON is recorded as text, or as its type."""
+        for form in (_plain, _text):
+            try:
+                return self._content(form(result))
+            except Exception:
+                continue
+        return self._content(type(result).__name__)
+
     def _content(self, value: Any) -> Any:
-        """Returns a value for the record: in clear, or its digest."""
-        return value if self._disclose else {"digest": core.digest_json(value)}
+        """Returns a value for the record: in clear, or its digest. Raises if a record cannot have it."""
+        if not self._disclose:
+            return {"digest": core.digest_json(value)}
+        check_recordable(value)
+        return value
 
     def _evidence(self, message: core.SignedMessage) -> core.Json:
         """Returns a message for the record: its texts are private, so without disclosure only its digest and signature."""
@@ -255,12 +306,18 @@ class Session:
         data = {"type": message.message["type"], **_changes(message), "message": self._evidence(message), **answer}
         self._add("system-event", {"event-type": "vap-declaration", "data": data})
 
-    def _add(self, kind: str, members: core.Json) -> None:
+    def _add(self, kind: str, members: core.Json) -> bool:
+        """Adds an entry to the record. Returns `False` if the record is made already."""
         with self._lock:
-            entry = {"type": kind, "id": str(len(self._entries) + 1), "timestamp": _timestamp(), **members}
-            self._entries.append(entry)
+            if not self._ended:
+                entry = {"type": kind, "id": str(len(self._entries) + 1), "timestamp": _timestamp(), **members}
+                self._entries.append(entry)
+            return not self._ended
 
     def _document(self) -> core.Json:
+        """Ends the record, and returns it."""
+        with self._lock:
+            self._ended = True
         return {
             "version": "3.0.0-draft",
             "id": str(uuid.uuid4()),
@@ -338,9 +395,32 @@ def _changes(message: core.SignedMessage) -> core.Json:
     return {name: message.message[name] for name in ("add_scope", "increase_budget") if name in message.message}
 
 
+async def _awaited(call: Call, result: Awaitable[Any]) -> Any:
+    """Awaits the result of a call, and records it."""
+    try:
+        found = await result
+    except BaseException as error:
+        call.fail(error)
+        raise
+    call.finish(found)
+    return found
+
+
+def check_recordable(value: Any) -> None:
+    """Raises if a record cannot have a value, which is no JSON or nested too deeply."""
+    for _ in range(CORE_DEPTH - VALUE_DEPTH):
+        value = [value]
+    core.digest_json(value)
+
+
 def _plain(value: Any) -> Any:
-    """Returns a value as JSON; what JSON does not have becomes text."""
+    """Returns a value as JSON; objects that JSON does not have become text."""
     return json.loads(json.dumps(value, default=str, ensure_ascii=False))
+
+
+def _text(value: Any) -> str:
+    """Returns a value as text that JSON can have."""
+    return str(value).encode("utf-8", "replace").decode()
 
 
 def _timestamp() -> str:

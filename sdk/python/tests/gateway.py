@@ -4,6 +4,7 @@ The gateway denies payments to nobody, has payments above 1000 confirmed, and re
 `allowed` may reach the server behind it: the caller of this script checks that.
 """
 
+import asyncio
 import json
 import sys
 import tempfile
@@ -77,6 +78,19 @@ class Interrupter:
         if error is not None:
             raise error
         return result
+
+
+class Waiter:
+    """A client that keeps its answers to itself."""
+
+    def __init__(self, client):
+        self.client = client
+        self.sent = asyncio.Event()
+
+    async def call_tool(self, *arguments, **options):
+        await self.client.call_tool(*arguments, **options)
+        self.sent.set()
+        await asyncio.Event().wait()
 
 
 def error_after_permit(code, data_of):
@@ -318,6 +332,42 @@ class Gateway(unittest.IsolatedAsyncioTestCase):
                 self.assertFalse((await vap.call_tool("echo", ALLOWED)).is_error)
                 with self.assertRaisesRegex(tabellion.Denied, "budget_exceeded"):
                     await vap.call_tool("echo", {})
+
+    async def test_calls_in_parallel_are_recorded_with_their_own_verdicts(self):
+        for mode in MODES:
+            async with self.client(mode, disclose=True) as vap:
+                await vap.commit()
+                calls = [vap.call_tool("echo", {**ALLOWED, "at": at}) for at in range(4)]
+                results = await asyncio.gather(*calls, vap.call_tool("payments.send", DENIED))
+                self.assertEqual([result.is_error for result in results], [False] * 4 + [True])
+                entries = self.entries(vap)
+                intents = {entry["call-id"]: entry["vap-intent"] for entry in entries if entry["type"] == "tool-call"}
+                ended = [entry for entry in entries if entry["type"] == "tool-result"]
+                self.assertEqual(len(ended), 5)
+                for entry in ended:
+                    tabellion.core.verify_verdict(entry["vap-verdict"], GATEWAY_KEY, intents[entry["call-id"]])
+
+    async def test_of_calls_in_parallel_no_more_are_sent_than_the_budget_allows(self):
+        async with self.client(budget={"max_calls": 2}) as vap:
+            await vap.commit()
+            calls = [vap.call_tool("echo", ALLOWED) for _ in range(4)]
+            ended = await asyncio.gather(*calls, return_exceptions=True)
+            denied = [error.code for error in ended if isinstance(error, tabellion.Denied)]
+            self.assertEqual(denied, ["budget_exceeded"] * 2)
+
+    async def test_a_cancelled_call_is_recorded_and_calls_go_on(self):
+        for mode in MODES:
+            async with self.client(mode) as vap:
+                await vap.commit()
+                waiting = Waiter(vap._client)
+                call = asyncio.create_task(self.through(vap, waiting).call_tool("echo", ALLOWED))
+                await waiting.sent.wait()
+                call.cancel()
+                with self.assertRaises(asyncio.CancelledError):
+                    await call
+                self.assertFalse((await vap.call_tool("echo", ALLOWED)).is_error)
+                ended = [entry for entry in self.entries(vap) if entry["type"] == "tool-result"]
+                self.assertEqual([(entry["is-error"], "vap-verdict" in entry) for entry in ended], [(True, False), (False, True)])
 
     def through(self, vap, client):
         return VapClient(client, vap._vap_session, gateway_key=GATEWAY_KEY)

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import hashlib
 import json
+import math
 import tempfile
 import threading
 import time
@@ -179,6 +180,102 @@ class Reading(unittest.TestCase):
             with self.assertRaisesRegex(tabellion.Unreachable, "another statement"):
                 client.statement(asked.entry)
             self.assertEqual(service.asked(), [f"GET /v1/entries/{asked.entry}/statement"] * 2)
+
+
+class Bundles(unittest.TestCase):
+    FOLDER = Path(__file__).parents[3] / "vectors/bundle"
+
+    def case(self, name):
+        return json.loads((self.FOLDER / f"{name}.json").read_text())
+
+    def must_be_refused(self, case, code, reason):
+        client = tabellion.Client("http://log.example", trust=case["trust"])
+        with self.assertRaisesRegex(tabellion.NotVerified, f"^not verified: {reason}") as raised:
+            client.verify(case["bundle"].encode(), now=case["now"], witness_policy=case["witness_policy"])
+        self.assertEqual(raised.exception.code, code)
+
+    def test_a_changed_bundle_is_refused_with_the_part_that_was_changed(self):
+        changed = {
+            "statement-changed": ("issuer-signature-invalid", "entry 1 of 3: the signature does not verify"),
+            "payload-changed": ("issuer-signature-invalid", "entry 3 of 3: the signature does not verify"),
+            "receipt-changed": ("receipt-root-mismatch", "entry 2 of 3: leaf hash .* not the one that the receipt signs"),
+            "checkpoint-changed": ("checkpoint-signature-invalid", "checkpoint: the signature of log.example/test"),
+            "path-changed": ("tlog-proof-mismatch", "entry 1 of 3: leaf hash .* leads to root"),
+            "policy-changed": ("tlog-proof-mismatch", "policy 1 of 1: leaf hash .* leads to root"),
+            "cosignature-dropped": ("quorum-not-met", "checkpoint: 1 of 3"),
+        }
+        for name, (code, reason) in changed.items():
+            with self.subTest(name):
+                self.must_be_refused(self.case(f"failed/{name}"), code, reason)
+
+    def test_a_bundle_is_refused_by_who_trusts_other_keys(self):
+        case = self.case("verified/session")
+        other = core.call("read-key", public_key=tabellion.generate_key().did)["pem"].splitlines()[1]
+        log, issuer = (line for line in case["trust"].splitlines() if line.startswith("MCow"))
+        _, checkpoint = verifier_key("log.example/test", b"\x01", Ed25519PrivateKey.generate())
+        vkey = next(line for line in case["trust"].splitlines() if line.startswith("checkpoint_keys"))
+        keys = {
+            "log": (log, other, "unknown-log-key", "policy 1 of 1: log.example/test is trusted, but not with a key"),
+            "issuer": (issuer, other, "issuer-signature-invalid", "entry 1 of 3: the signature does not verify"),
+            "checkpoint": (vkey, f'checkpoint_keys = ["{checkpoint}"]', "unknown-checkpoint-key", "checkpoint: no checkpoint key"),
+        }
+        for name, (old, new, code, reason) in keys.items():
+            with self.subTest(name):
+                self.must_be_refused({**case, "trust": case["trust"].replace(old, new)}, code, reason)
+
+    def test_the_rules_of_its_content_type_hold_for_each_entry_of_a_bundle(self):
+        case = self.case("verified/session")
+        broken = json.loads((self.FOLDER.parent / "vrf/vrf-tier-structural/tier-4.json").read_text())
+        bundle = json.loads(case["bundle"])
+        bundle["entries"][1]["statement"] = core.encode(bytes.fromhex(broken["statement"]))
+        changed = json.dumps(bundle, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        verdict = tabellion.verify(changed.encode(), case["trust"], now=case["now"])
+        checks = [{check["name"]: check for check in entry["checks"]}.get("content-rules") for entry in verdict["entries"]]
+        self.assertEqual((checks[1]["state"], checks[1]["code"]), ("failed", "content-rule-broken"))
+        self.assertEqual([checks[0], checks[2]], [None, None])
+
+    def test_a_file_that_is_no_bundle_of_this_version_is_refused_with_the_place(self):
+        for name, place in (("cut-off", "at byte"), ("unknown-member", "unknown field"), ("version-2", "")):
+            case = self.case(f"malformed/{name}")
+            with self.subTest(name), self.assertRaisesRegex(tabellion.CoreError, place) as raised:
+                tabellion.Client("http://log.example", trust=case["trust"]).verify(case["bundle"].encode(), now=case["now"])
+            self.assertEqual(raised.exception.code, "malformed-bundle")
+
+
+class Policies(unittest.TestCase):
+    POLICY = f"""
+iss = "https://log.example"
+origin = "log.example/test"
+revision = 0
+
+[log]
+max_entries = 3
+
+[[operator]]
+key = "{KEY.did}"
+
+[did]
+key = "open"
+
+[[type]]
+content_type = "application/json"
+issuers = ["did:key:*"]
+detached = true
+"""
+
+    def test_a_log_that_is_tried_has_entries_with_detached_payloads(self):
+        detached = tabellion.sign_statement(KEY, b"[]", content_type="application/json", subject="s", detached=True).bytes
+        other = statement().bytes
+        trial = tabellion.try_policy(self.POLICY, other, entries=[(detached, b"[]"), (detached, b"[]")])
+        self.assertEqual((trial["outcome"], trial["max_entries"]), ("admitted", 3))
+        again = tabellion.try_policy(self.POLICY, other, entries=[(detached, b"[]"), other])
+        self.assertEqual((again["outcome"], again["leaf"]), ("registered", 2))
+        with self.assertRaisesRegex(tabellion.CoreError, "entry 1 is not admitted: payload-missing"):
+            tabellion.try_policy(self.POLICY, other, entries=[detached])
+
+    def test_an_argument_of_another_type_is_named(self):
+        with self.assertRaisesRegex(tabellion.CoreError, "/entries/1: invalid type"):
+            tabellion.try_policy(self.POLICY, statement().bytes, entries=[statement().bytes, 7])
 
 
 class Stream(unittest.TestCase):
@@ -360,6 +457,99 @@ class Sessions(unittest.TestCase):
         with self.session() as session:
             self.assertEqual(asyncio.run(read(7)), 7)
         self.assertEqual([entry["type"] for entry in self.entries(session)][1:], ["tool-call", "tool-result"])
+
+    def test_what_an_awaitable_ends_with_is_recorded_also_of_a_function_that_is_no_coroutine_function(self):
+        async def work(what):
+            if what == "fails":
+                raise ZeroDivisionError
+            if what == "waits":
+                await asyncio.Event().wait()
+            return what
+
+        @tabellion.tool(name="crm.read")
+        def read(what):
+            return work(what)
+
+        async def calls():
+            self.assertEqual(await read("returns"), "returns")
+            with self.assertRaises(ZeroDivisionError):
+                await read("fails")
+            with self.assertRaises(asyncio.TimeoutError):
+                await asyncio.wait_for(read("waits"), 0.01)
+
+        with self.session(budget={"max_calls": 3}, disclose=True) as session:
+            asyncio.run(calls())
+        ended = [(entry["output"], entry["is-error"]) for entry in self.entries(session) if entry["type"] == "tool-result"]
+        self.assertEqual(ended, [("returns", False), ({"error": "ZeroDivisionError"}, True), ({"error": "CancelledError"}, True)])
+
+    def test_decorated_tools_run_in_parallel_and_find_their_session_in_threads_of_asyncio(self):
+        barrier = threading.Barrier(2, timeout=30)
+
+        @tabellion.tool(name="crm.read")
+        def read(ticket):
+            barrier.wait()
+            return ticket
+
+        async def calls():
+            return await asyncio.gather(*(asyncio.to_thread(read, ticket) for ticket in (1, 2)))
+
+        with self.session(budget={"max_calls": 2}, disclose=True) as session:
+            self.assertEqual(asyncio.run(calls()), [1, 2])
+        outputs = [entry["output"] for entry in self.entries(session) if entry["type"] == "tool-result"]
+        self.assertEqual(sorted(outputs), [1, 2])
+
+    def test_a_result_that_json_does_not_have_reaches_the_caller_and_is_recorded_as_text(self):
+        class Silent:
+            def __str__(self):
+                raise ValueError
+
+        cycle, deep = [], []
+        cycle.append(cycle)
+        for _ in range(100):
+            deep = [deep]
+        results = {
+            "nan": (math.nan, "nan"),
+            "cycle": (cycle, "[[...]]"),
+            "name": ({(1, 2): 3}, "{(1, 2): 3}"),
+            "surrogate": ("\ud800", "?"),
+            "no text": (Silent(), "Silent"),
+            "object": ({"a": b"b"}, {"a": "b'b'"}),
+        }
+        for name, (result, recorded) in results.items():
+            with self.subTest(name), self.session(disclose=True) as session:
+                self.assertIs(session.run("crm.read", lambda: result, {}), result)
+            with self.subTest(name):
+                self.assertEqual(self.entries(session)[-1]["output"], recorded)
+        for result in (deep, *(result for result, _ in results.values())):
+            with self.session() as session:
+                session.run("crm.read", lambda: result, {})
+            self.assertIn("digest", self.entries(session)[-1]["output"])
+
+    def test_after_the_end_of_a_session_no_call_is_made(self):
+        with self.session(budget={"max_calls": 2}) as session:
+            unfinished = session.begin("crm.read", {})
+        with self.assertRaisesRegex(tabellion.Denied, "session_ended"):
+            session.run("crm.read", self.fail, {})
+        unfinished.finish(1)
+        self.assertEqual([entry["type"] for entry in self.entries(session)], ["system-event", "tool-call"])
+
+    def test_the_error_that_ends_a_session_passes_if_its_log_is_not_reachable(self):
+        with Service() as service:
+            log = tabellion.Client(service.url)
+        session = self.session(log=log)
+        with self.assertRaises(ZeroDivisionError), self.assertWarnsRegex(RuntimeWarning, "not registered: cannot reach"):
+            with session:
+                1 / 0
+        self.assertEqual(self.entries(session)[-1]["event-type"], "session-failed")
+
+    def test_a_call_that_was_withdrawn_does_not_count(self):
+        with self.session() as session:
+            call = session.begin("crm.read", {})
+            for _ in range(2):
+                call.withdraw(PermissionError())
+            session.run("crm.read", lambda: 1, {})
+            with self.assertRaisesRegex(tabellion.Denied, "budget_exceeded"):
+                session.begin("crm.read", {})
 
     def test_only_admitted_calls_count_and_a_call_in_flight_keeps_its_place(self):
         denied = {"verdict": "denied"}

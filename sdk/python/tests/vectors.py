@@ -228,12 +228,17 @@ def decided_statement(case, folder):
         "entries": [bytes_of(entry) for entry in case.get("log", ())],
     }
     trial = core.call("try-policy", statement=statement, now=case.get("at"), **given)
-    refused_by = trial["rule"] if trial["outcome"] == "refused" else None
+    decided = trial["rule"] if trial["outcome"] == "refused" else trial["outcome"]
     shown = {"content": bytes_of(case["disclosed"])} if "disclosed" in case else {}
     _, broken = tried("check-content", statement=statement, **shown)
-    # A rule of the content is broken under every policy, or in what was disclosed after the admission.
-    rules = {refused_by or (broken and broken.code), broken.code if broken else refused_by}
-    return rules, {None if case["expected"] == "admit" else folder.name}
+    if shown and decided == "admitted" and broken:
+        # What is disclosed is checked after the admission.
+        decided = broken.code
+    # A rule of the content that is broken is the one that decided, as it holds under every policy.
+    rules = [decided, broken.code if broken else decided]
+    if case["expected"] == "admit":
+        return rules, ["admitted"] * 2
+    return [*rules, case["expected"], bool(case["why"])], [*[case["rule"]] * 2, "refuse", True]
 
 
 def vap(case, folder):

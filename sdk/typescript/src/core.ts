@@ -186,15 +186,21 @@ export async function checkPolicy(policy: string): Promise<CheckedPolicy> {
 }
 
 /**
- * What a log would decide. `rule` decided; `asks_the_log` says that other entries were looked up. A log with others may decide otherwise
+ * What a log would decide. `rule` decided; a statement that is `registered` is the entry at `leaf` already. `max_entries` says how many
+ * entries the log may have with an admitted statement. `asks_the_log` says that other entries were looked up. A log with others may decide otherwise
  * then, and refuses a claim that one of them makes, such as a `receipt_id`.
  */
 export interface PolicyTrial {
-  outcome: 'admitted' | 'refused' | 'undecided';
-  rule: string;
+  outcome: 'admitted' | 'refused' | 'undecided' | 'registered';
+  rule?: string;
+  leaf?: number;
+  max_entries?: number | null;
   asks_the_log: boolean;
   [more: string]: any;
 }
+
+/** An earlier entry of a log: a statement, or a detached statement with its payload. */
+export type TrialEntry = Uint8Array | { statement: Uint8Array; payload: Uint8Array };
 
 /**
  * Decides about a statement as a log under this policy does that has only these `entries`: `tabellion policy test` with entries.
@@ -203,9 +209,13 @@ export interface PolicyTrial {
 export async function tryPolicy(
   policy: string,
   statement: Uint8Array,
-  more: { payload?: Uint8Array; entries?: Uint8Array[]; now?: number } = {},
+  more: { payload?: Uint8Array; entries?: TrialEntry[]; now?: number } = {},
 ): Promise<PolicyTrial> {
-  return call('try-policy', { policy, statement, ...more });
+  const entries = more.entries?.map((entry) => {
+    if (entry instanceof Uint8Array) return entry;
+    return { statement: encode(entry.statement), payload: encode(entry.payload) };
+  });
+  return call('try-policy', { policy, statement, ...more, entries });
 }
 
 /** A registry of AgentROA as JSON, and the keys of its operators. */

@@ -84,8 +84,25 @@ export interface Verdict {
 /** Evidence that does not verify. */
 export class NotVerified extends TabellionError {
   constructor(readonly verdict: Verdict) {
-    const check = verdict.checks.find(({ code }) => code === verdict.reason);
-    super(String(verdict.reason), `not verified: ${check?.detail ?? verdict.outcome}`);
+    super(String(verdict.reason), `not verified: ${reasonIn(verdict)}`);
+  }
+}
+
+/** Returns what the check says that decided a verdict; in a bundle, after the part that it is about. */
+function reasonIn(verdict: Verdict): string {
+  const { reason } = verdict;
+  for (const [part, checked] of partsOf(verdict)) {
+    const check = checked.reason === reason && checked.checks?.find(({ code }) => code === reason);
+    if (check) return `${part}${check.detail}`;
+  }
+  return verdict.outcome;
+}
+
+function* partsOf(verdict: Verdict): Generator<[string, Partial<Verdict>]> {
+  yield ['', verdict];
+  yield ['checkpoint: ', verdict.checkpoint ?? {}];
+  for (const [name, parts] of [['policy', verdict.policies ?? []], ['entry', verdict.entries ?? []]]) {
+    for (const [at, part] of parts.entries()) yield [`${name} ${at + 1} of ${parts.length}: `, part];
   }
 }
 

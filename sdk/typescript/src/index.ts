@@ -36,6 +36,7 @@ export type {
   SignedStatement,
   SigningKey,
   StatementFacts,
+  TrialEntry,
   TrustedRegistry,
   VerifyOptions,
 } from './core.js';

@@ -11,6 +11,10 @@ import { isAccepted, isNotMade, reasonOf } from './verdict.js';
 
 /** The content type of the record. */
 const CONTENT_TYPE = 'application/agent-conversation';
+/** Levels of arrays and objects in JSON that the core reads. */
+const CORE_DEPTH = 127;
+/** Levels in a value that is in a record in clear. A log admits 64 in a record, which has at most 7 around a value. */
+const VALUE_DEPTH = 57;
 
 /** What a session may do, and who records it. */
 export interface SessionOptions {
@@ -69,6 +73,7 @@ export class Session {
   readonly #allow: string[];
   readonly #deny: string[];
   #maxCalls?: number;
+  #ended = false;
   /** The digest of the commitment in force, undefined if it is not known. */
   #inForce?: string;
 
@@ -140,24 +145,30 @@ export class Session {
     this.#addDeclaration(message, { error: error instanceof TabellionError ? error.code : nameOf(error) });
   }
 
-  /** Admits a call, and records it with its signed intent. Throws Denied outside of the scope or the budget. */
+  /**
+   * Admits a call, and records it with its signed intent. Throws Denied outside of the scope or the budget, and after the end
+   * of the session.
+   */
   async begin(tool: string, args: Record<string, any>, options: IntentOptions & { callId?: string } = {}): Promise<Call> {
     const reason = await this.#reasonAgainst(tool);
     if (reason) {
       this.#add('system-event', { 'event-type': 'call-denied', data: { tool, reason } });
       throw new Denied(reason, `the session does not allow this call of ${tool}`);
     }
+    const id = options.callId ?? crypto.randomUUID();
     let plain: Record<string, any>;
     let intent: core.SignedMessage;
     try {
       plain = JSON.parse(JSON.stringify(args));
       intent = await this.intent(tool, plain, options);
+      const entry = { 'call-id': id, name: tool, input: await this.#content(plain), 'vap-intent': this.#evidence(intent) };
+      if (!this.#add('tool-call', entry)) {
+        throw new Denied('session_ended', `the session has ended: this call of ${tool} would not be in its record`);
+      }
     } catch (error) {
       this.#calls -= 1;
       throw error;
     }
-    const id = options.callId ?? crypto.randomUUID();
-    this.#add('tool-call', { 'call-id': id, name: tool, input: await this.#content(plain), 'vap-intent': this.#evidence(intent) });
     let counts = true;
     const end = async (result: unknown, isError: boolean, verdict?: object) => {
       // As at the gateway, only admitted calls count.
@@ -165,7 +176,7 @@ export class Session {
         counts = false;
         this.#calls -= 1;
       }
-      const output = await this.#content(JSON.parse(JSON.stringify(result ?? null)));
+      const output = await this.#result(result);
       this.#add('tool-result', { 'call-id': id, output, 'is-error': isError, ...(verdict && { 'vap-verdict': verdict }) });
     };
     return {
@@ -196,7 +207,10 @@ export class Session {
     return (args) => this.run(name, tried, args, options);
   }
 
-  /** Signs the record, saves it, and registers it if the session has a log. */
+  /**
+   * Signs the record, saves it, and registers it if the session has a log. Then no call is possible. If the log does not
+   * answer, call it again later, or register the saved record.
+   */
   async close(): Promise<Registered | undefined> {
     const { key, issuer, kid, save, log } = this.options;
     if (!this.record) {
@@ -208,6 +222,16 @@ export class Session {
     return this.registered;
   }
 
+  /** Closes a session that an error ended. If its record cannot be registered, that is a warning: the error counts. */
+  async closeAfter(error: unknown): Promise<void> {
+    this.#add('system-event', { 'event-type': 'session-failed', data: { error: nameOf(error) } });
+    try {
+      await this.close();
+    } catch (unregistered) {
+      console.warn(`the record of the session is not registered: ${unregistered}`);
+    }
+  }
+
   /** Returns the code against a call, as a gateway would, or counts the call. */
   async #reasonAgainst(tool: string): Promise<string | undefined> {
     if (!(await core.allows(tool, this.#allow, this.#deny))) return 'scope_escape';
@@ -216,9 +240,25 @@ export class Session {
     return undefined;
   }
 
-  /** Returns a value for the record: in clear, or its digest. */
+  /** Returns a result for the record. The tool has run, so what cannot be JSON is recorded as text, or as its type. */
+  async #result(result: unknown): Promise<unknown> {
+    for (const form of [json, text]) {
+      try {
+        return await this.#content(form(result));
+      } catch {
+        continue;
+      }
+    }
+    return this.#content(typeof result);
+  }
+
+  /** Returns a value for the record: in clear, or its digest. Throws if a record cannot have it. */
   async #content(value: unknown): Promise<unknown> {
-    return this.options.disclose ? value : { digest: await core.digestJson(value) };
+    if (!this.options.disclose) return { digest: await core.digestJson(value) };
+    let nested = value;
+    for (let level = VALUE_DEPTH; level < CORE_DEPTH; level += 1) nested = [nested];
+    await core.digestJson(nested);
+    return value;
   }
 
   /** Returns a message for the record: its texts are private, so without disclosure only its digest and signature. */
@@ -241,11 +281,15 @@ export class Session {
     this.#add('system-event', { 'event-type': 'vap-declaration', data });
   }
 
-  #add(type: string, members: object): void {
-    this.#entries.push({ type, id: String(this.#entries.length + 1), timestamp: timestamp(), ...members });
+  /** Adds an entry to the record. Returns false if the record is made already. */
+  #add(type: string, members: object): boolean {
+    if (!this.#ended) this.#entries.push({ type, id: String(this.#entries.length + 1), timestamp: timestamp(), ...members });
+    return !this.#ended;
   }
 
+  /** Ends the record, and returns it. */
   #document(): object {
+    this.#ended = true;
     const { model = 'unknown', provider = 'unknown' } = this.options;
     return {
       version: '3.0.0-draft',
@@ -266,11 +310,25 @@ export class Session {
 /** Runs a function in a session, and closes the session when it ends, whether it succeeded or not. */
 export async function withSession<R>(options: SessionOptions, body: (session: Session) => Promise<R>): Promise<R> {
   const session = await Session.begin(options);
+  let result: R;
   try {
-    return await body(session);
-  } finally {
-    await session.close();
+    result = await body(session);
+  } catch (error) {
+    await session.closeAfter(error);
+    throw error;
   }
+  await session.close();
+  return result;
+}
+
+/** Returns a value as JSON. */
+function json(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value ?? null));
+}
+
+/** Returns a value as text that JSON can have. */
+function text(value: unknown): string {
+  return new TextDecoder().decode(new TextEncoder().encode(String(value)));
 }
 
 function nameOf(error: unknown): string {

@@ -10,7 +10,7 @@ import * as v2 from '@modelcontextprotocol/client';
 import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as TransportV1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ElicitRequestSchema, McpError } from '@modelcontextprotocol/sdk/types.js';
-import { CoreError, Denied, generateKey, loadKey, readStatement, TabellionError, VapClient, withSession } from '@tabellion/sdk';
+import { core, CoreError, Denied, generateKey, loadKey, readStatement, TabellionError, VapClient, withSession } from '@tabellion/sdk';
 
 const url = new URL(process.argv.at(-1));
 const { keys } = await (await fetch(new URL('/.well-known/jwks.json', url))).json();
@@ -321,6 +321,49 @@ test('after an amendment whose answer was lost, no other is possible, and calls 
     await assert.rejects(vap.amend('one more', one), /the gateway denied the amendment \[chain_broken\]/);
     await assert.rejects(vap.amend('one more', one), /not sent: .* begin a new session \[chain_broken\]/);
     assert.ok(!(await call(vap, 'echo', allowed)).isError);
+  }));
+
+test('calls in parallel are recorded with their own Verdicts', () =>
+  inAll(
+    async (vap) => {
+      await vap.commit();
+      const calls = [1, 2, 3, 4].map((at) => call(vap, 'echo', { ...allowed, at }));
+      const results = await Promise.all([...calls, pay(vap, denied)]);
+      assert.deepEqual(results.map(({ isError }) => Boolean(isError)), [false, false, false, false, true]);
+      const all = await entries(vap);
+      const intents = new Map(all.filter(({ type }) => type === 'tool-call').map((entry) => [entry['call-id'], entry['vap-intent']]));
+      const ended = all.filter(({ type }) => type === 'tool-result');
+      assert.equal(ended.length, 5);
+      for (const entry of ended) await core.verifyVerdict(entry['vap-verdict'], gatewayKey, intents.get(entry['call-id']));
+    },
+    { disclose: true },
+  ));
+
+test('of calls in parallel, no more are sent than the budget allows', () =>
+  through(
+    async (vap) => {
+      await vap.commit();
+      const settled = await Promise.allSettled([1, 2, 3, 4].map(() => call(vap, 'echo', allowed)));
+      assert.deepEqual(settled.map(({ reason }) => reason?.code).filter(Boolean), ['budget_exceeded', 'budget_exceeded']);
+    },
+    { budget: { max_calls: 2 } },
+  ));
+
+test('a cancelled call is recorded, and calls go on', () =>
+  inAll(async (vap) => {
+    await vap.commit();
+    const controller = new AbortController();
+    const waiter = {
+      callTool: async (...given) => {
+        await vap.client.callTool(...given);
+        controller.abort();
+        controller.signal.throwIfAborted();
+      },
+    };
+    await assert.rejects(call(new VapClient(waiter, vap.session, gatewayKey), 'echo', allowed), { name: 'AbortError' });
+    assert.ok(!(await call(vap, 'echo', allowed)).isError);
+    const ended = (await entries(vap)).filter(({ type }) => type === 'tool-result');
+    assert.deepEqual(ended.map((entry) => [entry['is-error'], 'vap-verdict' in entry]), [[true, false], [false, true]]);
   }));
 
 test('a call that was denied or declined does not count', () =>

@@ -22,8 +22,10 @@ import {
   SplitView,
   StillRunning,
   TryAgain,
+  tryPolicy,
   Unreachable,
   VapClient,
+  verify,
   withSession,
 } from '@tabellion/sdk';
 
@@ -165,6 +167,104 @@ test('a statement is fetched by its entry ID, and another one is refused', async
     assert.deepEqual(requests.map((request) => request.asked), [asked, asked]);
   });
 });
+
+const bundle = (name) => JSON.parse(readFileSync(join(process.argv[2], 'bundle', `${name}.json`), 'utf8'));
+
+function verifyBundle({ bundle, trust, now, witness_policy }) {
+  const given = { now, witnessPolicy: witness_policy ?? undefined };
+  return new Client('http://log.example', { trust }).verify(new TextEncoder().encode(bundle), given);
+}
+
+const refusedFor = (code, reason) => (error) => {
+  assert.ok(error instanceof NotVerified, error);
+  assert.equal(error.code, code);
+  assert.match(error.message, new RegExp(`^not verified: ${reason}`));
+  return true;
+};
+
+test('a changed bundle is refused with the part that was changed', async () => {
+  const changed = [
+    ['statement-changed', 'issuer-signature-invalid', 'entry 1 of 3: the signature does not verify'],
+    ['payload-changed', 'issuer-signature-invalid', 'entry 3 of 3: the signature does not verify'],
+    ['receipt-changed', 'receipt-root-mismatch', 'entry 2 of 3: leaf hash .* not the one that the receipt signs'],
+    ['checkpoint-changed', 'checkpoint-signature-invalid', 'checkpoint: the signature of log.example/test'],
+    ['path-changed', 'tlog-proof-mismatch', 'entry 1 of 3: leaf hash .* leads to root'],
+    ['policy-changed', 'tlog-proof-mismatch', 'policy 1 of 1: leaf hash .* leads to root'],
+    ['cosignature-dropped', 'quorum-not-met', 'checkpoint: 1 of 3'],
+  ];
+  for (const [name, code, reason] of changed) await assert.rejects(verifyBundle(bundle(`failed/${name}`)), refusedFor(code, reason));
+});
+
+test('a bundle is refused by who trusts other keys', async () => {
+  const genuine = bundle('verified/session');
+  const { pem } = await core.call('read-key', { public_key: (await generateKey()).did });
+  const other = pem.split('\n')[1];
+  const [log, issuer] = genuine.trust.match(/^MCow.*$/gm);
+  const [checkpoint] = genuine.trust.match(/^checkpoint_keys.*$/m);
+  const { vkey } = noteKey('log.example/test', 1);
+  const keys = [
+    [log, other, 'unknown-log-key', 'policy 1 of 1: log.example/test is trusted, but not with a key'],
+    [issuer, other, 'issuer-signature-invalid', 'entry 1 of 3: the signature does not verify'],
+    [checkpoint, `checkpoint_keys = ["${vkey}"]`, 'unknown-checkpoint-key', 'checkpoint: no checkpoint key'],
+  ];
+  for (const [old, fresh, code, reason] of keys) {
+    await assert.rejects(verifyBundle({ ...genuine, trust: genuine.trust.replace(old, fresh) }), refusedFor(code, reason));
+  }
+});
+
+test('the rules of its content type hold for each entry of a bundle', async () => {
+  const { bundle: text, trust, now } = bundle('verified/session');
+  const broken = JSON.parse(readFileSync(join(process.argv[2], 'vrf/vrf-tier-structural/tier-4.json'), 'utf8'));
+  const changed = JSON.parse(text);
+  changed.entries[1].statement = core.encode(Buffer.from(broken.statement, 'hex'));
+  const verdict = await verify(new TextEncoder().encode(JSON.stringify(changed)), trust, { now });
+  const checks = verdict.entries.map(({ checks }) => checks.find(({ name }) => name === 'content-rules'));
+  assert.deepEqual([checks[1].state, checks[1].code], ['failed', 'content-rule-broken']);
+  assert.deepEqual([checks[0], checks[2]], [undefined, undefined]);
+});
+
+test('a file that is no bundle of this version is refused with the place', async () => {
+  for (const [name, place] of [['cut-off', /at byte/], ['unknown-member', /unknown field/], ['version-2', /./]]) {
+    await assert.rejects(verifyBundle(bundle(`malformed/${name}`)), (error) => {
+      assert.ok(error instanceof CoreError && error.code === 'malformed-bundle', error);
+      return place.test(error.message);
+    });
+  }
+});
+
+const policy = `
+iss = "https://log.example"
+origin = "log.example/test"
+revision = 0
+
+[log]
+max_entries = 3
+
+[[operator]]
+key = "${key.did}"
+
+[did]
+key = "open"
+
+[[type]]
+content_type = "application/json"
+issuers = ["did:key:*"]
+detached = true
+`;
+
+test('a log that is tried has entries with detached payloads', async () => {
+  const payload = new TextEncoder().encode('[]');
+  const headers = { contentType: 'application/json', subject: 's', detached: true };
+  const entry = { statement: (await signStatement(key, payload, headers)).bytes, payload };
+  const trial = await tryPolicy(policy, signed.bytes, { entries: [entry, entry] });
+  assert.deepEqual([trial.outcome, trial.max_entries], ['admitted', 3]);
+  const again = await tryPolicy(policy, signed.bytes, { entries: [entry, signed.bytes] });
+  assert.deepEqual([again.outcome, again.leaf], ['registered', 2]);
+  await assert.rejects(tryPolicy(policy, signed.bytes, { entries: [entry.statement] }), /entry 1 is not admitted: payload-missing/);
+});
+
+test('an argument of another type is named', () =>
+  assert.rejects(core.call('try-policy', { policy, statement: signed.bytes, entries: [signed.bytes, 7] }), /\/entries\/1: invalid type/));
 
 test('a stream that breaks off goes on after the last entry', async () => {
   const event = (leaf) => `id: ${leaf}\nevent: entry\ndata: {"index":${leaf}}\n\n`;
@@ -327,6 +427,90 @@ test('a call that cannot be signed does not count', () =>
     await assert.rejects(session.begin('crm.read', {}, { rationale: 'x'.repeat(1_000_000) }), CoreError);
     await session.run('crm.read', () => 1, {});
   }));
+
+test('a result that JSON does not have reaches the caller, and is recorded as text', async () => {
+  const cycle = [];
+  cycle.push(cycle);
+  let deep = [];
+  for (let level = 0; level < 200; level += 1) deep = [deep];
+  const results = [
+    [7n, '7'],
+    [cycle, ''],
+    [Symbol('s'), 'Symbol(s)'],
+    ['\ud800', '\ufffd'],
+    [deep, ''],
+    [Object.create(null, { toJSON: { value: () => assert.fail() } }), 'object'],
+    [undefined, null],
+  ];
+  for (const [result, output] of results) {
+    for (const disclose of [true, false]) {
+      const ended = await session(async (session) => assert.equal(await session.run('crm.read', () => result, {}), result), { disclose });
+      const last = JSON.parse(await recorded(ended)).session.entries.at(-1);
+      if (disclose) assert.deepEqual(last.output, output);
+      else assert.ok(last.output.digest);
+    }
+  }
+});
+
+test('a tool that fails or is cancelled is recorded, and its error passes', async () => {
+  const ended = await session(
+    async (session) => {
+      const fails = session.tool('crm.read', () => Promise.reject(new RangeError('SECRET')));
+      await assert.rejects(fails({}), RangeError);
+      const waits = session.tool('crm.read', ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))));
+      const controller = new AbortController();
+      const cancelled = waits({ signal: controller.signal });
+      setTimeout(() => controller.abort(), 10);
+      await assert.rejects(cancelled, { name: 'AbortError' });
+    },
+    { budget: { max_calls: 2 }, disclose: true },
+  );
+  const results = JSON.parse(await recorded(ended)).session.entries.filter(({ type }) => type === 'tool-result');
+  assert.deepEqual(results.map(({ output }) => output.error), ['RangeError', 'AbortError']);
+  assert.ok(results.every((entry) => entry['is-error']));
+});
+
+test('of two calls in parallel, the budget allows one', async () => {
+  const ended = await session(async (session) => {
+    const calls = [1, 2].map((ticket) => session.run('crm.read', () => ticket, {}));
+    const settled = await Promise.allSettled(calls);
+    assert.deepEqual(settled.map(({ status }) => status).sort(), ['fulfilled', 'rejected']);
+  });
+  const { entries } = JSON.parse(await recorded(ended)).session;
+  assert.deepEqual(entries.map(({ type }) => type).sort(), ['system-event', 'system-event', 'tool-call', 'tool-result']);
+});
+
+test('after the end of a session, no call is made', async () => {
+  let unfinished;
+  const ended = await session(async (session) => void (unfinished = await session.begin('crm.read', {})), { budget: { max_calls: 2 } });
+  await assert.rejects(ended.run('crm.read', () => assert.fail(), {}), ({ code }) => code === 'session_ended');
+  await unfinished.finish(1);
+  assert.deepEqual(JSON.parse(await recorded(ended)).session.entries.map(({ type }) => type), ['system-event', 'tool-call']);
+});
+
+/** Returns a client of a log that is not reachable. */
+async function unreachable() {
+  let log;
+  await against([], async (url) => void (log = new Client(url)));
+  return log;
+}
+
+test('the error that ends a session passes if its log is not reachable', async (context) => {
+  const warn = context.mock.method(console, 'warn', () => {});
+  const [log, saved] = [await unreachable(), []];
+  const failing = session(() => Promise.reject(new RangeError()), { log, save: async (bytes) => void saved.push(bytes) });
+  await assert.rejects(failing, RangeError);
+  assert.match(warn.mock.calls[0].arguments[0], /not registered: .*cannot reach/);
+  const { payload } = await readStatement(saved.at(-1));
+  const last = JSON.parse(new TextDecoder().decode(payload)).session.entries.at(-1);
+  assert.deepEqual([last['event-type'], last.data], ['session-failed', { error: 'RangeError' }]);
+});
+
+test('a record whose log is not reachable is saved', async () => {
+  const [log, saved] = [await unreachable(), []];
+  await assert.rejects(session((session) => session.run('crm.read', () => 1, {}), { log, save: async (bytes) => void saved.push(bytes) }), Unreachable);
+  assert.equal(JSON.parse(await recorded({ record: { bytes: saved.at(-1) } })).session.entries.at(-1).type, 'tool-result');
+});
 
 test('an empty list of denied tools is as none', async () => {
   const commitment = async (deny) => (await session(() => {}, { sessionId: 'session-0123456789', deny })).commitment;

@@ -57,16 +57,19 @@ const succeeds = async (operation, args) => (await tried(operation, args))[1] ==
 const some = (object, names) => Object.fromEntries(names.map((name) => [name, object[name]]));
 
 /** A case that a log with the policy and entries of the case decides. */
-async function decidedStatement(vector, rule, family) {
+async function decidedStatement(vector, _, family) {
   const statement = hex(vector.statement);
   if (vector.entry_id) return [(await core.call('read-statement', { statement })).entry, vector.entry_id];
   const given = { policy: policyFor(testsPolicy, family, vector), entries: (vector.log ?? []).map(hex), now: vector.at };
   const trial = await core.call('try-policy', { statement, ...given });
-  const refusedBy = trial.outcome === 'refused' ? trial.rule : undefined;
+  let decided = trial.outcome === 'refused' ? trial.rule : trial.outcome;
   const [, broken] = await tried('check-content', { statement, content: optional(vector.disclosed) });
-  // A rule of the content is broken under every policy, or in what was disclosed after the admission.
-  const rules = new Set([refusedBy ?? broken?.code, broken ? broken.code : refusedBy]);
-  return [rules, new Set([vector.expected === 'admit' ? undefined : rule])];
+  // What is disclosed is checked after the admission.
+  if (vector.disclosed && decided === 'admitted' && broken) decided = broken.code;
+  // A rule of the content that is broken is the one that decided, as it holds under every policy.
+  const rules = [decided, broken ? broken.code : decided];
+  if (vector.expected === 'admit') return [rules, ['admitted', 'admitted']];
+  return [[...rules, vector.expected, Boolean(vector.why)], [vector.rule, vector.rule, 'refuse', true]];
 }
 
 const registryOf = ({ registry, operator }) => ({ document: JSON.stringify(registry), operators: [JSON.stringify(operator)] });

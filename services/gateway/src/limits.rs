@@ -311,8 +311,13 @@ pub const COMMIT_BYTES: usize = 16 << 20;
 pub const DOUBT_ATTEMPTS: usize = 3;
 /// Maximum wait of an outcome without a waiting caller for a decision to share its commit with.
 pub const OUTCOME_LINGER: Duration = Duration::from_millis(10);
-/// Time after which what was read at a call's arrival is read again for its decision.
-pub const EARLY_READ_TIME: Duration = Duration::from_secs(1);
+/// Maximum number of remembered streams that others change, such as those of tools.
+pub const RECENT_STREAMS: u64 = 1_024;
+/// Time for which such a stream is remembered. A call that is admitted is not decided on an older state in any case, but a
+/// denial that is only counted may be.
+pub const RECENT_STREAM_TIME: Duration = Duration::from_secs(1);
+/// Maximum number of remembered claims that were used.
+pub const RECENT_CLAIMS: u64 = 16_384;
 /// Maximum number of attempts to decide a batch, when another process commits first.
 pub const COMMIT_ATTEMPTS: usize = 32;
 /// First wait before a commit in doubt is queried again, or a batch is decided again; it doubles.

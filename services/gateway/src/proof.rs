@@ -10,12 +10,13 @@ use jose::jcs;
 use jose::jwk::PublicJwk;
 use jose::jws::Jws;
 use merkle::EntryDigest;
-use registration::vap::VerdictRecord;
+use registration::Violation;
 use scitt::{PublicKey, SignedStatement};
 use serde::Serialize;
 use serde_json::Value;
 use vap::audit::AuditRecord;
 use vap::record_key::RecordKey;
+use vap::verdict::ReceivedVerdict;
 
 use crate::check::{CheckFinding, CheckOutcome};
 use crate::jwk_set;
@@ -70,10 +71,10 @@ fn find_in(text: &str) -> Option<Value> {
 #[must_use]
 pub fn prove(verdict: Value, given: VerdictInputs<'_>) -> Proof {
     let text = jcs::canonical(&verdict);
-    let record = match VerdictRecord::read(&text) {
+    let record = match ReceivedVerdict::read(&text) {
         Ok(record) => record,
-        Err(violation) => {
-            let checks = vec![finding("form", CheckOutcome::Failed, violation.to_string())];
+        Err(broken) => {
+            let checks = vec![finding("form", CheckOutcome::Failed, Violation::from(broken).to_string())];
             return Proof { verdict, kid: None, iat: None, checks };
         }
     };
@@ -115,7 +116,7 @@ fn signature(jws: Option<&Jws>, jwks: Option<&[u8]>) -> CheckFinding {
 }
 
 /// The checks against the statement that the Verdict's `audit_ref` names.
-fn bound(verdict: &Value, record: &VerdictRecord, given: VerdictInputs<'_>) -> Vec<CheckFinding> {
+fn bound(verdict: &Value, record: &ReceivedVerdict, given: VerdictInputs<'_>) -> Vec<CheckFinding> {
     let Some(bytes) = given.statement else {
         return vec![finding("statement", CheckOutcome::NotChecked, "none was given: --statement")];
     };
@@ -149,11 +150,11 @@ fn named(verdict: &Value, digest: EntryDigest) -> CheckFinding {
     }
 }
 
-fn same_verdict(record: &VerdictRecord, audit: &AuditRecord) -> CheckFinding {
+fn same_verdict(record: &ReceivedVerdict, audit: &AuditRecord) -> CheckFinding {
     let Some(decided) = audit.kind.decided() else {
         return finding("record", CheckOutcome::Failed, "the statement records no decision");
     };
-    match decided.verdict == record.verdict {
+    match decided.verdict == record.verdict.verdict {
         true => finding(
             "record",
             CheckOutcome::Ok,
@@ -165,7 +166,7 @@ fn same_verdict(record: &VerdictRecord, audit: &AuditRecord) -> CheckFinding {
     }
 }
 
-fn same_binding(record: &VerdictRecord, audit: &AuditRecord) -> CheckFinding {
+fn same_binding(record: &ReceivedVerdict, audit: &AuditRecord) -> CheckFinding {
     let recorded = audit.kind.decided().and_then(|decided| decided.binding.as_ref());
     let (Some(jws), Some(recorded)) = (&record.signature, recorded) else {
         return finding("binding", CheckOutcome::NotChecked, "the record binds no signature");

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use axum::Router;
+use axum::{Router, middleware};
+use serving::http_metrics::measured;
 use serving::{admin, description};
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
@@ -26,7 +27,11 @@ struct Description;
 pub fn routes(metrics: Arc<Metrics>) -> Router {
     let (routes, collected) = described().split_for_parts();
     let document = description::document(description::text(&collected));
-    routes.route(description::PATH, document).with_state(metrics)
+    let http = metrics.http.clone();
+    routes
+        .route(description::PATH, document)
+        .with_state(metrics)
+        .layer(middleware::from_fn_with_state(http, measured))
 }
 
 /// All routes with their OpenAPI description, from one list.

@@ -1,10 +1,11 @@
 //! Prometheus metrics of the monitor. Label values are names from the configuration, never text from a log.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec};
+use serving::http_metrics::HttpMetrics;
 use serving::metrics::MetricRegistry;
 
 use crate::alarm::{Alarm, AlarmKind, MonitorExit};
@@ -15,6 +16,8 @@ use crate::webhook::Pass;
 /// All metrics of a monitor.
 pub struct Metrics {
     registry: MetricRegistry,
+    /// Metrics of the requests on the listener.
+    pub http: Arc<HttpMetrics>,
     last_check: IntGaugeVec,
     inconsistency: IntCounterVec,
     rounds: IntCounterVec,
@@ -40,6 +43,7 @@ impl Metrics {
     pub fn new<'a>(logs: impl IntoIterator<Item = &'a str>) -> Result<Self, prometheus::Error> {
         let registry = MetricRegistry::default();
         let metrics = Self {
+            http: Arc::new(HttpMetrics::new(&registry)?),
             last_check: registry.gauges(
                 "tabellion_monitor_last_check_timestamp_seconds",
                 "When a log's checkpoint was last verified to extend the one before",

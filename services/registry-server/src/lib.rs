@@ -5,7 +5,8 @@
 //!
 //! * `GET /registry.json`: the version in force, which may be cached for its `ttl_seconds`;
 //! * `GET /deltas.json`: the newest revocation deltas, oldest first, which caches revalidate;
-//! * `/livez`, `/readyz` and `/metrics` on a separate listener.
+//! * `/livez`, `/readyz` and `/metrics` on a separate listener;
+//! * `/openapi.json`, the description of both listeners, on each of them.
 //!
 //! A file that changes is read again at the next request ([`files`]). One that does not verify, or goes back to an
 //! earlier version, is not served: the answer is 503 until the operator has replaced it, so that gateways notice.

@@ -1,7 +1,10 @@
 //! Prometheus metrics. Labels have a fixed set of values.
 
+use std::sync::Arc;
+
 use http::StatusCode;
 use prometheus::{Error, IntCounterVec, IntGauge, IntGaugeVec};
+use serving::http_metrics::HttpMetrics;
 use serving::metrics::MetricRegistry;
 
 use crate::files::RegistryFiles;
@@ -15,6 +18,8 @@ pub const DELTAS: &str = "deltas";
 #[derive(Debug)]
 pub struct Metrics {
     registry: MetricRegistry,
+    /// Metrics of the requests on the public listener.
+    pub http: Arc<HttpMetrics>,
     requests: IntCounterVec,
     usable: IntGaugeVec,
     epoch: IntGauge,
@@ -39,6 +44,7 @@ impl Metrics {
             }
         }
         Ok(Self {
+            http: Arc::new(HttpMetrics::new(&registry)?),
             requests,
             usable: registry.gauges(
                 "tabellion_registry_file_usable",

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use roa::registry::RegistryVersion;
 use scitt::PublicKey;
 use serving::listener::{Listener, ListenerSettings, RunningListener};
+use serving::problem::ErrorDocumentation;
 
 use crate::files::{RegistryFiles, UnusableFile};
 use crate::limits::{CLIENT_CONNECTIONS, CONNECTION_AGE, CONNECTIONS, HEAD_BYTES, HEADERS, WRITE_TIME};
@@ -27,6 +28,8 @@ pub struct Config {
     pub deltas: Option<PathBuf>,
     /// The keys of the registry's operators.
     pub operators: Vec<PublicKey>,
+    /// Where the codes of problems are documented.
+    pub error_documentation: ErrorDocumentation,
 }
 
 /// Errors of starting a server.
@@ -65,14 +68,15 @@ impl RegistryServer {
     /// # Errors
     /// [`StartError`] if a file cannot be served or the address cannot be bound.
     pub async fn start(config: Config) -> Result<Self, StartError> {
-        let Config { listen, admin_listen, registry, deltas, operators } = config;
+        let Config { listen, admin_listen, registry, deltas, operators, error_documentation } = config;
+        let settings = ListenerSettings { error_documentation, ..settings() };
         let files = Arc::new(RegistryFiles::new(registry, deltas, operators));
         files.registry().map_err(StartError::Registry)?;
         files.deltas().map_err(StartError::Deltas)?;
         let state = ServerState { files: files.clone(), metrics: Arc::new(Metrics::new()?) };
-        let public = bind(listen, public_settings()).await?;
+        let public = bind(listen, public_settings(settings.clone())).await?;
         let admin = match admin_listen {
-            Some(address) => Some(bind(address, settings()).await?.serve(routes::admin(state.clone()))),
+            Some(address) => Some(bind(address, settings).await?.serve(routes::admin(state.clone()))),
             None => None,
         };
         let public = public.serve(routes::public(state));
@@ -110,12 +114,12 @@ async fn bind(address: SocketAddr, settings: ListenerSettings) -> Result<Listene
     Listener::bind(address, settings).await.map_err(|error| StartError::Listen { address, error })
 }
 
-fn public_settings() -> ListenerSettings {
+fn public_settings(settings: ListenerSettings) -> ListenerSettings {
     ListenerSettings {
         connections: CONNECTIONS,
         client_connections: CLIENT_CONNECTIONS,
         is_proxy: Arc::new(|address| address.to_canonical().is_loopback()),
-        ..settings()
+        ..settings
     }
 }
 

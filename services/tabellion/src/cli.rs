@@ -93,8 +93,7 @@ pub enum Command {
     Receipt(receipt::Receipt),
     /// Verify statements with their receipts, and bundles, offline
     Verify(verify::Verify),
-    /// Make and show files of entries with all their proofs
-    #[command(subcommand)]
+    /// Pack entries of the log with all their proofs in one file
     Bundle(bundle::Bundle),
     /// Read, erase and hold the log's entries
     #[command(subcommand)]

@@ -12,6 +12,7 @@
 //!
 //! Not here: flags, files and environment (the binary makes a [`Config`]).
 
+mod admin_router;
 mod background;
 mod config;
 mod edge;
@@ -38,6 +39,7 @@ mod ui;
 mod view;
 mod witnessing;
 
+pub use admin_router::operator_openapi_json;
 pub use config::roles::{CallerRole, ClosedTypes, Scope};
 pub use config::{
     AccessConfig, ClientToken, Config, Database, InvalidSetting, Network, ReceiptAlgorithm, SigningKeyFiles,

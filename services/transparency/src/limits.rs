@@ -72,6 +72,14 @@ pub const SESSION_CHAINS: usize = 8;
 pub const CHAIN_ENTRIES: usize = 4;
 /// Tools of a hop that a page names.
 pub const HOP_NAMES: usize = 16;
+/// Conversation records on the page of a session of which the record before them is looked up.
+pub const SESSION_PREVIOUS_RECORDS: usize = 128;
+/// Entries in an evidence bundle that a page offers, which is not less than [`CHAIN_PAGE`].
+pub const BUNDLE_ENTRIES: usize = 1000;
+/// Bytes of the statements and payloads in an evidence bundle that a page offers.
+pub const BUNDLE_BYTES: usize = 16 << 20;
+/// Entries of an evidence bundle that are charged to the client as one read.
+pub const BUNDLE_ENTRIES_A_READ: usize = 16;
 /// Heads in the chart of the tree's growth.
 pub const GROWTH_POINTS: u64 = 120;
 /// Number of heads read at one time for the commit times of a page.

@@ -6,9 +6,13 @@ mod common;
 
 use std::time::Duration;
 
+use bundle::{BundleVerdict, EvidenceBundle};
+use common::witness::{Manner, TestWitness, k_of};
 use common::{Answer, Place, Site};
-use merkle::RootHash;
+use merkle::{EntryDigest, RootHash};
+use registration::Policy;
 use registration::conversation::Form;
+use registration::policy_statement;
 use reqwest::Method;
 use scitt::{SignedStatement, Signer, StatementBuilder};
 use sequencer::PinFile;
@@ -16,10 +20,12 @@ use serde_json::json;
 use store::Pin;
 use testkit::agentroa::{AGENTS, chain_statement, delegated, receipt_under, root};
 use testkit::{
-    AGENT, SESSION, aer_json, aer_statement, audit_json, audit_record, conversation, decision_json, gateway,
-    outcome_json, receipt, receipt_json, verdict, verdict_json, verifier, vrf,
+    AGENT, COMMITMENT, SESSION, aer_json, aer_statement, audit_json, audit_record, conversation,
+    conversation_builder, conversation_json, conversation_of, decision_json, gateway, outcome_json, receipt,
+    receipt_json, recorder, verdict, verdict_json, verifier, vrf,
 };
-use transparency::{CallerRole, ClientToken, ClosedTypes};
+use transparency::{CallerRole, ClientToken, ClosedTypes, WitnessConfig};
+use verifier::{IssuerSignature, TrustStore};
 
 /// Text of an attacker: HTML, an ANSI sequence, a bidi override, a tag character, an address.
 const HOSTILE: &str = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>\u{1b}[31m\u{202e}\u{e0041}https://evil.example/";
@@ -53,6 +59,26 @@ async fn page(site: &Site, path: &str) -> String {
         assert!(!html.contains(raw), "{path} contains {raw:?}: {html}");
     }
     html
+}
+
+/// Reads a page again and again until it has this text.
+async fn page_with(site: &Site, path: &str, text: &str) -> String {
+    checked(&answer_with(site, path, text).await)
+}
+
+/// Asks again and again until the answer has this text.
+async fn answer_with(site: &Site, path: &str, text: &str) -> Answer {
+    let found = async {
+        loop {
+            let answer = site.get(path).await;
+            if answer.text().contains(text) {
+                return answer;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let found = tokio::time::timeout(Duration::from_secs(60), found).await;
+    found.unwrap_or_else(|_| panic!("{path} never has {text:?}"))
 }
 
 /// The address of a name below a path.
@@ -219,6 +245,237 @@ async fn a_session_is_a_timeline_and_a_missing_record_is_a_gap() {
     }
     let at = |text: &str| html.find(text).unwrap();
     assert!(at("at leaf 1") < at("records 1 to 2") && at("records 1 to 2") < at("at leaf 2"));
+}
+
+#[tokio::test]
+async fn a_commitment_and_the_end_of_its_stream_are_in_the_timeline() {
+    let site = Place::new().start_with(|config| config.access.closed_types = ClosedTypes(Vec::new())).await;
+    let mut commitment = decision_json(SESSION, 0);
+    commitment["kind"] = "commitment".into();
+    commitment["committed"] = json!({ "goal": COMMITMENT });
+    commitment.as_object_mut().unwrap().remove("tool");
+    let commitment = audit_record(&commitment);
+    let decision = audit_record(&decision_json(SESSION, 1));
+    let outcome = audit_record(&outcome_json(SESSION, 2, &decision.digest()));
+    let closed = audit_record(&audit_json("closed", SESSION, 3));
+    for statement in [&commitment, &decision, &outcome, &closed] {
+        site.registered(statement).await;
+    }
+    let html = page(&site, &under("/ui/sessions", SESSION)).await;
+    let shown = item(&html, &commitment);
+    for part in ["Audit record at leaf 1", "kind <b>commitment</b>", "seq <b>0</b>", "verdict <b>served</b>"]
+    {
+        assert!(shown.contains(part), "no {part}: {shown}");
+    }
+    assert!(!shown.contains("No outcome"), "a commitment has none: {shown}");
+    assert!(item(&html, &closed).contains("kind <b>closed</b>"), "{html}");
+    assert!(html.contains("4 records, ") && html.contains("0 decisions without outcome, closed"), "{html}");
+}
+
+/// A record of the conversation of [`SESSION`], after another one.
+fn record_after(n: u64, previous: Option<&SignedStatement>) -> SignedStatement {
+    let mut record = conversation_json(n);
+    record["session"]["session-id"] = SESSION.into();
+    if let Some(previous) = previous {
+        record["previous-record"] = digest_of(previous).into();
+    }
+    conversation_of(record.to_string().into_bytes(), SESSION).sign(&recorder()).unwrap()
+}
+
+/// The digest of a record, as the next one names it.
+fn digest_of(record: &SignedStatement) -> String {
+    format!("sha256:{}", EntryDigest::of(record.payload().unwrap()))
+}
+
+#[tokio::test]
+async fn a_record_whose_previous_record_is_missing_or_has_another_follower_is_drawn_so() {
+    let site = Place::new().start_with(|config| config.access.closed_types = ClosedTypes(Vec::new())).await;
+    let first = record_after(1, None);
+    let lost = record_after(2, Some(&first));
+    let third = record_after(3, Some(&lost));
+    let fourth = record_after(4, Some(&third));
+    let fork = record_after(5, Some(&third));
+    let late = record_after(6, None);
+    let early = record_after(7, Some(&late));
+    for statement in [&first, &third, &fourth, &fork, &early, &late] {
+        site.registered(statement).await;
+    }
+    let path = under("/ui/sessions", SESSION);
+    let html = page(&site, &path).await;
+    let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("no {text}: {html}"));
+    let missing = format!("<code>{}</code>, is not on the log, or was erased", digest_of(&lost));
+    let order = [
+        "at leaf 1</a>",
+        &missing,
+        "at leaf 2</a>",
+        "at leaf 3</a>",
+        "follows the same record as the one at leaf 3 does",
+        "at leaf 4</a>",
+        "was registered after it, at leaf 6",
+        "at leaf 5</a>",
+        "at leaf 6</a>",
+    ]
+    .map(at);
+    assert!(order.is_sorted(), "{order:?}: {html}");
+    assert_eq!(html.matches("<li class=\"gap\">").count(), 3, "no other record is out of its place: {html}");
+    let alone = page(&site, &format!("{path}?after=2&limit=1")).await;
+    assert!(alone.contains("at leaf 3</a>") && !alone.contains("class=\"gap\""), "{alone}");
+    let alone = page(&site, &format!("{path}?after=3&limit=1")).await;
+    assert!(alone.contains("follows the same record as the one at leaf 3 does"), "{alone}");
+}
+
+#[tokio::test]
+async fn a_page_looks_up_a_bounded_number_of_previous_records_and_says_which_it_did_not() {
+    let site = Place::new().start_with(|config| config.access.closed_types = ClosedTypes(Vec::new())).await;
+    for n in 0..130 {
+        let unregistered = record_after(1000 + n, None);
+        site.registered(&record_after(n, Some(&unregistered))).await;
+    }
+    let html = page(&site, &format!("{}?limit=200", under("/ui/sessions", SESSION))).await;
+    let found =
+        ["is not on the log, or was erased", "was not looked up"].map(|text| html.matches(text).count());
+    assert_eq!(found, [128, 2], "{html}");
+}
+
+/// Reads the evidence bundle that a page offers.
+#[track_caller]
+fn offered(answer: &Answer, file: &str) -> EvidenceBundle {
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!(answer.header("content-type"), Some(bundle::MEDIA_TYPE));
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    let expected = format!("attachment; filename=\"{file}\"");
+    assert_eq!(answer.header("content-disposition"), Some(&*expected));
+    EvidenceBundle::parse(&answer.body).unwrap()
+}
+
+/// Verifies a bundle by the keys of the log that it claims. The signatures of issuers are left to the log.
+fn verdict_on(bundle: &EvidenceBundle) -> BundleVerdict {
+    let mut trust = TrustStore::from_toml(&bundle.claims.trust).unwrap();
+    trust.issuer_signature = IssuerSignature::LeftToLog;
+    let now = u64::try_from(jiff::Timestamp::now().as_second()).unwrap();
+    bundle.verify(&trust, None, now)
+}
+
+#[tokio::test]
+async fn a_session_is_offered_as_a_bundle_that_verifies_and_holds_all_that_the_page_lists() {
+    let site = Place::new().start_with(|config| config.access.closed_types = ClosedTypes(Vec::new())).await;
+    let mut execution = aer_json(1);
+    execution["session"]["session_id"] = SESSION.into();
+    execution["action"]["input_hash"] = receipt_json(1)["hashes"]["output"].clone();
+    let statements = [
+        audit_record(&decision_json(SESSION, 0)),
+        aer_statement(execution).sign(&gateway()).unwrap(),
+        vrf(1),
+    ];
+    for statement in &statements {
+        site.registered(statement).await;
+    }
+    site.registered(&testkit::opaque("another", &json!({}))).await;
+    let detached = conversation_builder(1, Form::Json).detached().sign(&recorder()).unwrap();
+    let content = conversation_json(1).to_string().into_bytes();
+    assert_eq!(site.post_form(detached.bytes(), &content).await.status, 201);
+
+    let html = page(&site, &under("/ui/sessions", SESSION)).await;
+    for address in ["/ui/verify?session=session-1", "/ui/bundle?session=session-1"] {
+        assert!(html.contains(&format!("href=\"{address}\"")), "no {address}: {html}");
+    }
+    let bundle = offered(&site.get("/ui/bundle?session=session-1").await, "session.bundle");
+    let held: Vec<Vec<u8>> = bundle.entries.iter().map(|entry| entry.statement.clone()).collect();
+    let expected: Vec<Vec<u8>> =
+        statements.iter().chain([&detached]).map(|statement| statement.bytes().to_vec()).collect();
+    assert_eq!(held, expected);
+    let payloads: Vec<bool> = bundle.entries.iter().map(|entry| entry.payload.is_some()).collect();
+    assert_eq!(payloads, [false, false, false, true], "only the detached payload is an extra part");
+    assert_eq!(bundle.policies.len(), 1);
+    let [selection] = &bundle.selections[..] else { panic!("{:?}", bundle.selections) };
+    let ids: Vec<EntryDigest> = statements.iter().chain([&detached]).map(SignedStatement::digest).collect();
+    assert_eq!((&*selection.name, &selection.entries), (SESSION, &ids));
+    assert_eq!(bundle.claims.log_url, site.service.identity().public_url);
+    let verdict = verdict_on(&bundle);
+    assert!(verdict.is_verified(), "{verdict:#?}");
+}
+
+#[tokio::test]
+async fn a_chain_a_checkpoint_and_a_policy_lead_to_the_verifier_with_what_it_can_check() {
+    let site = Place::new().start().await;
+    let first = receipt(1).sign(&verifier()).unwrap();
+    let second = receipt(2).after(first.digest(), 1).sign(&verifier()).unwrap();
+    for statement in [&first, &second] {
+        site.registered(statement).await;
+    }
+    let (did, agent) = (verifier().public_key().did_key(), display::percent_encoded(AGENT));
+    let query = format!("issuer={}&sub={agent}", display::percent_encoded(&did));
+    let html = page(&site, &format!("{}/chain?sub={agent}", under("/ui/issuers", &did))).await;
+    let in_html = query.replace('&', "&amp;");
+    for address in [format!("/ui/verify?{in_html}"), format!("/ui/bundle?{in_html}")] {
+        assert!(html.contains(&format!("href=\"{address}\"")), "no {address}: {html}");
+    }
+    let chain = offered(&site.get(&format!("/ui/bundle?{query}")).await, "chain.bundle");
+    let held: Vec<&[u8]> = chain.entries.iter().map(|entry| entry.statement.as_slice()).collect();
+    assert_eq!(held, [&first.bytes()[..], &second.bytes()[..]]);
+    assert!(chain.selections.is_empty() && verdict_on(&chain).is_verified(), "{:#?}", verdict_on(&chain));
+
+    let html = page_with(&site, "/ui/checkpoints", "Size 2").await;
+    assert!(html.contains("href=\"/ui/verify?checkpoint=2\""), "{html}");
+    let checkpoint = site.get("/v1/checkpoints/2").await;
+    assert!(checkpoint.status == 200 && checkpoint.text().starts_with(testkit::ORIGIN), "{checkpoint:?}");
+
+    let policy = site.get("/v1/policy").await.json()["entry_id"].as_str().unwrap().to_owned();
+    let html = page(&site, "/ui/policy").await;
+    assert!(html.contains(&format!("href=\"/ui/verify?entry={policy}\"")), "{html}");
+    assert_eq!(site.get(&format!("/v1/entries/{policy}/transparent")).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_bundle_is_for_those_who_may_read_all_of_it() {
+    const TOKEN: &str = "auditor-of-the-tests";
+    let site = Place::new()
+        .start_with(|config| {
+            let token = ClientToken { role: Some(CallerRole::Auditor), ..ClientToken::new(TOKEN, TOKEN) };
+            config.access.tokens = vec![token];
+            config.limits.page = 2;
+        })
+        .await;
+    for seq in 0..3 {
+        site.registered(&audit_record(&decision_json(SESSION, seq))).await;
+    }
+    let (path, bundle) = (under("/ui/sessions", SESSION), "/ui/bundle?session=session-1");
+    assert!(!page(&site, &path).await.contains(bundle), "audit records are closed to this caller");
+    let refused = site.get(bundle).await;
+    assert_eq!(refused.status, 401);
+    checked_headers(&refused);
+    let authorization = format!("Bearer {TOKEN}");
+    let ask = async |path: &str| site.send(Method::GET, path, &[("authorization", &authorization)], "").await;
+    assert!(checked(&ask(&path).await).contains(bundle));
+    let whole = offered(&ask(bundle).await, "session.bundle");
+    assert_eq!(whole.entries.len(), 3, "also those after the first page");
+    for (query, status) in [
+        ("session=nobody", 404),
+        ("issuer=nobody&sub=nothing", 404),
+        ("session=session-1&issuer=a&sub=b", 400),
+        ("issuer=a", 400),
+        ("agent=a", 400),
+        ("", 400),
+    ] {
+        assert_eq!(ask(&format!("/ui/bundle?{query}")).await.status, status, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn a_session_of_more_entries_than_a_bundle_may_have_is_refused_with_the_command() {
+    let site = Place::new().start_with(|config| config.access.closed_types = ClosedTypes(Vec::new())).await;
+    let records: Vec<SignedStatement> =
+        (0..1001).map(|seq| audit_record(&decision_json(SESSION, seq))).collect();
+    for some in records.chunks(100) {
+        let answers = futures::future::join_all(some.iter().map(|record| site.register(record))).await;
+        assert!(answers.iter().all(|answer| answer.status == 201), "{answers:?}");
+    }
+    let large = site.get("/ui/bundle?session=session-1").await;
+    assert_eq!(large.status, 409);
+    checked_headers(&large);
+    for part in ["bundle-too-large", "at most 1000 entries", "tabellion bundle create"] {
+        assert!(large.text().contains(part), "no {part}: {}", large.text());
+    }
 }
 
 /// What a page shows of an entry in a list: its link, and what follows it.
@@ -479,6 +736,100 @@ async fn checkpoints_policy_and_growth_have_pages() {
 }
 
 #[tokio::test]
+async fn every_witness_is_listed_with_what_it_cosigned_and_whether_the_quorum_is_met() {
+    let (w1, w2) = (TestWitness::start("w1").await, TestWitness::start("w2").await);
+    w2.becomes(Manner::KnowsNoLog);
+    let policy = k_of(1, &[&w1, &w2]);
+    let witnesses = WitnessConfig {
+        policy: Some(policy),
+        every: Duration::from_secs(1),
+        pace: Duration::from_millis(100),
+    };
+    let site = Place::new().start_with(|config| config.witnesses = witnesses).await;
+    site.registered(&receipt_under(&root(|_| ()), SESSION, 1)).await;
+    page_with(&site, "/ui/checkpoints", "last attempt: unknown_log").await;
+    page_with(&site, "/ui/checkpoints", "<span class=\"good\">fresh</span>").await;
+    let html = page_with(&site, "/ui/checkpoints", "cosigned 2 leaves").await;
+    for part in [
+        "A checkpoint is served after enough cosigned it: <span class=\"good\">met</span>",
+        "<strong>w1</strong> <span class=\"good\">fresh</span>",
+        "<strong>w2</strong> <span class=\"bad\">not fresh</span>",
+        "has cosigned nothing yet, last attempt: unknown_log",
+        ", 0 behind",
+        &*format!("<code>{}</code>", w1.key),
+        "\u{2014} w1.example",
+    ] {
+        assert!(html.contains(part), "no {part}: {html}");
+    }
+    answer_with(&site, "/checkpoint", "\n2\n").await;
+    let bundle = offered(&site.get("/ui/bundle?session=session-1").await, "session.bundle");
+    assert!(bundle.checkpoint.contains("\u{2014} w1.example"), "{}", bundle.checkpoint);
+    assert!(bundle.claims.witness_policy.is_some_and(|policy| policy.contains(&w2.key.to_string())));
+
+    w1.goes_away();
+    site.registered(&receipt_under(&root(|_| ()), SESSION, 2)).await;
+    let html = page_with(&site, "/ui/checkpoints", "<span class=\"bad\">not met</span>").await;
+    assert!(html.contains("cosigned 2 leaves") && html.contains(", 1 behind"), "{html}");
+    let behind = site.get("/ui/bundle?session=session-1").await;
+    assert!(behind.status == 503 && behind.text().contains("checkpoint-behind"), "{behind:?}");
+}
+
+#[tokio::test]
+async fn the_history_of_the_policy_leads_to_every_policy_with_its_document() {
+    let revision = |n: u64| testkit::policy_toml().replace("revision = 0", &format!("revision = {n}"));
+    let read = |n: u64| Policy::from_toml(&revision(n)).unwrap();
+    let site = Place::new().start().await;
+    site.registered(&testkit::opaque("thing", &json!({}))).await;
+    let mut ids = vec![site.get("/v1/policy").await.json()["entry_id"].as_str().unwrap().to_owned()];
+    for n in 1..3 {
+        let next = policy_statement::sign(&read(n), &read(n - 1), &testkit::operator()).unwrap();
+        site.registered(&next).await;
+        ids.push(next.digest().to_string());
+    }
+    let in_force = page(&site, "/ui/policy").await;
+    assert_eq!(page(&site, "/ui/policy/2").await, in_force);
+    let leaves = [("leaf 0", "leaf 1"), ("leaf 2", "leaf 3"), ("leaf 3", "leaf 4")];
+    for (n, (leaf, from)) in leaves.into_iter().enumerate() {
+        let html = page(&site, &format!("/ui/policy/{n}")).await;
+        let (id, digest) = (&ids[n], read(n as u64).digest().to_string());
+        for part in [
+            format!("<dt>Revision</dt><dd>{n}</dd>"),
+            format!("<a href=\"/ui/entries/{id}\">{leaf}</a>"),
+            format!("<dt>In force from</dt><dd>{from}, <time"),
+            format!("<code>{digest}</code>"),
+            format!("&quot;revision&quot;: {n}"),
+            format!("href=\"/ui/verify?entry={id}\""),
+        ] {
+            assert!(html.contains(&part), "{n}: no {part}: {html}");
+        }
+        let at = |n: u64| html.find(&format!("<a href=\"/ui/policy/{n}\">Revision {n}</a>")).unwrap();
+        assert!(at(2) < at(1) && at(1) < at(0), "the newest comes first: {html}");
+    }
+}
+
+#[tokio::test]
+async fn the_latency_of_each_stage_is_a_line_in_a_chart_and_a_row_in_a_list() {
+    let site = Place::new().start().await;
+    for n in 0..3 {
+        site.registered(&testkit::opaque("thing", &json!({ "n": n }))).await;
+    }
+    let html = page(&site, "/ui/status").await;
+    for part in [
+        "<svg",
+        "role=\"img\"",
+        "class=\"grid\"",
+        ">100 ms</text>",
+        "policy: 3 registrations, half of them at most",
+    ] {
+        assert!(html.contains(part), "no {part}: {html}");
+    }
+    let stages = html.matches(", half of them at most").count();
+    assert!(stages >= 4, "parsing, verification, decision and queue at least: {html}");
+    let lines = ["class=\"thick\"", "class=\"thin\""].map(|line| html.matches(line).count());
+    assert_eq!(lines, [stages; 2], "one to the median, and one to the 99th percentile: {html}");
+}
+
+#[tokio::test]
 async fn pages_need_the_roles_of_the_api_and_a_browser_sends_a_token_as_a_password() {
     const TOKEN: &str = "reader-of-the-tests";
     let site = Place::new()
@@ -496,12 +847,14 @@ async fn pages_need_the_roles_of_the_api_and_a_browser_sends_a_token_as_a_passwo
     let ask = async |path: &str, authorization: &str| {
         site.send(Method::GET, path, &[("authorization", authorization)], "").await
     };
-    for path in [&*entry, "/ui/search", "/ui/alarms"] {
+    for path in [&*entry, "/ui/search", "/ui/alarms", "/ui/bundle?session=s"] {
         let refused = site.get(path).await;
         assert_eq!(refused.status, 401, "{path}");
         assert!(refused.header("www-authenticate").unwrap().starts_with("Basic "), "{refused:?}");
         checked_headers(&refused);
-        checked(&ask(path, &password).await);
+        let known = ask(path, &password).await;
+        assert_eq!(known.status, if path.starts_with("/ui/bundle") { 404 } else { 200 }, "{path}");
+        checked_headers(&known);
         let wrong = ask(path, "Basic YW55Ondyb25n").await;
         assert_eq!(wrong.status, 401, "{path}");
     }
@@ -515,6 +868,7 @@ async fn pages_need_the_roles_of_the_api_and_a_browser_sends_a_token_as_a_passwo
         ["/ui", "/ui/checkpoints", "/ui/policy", "/ui/growth", "/ui/status", &format!("{entry}/proof")]
     {
         assert!(!page(&site, path).await.contains("thing"), "{path}");
+        assert!(!page(&site, path).await.contains("/ui/verify?entry="), "{path}: its bytes are for readers");
     }
     let write = site
         .send(

@@ -8,6 +8,7 @@ use common::{COSE, Place};
 use reqwest::Method;
 use scitt::SignedStatement;
 use serde_json::json;
+use serving::problem::ErrorDocumentation;
 
 fn statement(n: u64) -> SignedStatement {
     testkit::opaque(&format!("thing-{n}"), &json!({ "n": n }))
@@ -174,16 +175,37 @@ async fn the_description_and_its_page_load_nothing_from_elsewhere() {
     assert_eq!(site.get("/docs/swagger-ui-bundle.js").await.status, 200);
 }
 
+#[tokio::test]
+async fn an_operator_names_the_documentation_that_problems_link_to() {
+    let own = ErrorDocumentation::parse("https://docs.example/errors/").unwrap();
+    let site = Place::new().start_with(|config| config.error_documentation = own).await;
+    let problem = site.get("/v1/nothing").await.json();
+    assert_eq!(problem["type"], "https://docs.example/errors/route-unknown");
+    let refused = site.get(&format!("{}/inbox", site.admin)).await;
+    assert_eq!(refused.header("content-type"), Some("application/problem+json"));
+    assert_eq!(refused.header("www-authenticate"), Some("Bearer"));
+    let problem = refused.json();
+    assert_eq!(problem["type"], "https://docs.example/errors/token");
+    let number = refused.header("x-request-id").unwrap();
+    assert_eq!(problem["instance"], format!("urn:uuid:{number}"));
+    assert_eq!((&problem["status"], &problem["title"]), (&401.into(), &"Unauthorized".into()));
+}
+
 #[test]
-fn the_checked_in_description_is_that_of_the_routes() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../openapi/openapi.json");
-    let now = transparency::openapi_json();
-    if std::env::var_os("UPDATE_OPENAPI").is_some() {
-        std::fs::write(path, &now).unwrap();
+fn the_checked_in_descriptions_are_those_of_the_routes() {
+    let descriptions = [
+        ("openapi.json", transparency::openapi_json()),
+        ("operator.json", transparency::operator_openapi_json()),
+    ];
+    for (name, now) in descriptions {
+        let path = format!("{}/../../openapi/{name}", env!("CARGO_MANIFEST_DIR"));
+        if std::env::var_os("UPDATE_OPENAPI").is_some() {
+            std::fs::write(&path, &now).unwrap();
+        }
+        let kept = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            kept == now,
+            "openapi/{name} drifted: run the tests with UPDATE_OPENAPI=1 and look at the difference"
+        );
     }
-    let kept = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(
-        kept == now,
-        "openapi/openapi.json drifted: run the tests with UPDATE_OPENAPI=1 and look at the difference"
-    );
 }

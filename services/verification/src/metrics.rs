@@ -1,9 +1,11 @@
 //! Prometheus metrics. Labels have a fixed set of values.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
 use prometheus::{Histogram, IntCounter, IntCounterVec, IntGauge};
+use serving::http_metrics::HttpMetrics;
 use serving::metrics::MetricRegistry;
 use verification_store::{StoreError, VerificationStore};
 
@@ -14,6 +16,8 @@ const CHECK_SECONDS: &[f64] = &[0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0, 300.
 #[derive(Debug)]
 pub struct Metrics {
     registry: MetricRegistry,
+    /// Metrics of the requests on the public listener.
+    pub http: Arc<HttpMetrics>,
     requests: IntCounterVec,
     receipts: IntCounterVec,
     failures: IntCounterVec,
@@ -45,6 +49,7 @@ impl Metrics {
             receipts.with_label_values(&[verdict]);
         }
         Ok(Self {
+            http: Arc::new(HttpMetrics::new(&registry)?),
             requests,
             receipts,
             failures: registry.counters(

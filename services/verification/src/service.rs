@@ -6,19 +6,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use checks::RunChecks;
 use client::ClientError;
 use durable::FileAccess;
 use outbox::{Delivery, LogConnection};
 use scitt::{Algorithm, Signer, SigningKey};
-use serving::admin;
 use serving::listener::{Listener, ListenerSettings, RunningListener};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use utoipa_axum::router::OpenApiRouter;
 use verification_store::{StoreError, VerificationStore};
 use verifier::TrustStore;
 
@@ -134,9 +131,11 @@ impl VerificationService {
             waits: Waits { result: config.wait, log_receipt: config.receipt_wait },
             body_bytes: config.body_bytes,
         };
-        let public = bind(config.listen, public_settings()).await?;
+        let public = bind(config.listen, public_settings(&config)).await?;
         let admin = match config.admin_listen {
-            Some(address) => Some(bind(address, settings()).await?.serve(admin_routes(state.clone()))),
+            Some(address) => {
+                Some(bind(address, settings(&config)).await?.serve(routes::admin(state.clone())))
+            }
             None => None,
         };
         let delivery = Delivery::new(waiting, log, Arc::new(now), stored, Duration::ZERO);
@@ -219,22 +218,6 @@ async fn bind(address: SocketAddr, settings: ListenerSettings) -> Result<Listene
     Listener::bind(address, settings).await.map_err(|error| StartError::Listen { address, error })
 }
 
-/// The routes of the admin listener: `/livez`, `/readyz` and `/metrics`.
-fn admin_routes(state: ServiceState) -> Router {
-    let obstacles = |state: ServiceState| async move {
-        let backlog = state.jobs.store.backlog().await;
-        backlog.err().map(|error| error.to_string()).into_iter().collect()
-    };
-    let text = |state: ServiceState| async move {
-        state.metrics.text(&state.jobs.store, state.jobs.unfinished()).await
-    };
-    let routes = OpenApiRouter::new()
-        .routes(admin::liveness(|_| None))
-        .routes(admin::readiness(obstacles))
-        .routes(admin::metrics(text));
-    Router::from(routes).with_state(state)
-}
-
 /// Removes results that are older than `keep`, until `stop` is cancelled.
 async fn prune(store: Arc<VerificationStore>, keep: Duration, stop: CancellationToken) {
     let mut interval = tokio::time::interval(PRUNE_EVERY);
@@ -252,8 +235,9 @@ async fn prune(store: Arc<VerificationStore>, keep: Duration, stop: Cancellation
 }
 
 /// Settings of the admin listener.
-fn settings() -> ListenerSettings {
+fn settings(config: &Config) -> ListenerSettings {
     ListenerSettings {
+        error_documentation: config.error_documentation.clone(),
         headers: HEADERS,
         head_bytes: HEAD_BYTES,
         write_time: Some(WRITE_TIME),
@@ -262,11 +246,11 @@ fn settings() -> ListenerSettings {
     }
 }
 
-fn public_settings() -> ListenerSettings {
+fn public_settings(config: &Config) -> ListenerSettings {
     ListenerSettings {
         connections: CONNECTIONS,
         client_connections: CLIENT_CONNECTIONS,
         is_proxy: Arc::new(|address| address.to_canonical().is_loopback()),
-        ..settings()
+        ..settings(config)
     }
 }

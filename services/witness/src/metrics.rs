@@ -1,7 +1,10 @@
 //! Prometheus metrics. The only label with a name is the origin of a listed log.
 
+use std::sync::Arc;
+
 use http::StatusCode;
 use prometheus::{IntCounterVec, IntGauge, IntGaugeVec};
+use serving::http_metrics::HttpMetrics;
 use serving::metrics::MetricRegistry;
 use tlog::checkpoint::Origin;
 
@@ -11,6 +14,8 @@ use crate::ledger::Ledger;
 #[derive(Debug)]
 pub struct Metrics {
     registry: MetricRegistry,
+    /// Metrics of the requests on the public listener.
+    pub http: Arc<HttpMetrics>,
     requests: IntCounterVec,
     forks: IntCounterVec,
     size: IntGaugeVec,
@@ -31,6 +36,7 @@ impl Metrics {
             requests.with_label_values(&[status.to_string()]);
         }
         Ok(Self {
+            http: Arc::new(HttpMetrics::new(&registry)?),
             requests,
             forks: registry.counters(
                 "witness_inconsistency_total",

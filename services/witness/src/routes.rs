@@ -13,6 +13,7 @@ use axum::{Router, middleware};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER as RETRY_AFTER_HEADER};
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
+use serving::http_metrics::measured;
 use serving::{admin, description, request_span};
 use tlog::checkpoint::Checkpoint;
 use tlog::note::SignatureLine;
@@ -62,10 +63,12 @@ fn openapi_json() -> String {
 
 /// The public routes: `POST /add-checkpoint` and `GET /{log}/checkpoint`.
 pub fn public(state: RouteState) -> Router {
+    let http = state.metrics.http.clone();
     served(described_public(), state)
         .layer(middleware::map_response(said_in_text))
         .layer(CatchPanicLayer::new())
         .layer(middleware::from_fn(request_span::in_span))
+        .layer(middleware::from_fn_with_state(http, measured))
 }
 
 /// The routes of the admin listener: `/livez`, `/readyz` and `/metrics`.

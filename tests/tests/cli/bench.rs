@@ -107,6 +107,68 @@ fn a_grown_log_is_sound_and_can_be_measured(folder: &Folder, database: &[&str]) 
 }
 
 #[test]
+fn every_kind_of_page_is_measured_on_sqlite() {
+    let folder = Folder::new();
+    every_kind_of_page_is_measured(&folder, "sqlite", &[]);
+}
+
+#[test]
+fn every_kind_of_page_is_measured_on_postgresql() {
+    let folder = Folder::new();
+    let database = fresh_database(&shared_server());
+    every_kind_of_page_is_measured(&folder, "postgres", &["--db", &database]);
+}
+
+fn every_kind_of_page_is_measured(folder: &Folder, name: &str, database: &[&str]) {
+    let size = ENTRIES.to_string();
+    let options = ["--folder", "large", "--rounds", "2", "--json"];
+    let make = [&["bench", "pages", "--entries", &size], &options[..], database].concat();
+    let result = run(folder, &make).must_end_with(0).json();
+    assert_eq!((&result["database"], &result["rounds"]), (&name.into(), &2.into()), "{result}");
+    assert!(result["leaves"].as_u64().unwrap() > ENTRIES + 300, "a session and a chain were added: {result}");
+    let pages = result["pages"].as_array().unwrap();
+    for page in pages {
+        let times = ["first_ms", "p50_ms", "p99_ms", "worst_ms"].map(|time| &page[time]);
+        assert!(times.iter().all(|time| is_positive(time)) && is_positive(&page["bytes"]), "{page}");
+        let [_, p50, p99, worst] = times.map(|time| time.as_f64().unwrap());
+        assert!(p50 <= p99 && p99 <= worst, "{page}");
+    }
+    for (page, rows) in PAGE_ROWS {
+        let found = pages.iter().find(|found| found["page"] == *page);
+        let found = found.unwrap_or_else(|| panic!("{page} is not measured: {result}"));
+        assert_eq!(found["rows"], *rows, "{found}");
+    }
+    let again = [&["bench", "pages"], &options[..4]].concat();
+    let text = run(folder, &again).must_end_with(0).text();
+    assert!(text.contains(" 2 rounds") && text.contains("search, issuer, middle"), "{text}");
+    assert!(text.contains("median of each page at most 50 ms"), "{text}");
+    let rows = text.lines().filter(|line| line.starts_with("session, ")).count();
+    assert_eq!(rows, 3, "{text}");
+}
+
+/// Pages of lists, with the rows that each of them shows.
+const PAGE_ROWS: &[(&str, u64)] = &[
+    ("start", 10),
+    ("search, newest", 50),
+    ("search, middle", 50),
+    ("search, oldest", 50),
+    ("search, issuer, newest", 50),
+    ("search, issuer, middle", 50),
+    ("search, issuer, oldest", 50),
+    ("search, content type, middle", 50),
+    ("search, agent, newest", 50),
+    ("search, agent, middle", 50),
+    ("search, agent, oldest", 50),
+    ("search, beginning of a subject", 10),
+    ("session, first", 50),
+    ("session, middle", 50),
+    ("session, last", 50),
+    ("chain of receipts", 150),
+    ("checkpoints, newest", 25),
+    ("checkpoints, middle", 25),
+];
+
+#[test]
 fn what_cannot_be_measured_or_compared_is_refused_with_the_reason() {
     let folder = Folder::new();
     folder.write("b.json", "{}");
@@ -129,4 +191,6 @@ fn what_cannot_be_measured_or_compared_is_refused_with_the_reason() {
         assert!(text.contains(part), "{text}");
     }
     run(&folder, &["bench", "run", "--offered", "-1"]).must_end_with(2);
+    run(&folder, &["bench", "pages", "--db", "postgres://me@127.0.0.1/log"]).must_end_with(2);
+    assert!(refused(&["bench", "pages", "--folder", "nowhere"]).1.contains("nowhere"));
 }

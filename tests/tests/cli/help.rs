@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use black_box::cli::{Folder, help_of, leaf_commands, repository};
+use black_box::cli::{Folder, help_of, repository, runnable_commands};
 
 /// Fits a small terminal, with the prompt.
 const LINES: usize = 24;
@@ -12,7 +12,7 @@ const WRITE: &str = "TABELLION_TEST_WRITE_GOLDEN";
 #[test]
 fn help_of_every_command_fits_a_screen_and_begins_with_an_example() {
     let folder = Folder::new();
-    for command in leaf_commands(&folder) {
+    for command in runnable_commands(&folder) {
         let help = help_of(&folder, &command);
         let name = command.join(" ");
         assert!(help.lines().count() < LINES, "{name}: {} lines\n{help}", help.lines().count());
@@ -26,7 +26,7 @@ fn help_of_every_command_fits_a_screen_and_begins_with_an_example() {
 #[test]
 fn help_is_what_it_was() {
     let folder = Folder::new();
-    let mut commands = leaf_commands(&folder);
+    let mut commands = runnable_commands(&folder);
     commands.insert(0, Vec::new());
     let all: String = commands
         .iter()

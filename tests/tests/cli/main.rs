@@ -23,5 +23,6 @@ mod policy_admit;
 mod records;
 mod registry;
 mod roa;
+mod terminals;
 mod vrf;
 mod vrf_check;

@@ -1,5 +1,5 @@
-//! Manners: results on stdout and nothing else there, JSON that keeps its shape, no colour and no bar where nobody looks,
-//! whole files or none, and strangers' text made harmless.
+//! Manners: results on stdout and nothing else there, JSON that keeps its shape, whole files or none, and strangers' text
+//! made harmless.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -186,61 +186,6 @@ fn streams_carry_the_result_and_a_reader_that_leaves_is_no_error() {
         piped.args(["-c", &format!("set -o pipefail; {program} {arguments} | head -c 1 >/dev/null")]);
         let ended = piped.stdin(Stdio::null()).output().expect("bash");
         assert!(ended.status.success(), "{arguments}: {ended:?}");
-    }
-}
-
-/// Runs a command line on a terminal of its own and gives what the terminal was sent.
-fn on_a_terminal(folder: &Folder, line: &str, variables: &[(&str, &str)]) -> String {
-    let mut script = Command::new("script");
-    folder.settle(&mut script);
-    script.args(["-qec", &format!("{} {line}", black_box::program().display()), "/dev/null"]);
-    script.env("TERM", "xterm-256color").envs(variables.iter().copied()).stdin(Stdio::null());
-    let output = script.output().expect("script, of util-linux");
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-#[test]
-fn colour_and_bars_are_for_terminals_that_want_them() {
-    let dev = Dev::start();
-    let folder = with_a_registered_file(&dev);
-    let verify = "verify a.json.transparent.cose";
-    assert!(on_a_terminal(folder, verify, &[]).contains("\u{1b}[32m"));
-    assert!(!on_a_terminal(folder, verify, &[("NO_COLOR", "1")]).contains('\u{1b}'));
-    assert!(!on_a_terminal(folder, &format!("{verify} --color never"), &[]).contains('\u{1b}'));
-    assert!(!folder.run(&["verify", "a.json.transparent.cose"]).text().contains('\u{1b}'));
-    assert!(
-        folder.run(&["verify", "a.json.transparent.cose", "--color", "always"]).text().contains("\u{1b}[32m")
-    );
-
-    for n in 0..40 {
-        folder.write(&format!("m{n}.json"), format!("{{\"m\":{n}}}"));
-    }
-    // The bar writes two blanks after the number of files: an entry ID in an address can begin with 40 too.
-    let bar = |output: &str| output.contains("/40  ");
-    let files = (0..40).map(|n| format!("m{n}.json")).collect::<Vec<_>>().join(" ");
-    assert!(bar(&on_a_terminal(folder, &format!("register --dev {files}"), &[])));
-    assert!(!bar(&on_a_terminal(folder, &format!("register --dev --no-progress {files}"), &[])));
-    let arguments: Vec<&str> = ["register", "--dev"].into_iter().chain(files.split(' ')).collect();
-    let piped = folder.run(&arguments);
-    assert!(piped.must_end_with(0).stderr.is_empty(), "{piped}");
-    assert!(piped.text().ends_with("0 registered, 40 by an earlier run, 0 failed\n"), "{piped}");
-}
-
-#[test]
-fn a_list_has_headings_and_short_ids_on_a_terminal_and_whole_ids_in_a_pipe() {
-    let dev = Dev::start();
-    let folder = with_a_registered_file(&dev);
-    let entry = folder.run(&["statement", "hash", "a.json.cose"]).text();
-    let entry = entry.trim();
-    let begin = format!("{}…", &entry[..12]);
-    for list in ["entry list --after 2", "entry search --subject a.json", "entry tail --after 2 --count 9"] {
-        let count = folder.run(&["entry", "list", "--after", "2"]).text().lines().count();
-        let list = list.replace("--count 9", &format!("--count {count}"));
-        let printed = on_a_terminal(folder, &list, &[("NO_COLOR", "1")]);
-        assert!(printed.contains("leaf  committed") && printed.contains(&begin), "{list}: {printed}");
-        assert!(!printed.contains(entry), "{list}: {printed}");
-        let piped = folder.run(&list.split(' ').collect::<Vec<_>>()).text();
-        assert!(piped.contains(entry) && !piped.contains("committed"), "{list}: {piped}");
     }
 }
 

@@ -119,7 +119,7 @@ fn a_wrapped_server_works_as_before_and_its_calls_are_on_the_log() {
     }
     let decision = of_session.iter().find(|entry| entry["facts"]["kind"] == "decision").unwrap();
     assert_eq!(decision["facts"]["tool"], "convert_time", "{decision}");
-    dev.folder.run(&["bundle", "create", "--session", subject, "-o", "session.bundle"]).must_end_with(0);
+    dev.folder.run(&["bundle", subject, "-o", "session.bundle"]).must_end_with(0);
     dev.folder.run(&["verify", "session.bundle"]).must_end_with(0);
 
     dev.folder.run(&["gateway", "wrap", "mcp.json", "--undo"]).must_end_with(0);

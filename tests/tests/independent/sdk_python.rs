@@ -42,6 +42,12 @@ fn the_client_and_its_sessions_keep_their_promises() {
 }
 
 #[test]
+fn the_adapters_for_frameworks_keep_their_promises_with_a_real_log() {
+    let (dev, sdk) = (Dev::start(), PythonSdk::new());
+    printed(sdk.command("tests/adapters.py").current_dir(dev.folder.path("")));
+}
+
+#[test]
 fn a_script_registers_verifies_follows_and_monitors() {
     example("log.py", "invoice-7.cose");
 }

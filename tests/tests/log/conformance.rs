@@ -1,14 +1,27 @@
 //! `tabellion conformance` against our service, against services with one fault each, against hostile servers, and
 //! against another implementation from a package registry.
 
+mod changes;
+mod violations;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
-use black_box::{Answer, AnswerFault, FaultyService, Log, Other, Ran, free_address};
+use ::conformance::{
+    Observations, PROBES, Probe, ProbeOutcome, ProbeRequest, ProbeResponse, Samples, checks, next_request,
+};
+use black_box::{Answer, FaultyService, ForwardedRequest, Log, Other, Ran, Service, free_address};
+use http::StatusCode;
+use http::header::LOCATION;
 use serde_json::Value;
+use violations::{INVIOLABLE, VIOLATIONS, Violation};
 
-/// Checks that no request of a short run against one process can reach: a rate limit, and registration in the background.
+/// Checks that no request of a short run against one process can reach: a rate limit, registration in the background,
+/// and response codes, which our service does not write.
 const NOT_REACHED: &[&str] = &[
     "key-raw-kid",
     "register-retry-after",
@@ -16,96 +29,14 @@ const NOT_REACHED: &[&str] = &[
     "running-status",
     "running-retry-after",
     "running-no-store",
+    "problem-response-code",
 ];
-
-/// Faults of a service: a name, the check that finds it, and the fault.
-const FAULTS: &[(&str, &str, AnswerFault)] = &[
-    ("200 for a registration", "register-status", |method, path, answer| {
-        if is_registration(method, path, answer) {
-            answer.status = 200;
-        }
-    }),
-    ("no Location", "register-location", |method, path, answer| {
-        if is_registration(method, path, answer) {
-            answer.set_header("location", None);
-        }
-    }),
-    ("a receipt as text", "resolve-content-type", |_, path, answer| {
-        if is_receipt(path, answer) {
-            answer.set_header("content-type", Some("text/plain"));
-        }
-    }),
-    ("a receipt that is no COSE", "receipt-structure", |_, path, answer| {
-        if is_receipt(path, answer) {
-            answer.body = b"registered".to_vec();
-        }
-    }),
-    ("a receipt with a wrong signature", "receipt-verifies", |_, path, answer| {
-        if is_receipt(path, answer) {
-            *answer.body.last_mut().unwrap() ^= 1;
-        }
-    }),
-    ("a receipt without a signature", "receipt-verifies", |_, path, answer| {
-        if is_receipt(path, answer) {
-            let unsigned = answer.body.len() - 66;
-            answer.body.truncate(unsigned);
-            answer.body.push(0x40);
-        }
-    }),
-    (
-        "a wrong receipt in the answer to the registration",
-        "receipt-on-registration",
-        |method, path, answer| {
-            if is_registration(method, path, answer) {
-                *answer.body.last_mut().unwrap() ^= 1;
-            }
-        },
-    ),
-    ("no keys", "keys-set", |_, path, answer| {
-        if path.ends_with("/scitt-keys") {
-            answer.body = vec![0x80];
-        }
-    }),
-    ("a key in an array", "key-body", |_, path, answer| {
-        if path.contains("/scitt-keys/") && answer.status == 200 {
-            answer.body.insert(0, 0x81);
-        }
-    }),
-    ("problems as JSON", "problem-content-type", |_, _, answer| {
-        if answer.status >= 400 {
-            answer.set_header("content-type", Some("application/problem+json"));
-        }
-    }),
-    ("problems without a body", "problem-body", |_, _, answer| {
-        if answer.status >= 400 {
-            answer.body.clear();
-        }
-    }),
-    ("problems without details", "problem-title-detail", |_, _, answer| {
-        if answer.status >= 400 {
-            answer.body = vec![0xa1, 0x20, 0x61, b'x'];
-        }
-    }),
-    ("everything is registered", "hostile-signature", |method, path, answer| {
-        if method == "POST" && path == "/entries" {
-            answer.status = 201;
-        }
-    }),
-    ("500 for an unknown entry", "entry-unknown", |_, path, answer| {
-        if path.starts_with("/entries/") && answer.status == 404 {
-            answer.status = 500;
-        }
-    }),
-    ("405 without Allow", "method-allow", |_, _, answer| answer.set_header("allow", None)),
-];
-
-fn is_registration(method: &str, path: &str, answer: &Answer) -> bool {
-    method == "POST" && path == "/entries" && answer.status == 201
-}
-
-fn is_receipt(path: &str, answer: &Answer) -> bool {
-    path.starts_with("/entries/") && answer.status == 200
-}
+/// Conclusions of a check that found something wrong.
+const COMPLAINTS: &[&str] = &["failed", "warning"];
+/// Number of runs at a time: each spends most of its time waiting.
+const RUNS_AT_A_TIME: usize = 8;
+/// The file of the statement that the tests of violations register.
+const STATEMENT: &str = "one.cose";
 
 /// Runs the suite with a new key, whose did:key the policy of the tests admits.
 fn run(log: &Log, url: &str, more: &[&str]) -> Ran {
@@ -116,10 +47,20 @@ fn run(log: &Log, url: &str, more: &[&str]) -> Ran {
     log.tabellion(&[&["conformance", url, "--key", "issuer.pem", "--json"], more].concat())
 }
 
-fn checks(report: &Value, conclusion: &str) -> Vec<String> {
+fn named(report: &Value, conclusions: &[&str]) -> BTreeSet<String> {
+    findings(report, conclusions).into_keys().collect()
+}
+
+/// The findings of the checks with these conclusions, by name of the check.
+fn findings(report: &Value, conclusions: &[&str]) -> BTreeMap<String, String> {
+    let text = |check: &Value, member: &str| check[member].as_str().unwrap().to_owned();
     let all = report["checks"].as_array().unwrap().iter();
-    let named = all.filter(|check| check["conclusion"] == conclusion);
-    named.map(|check| check["name"].as_str().unwrap().to_owned()).collect()
+    let chosen = all.filter(|check| conclusions.contains(&check["conclusion"].as_str().unwrap()));
+    chosen.map(|check| (text(check, "name"), text(check, "finding"))).collect()
+}
+
+fn names(of: &[&str]) -> BTreeSet<String> {
+    of.iter().map(|name| (*name).to_owned()).collect()
 }
 
 #[test]
@@ -128,11 +69,12 @@ fn our_service_meets_every_must_and_every_should() {
     let service = log.serve();
     let ran = run(&log, service.url(), &["--output", "report.json", "--html", "report.html"]);
     let report = ran.json();
-    assert_eq!((checks(&report, "failed"), checks(&report, "warning")), (vec![], vec![]), "{ran}");
+    assert_eq!(findings(&report, COMPLAINTS), BTreeMap::new(), "{ran}");
     assert_eq!(ran.code, Some(0), "{ran}");
     assert_eq!(report["conforms"], true);
-    assert_eq!(checks(&report, "not-applicable"), NOT_REACHED, "{ran}");
-    assert_eq!(checks(&report, "unsupported"), Vec::<String>::new());
+    assert_eq!(named(&report, &["not-applicable"]), names(NOT_REACHED), "{ran}");
+    assert_eq!(named(&report, &["unsupported"]), BTreeSet::new());
+    assert_eq!(report["summary"]["not-selected"], 0);
     let file: Value = serde_json::from_slice(&fs::read(log.path("report.json")).unwrap()).unwrap();
     assert_eq!(file, report);
     let page = fs::read_to_string(log.path("report.html")).unwrap();
@@ -152,25 +94,135 @@ fn a_statement_in_a_file_is_registered_and_tested() {
 }
 
 #[test]
-fn each_fault_of_a_service_is_found_by_its_check() {
+fn every_check_has_a_violation_or_a_reason_why_it_has_none() {
+    let suite: BTreeSet<_> = checks().map(|check| check.name).collect();
+    let violated: BTreeSet<_> = VIOLATIONS.iter().map(|violation| violation.check).collect();
+    let inviolable: BTreeSet<_> = INVIOLABLE.iter().map(|(check, _)| *check).collect();
+    assert_eq!(violated.union(&inviolable).copied().collect::<BTreeSet<_>>(), suite);
+    assert!(violated.is_disjoint(&inviolable), "{inviolable:?}");
+}
+
+#[test]
+fn each_violation_is_found_by_its_check_and_by_no_other() {
     let log = Log::sqlite();
     let service = log.serve();
-    let connection = service.connection();
-    let honest = FaultyService::of(connection.address(), |_, _, _| {});
-    assert_eq!(run(&log, &honest.url(), &[]).code, Some(0), "the proxy alone is no fault");
-    let (log, address) = (&log, connection.address());
+    let proxied = Proxied::new(&log, &service);
+    let honest = proxied.run(&FaultyService::of(&proxied.address, |_, _| {}));
+    assert_eq!(findings(&honest.json(), COMPLAINTS), BTreeMap::new(), "the proxy alone violates nothing");
+    let (wrong, next) = (Mutex::new(Vec::new()), AtomicUsize::new(0));
     std::thread::scope(|scope| {
-        for (name, check, fault) in FAULTS {
-            scope.spawn(move || {
-                let faulty = FaultyService::of(address, *fault);
-                let ran = run(log, &faulty.url(), &[]);
-                assert_eq!(ran.code, Some(3), "{name}: {ran}");
-                let failed = checks(&ran.json(), "failed");
-                assert!(failed.iter().any(|failed| failed == check), "{name}: {failed:?}");
+        for _ in 0..RUNS_AT_A_TIME {
+            scope.spawn(|| {
+                while let Some(violation) = VIOLATIONS.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    wrong.lock().unwrap().extend(proxied.complaint(violation));
+                }
             });
         }
     });
+    assert_eq!(wrong.into_inner().unwrap(), Vec::<String>::new());
     service.stop();
+}
+
+/// A service behind a proxy, and the requests that the suite sends to it with one statement.
+struct Proxied<'l> {
+    log: &'l Log,
+    address: String,
+    samples: Samples,
+    requests: Vec<(Probe, ProbeRequest)>,
+}
+
+impl<'l> Proxied<'l> {
+    fn new(log: &'l Log, service: &Service) -> Self {
+        let samples = Samples::of(log.statement().bytes().clone()).unwrap();
+        fs::write(log.path(STATEMENT), samples.message()).unwrap();
+        let address = service.connection().address().to_owned();
+        Self { log, address, requests: requests(service, &samples), samples }
+    }
+
+    fn run(&self, proxy: &FaultyService) -> Ran {
+        self.log.tabellion(&["conformance", &proxy.url(), "--statement", STATEMENT, "--json"])
+    }
+
+    /// Returns what the suite should have said about this violation, and did not.
+    fn complaint(&self, violation: &'static Violation) -> Option<String> {
+        let ran = self.run(&self.violating(violation));
+        let found = findings(&ran.json(), COMPLAINTS);
+        let expected = names(&[&[violation.check][..], violation.also].concat());
+        let finding = found.get(violation.check).cloned().unwrap_or_default();
+        let code = if named(&ran.json(), &["failed"]).is_empty() { 0 } else { 3 };
+        let is_found = found.keys().eq(&expected) && finding.contains(violation.finding);
+        let is_right = is_found && ran.code == Some(code);
+        (!is_right)
+            .then(|| format!("{} ({}): {found:?}, exit {:?}", violation.check, violation.finding, ran.code))
+    }
+
+    /// Starts a proxy that changes the answer to one request.
+    fn violating(&self, violation: &'static Violation) -> FaultyService {
+        let mut unseen = self.requests.clone();
+        let statement = self.samples.statement().clone();
+        FaultyService::of(&self.address, move |request, answer| {
+            let Some(place) = unseen.iter().position(|(_, expected)| is_same(expected, request)) else {
+                return;
+            };
+            let (probe, _) = unseen.remove(place);
+            if probe == violation.at {
+                violation.changes.iter().for_each(|change| change.apply(answer, &statement));
+            }
+        })
+    }
+}
+
+/// The requests of the suite in their order. Some are equal: their place among each other tells which is which.
+fn requests(service: &Service, samples: &Samples) -> Vec<(Probe, ProbeRequest)> {
+    let mut connection = service.connection();
+    let base = format!("{}/", service.url()).parse().unwrap();
+    let mut observations = Observations::new(samples.statement().clone(), 0);
+    observations.record(Probe::Keys, answered(connection.get("/.well-known/scitt-keys")));
+    observations.record(Probe::Registration, answered(connection.post(samples.message())));
+    let request = |probe: &Probe| Some((*probe, next_request(*probe, &base, samples, &observations)?));
+    PROBES.iter().filter_map(request).collect()
+}
+
+fn answered(answer: Answer) -> ProbeOutcome {
+    let location = answer.header("location").map(|location| (LOCATION, location.parse().unwrap()));
+    ProbeOutcome::Answered(ProbeResponse {
+        status: StatusCode::from_u16(answer.status).unwrap(),
+        headers: location.into_iter().collect(),
+        body: answer.body.into(),
+    })
+}
+
+fn is_same(expected: &ProbeRequest, request: &ForwardedRequest) -> bool {
+    request.method == expected.method.as_str()
+        && request.path == expected.url.path()
+        && request.accept.as_deref() == Some(expected.accept)
+        && request.content_type.as_deref() == expected.content_type
+        && request.body == expected.body
+}
+
+#[test]
+fn a_run_of_some_checks_sends_only_what_they_need_and_reports_only_them() {
+    let log = Log::sqlite();
+    let service = log.serve();
+    let paths = Arc::new(Mutex::new(Vec::new()));
+    let seen = paths.clone();
+    let proxy = FaultyService::of(service.connection().address(), move |request, _| {
+        seen.lock().unwrap().push(request.path.clone());
+    });
+    let ran = run(&log, &proxy.url(), &["--only", "path-unknown", "--only", "keys-status"]);
+    assert_eq!(ran.code, Some(0), "{ran}");
+    assert_eq!(named(&ran.json(), &["passed"]), names(&["keys-status", "path-unknown"]), "{ran}");
+    assert_eq!(ran.json()["summary"]["not-selected"], checks().count() - 2);
+    assert_eq!(*paths.lock().unwrap(), ["/.well-known/scitt-keys", "/no-such-entries"]);
+    service.stop();
+}
+
+#[test]
+fn a_check_that_the_suite_does_not_have_cannot_be_selected() {
+    let log = Log::sqlite();
+    let ran = run(&log, &format!("http://{}", free_address()), &["--only", "keys-stauts"]);
+    assert_eq!(ran.code, Some(2), "{ran}");
+    assert!(ran.stderr.contains("keys-stauts"), "{ran}");
 }
 
 #[test]
@@ -211,7 +263,7 @@ fn the_service_of_csoai_scitt_ts_does_not_speak_scrapi() {
     let other = Other::csoai_service();
     let ran = run(&log, &other.url, &[]);
     assert_eq!(ran.code, Some(3), "{ran}");
-    let failed = checks(&ran.json(), "failed");
-    let expected = ["keys-status", "register-status", "problem-content-type", "problem-body"];
-    assert!(expected.iter().all(|check| failed.iter().any(|failed| failed == check)), "{failed:?}");
+    let failed = named(&ran.json(), &["failed"]);
+    let expected = names(&["keys-status", "register-status", "problem-content-type", "problem-body"]);
+    assert!(expected.is_subset(&failed), "{failed:?}");
 }

@@ -4,7 +4,7 @@
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use black_box::{Answer, Connection, Log, Outcome, Ran, Recorder, Service, sql};
+use black_box::{Answer, Connection, Log, Outcome, Ran, Recorder, Service, on_a_terminal, sql};
 use rustix::process::Signal;
 use scitt::{SignedStatement, Signer, StatementBuilder};
 use serde_json::{Value, json};
@@ -132,6 +132,12 @@ fn r57_an_issuer_fills_its_share_of_the_inbox_and_an_operator_refuses_what_is_in
     );
     let id = greedy[0].digest().to_string();
     assert!(ids.contains(&id));
+    let url = format!("http://{}", follower.admin_url());
+    let mut list = log.command();
+    list.args(["inbox", "list", "--admin-url", &url, "--token-file", "operator.token"]).env("NO_COLOR", "1");
+    let shown = on_a_terminal(&list);
+    assert!(shown.contains("state") && shown.contains(&format!("{}…", &id[..12])), "{shown}");
+    assert!(!shown.contains(&id), "{shown}");
     let refused = inbox(&log, &follower, &["refuse", &id, "--reason", "sent by mistake"]);
     assert_eq!(refused.must_succeed().json()["entry_id"], *id);
     let again = inbox(&log, &follower, &["refuse", &id, "--reason", "again"]);

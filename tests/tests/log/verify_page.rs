@@ -3,9 +3,10 @@
 use std::fs;
 
 use black_box::{Log, Service, chromium, run_node};
-use scitt::SignedStatement;
+use scitt::{SignedStatement, Signer};
 use serde_json::{Value, json};
-use testkit::ISSUER;
+use testkit::agentroa::{receipt_under, root};
+use testkit::{AGENT, ISSUER, SESSION, receipt, verifier};
 
 /// Text that must stay text: markup, and characters that turn the direction of what follows.
 const HOSTILE: &str = "<img src=x onerror=document.title=1>\u{202e}\u{7}";
@@ -19,7 +20,7 @@ fn evidence(log: &Log) -> (Service, SignedStatement) {
     for statement in &statements {
         assert_eq!(service.connection().post(statement.bytes()).status, 201);
     }
-    let pem = scitt::Signer::public_key(&testkit::es256()).to_spki_pem();
+    let pem = testkit::es256().public_key().to_spki_pem();
     fs::write(log.path("issuer.pem"), pem).unwrap();
     let kid = log.tabellion(&["key", "show", "--json"]).json()["receipt"]["kid"].as_str().unwrap().to_owned();
     let pin =
@@ -29,8 +30,8 @@ fn evidence(log: &Log) -> (Service, SignedStatement) {
     log.tabellion(&issuer).must_succeed();
 
     let ids: Vec<String> = statements.iter().map(|statement| statement.digest().to_string()).collect();
-    let create = ["bundle", "create", &ids[0], &ids[1], "-o", "some.bundle", "--url", service.url()];
-    log.tabellion(&create).must_succeed();
+    let pack = ["bundle", &ids[0], &ids[1], "-o", "some.bundle", "--url", service.url()];
+    log.tabellion(&pack).must_succeed();
     let bundle = fs::read_to_string(log.path("some.bundle")).unwrap();
     let tampered = bundle.replacen("\"policy\":0", "\"policy\":1", 1);
     fs::write(log.path("other.bundle"), tampered).unwrap();
@@ -123,6 +124,48 @@ fn the_page_verifies_what_is_chosen_and_what_is_dropped_and_asks_no_server() {
         wait, read,
     ]));
     assert_eq!(of_entry["results"], json!([link, ["verified", ""]]), "{of_entry:#}");
+    service.stop();
+}
+
+#[test]
+fn a_session_a_chain_a_checkpoint_and_the_policy_are_fetched_by_the_links_of_their_pages_and_verified() {
+    let log = Log::sqlite();
+    let (service, _) = evidence(&log);
+    let receipts = [receipt_under(&root(|_| ()), SESSION, 1), receipt(1).sign(&verifier()).unwrap()];
+    for statement in &receipts {
+        assert_eq!(service.connection().post(statement.bytes()).status, 201);
+    }
+    let did = verifier().public_key().did_key();
+    let pages = [
+        (format!("/ui/sessions/{SESSION}"), "verify?session="),
+        (format!("/ui/issuers/{did}/chain?sub={AGENT}"), "verify?issuer="),
+        ("/ui/checkpoints".to_owned(), "verify?checkpoint="),
+        ("/ui/policy".to_owned(), "verify?entry="),
+    ];
+    let steps: Vec<Value> = pages
+        .iter()
+        .flat_map(|(page, link)| {
+            let read = format!("document.querySelector('main a[href*=\"{link}\"]').href");
+            [json!({ "open": format!("{}{page}", service.url()) }), json!({ "read": read })]
+        })
+        .collect();
+    let links = browse(&json!(steps))["results"].clone();
+    // The keys of the gateway and of the operator are not in the trust file: their signatures are left to the log.
+    let trust = format!(
+        "issuer_signature = \"left-to-log\"\n{}",
+        fs::read_to_string(log.path("trust.toml")).unwrap()
+    );
+    for link in links.as_array().unwrap() {
+        let [wait, read] = verdict_after("");
+        let seen = browse(&json!([
+            { "open": link },
+            { "wait": "document.querySelector('.notice:not(noscript *)')" },
+            { "fill": { "trust": trust } },
+            { "click": "button[type=submit]" },
+            wait, read,
+        ]));
+        assert_eq!(seen["results"], json!([["verified", ""]]), "{link}: {seen:#}");
+    }
     service.stop();
 }
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use black_box::cli::{Folder, leaf_commands, repository};
+use black_box::cli::{Folder, repository, runnable_commands};
 use serde_json::Value;
 
 use crate::{file, release, release_of, run};
@@ -27,7 +27,7 @@ fn the_debian_package_has_all_that_an_operator_needs_and_its_units_verify() {
     let version = folder.command(&["version"]).output().unwrap().stdout;
     let installed = run(Command::new(root.join("usr/bin/tabellion")).arg("version"));
     assert_eq!(installed.as_bytes(), version);
-    for command in leaf_commands(&folder) {
+    for command in runnable_commands(&folder) {
         let page = root.join(format!("usr/share/man/man1/tabellion-{}.1.gz", command.join("-")));
         assert!(page.exists(), "{}", page.display());
     }
@@ -64,30 +64,6 @@ fn verify_units(root: &Path) {
         fs::write(unit, here).unwrap();
     }
     run(Command::new("systemd-analyze").args(["verify", "--recursive-errors=no", "--man=no"]).args(&units));
-}
-
-#[test]
-fn dpkg_unpacks_the_package_into_an_empty_root() {
-    let folder = Folder::new();
-    small_program(&folder);
-    let package = file(&release_of(&folder, "deb", &folder.path("small")), ".deb");
-    let root = folder.path("root");
-    for name in ["var/lib/dpkg/updates", "var/lib/dpkg/info"] {
-        fs::create_dir_all(root.join(name)).unwrap();
-    }
-    fs::write(root.join("var/lib/dpkg/status"), "").unwrap();
-    // Unpacked, not configured: an empty root has no shell for the scripts. What they call is tested above.
-    let dpkg = || {
-        let mut command = Command::new("dpkg");
-        command.arg(format!("--root={}", root.display())).arg("--force-depends,not-root");
-        command
-    };
-    run(dpkg().arg("--unpack").arg(&package));
-    assert!(root.join("usr/bin/tabellion").is_file());
-    let status = run(dpkg().args(["--status", "tabellion"]));
-    assert!(status.contains("Status: install ok unpacked"), "{status}");
-    let listed = run(dpkg().args(["--listfiles", "tabellion"]));
-    assert!(listed.contains("/usr/lib/systemd/system/tabellion.service"), "{listed}");
 }
 
 #[test]
@@ -139,7 +115,8 @@ fn the_same_program_and_time_give_the_same_bytes_and_the_sums_name_every_file() 
     run(Command::new("sha256sum").args(check).current_dir(first.path("out")));
 }
 
-fn small_program(folder: &Folder) {
+/// Writes `small`, a program for tests of packaging alone.
+pub(crate) fn small_program(folder: &Folder) {
     folder.write("small", SMALL_PROGRAM);
     fs::set_permissions(folder.path("small"), fs::Permissions::from_mode(0o755)).unwrap();
 }

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use black_box::cli::{Folder, repository};
-use black_box::{deployment_tool, program};
+use black_box::{VerificationProcess, deployment_tool, program};
 use serde_json::{Value, json};
 
 use crate::run;
@@ -26,10 +26,10 @@ fn compose_accepts_the_trial_and_the_program_every_configuration_in_it() {
     run(prepare.arg(&trial).env("TABELLION", program()));
     let services = compose(&trial);
     let names: BTreeSet<&str> = services.keys().map(String::as_str).collect();
-    let expected =
-        ["gateway", "grafana", "log", "monitor", "postgres", "prometheus", "witness-1", "witness-2"];
-    assert_eq!(names, BTreeSet::from(expected));
-    for name in ["gateway", "log", "monitor", "witness-1", "witness-2"] {
+    let ours = ["gateway", "log", "monitor", "verification", "witness-1", "witness-2"];
+    let others = ["grafana", "postgres", "prometheus"];
+    assert_eq!(names, ours.into_iter().chain(others).collect::<BTreeSet<_>>());
+    for name in ours {
         let service = &services[name];
         assert_eq!(service["read_only"], true, "{name}");
         let command: Vec<&str> =
@@ -52,6 +52,7 @@ fn compose_accepts_the_trial_and_the_program_every_configuration_in_it() {
         ])
         .must_end_with(0);
     check_monitor(&folder, &trial);
+    check_verification(&folder, &trial);
 }
 
 /// Returns the services as docker-compose reads them.
@@ -89,6 +90,38 @@ fn check_monitor(folder: &Folder, trial: &Path) {
     let text = text.replace("/var/lib/tabellion", &trial_file(trial, "monitor/state"));
     folder.write("monitor.toml", text.replace("http://log:7390/", "http://127.0.0.1:9/"));
     folder.run(&["monitor", "once", "--config", "monitor.toml"]).must_end_with(7);
+}
+
+/// The verification service starts with its configuration, and the log's policy admits what its key signs.
+fn check_verification(folder: &Folder, trial: &Path) {
+    let mut text = fs::read_to_string(trial.join("verification/verification.toml")).unwrap();
+    for (there, here) in [
+        ("0.0.0.0:7395", "127.0.0.1:0"),
+        ("0.0.0.0:7396", "127.0.0.1:0"),
+        ("/var/lib/tabellion", trial_file(trial, "verification/state").as_str()),
+        ("http://log:7390", "http://127.0.0.1:9"),
+    ] {
+        text = text.replace(there, here);
+    }
+    let config = trial_file(trial, "verification/here.toml");
+    fs::write(&config, text).unwrap();
+    let service = VerificationProcess::start_configured(folder, &config);
+    let refused = service.verify(&json!({})).unwrap();
+    assert_eq!(refused.status, 401, "only its client may send requests");
+    let receipt = json!({
+        "vrf_version": "1.0", "receipt_id": "7d0fae86-3a5c-4b0e-9c55-0f6a1c1d2e3f", "verified_at": "2026-01-01T00:00:00Z",
+        "tier": 0, "verdict": "pass", "results": { "total": 1, "passed": 1, "failed": 0, "errors": 0 },
+        "hashes": { "output": format!("sha256:{}", "0f".repeat(32)) },
+        "metadata": { "structural": true, "verifier": "test/1" },
+    });
+    folder.write("receipt.json", receipt.to_string());
+    let (key, policy) =
+        (trial_file(trial, "verification/verifier.key"), trial_file(trial, "log/policy.toml"));
+    let sign =
+        ["vrf", "sign", "receipt.json", "--key", &key, "--sub", "did:web:agent.example", "-o", "vrf.cose"];
+    folder.run(&sign).must_end_with(0);
+    let tested = folder.run(&["policy", "test", &policy, "vrf.cose", "--json"]).must_end_with(0).json();
+    assert_eq!(tested["admitted"], 1, "{tested}");
 }
 
 fn trial_file(trial: &Path, name: &str) -> String {
@@ -289,6 +322,42 @@ fn dashboards_have_unique_panels_and_expressions_that_prometheus_parses() {
     let folder = Folder::new();
     folder.write("rules.yml", rules);
     run(Command::new(deployment_tool("promtool")).args(["check", "rules"]).arg(folder.path("rules.yml")));
+}
+
+#[test]
+fn grafanas_types_accept_the_dashboards_and_refuse_what_grafana_would_ignore() {
+    let boards = DASHBOARDS.iter().map(|name| repository(&format!("deploy/grafana/tabellion-{name}.json")));
+    let boards: Vec<_> = boards.collect();
+    assert_eq!(dashboard_faults(&boards), Vec::<String>::new());
+
+    let folder = Folder::new();
+    let board: Value = serde_json::from_slice(&fs::read(&boards[0]).unwrap()).unwrap();
+    let place = board["panels"].as_array().unwrap().iter().position(|panel| panel["targets"].is_array());
+    let panel = format!("/panels/{}", place.unwrap());
+    for (at, value, fault) in [
+        ("/refresh", json!(30), "/refresh: 30 is no"),
+        ("/panles", json!([]), "/panles: no such member"),
+        ("PANEL/type", json!("timeserie"), "no panel has the type 'timeserie'"),
+        ("PANEL/gridPos/w", json!("12"), "/w: '12' is no"),
+        ("PANEL/targets/0/legendformat", json!("a"), "/legendformat: no such member"),
+        ("PANEL/fieldConfig/defaults/unti", json!("ops"), "/unti: no such member"),
+        ("PANEL/options", json!({ "legend": { "displayMode": "lists" } }), "'lists' is no"),
+    ] {
+        let at = at.replace("PANEL", &panel);
+        let (parent, name) = at.rsplit_once('/').unwrap();
+        let mut changed = board.clone();
+        changed.pointer_mut(parent).unwrap()[name] = value;
+        folder.write("changed.json", changed.to_string());
+        let faults = dashboard_faults(&[folder.path("changed.json")]);
+        assert!(faults.len() == 1 && faults[0].contains(fault), "{at}: {faults:?}");
+    }
+}
+
+/// Returns what the types of Grafana's schemas say against dashboards.
+fn dashboard_faults(files: &[PathBuf]) -> Vec<String> {
+    let mut command = Command::new(deployment_tool("venv/bin/python"));
+    let printed = run(command.arg(repository("tests/python/grafana_dashboard.py")).args(files));
+    serde_json::from_str(&printed).unwrap()
 }
 
 /// Reads YAML with Python.

@@ -161,6 +161,6 @@ fn a_client_with_a_server_in_mcp_json() {
     let noon = json!({ "source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo" });
     journey.call_tools(server, &json!([["convert_time", noon]]));
     let session = journey.session(server);
-    folder.run(&["bundle", "create", "--session", &session, "-o", "session.bundle"]).must_end_with(0);
+    folder.run(&["bundle", &session, "-o", "session.bundle"]).must_end_with(0);
     journey.must_end_with("session.bundle");
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -13,8 +14,8 @@ use serde_json::Value;
 
 use crate::{file, release, run};
 
-/// Runs in namespaces of its own: mounts the root read-only, gives the program two writable folders, and starts it as
-/// the image's user. The libraries of this machine are mounted for the dynamic program of the tests; a release has none.
+/// Runs in namespaces of its own: mounts the root read-only, gives the program two writable folders and `/proc`, and starts it
+/// as the image's user. The libraries of this machine are mounted for the dynamic program of the tests; a release has none.
 const START: &str = r#"
 set -e
 root=$1 user=$2; shift 2
@@ -23,6 +24,8 @@ mount --bind "$root" "$root"
 for folder in lib lib64 usr/lib; do
   [ ! -d "$root/$folder" ] || mount --rbind "/$folder" "$root/$folder"
 done
+mkdir -p "$root/proc"
+mount --rbind /proc "$root/proc"
 mount -o remount,bind,ro "$root"
 mount -t tmpfs -o uid=$user,gid=$user,mode=700 state "$root/var/lib/tabellion"
 mount -t tmpfs -o mode=1777 tmp "$root/tmp"
@@ -42,15 +45,42 @@ fn the_program_of_the_image_is_ready_as_an_unprivileged_user_on_a_read_only_root
     assert_eq!(entries(&root.join("usr/bin")), ["tabellion"], "the image has the program alone");
 
     let admin = free_address().to_string();
-    let mut process = started(&root, &user, &admin);
-    let mut lines = BufReader::new(process.0.stdout.take().unwrap()).lines();
-    let ready: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+    let serve = ["serve", "--dev", "--json", "--listen", "127.0.0.1:0", "--admin-listen", &admin];
+    let (process, ready) = started(&root, &user, &serve);
     assert!(ready.is_object(), "{ready}");
     assert_eq!(Connection::to(&admin).get("/readyz").status, 200);
     let status = fs::read_to_string(format!("/proc/{}/status", process.0.id())).unwrap();
     let uids: BTreeSet<&str> =
         status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap().split_whitespace().collect();
     assert_eq!(uids, BTreeSet::from([user.as_str()]));
+}
+
+#[test]
+fn the_verification_service_of_the_image_runs_javascript_and_says_what_it_lacks() {
+    let folder = Folder::new();
+    let layout = unpacked(&folder, &file(&release(&folder, "image"), "-oci.tar"));
+    let manifest = manifest(&layout);
+    let config = json(&blob(&layout, &manifest["config"]));
+    let user = config["config"]["User"].as_str().unwrap().split(':').next().unwrap().to_owned();
+    let root = root(&folder, &layout, &manifest);
+    let place = root.join("etc/tabellion");
+    fs::create_dir_all(&place).unwrap();
+    let key = place.join("verifier.key");
+    let new = ["issuer", "new", "--alg", "EdDSA", "-o", key.to_str().unwrap()];
+    folder.run(&new).must_end_with(0);
+    let owner = Some(user.parse().unwrap());
+    chown(&key, owner, owner).unwrap();
+    let settings = "listen = \"127.0.0.1:0\"\nstate = \"/var/lib/tabellion\"\nkey = \"verifier.key\"\n\
+                    [log]\nurl = \"http://127.0.0.1:9\"\n";
+    fs::write(place.join("verification.toml"), settings).unwrap();
+
+    let serve = ["vrf", "serve", "--json", "--config", "/etc/tabellion/verification.toml"];
+    let (_process, ready) = started(&root, &user, &serve);
+    let engines = Connection::to(ready["url"].as_str().unwrap()).get("/v1/engines").json();
+    assert_eq!(engines["tiers"], serde_json::json!([0, 1, 2]), "{engines}");
+    let available = engines["engines"].as_array().unwrap();
+    assert!(available.len() == 1 && available[0]["runs"] == "JavaScript functions", "{engines}");
+    assert!(engines["missing"].to_string().contains("bwrap is missing"), "{engines}");
 }
 
 /// A process that is ended with the test.
@@ -63,7 +93,8 @@ impl Drop for Owned {
     }
 }
 
-fn started(root: &Path, user: &str, admin: &str) -> Owned {
+/// Starts the program with these arguments, and returns it with the line that it prints once it serves.
+fn started(root: &Path, user: &str, arguments: &[&str]) -> (Owned, Value) {
     for library in ["lib", "lib64", "usr/lib"] {
         if Path::new("/").join(library).is_dir() {
             fs::create_dir_all(root.join(library)).unwrap();
@@ -72,9 +103,12 @@ fn started(root: &Path, user: &str, admin: &str) -> Owned {
     let mut command = Command::new("unshare");
     command.args(["--mount", "bash", "-c", START, "start"]).arg(root).arg(user);
     // The process is the program in the end: the shell, `env` and `unshare` each replace themselves by the next.
-    command.args(["/usr/bin/tabellion", "serve", "--dev", "--json", "--listen", "127.0.0.1:0"]);
-    command.args(["--admin-listen", admin]);
-    Owned(command.stdout(Stdio::piped()).spawn().expect("unshare: the test runs as root"))
+    command.arg("/usr/bin/tabellion").args(arguments);
+    let child = command.stdout(Stdio::piped()).spawn().expect("unshare: the test runs as root");
+    let mut process = Owned(child);
+    let mut lines = BufReader::new(process.0.stdout.take().unwrap()).lines();
+    let ready = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+    (process, ready)
 }
 
 /// Unpacks the layout, and compares every blob with its name.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod artefacts;
+mod debian_scripts;
 mod deployment;
 mod environments;
 mod image;

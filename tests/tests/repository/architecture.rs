@@ -171,6 +171,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
         "transparency",
         &[
             "archive",
+            "bundle",
             "client",
             "display",
             "durable",

@@ -5,11 +5,20 @@ use std::process::{Command, Stdio};
 
 use black_box::cli::{Dev, Folder};
 use black_box::{
-    Gateway, Log, LyingLog, MonitorProcess, RegistryProcess, VerificationProcess, WitnessHome,
+    Connection, Gateway, Log, LyingLog, MonitorProcess, RegistryProcess, VerificationProcess, WitnessHome,
     deployment_tool,
 };
 use serde_json::json;
 use testkit::McpServer;
+
+/// Asserts that the metrics count so many requests for a route, with this status.
+#[track_caller]
+fn must_count_requests(metrics: &str, route: &str, status: u16, requests: u64) {
+    let labels =
+        format!("http_request_method=\"GET\",http_response_status_code=\"{status}\",http_route=\"{route}\"");
+    let line = format!("http_server_request_duration_seconds_count{{{labels}}} {requests}");
+    assert!(metrics.lines().any(|found| found == line), "{line}: {metrics}");
+}
 
 /// Asserts that `promtool check metrics` finds nothing, in metrics of which this is one.
 #[track_caller]
@@ -39,7 +48,13 @@ fn promtool_accepts_the_metrics_of_the_gateway() {
     let upstream = McpServer::ordinary();
     let running = Gateway::before(&upstream.url()).start();
     running.modern().call("echo", json!({}), json!({}));
+    assert_eq!(running.connection().get("/.well-known/vap").status, 200);
+    assert_eq!(running.connection().get("/a/path/of/a/stranger").status, 404);
     let metrics = String::from_utf8(running.admin().get("/metrics").body).unwrap();
+    must_count_requests(&metrics, "/.well-known/vap", 200, 1);
+    must_count_requests(&metrics, "", 404, 1);
+    assert!(metrics.contains("http_response_status_code=\"200\",http_route=\"/mcp\""), "{metrics}");
+    assert!(!metrics.contains("stranger"), "{metrics}");
     promtool_must_accept(&metrics, "mcp_server_operation_duration_seconds_bucket");
     running.stop();
 }
@@ -49,7 +64,9 @@ fn promtool_accepts_the_metrics_of_the_witness_and_of_the_monitor() {
     let (log, folder) = (LyingLog::of(3), Folder::new());
     let witness = WitnessHome::of(&[&log.vkey()]);
     let serving = witness.serve();
+    assert_eq!(serving.connection().get("/none/checkpoint").status, 404);
     let metrics = String::from_utf8(serving.admin().get("/metrics").body).unwrap();
+    must_count_requests(&metrics, "/{log}/checkpoint", 404, 1);
     promtool_must_accept(&metrics, "witness_add_checkpoint_requests_total");
     serving.stop();
 
@@ -58,7 +75,10 @@ fn promtool_accepts_the_metrics_of_the_witness_and_of_the_monitor() {
     folder.write("monitor.toml", format!("{settings}{watched}"));
     let mut monitor = MonitorProcess::start(&folder);
     monitor.next("round");
-    promtool_must_accept(&monitor.metrics(), "tabellion_monitor_rounds_total");
+    assert_eq!(monitor.admin().get("/livez").status, 200);
+    let metrics = monitor.metrics();
+    must_count_requests(&metrics, "/livez", 200, 1);
+    promtool_must_accept(&metrics, "tabellion_monitor_rounds_total");
     assert_eq!(monitor.stop(), Some(0));
 }
 
@@ -66,7 +86,10 @@ fn promtool_accepts_the_metrics_of_the_witness_and_of_the_monitor() {
 fn promtool_accepts_the_metrics_of_the_verification_service() {
     let dev = Dev::start();
     let service = VerificationProcess::start(&dev.folder);
-    promtool_must_accept(&service.metrics(), "tabellion_verification_queued_requests");
+    assert_eq!(Connection::to(service.url()).get("/jobs/none").status, 404);
+    let metrics = service.metrics();
+    must_count_requests(&metrics, "/jobs/{id}", 404, 1);
+    promtool_must_accept(&metrics, "tabellion_verification_queued_requests");
     service.stop();
 }
 
@@ -79,6 +102,9 @@ fn promtool_accepts_the_metrics_of_the_registry_server() {
         .must_end_with(0);
     folder.write("deltas.json", "[]");
     let server = RegistryProcess::start(&folder);
-    promtool_must_accept(&server.metrics(), "tabellion_registry_file_usable");
+    assert_eq!(server.connection().get("/registry.json").status, 200);
+    let metrics = server.metrics();
+    must_count_requests(&metrics, "/registry.json", 200, 1);
+    promtool_must_accept(&metrics, "tabellion_registry_file_usable");
     assert!(server.stop().success());
 }

@@ -20,9 +20,10 @@ const USERS: &[&str] = &["deploy/grafana", "deploy/prometheus", "docs/runbooks"]
 
 #[test]
 fn the_page_of_metrics_lists_what_the_services_export() {
-    let exported: BTreeSet<String> = fs::read_dir(repository("services"))
-        .unwrap()
-        .flat_map(|service| sources(&service.unwrap().path().join("src")))
+    let services = fs::read_dir(repository("services")).unwrap().map(|service| service.unwrap().path());
+    let exported: BTreeSet<String> = services
+        .chain([repository("crates/serving")])
+        .flat_map(|folder| sources(&folder.join("src")))
         .flat_map(|file| registered(&without_tests(&fs::read_to_string(file).unwrap())))
         .collect();
     assert!(exported.len() > 70, "{exported:?}");

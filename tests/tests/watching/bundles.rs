@@ -51,10 +51,10 @@ fn trust(log: &Log, service: &Service) {
     log.tabellion(&issuer).must_succeed();
 }
 
-fn create(log: &Log, service: &Service, arguments: &[&str]) -> Ran {
+fn pack(log: &Log, service: &Service, arguments: &[&str]) -> Ran {
     log.write_private("auditor.token", AUDITOR_TOKEN);
     let connection = ["--url", service.url(), "--token-file", "auditor.token"];
-    log.tabellion(&[&["bundle", "create", "--json"], &connection[..], arguments].concat())
+    log.tabellion(&[&["bundle", "--json"], &connection[..], arguments].concat())
 }
 
 fn verify(log: &Log, file: &str, arguments: &[&str]) -> Ran {
@@ -78,8 +78,8 @@ fn a_session_is_bundled_with_its_witnesses_and_verifies_with_the_log_gone() {
     until_served(&service, &policy, 7, 3);
     trust(&log, &service);
     let quorum = ["--witness-policy", "witnesses.txt"];
-    let arguments = [&["--session", SESSION, "-o", "session.bundle"], &quorum[..]].concat();
-    let created = create(&log, &service, &arguments).must_succeed().json();
+    let arguments = [&[SESSION, "-o", "session.bundle"], &quorum[..]].concat();
+    let created = pack(&log, &service, &arguments).must_succeed().json();
     assert_eq!(
         (&created["entries"], &created["policies"], &created["tree_size"]),
         (&4.into(), &1.into(), &7.into())
@@ -133,33 +133,58 @@ fn nothing_is_written_unless_all_that_was_gathered_verifies() {
     fs::write(log.path("one.cose"), statements[5].bytes()).unwrap();
     let ids: Vec<_> = statements.iter().map(|statement| statement.digest().to_string()).collect();
     fs::write(log.path("trust.toml"), "").unwrap();
-    expect(&create(&log, &service, &[&ids[0], "-o", "some.bundle"]), 4, "no-trust-anchors");
+    expect(&pack(&log, &service, &[&ids[0], "-o", "some.bundle"]), 4, "no-trust-anchors");
     trust(&log, &service);
     // The issuer of the last entry is none that is trusted here.
-    let refused = create(&log, &service, &[&ids[0], "one.cose", "-o", "some.bundle"]);
+    let refused = pack(&log, &service, &[&ids[0], "one.cose", "-o", "some.bundle"]);
     expect(&refused, 4, "unknown-issuer");
     assert!(refused.stderr.contains(&ids[5]), "{refused}");
     let witness = LocalKey::cosigner("w.example".parse().unwrap(), SigningKey::from_bytes(&[7; 32])).unwrap();
     fs::write(log.path("strict.policy"), format!("witness w {}\nquorum w\n", witness.key())).unwrap();
     let strict = ["-o", "some.bundle", "--witness-policy", "strict.policy"];
-    expect(&create(&log, &service, &[&[&*ids[0]], &strict[..]].concat()), 3, "quorum-not-met");
-    expect(&create(&log, &service, &["--session", "none", "-o", "some.bundle"]), 5, "name-unknown");
-    expect(
-        &create(&log, &service, &["--agent", "did:web:none.example", "-o", "some.bundle"]),
-        5,
-        "nothing-selected",
-    );
-    expect(&create(&log, &service, &[&"0".repeat(64), "-o", "some.bundle"]), 5, "entry-unknown");
+    expect(&pack(&log, &service, &[&[&*ids[0]], &strict[..]].concat()), 3, "quorum-not-met");
+    expect(&pack(&log, &service, &["none", "--kind", "session", "-o", "some.bundle"]), 5, "name-unknown");
+    expect(&pack(&log, &service, &["did:web:none.example", "-o", "some.bundle"]), 5, "nothing-selected");
+    expect(&pack(&log, &service, &[&"0".repeat(64), "-o", "some.bundle"]), 5, "entry-unknown");
     assert!(!log.path("some.bundle").exists());
 
-    create(&log, &service, &[&ids[0], &ids[3], "-o", "some.bundle"]).must_succeed();
-    let agent = ["--agent", "did:web:agent.example", "-o", "agent.bundle"];
-    create(&log, &service, &agent).must_succeed();
+    pack(&log, &service, &[&ids[0], &ids[3], "-o", "some.bundle"]).must_succeed();
+    let agent = ["did:web:agent.example", "-o", "agent.bundle"];
+    pack(&log, &service, &agent).must_succeed();
     service.stop();
     let verdict = verify(&log, "some.bundle", &[]).must_succeed().json();
     assert_eq!(verdict["entries"].as_array().unwrap().len(), 2);
     assert_eq!(verdict["checks"], json!([]), "entries that were named one by one are no search");
     assert_eq!(verify(&log, "agent.bundle", &[]).must_succeed().json()["checks"][0]["name"], "selection");
+}
+
+#[test]
+fn a_name_of_a_session_and_of_an_agent_is_taken_only_with_its_kind_and_a_file_is_an_entry() {
+    let log = Log::sqlite();
+    let service = log.serve();
+    // The model of every conversation is `model-1`, which is searched for as an agent.
+    let mut conversation = conversation_json(2);
+    conversation["session"]["session-id"] = "model-1".into();
+    let conversation = conversation_of(conversation.to_string().into_bytes(), "model-1");
+    let conversation = conversation.sign(&recorder()).unwrap();
+    assert_eq!(service.connection().post(conversation.bytes()).status, 201);
+    trust(&log, &service);
+    let named = |more: &[&str]| pack(&log, &service, &[&["model-1", "-o", "some.bundle"], more].concat());
+    let selections = || {
+        let shown = log.tabellion(&["bundle", "show", "some.bundle", "--json"]).must_succeed().json();
+        shown["selections"].clone()
+    };
+
+    expect(&named(&[]), 2, "name-ambiguous");
+    expect(&named(&["--kind", "entry"]), 2, "not-an-entry");
+    assert!(!log.path("some.bundle").exists());
+    for kind in ["session", "agent"] {
+        named(&["--kind", kind]).must_succeed();
+        assert_eq!(selections()[0]["by"], kind);
+    }
+    fs::write(log.path("model-1"), conversation.bytes()).unwrap();
+    named(&[]).must_succeed();
+    assert_eq!(selections(), json!([]), "an entry that was named by a file is no search");
 }
 
 /// What is done to a bundle: the code that `verify` gives then.
@@ -206,7 +231,7 @@ fn whatever_member_of_a_bundle_is_changed_dropped_or_swapped_is_noticed() {
     let service = log.serve();
     register_all(&service);
     trust(&log, &service);
-    create(&log, &service, &["--session", SESSION, "-o", "session.bundle"]).must_succeed();
+    pack(&log, &service, &[SESSION, "-o", "session.bundle"]).must_succeed();
     service.stop();
     let sound = fs::read(log.path("session.bundle")).unwrap();
     let sound: Value = serde_json::from_slice(&sound).unwrap();

@@ -4,7 +4,7 @@
 use crate::approval::SubjectKind;
 use crate::authenticated::Authenticated;
 use crate::effective::Capped;
-use crate::session::{Account, Agreed, Mark, Meters, Reservation, ReservationId, Session, Stage};
+use crate::session::{Account, Agreed, Ledgers, Mark, Meters, Reservation, ReservationId, Session, Stage};
 use decimal::Decimal;
 use vap::message::{Message, ScopeAmendment};
 use vap::reason::Reason;
@@ -16,7 +16,6 @@ use super::draft::Draft;
 use super::person::{approve_message, message_subject, put};
 use super::ruling::{MessageRuling, Ruling};
 use super::semantic::{JudgeGate, JudgeQuestion, pay};
-use super::settle::give_back;
 use super::{DecisionContext, DecisionState, Declaration};
 
 /// Decides about an amendment whose carrier request succeeded.
@@ -73,7 +72,7 @@ fn ruled(ruling: Ruling) -> MessageRuling {
 /// Releases the reservation for the judge, and bills its answer.
 fn resume(session: &mut Session, account: &mut Account, declared: &Declaration<'_>) {
     if let Some(held) = declared.before.held {
-        give_back(session, account, held);
+        Ledgers::of(session, account).release(held);
     }
     if let Some(judged) = &declared.before.judged {
         session.running.bill_judge(judged.cost);

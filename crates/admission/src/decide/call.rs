@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use crate::clarify::{self, HumanQuestion, Purpose, SealedCall};
 use crate::principal::Era;
 use crate::rules::Decider;
-use crate::session::{Account, Session, Stage};
+use crate::session::{Account, Ledgers, Session, Stage};
 use vap::message::Deadline;
 use vap::reason::Reason;
 use vap::verdict::{Downgrade, VerdictKind};
@@ -15,7 +15,6 @@ use super::case::CallCase;
 use super::decision::{CallDecision, CallNotAdmitted, CallPermit, CallQuestion, EveryStagePassed, run};
 use super::person::{approval_question, pending};
 use super::ruling::VerdictDelivery;
-use super::settle::give_back;
 use super::stages::{STAGES, advised};
 use super::{DecisionContext, DecisionState, ToolCall};
 
@@ -48,7 +47,7 @@ pub fn call(context: &DecisionContext<'_>, state: DecisionState<'_>, call: &Tool
 fn resume(session: Option<&mut Session>, account: &mut Account, call: &ToolCall<'_>) {
     let Some(session) = session else { return };
     if let Some(held) = call.before.held {
-        give_back(session, account, held);
+        Ledgers::of(session, account).release(held);
     }
     if let Some(judged) = call.before.judged.filter(|_| call.before.answer.is_none()) {
         session.running.bill_judge(judged.cost);

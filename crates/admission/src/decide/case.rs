@@ -7,7 +7,7 @@ use crate::cache::VerdictKey;
 use crate::clarify::{Purpose, SealedCall};
 use crate::principal::{Principal, ProvenBy, account_key};
 use crate::rules::{Decider, Posture};
-use crate::session::{Account, Mark, Reservation, ReservationId, Session, Stage};
+use crate::session::{Account, Ledgers, Mark, Reservation, ReservationId, Session, Stage};
 use vap::message::NO_SESSION;
 use vap::reason::Reason;
 
@@ -110,16 +110,14 @@ impl<'a> CallCase<'a> {
         }
     }
 
-    /// Adds the reservation of C3 to the session, and to the principal's account if it has a ceiling.
+    /// Adds the reservation of C3 to its ledgers.
     pub fn hold(&mut self, stage: Stage) -> Option<ReservationId> {
         let session = self.session.as_deref_mut()?;
         let reservation = Reservation { stage, ..self.reservation.take()? };
-        let ceiling = self.context.rules.principal_ceiling.as_ref();
-        if let Some(ceiling) = ceiling.filter(|_| reservation.by_principal) {
+        if let Some(ceiling) = &self.context.rules.principal_ceiling {
             self.account.spent = self.account.spent.within(ceiling.window, self.context.now);
-            self.account.spent.reserve(&reservation);
         }
-        Some(session.running.reserve(reservation))
+        Some(Ledgers::of(session, self.account).reserve(reservation))
     }
 
     /// Returns the subject of a question to an approver about this call.

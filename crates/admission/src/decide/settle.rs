@@ -10,7 +10,7 @@ use jose::json;
 use serde_json::value::RawValue;
 
 use crate::rules::Rules;
-use crate::session::{Account, Meters, Reservation, ReservationId, Session, Stage};
+use crate::session::{Account, Ledgers, Meters, Reservation, ReservationId, Session, Stage};
 use decimal::{Decimal, NotDecimal};
 use vap::audit::CallStatus;
 use vap::limits::MAX_METERS;
@@ -62,10 +62,7 @@ pub fn settle(
         return refund(rules, session, account, id);
     }
     session.running.reservation(id).filter(|held| held.stage == Stage::Admitted)?;
-    let held = session.running.release(id)?;
-    if held.by_principal {
-        account.spent.release(&held);
-    }
+    let held = Ledgers::of(session, account).release(id)?;
     let declared = DeclaredCost::read(rules, outcome.cost, |meter| is_metered(rules, session, meter));
     let cost = match outcome.status {
         CallStatus::Unknown => held.amounts.clone(),
@@ -76,10 +73,7 @@ pub fn settle(
     let spent = cost.only(|meter| is_metered(rules, session, meter));
     let learned = metered(rules, session).map(|meter| (meter.to_owned(), cost.of(meter))).collect();
     learn(session, &held, &outcome, &declared, &learned);
-    session.running.spend(&held, &spent);
-    if held.by_principal {
-        account.spent.spend(&held, &spent);
-    }
+    Ledgers::of(session, account).spend(&held, &spent);
     let exceeded_reservation = spent.iter().any(|(meter, amount)| *amount > held.amounts.of(meter));
     let mut flags = declared.flags;
     let settled = cost.at_most(MAX_METERS, &spent);
@@ -108,7 +102,7 @@ pub fn refund(
     account: &mut Account,
     id: ReservationId,
 ) -> Option<Settled> {
-    give_back(session, account, id)?;
+    Ledgers::of(session, account).release(id)?;
     Some(Settled { meters: standing(rules, session), ..Settled::default() })
 }
 
@@ -116,7 +110,7 @@ pub fn refund(
 pub fn refund_questions(session: &mut Session, account: &mut Account) {
     let asking = session.running.in_flight().iter().filter(|held| held.stage == Stage::Asking);
     for id in asking.map(|held| held.id).collect::<Vec<_>>() {
-        give_back(session, account, id);
+        Ledgers::of(session, account).release(id);
     }
 }
 
@@ -132,14 +126,6 @@ pub fn close(session: &mut Session, account: &mut Account) -> bool {
         account.closed(&session.agreed);
     }
     true
-}
-
-pub(super) fn give_back(session: &mut Session, account: &mut Account, id: ReservationId) -> Option<()> {
-    let held = session.running.release(id)?;
-    if held.by_principal {
-        account.spent.release(&held);
-    }
-    Some(())
 }
 
 /// Updates the knowledge of a tool's cost. An executed call declares it, even by silence; a failed one only if it

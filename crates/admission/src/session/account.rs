@@ -140,17 +140,17 @@ impl Spent {
         self.settled.of(meter).saturating_add(self.reserved.of(meter))
     }
 
-    pub(crate) fn reserve(&mut self, held: &Reservation) {
+    pub(super) fn reserve(&mut self, held: &Reservation) {
         self.under_way += u64::from(held.counted);
         self.reserved.add(&held.amounts);
     }
 
-    pub(crate) fn release(&mut self, held: &Reservation) {
+    pub(super) fn release(&mut self, held: &Reservation) {
         self.under_way = self.under_way.saturating_sub(u64::from(held.counted));
         self.reserved.take(&held.amounts);
     }
 
-    pub(crate) fn spend(&mut self, held: &Reservation, spent: &Meters) {
+    pub(super) fn spend(&mut self, held: &Reservation, spent: &Meters) {
         self.calls += u64::from(held.counted);
         self.settled.add(spent);
     }

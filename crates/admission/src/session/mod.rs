@@ -10,6 +10,7 @@
 mod account;
 mod agreed;
 mod costs;
+mod ledgers;
 mod meters;
 mod recent;
 mod running;
@@ -17,6 +18,7 @@ mod running;
 pub use account::Account;
 pub use agreed::{Agreed, Owner};
 pub use costs::Costs;
+pub(crate) use ledgers::Ledgers;
 pub use meters::Meters;
 pub use recent::{Mark, Recent};
 pub use running::{Reservation, ReservationId, Running, Stage};

@@ -169,13 +169,13 @@ impl Running {
     }
 
     /// Removes a reservation without settling it.
-    pub(crate) fn release(&mut self, id: ReservationId) -> Option<Reservation> {
+    pub(super) fn release(&mut self, id: ReservationId) -> Option<Reservation> {
         let at = self.in_flight.iter().position(|held| held.id == id)?;
         Some(self.in_flight.remove(at))
     }
 
     /// Settles a call: counts it and adds its cost for good.
-    pub(crate) fn spend(&mut self, held: &Reservation, spent: &Meters) {
+    pub(super) fn spend(&mut self, held: &Reservation, spent: &Meters) {
         self.calls += u64::from(held.counted);
         self.settled.add(spent);
     }

@@ -2,15 +2,14 @@
 
 use jose::jcs;
 use jose::jws::Jws;
-use registration::vap::VerdictRecord;
 use scitt::{SignError, Signer};
 use serde_json::{Value, json};
 use vap::digest::Digest;
 use vap::message::{MessageType, NO_SESSION};
 use vap::reason::Reason;
 use vap::verdict::{
-    Binding, Clarification, Downgrade, Method, SIGNATURE_TYPE, Score, Trigger, Verdict, VerdictKind,
-    Verification,
+    Binding, Clarification, Downgrade, Method, ReceivedVerdict, SIGNATURE_TYPE, Score, Trigger, Verdict,
+    VerdictKind, Verification,
 };
 
 use crate::sample::{ed25519, p256};
@@ -56,8 +55,9 @@ fn sign(verdict: &Verdict) -> String {
 fn a_verdict_is_what_the_schema_says() {
     for verdict in [denied(), full(), full().with_audit_ref("https://log.example/entries/00"), bare()] {
         let signed = sign(&verdict);
-        let read = VerdictRecord::read(signed.as_bytes()).unwrap();
+        let read = ReceivedVerdict::read(signed.as_bytes()).unwrap();
         assert!(read.signature.is_some());
+        assert_eq!(json!(read.verdict), verdict.to_value());
     }
     let wire: Value = serde_json::from_str(&sign(&denied())).unwrap();
     assert_eq!(
@@ -143,4 +143,35 @@ fn a_score_is_never_outside_its_range() {
 fn a_verdict_reads_back() {
     let stored = serde_json::to_string(&full()).unwrap();
     assert_eq!(serde_json::from_str::<Verdict>(&stored).unwrap(), full());
+}
+
+fn theirs() -> Value {
+    let verification = json!({ "checks": [], "method": "static", "reason": "not today" });
+    json!({
+        "vap": "0.1", "type": "verdict", "session_id": "s", "verdict": "denied", "verification": verification,
+        "result": {}, "x": 1,
+    })
+}
+
+#[test]
+fn a_verdict_of_another_verifier_has_its_own_reason_and_members() {
+    let read = ReceivedVerdict::read(theirs().to_string().as_bytes()).unwrap();
+    assert_eq!(read.verdict.verification.reason.as_deref(), Some("not today"));
+    assert!(read.signature.is_none());
+    assert_eq!(read.document(), &theirs());
+}
+
+#[test]
+fn a_digest_and_a_time_of_a_received_verdict_are_bounded() {
+    let rule = |member: &str, text: String| {
+        let mut verdict = theirs();
+        verdict[member] = text.into();
+        ReceivedVerdict::read(verdict.to_string().as_bytes()).err().map(|broken| broken.rule)
+    };
+    let digest = |digits: usize| format!("sha256:{}", "0".repeat(digits));
+    assert_eq!(rule("accepted_commitment_digest", digest(249)), None);
+    assert_eq!(rule("accepted_commitment_digest", digest(250)), Some("vap-verdict-digest"));
+    let time = |digits: usize| format!("2026-01-01T00:00:00.{}Z", "1".repeat(digits));
+    assert_eq!(rule("expires_at", time(43)), None);
+    assert_eq!(rule("expires_at", time(44)), Some("vap-verdict-expires-at"));
 }

@@ -19,6 +19,8 @@ const OVERHEAD: usize = 169;
 const DIGEST: &str = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 /// Agent whose work statements are about.
 const AGENT: &str = "did:web:agent.bench.example";
+/// Content type of audit records.
+pub(super) const AUDIT: &str = "application/vap-audit+json";
 /// Time in records.
 const AT: &str = "2026-01-01T00:00:00Z";
 
@@ -63,7 +65,7 @@ pub(super) const KINDS: &[Kind] = &[
     Kind { content_type: "application/agentroa-policy+json", sign: policy_document },
     Kind { content_type: "application/agent-conversation", sign: conversation },
     Kind { content_type: "application/vap-verdict+json", sign: verdict },
-    Kind { content_type: "application/vap-audit+json", sign: audit_record },
+    Kind { content_type: AUDIT, sign: audit_record },
     Kind { content_type: "application/jwk-set+json", sign: jwk_set },
     Kind { content_type: "application/cll-checkpoint+cbor", sign: opaque },
     Kind { content_type: "text/x-c2sp-checkpoint", sign: opaque },
@@ -73,26 +75,31 @@ fn opaque(statement: &NumberedStatement<'_>) -> anyhow::Result<SignedStatement> 
     let number = statement.number;
     let mut payload = vec![0; statement.bytes.saturating_sub(OVERHEAD)];
     Rng::with_seed(number).fill(&mut payload);
-    statement.with_payload(payload, &format!("pkg:generic/artifact@{number:08}"))
+    statement.with_payload(payload, &subject(number))
+}
+
+/// Returns the subject of the opaque statement or JSON document with this number.
+pub(crate) fn subject(number: u64) -> String {
+    format!("pkg:generic/artifact@{number:08}")
 }
 
 fn json_document(statement: &NumberedStatement<'_>) -> anyhow::Result<SignedStatement> {
     let number = statement.number;
     let text = "x".repeat(statement.bytes.saturating_sub(OVERHEAD));
     let payload = json!({ "number": number.to_string(), "text": text }).to_string().into_bytes();
-    statement.with_payload(payload, &format!("pkg:generic/artifact@{number:08}"))
+    statement.with_payload(payload, &subject(number))
 }
 
 fn vrf_cbor(statement: &NumberedStatement<'_>) -> anyhow::Result<SignedStatement> {
-    Ok(receipt(statement.number).sign(&statement.issuer.key)?)
+    Ok(receipt(statement.number, AGENT).unchained().sign(&statement.issuer.key)?)
 }
 
 fn vrf_json(statement: &NumberedStatement<'_>) -> anyhow::Result<SignedStatement> {
-    Ok(receipt(statement.number).bare_json().sign(&statement.issuer.key)?)
+    Ok(receipt(statement.number, AGENT).unchained().bare_json().sign(&statement.issuer.key)?)
 }
 
-/// The verification receipt of one passed test, outside any chain.
-fn receipt(number: u64) -> VrfStatement {
+/// The verification receipt of one test that an agent's work passed.
+pub(super) fn receipt(number: u64, agent: &str) -> VrfStatement {
     let receipt = json!({
         "vrf_version": "1.0",
         "receipt_id": uuid(0x1111, number),
@@ -103,7 +110,7 @@ fn receipt(number: u64) -> VrfStatement {
         "hashes": { "output": DIGEST },
         "metadata": { "structural": true, "verifier": "bench/1" },
     });
-    VrfStatement::new(receipt, AGENT).unchained()
+    VrfStatement::new(receipt, agent)
 }
 
 /// The execution receipt of a permitted tool call.
@@ -214,16 +221,20 @@ fn verdict(statement: &NumberedStatement<'_>) -> anyhow::Result<SignedStatement>
     statement.with_payload(jcs::canonical(&verdict), &session)
 }
 
-/// The record of a decision to serve a call.
 fn audit_record(statement: &NumberedStatement<'_>) -> anyhow::Result<SignedStatement> {
+    decision(statement, "bench")
+}
+
+/// The record of a decision to serve a call, in the stream of a session. Its place there is the statement's number.
+pub(super) fn decision(statement: &NumberedStatement<'_>, stream: &str) -> anyhow::Result<SignedStatement> {
     let commitment = format!("hmac-sha256:{}", "0f".repeat(32));
     let record = json!({
-        "version": "1", "kind": "decision", "gateway": ISS, "stream": "bench", "seq": statement.number, "at": AT,
+        "version": "1", "kind": "decision", "gateway": ISS, "stream": stream, "seq": statement.number, "at": AT,
         "agent_id": AGENT, "tool": "read_file", "verdict": "served", "verification": checks(),
         "policy_digest": DIGEST, "meters": { "calls": "1" },
         "committed": { "arguments": commitment, "rationale": commitment },
     });
-    statement.with_payload(jcs::canonical(&record), "bench")
+    statement.with_payload(jcs::canonical(&record), stream)
 }
 
 fn jwk_set(statement: &NumberedStatement<'_>) -> anyhow::Result<SignedStatement> {

@@ -1,9 +1,11 @@
 //! Signed Statements for the load, signed before the measurement.
 //!
-//! `kinds` makes one statement of each content type, `issuer` has the key and the policy that admits them.
+//! `kinds` makes one statement of each content type, `listed` those of one session and one chain, `issuer` has the key and
+//! the policy that admits them.
 
 mod issuer;
 mod kinds;
+mod listed;
 
 use std::ops::Range;
 use std::panic::resume_unwind;
@@ -19,8 +21,10 @@ use crate::limits::SIGNED_AT_ONCE;
 use crate::numbers::Numbers;
 use crate::process;
 
-pub(crate) use issuer::{Issuer, admit_issuer};
+pub(crate) use issuer::{ISS, Issuer, admit_issuer};
+pub(crate) use kinds::subject;
 use kinds::{KINDS, Kind, NumberedStatement};
+pub(crate) use listed::ListedStatements;
 
 /// The content type that is measured first unless another one is named.
 pub(crate) const OPAQUE: &str = "application/octet-stream";

@@ -1,9 +1,11 @@
 //! Statements that must not be registered, and input that must not harm the service.
 
+use display::counted;
 use http::StatusCode;
+use scitt::KeySet;
 
 use crate::check::{ConformanceCheck, must, should};
-use crate::judgement::Judgement;
+use crate::judgement::{Judgement, require, violated};
 use crate::observations::Observations;
 use crate::probe::{HostileInput, Probe};
 
@@ -57,6 +59,18 @@ pub const CHECKS: &[ConformanceCheck] = &[
         "A label twice in one header is refused with 4xx",
         |observations| refused(observations, HostileInput::DuplicateLabel),
     ),
+    must(
+        "hostile-critical",
+        "RFC 9052, 3.1",
+        "A statement with crit (2) in its unprotected header is refused with 4xx",
+        |observations| refused(observations, HostileInput::UnprotectedCritical),
+    ),
+    should(
+        "hostile-both-headers",
+        "RFC 9052, 3",
+        "A statement with the same labels in both headers is refused with 4xx",
+        |observations| refused(observations, HostileInput::BothHeaders),
+    ),
     should(
         "hostile-nesting",
         "RFC 8949, 10",
@@ -97,7 +111,7 @@ pub const CHECKS: &[ConformanceCheck] = &[
         "still-serving",
         "SCRAPI-11, 4",
         "After all hostile input, the service serves its keys",
-        |observations| observations.require_status(Probe::KeysAgain, |status| status == StatusCode::OK),
+        still_serving,
     ),
 ];
 
@@ -108,4 +122,13 @@ fn refused(observations: &Observations, input: HostileInput) -> Judgement {
 fn survived(observations: &Observations, input: HostileInput) -> Judgement {
     observations
         .require_status(Probe::Hostile(input), |status| status.is_success() || status.is_client_error())
+}
+
+fn still_serving(observations: &Observations) -> Judgement {
+    let answers = counted(observations.responses().count(), "answer", "answers");
+    let response = observations.response(Probe::KeysAgain)?;
+    match KeySet::parse(&response.body) {
+        Err(error) if response.status == StatusCode::OK => violated(format!("no key set: {error}")),
+        _ => require(response.status == StatusCode::OK, format!("{} after {answers}", response.status)),
+    }
 }

@@ -46,9 +46,12 @@ pub const CHECKS: &[ConformanceCheck] = &[
         "A single key has the type application/cbor",
         |observations| cbor_type(observations, Probe::KeyByKid),
     ),
-    must("key-body", "SCRAPI-11, 2.2", "The body is one COSE_Key map, the key of the set", |observations| {
-        same_key(observations, Probe::KeyByKid)
-    }),
+    must(
+        "key-body",
+        "SCRAPI-11, 2.2",
+        "The body is one COSE_Key map, the key with this kid",
+        |observations| same_key(observations, Probe::KeyByKid),
+    ),
     must(
         "key-raw-kid",
         "SCRAPI-11, 2.2",
@@ -107,8 +110,13 @@ fn same_key(observations: &Observations, probe: Probe) -> Judgement {
     let response = observations.with_status(probe, StatusCode::OK)?;
     match CoseKey::parse(&response.body) {
         Ok(key) => {
-            let known = observations.keys()?.keys().iter().any(|listed| listed.key == key.key);
-            require(known, if known { "the key of the set" } else { "a key that the set does not have" })
+            let kid = observations.first_kid().unwrap_or_default();
+            let listed = observations.keys()?.with_kid(&kid).any(|listed| listed.key == key.key);
+            let same = listed && key.kid.is_none_or(|found| found == kid);
+            require(
+                same,
+                if same { "the key of the set" } else { "a key that the set does not have under this kid" },
+            )
         }
         Err(_) if KeySet::parse(&response.body).is_ok() => violated("an array of keys, as drafts before 09"),
         Err(error) => violated(error.to_string()),

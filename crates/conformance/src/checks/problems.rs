@@ -1,8 +1,12 @@
 //! Error bodies (SCRAPI, section 2; RFC 9290).
 
+use std::ops::RangeInclusive;
+
 use display::counted;
-use http::StatusCode;
 use http::header::ALLOW;
+use http::{Method, StatusCode};
+use scitt::cbor::{Limits, Value, parse};
+use scitt::limits::{PROBLEM_DEPTH, PROBLEM_ITEMS};
 use scitt::{Problem, media};
 
 use crate::check::{ConformanceCheck, must, should};
@@ -10,6 +14,11 @@ use crate::exchange::ProbeResponse;
 use crate::judgement::{Judgement, Shortfall, not_applicable, quoted, require, violated};
 use crate::observations::Observations;
 use crate::probe::{HostileInput, Probe};
+
+/// Key of the response code in problem details (RFC 9290, section 2).
+const RESPONSE_CODE: i64 = -4;
+/// CoAP codes of errors, 4.00 to 5.31 (RFC 7252, section 5.9).
+const ERROR_CODES: RangeInclusive<u64> = 0x80..=0xbf;
 
 /// The checks of this module.
 pub const CHECKS: &[ConformanceCheck] = &[
@@ -39,6 +48,12 @@ pub const CHECKS: &[ConformanceCheck] = &[
         "SCRAPI-11, 2",
         "Every problem has a title (-1) and a detail (-2)",
         |observations| every_error(observations, lacks_text),
+    ),
+    must(
+        "problem-response-code",
+        "RFC 9290, 2",
+        "A response code (-4) is the CoAP code of an error, not the HTTP status",
+        response_codes,
     ),
     should(
         "problem-malformed",
@@ -112,7 +127,22 @@ pub const CHECKS: &[ConformanceCheck] = &[
             observations.require_status(Probe::UnknownPath, |status| status == StatusCode::NOT_FOUND)
         },
     ),
-    must("method-allow", "RFC 9110, 15.5.6", "405 has an Allow header field", method),
+    should(
+        "method-wrong",
+        "RFC 9110, 9.1",
+        "A method that a resource does not have is answered with 405 or 501",
+        |observations| {
+            observations.require_status(Probe::WrongMethod, |status| {
+                matches!(status, StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED)
+            })
+        },
+    ),
+    must(
+        "method-allow",
+        "RFC 9110, 15.5.6",
+        "405 of /entries has an Allow header field that names POST",
+        allow,
+    ),
 ];
 
 /// Applies `complaint` to every error response, and names the first probe of which one is made.
@@ -146,6 +176,23 @@ fn lacks_text(response: &ProbeResponse) -> Option<String> {
     }
 }
 
+fn response_codes(observations: &Observations) -> Judgement {
+    if !observations.responses().any(|(_, response)| response_code(response).is_some()) {
+        return not_applicable("no problem has a response code");
+    }
+    every_error(observations, |response| match response_code(response)?.as_u64() {
+        Some(code) if ERROR_CODES.contains(&code) => None,
+        Some(code) => Some(format!("{code} is no CoAP code of an error")),
+        None => Some("no unsigned integer".into()),
+    })
+}
+
+fn response_code(response: &ProbeResponse) -> Option<Value<'_>> {
+    let limits = Limits { depth: PROBLEM_DEPTH, items: PROBLEM_ITEMS };
+    let problem = parse(&response.body, limits).ok().filter(|_| response.is_error())?;
+    problem.value.get(&RESPONSE_CODE.into()).map(|code| code.value.clone())
+}
+
 fn title(observations: &Observations, probe: Probe, status: StatusCode, expected: &str) -> Judgement {
     let response = observations.response(probe)?;
     let Ok(problem) = Problem::parse(&response.body) else {
@@ -155,7 +202,10 @@ fn title(observations: &Observations, probe: Probe, status: StatusCode, expected
     require(response.status == status && found == expected, format!("{} {}", response.status, quoted(&found)))
 }
 
-fn method(observations: &Observations) -> Judgement {
+fn allow(observations: &Observations) -> Judgement {
     let response = observations.with_status(Probe::WrongMethod, StatusCode::METHOD_NOT_ALLOWED)?;
-    require(response.headers.contains_key(ALLOW), response.header(ALLOW).map_or("no Allow".into(), quoted))
+    require(
+        response.lists(ALLOW, Method::POST.as_str()),
+        response.header(ALLOW).map_or("no Allow".into(), quoted),
+    )
 }

@@ -40,7 +40,7 @@ pub const CHECKS: &[ConformanceCheck] = &[
         "receipt-verifies",
         "RFC 9942, 5.2.1",
         "The proof of this statement's leaf and the signature verify with a published key",
-        |observations| verifies(observations, observations.receipt_bytes()?),
+        |observations| verifies(observations, observations.receipt()?.bytes()),
     ),
     must(
         "receipt-on-registration",

@@ -1,12 +1,12 @@
 //! Registration (SCRAPI, section 2.3).
 
+use display::counted;
 use http::StatusCode;
-use http::header::RETRY_AFTER;
 use scitt::media;
 
 use crate::check::{ConformanceCheck, must, should};
-use crate::judgement::{Judgement, not_applicable, quoted, require, violated};
-use crate::observations::{Observations, is_accepted, location};
+use crate::judgement::{Judgement, Shortfall, not_applicable, quoted, require, violated};
+use crate::observations::{Observations, is_accepted, location, require_retry_after};
 use crate::probe::Probe;
 
 /// The checks of this module.
@@ -43,7 +43,13 @@ pub const CHECKS: &[ConformanceCheck] = &[
         "resubmit-location",
         "SCRAPI-11, 2.3",
         "The same statement has the same Location each time",
-        same_location,
+        |observations| same_location(observations, Probe::Resubmission),
+    ),
+    should(
+        "resubmit-transparent",
+        "RFC 9943, 6.3; SCRAPI-11, 2.3",
+        "The statement with its receipt in the unprotected header has the same Location",
+        |observations| same_location(observations, Probe::Transparent),
     ),
     should("slow-body", "RFC 9112, 6", "A body that arrives in pieces is read to its end", |observations| {
         observations.accepted(Probe::Registration)?;
@@ -85,15 +91,12 @@ fn retry_after(observations: &Observations) -> Judgement {
     if response.status == StatusCode::CREATED {
         return not_applicable("the receipt came at once (201)");
     }
-    require(
-        response.headers.contains_key(RETRY_AFTER),
-        response.header(RETRY_AFTER).map_or("none".into(), quoted),
-    )
+    require_retry_after(response)
 }
 
-fn same_location(observations: &Observations) -> Judgement {
-    let first = location(observations.accepted(Probe::Registration)?)?;
-    let second = location(observations.accepted(Probe::Resubmission)?)?;
+fn same_location(observations: &Observations, probe: Probe) -> Judgement {
+    let first = observations.registered_location()?;
+    let second = location(observations.accepted(probe)?)?;
     require(first == second, quoted(second.as_str()))
 }
 
@@ -102,6 +105,10 @@ fn rate_limits(observations: &Observations) -> Judgement {
     if limited.is_empty() {
         return not_applicable("no request of this run was answered with 429");
     }
-    let without = limited.iter().filter(|response| !response.headers.contains_key(RETRY_AFTER)).count();
-    require(without == 0, format!("{without} of {} without Retry-After", limited.len()))
+    for (probe, response) in limited {
+        if let Err(Shortfall::Violated(finding)) = require_retry_after(response) {
+            return violated(format!("the answer to {probe:?}: {finding}"));
+        }
+    }
+    Ok(counted(limited.len(), "answer with 429", "answers with 429"))
 }

@@ -1,13 +1,13 @@
 //! Resolution of receipts (SCRAPI, section 2.4).
 
 use http::StatusCode;
-use http::header::{CACHE_CONTROL, RETRY_AFTER};
+use http::header::CACHE_CONTROL;
 use scitt::media;
 
 use crate::check::{ConformanceCheck, must, should};
 use crate::exchange::ProbeResponse;
 use crate::judgement::{Judgement, Shortfall, not_applicable, quoted, require, violated};
-use crate::observations::{Observations, location};
+use crate::observations::{Observations, location, require_retry_after};
 use crate::probe::Probe;
 
 /// The checks of this module.
@@ -34,11 +34,13 @@ pub const CHECKS: &[ConformanceCheck] = &[
         same_location,
     ),
     should(
-        "resolve-without-accept",
+        "resolve-any-type",
         "RFC 9110, 12.5.1",
-        "A request without Accept gets the receipt",
+        "A request that accepts any type gets the receipt",
         |observations| {
-            observations.require_status(Probe::ReceiptWithoutAccept, |status| status == StatusCode::OK)
+            let response = observations.response(Probe::ReceiptOfAnyType)?;
+            let is_receipt = response.status == StatusCode::OK && response.has_type(media::COSE);
+            require(is_receipt, format!("{}, {}", response.status, response.type_text()))
         },
     ),
     must(
@@ -48,12 +50,12 @@ pub const CHECKS: &[ConformanceCheck] = &[
         running,
     ),
     should("running-retry-after", "SCRAPI-11, 5.2", "204 has Retry-After", |observations| {
-        let found = in_progress(observations)?.header(RETRY_AFTER);
-        require(found.is_some(), found.map_or("none".into(), quoted))
+        require_retry_after(no_content(observations)?)
     }),
     should("running-no-store", "SCRAPI-11, 2.4.2", "204 has Cache-Control: no-store", |observations| {
-        let found = in_progress(observations)?.header(CACHE_CONTROL).unwrap_or_default();
-        require(found.contains("no-store"), quoted(found))
+        let response = no_content(observations)?;
+        let found = response.header(CACHE_CONTROL).map_or_else(|| "no Cache-Control".to_owned(), quoted);
+        require(response.lists(CACHE_CONTROL, "no-store"), found)
     }),
     must("entry-unknown", "SCRAPI-11, 2.4.3", "An unknown entry is answered with 4xx", |observations| {
         observations.require_status(Probe::UnknownEntry, |status| status.is_client_error())
@@ -89,15 +91,27 @@ fn status(observations: &Observations) -> Judgement {
 }
 
 fn same_location(observations: &Observations) -> Judgement {
-    let first = location(observations.accepted(Probe::Registration)?)?;
+    let first = observations.registered_location()?;
     let second = location(observations.with_status(Probe::Receipt, StatusCode::OK)?)?;
     require(first == second, quoted(second.as_str()))
 }
 
 fn in_progress(observations: &Observations) -> Result<&ProbeResponse, Shortfall> {
-    observations
-        .response(Probe::Running)
-        .or_else(|_| not_applicable("the receipt was there at the first request"))
+    if observations.was_not_sent(Probe::Receipt) {
+        return not_applicable("no receipt was requested: there is no Location on the tested service");
+    }
+    match observations.was_not_sent(Probe::Running) {
+        true => not_applicable("the receipt was there at the first request"),
+        false => observations.response(Probe::Running),
+    }
+}
+
+/// Returns the response while the registration runs, if it is the 204 that SCRAPI requires.
+fn no_content(observations: &Observations) -> Result<&ProbeResponse, Shortfall> {
+    match in_progress(observations)? {
+        response if response.status == StatusCode::NO_CONTENT => Ok(response),
+        response => not_applicable(format!("the answer is {}", response.status)),
+    }
 }
 
 fn running(observations: &Observations) -> Judgement {

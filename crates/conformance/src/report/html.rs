@@ -50,8 +50,9 @@ impl ConformanceReport {
             }
             p {
                 (summary.passed) " passed, " (summary.failed) " failed, " (summary.warning) " warnings, "
-                (summary.not_applicable) " not applicable, " (summary.unsupported) " unsupported. Run at "
-                time datetime=(self.at) { (self.at) } "."
+                (summary.not_applicable) " not applicable, " (summary.unsupported) " unsupported"
+                @if summary.not_selected > 0 { ", " (summary.not_selected) " not selected" }
+                ". Run at " time datetime=(self.at) { (self.at) } "."
             }
         }
     }

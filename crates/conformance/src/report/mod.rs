@@ -85,6 +85,8 @@ pub struct ConformanceSummary {
     pub not_applicable: usize,
     /// Checks of an option that this suite does not know.
     pub unsupported: usize,
+    /// Checks of the suite that were not selected for this run.
+    pub not_selected: usize,
 }
 
 /// The report of a run.
@@ -98,22 +100,28 @@ pub struct ConformanceReport {
     pub conforms: bool,
     /// Numbers of checks by conclusion.
     pub summary: ConformanceSummary,
-    /// All checks, in the order of the suite.
+    /// The selected checks, in the order of the suite.
     pub checks: Vec<CheckResult>,
 }
 
 impl ConformanceReport {
-    /// Decides all checks. `service` and `at` are only quoted.
-    pub fn of(observations: &Observations, service: impl Into<String>, at: impl Into<String>) -> Self {
-        let checks: Vec<_> = checks().map(|check| CheckResult::of(check, observations)).collect();
+    /// Decides the selected checks. `service` and `at` are only quoted.
+    pub fn of(
+        selected: &[&ConformanceCheck],
+        observations: &Observations,
+        service: impl Into<String>,
+        at: impl Into<String>,
+    ) -> Self {
+        let checks: Vec<_> = selected.iter().map(|check| CheckResult::of(check, observations)).collect();
         let summary = summary_of(&checks);
         Self { service: service.into(), at: at.into(), conforms: summary.failed == 0, summary, checks }
     }
 }
 
-fn summary_of(checks: &[CheckResult]) -> ConformanceSummary {
-    let mut summary = ConformanceSummary::default();
-    for check in checks {
+fn summary_of(results: &[CheckResult]) -> ConformanceSummary {
+    let not_selected = checks().count() - results.len();
+    let mut summary = ConformanceSummary { not_selected, ..ConformanceSummary::default() };
+    for check in results {
         let count = match check.conclusion {
             CheckConclusion::Passed => &mut summary.passed,
             CheckConclusion::Failed => &mut summary.failed,

@@ -3,7 +3,9 @@
 use bytes::Bytes;
 use merkle::EntryDigest;
 
-use crate::{Change, Claim, ClaimKind, CommitError, Delivered, EvidenceStore, Record, RecordKind};
+use crate::{
+    Change, Claim, ClaimKind, CommitError, Delivered, EvidenceStore, Record, RecordKind, StreamVersion,
+};
 
 /// Stream with the state that its only user needs for the next change.
 #[derive(Clone, Debug)]
@@ -42,6 +44,7 @@ impl Stream {
             claims: Vec::new(),
             opened: Vec::new(),
             settled: Vec::new(),
+            relies_on: Vec::new(),
         }
     }
 
@@ -112,6 +115,11 @@ pub fn decision(stream: &str, seq: u64, who: &str) -> Record {
 
 pub(super) fn delivered(id: EntryDigest) -> Delivered {
     Delivered { id, leaf_index: Some(7), receipt: Some(Bytes::from_static(b"receipt")) }
+}
+
+/// Makes the change rely on a version of another stream.
+pub(super) fn relying_on(change: Change, stream: &str, version: Option<u64>) -> Change {
+    Change { relies_on: vec![StreamVersion { stream: stream.to_owned(), version }], ..change }
 }
 
 pub(super) fn conflict(names: &[&str]) -> CommitError {

@@ -79,8 +79,9 @@ impl EvidenceTables {
     fn refuse_conflicts(&self, group: &Group<'_>) -> Result<(), CommitError> {
         let moved = group.moves.iter().filter(|moved| self.version(moved.stream) != moved.from);
         let claimed = group.claims.iter().filter(|claim| self.claims.contains(claim));
+        let relied = group.relied_on.iter().filter(|read| self.version(&read.stream) != read.version);
         let streams = moved.map(|moved| moved.stream).chain(claimed.map(|claim| claim.stream.as_str()));
-        let streams: BTreeSet<&str> = streams.collect();
+        let streams: BTreeSet<&str> = streams.chain(relied.map(|read| read.stream.as_str())).collect();
         if streams.is_empty() {
             return Ok(());
         }

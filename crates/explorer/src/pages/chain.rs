@@ -3,7 +3,7 @@
 use display::counted;
 use maud::{Markup, html};
 
-use crate::layout::{PageFrame, entry_link, facts, issuer_link, next_link, time};
+use crate::layout::{PageFrame, bundle_link, entry_link, facts, issuer_link, next_link, time, verify_link};
 use crate::text::line;
 
 /// A chain of verification receipts (VRF).
@@ -19,6 +19,8 @@ pub struct ChainPage {
     pub unchained: usize,
     /// Number of receipts that no other one follows, if the whole chain is on this page.
     pub ends: Option<usize>,
+    /// Whether the caller can fetch the receipts as an evidence bundle.
+    pub verifiable: bool,
     /// Address of the next page.
     pub next: Option<String>,
 }
@@ -69,12 +71,23 @@ impl ChainPage {
                 ("Receipts in no chain", html! { (self.unchained) }),
                 ("State", self.state()),
             ]))
+            @if self.verifiable { (self.verification()) }
             ol.timeline {
                 @for item in &self.items { (drawn(item)) }
             }
             (next_link(self.next.as_deref(), "More of the chain"))
         };
         frame.html("Chain of verification receipts", "", &content)
+    }
+
+    fn verification(&self) -> Markup {
+        let chain = [("issuer", self.issuer.as_str()), ("sub", self.subject.as_str())];
+        html! {
+            p {
+                (verify_link(&chain)) ": the signature and the receipt of each of them, also as " (bundle_link(&chain, "chain.bundle"))
+                ". That they follow each other is checked by " code { "tabellion vrf chain" } "."
+            }
+        }
     }
 
     fn state(&self) -> Markup {

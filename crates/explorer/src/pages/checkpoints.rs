@@ -3,7 +3,7 @@
 use display::counted;
 use maud::{Markup, html};
 
-use crate::layout::{PageFrame, code, next_link, time};
+use crate::layout::{PageFrame, code, next_link, time, verify_link};
 use crate::text::{Excerpt, block, line};
 
 /// The newest checkpoints and all witnesses.
@@ -103,5 +103,6 @@ fn checkpoint(row: &CheckpointRow) -> Markup {
         }
         p.names { "root " (code(&row.root)) }
         details { summary { "Signed note" } (block(&Excerpt::text(&row.note))) }
+        p.names { (verify_link(&[("checkpoint", &row.size.to_string())])) ": its signature and the cosignatures" }
     }
 }

@@ -81,7 +81,7 @@ impl EntryPage {
             @for related in &self.related { (group(related)) }
             h2 { "Verify it yourself" }
             @if self.takes_receipts() {
-                p { (verify_link(&self.row.id)) ", with the keys that you trust, or on the command line:" }
+                p { (verify_link(&[("entry", &self.row.id)])) ", with the keys that you trust, or on the command line:" }
             }
             (block(&Excerpt::text(&self.commands())))
         };

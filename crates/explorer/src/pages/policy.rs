@@ -3,7 +3,7 @@
 use maud::html;
 use serde_json::Value as Json;
 
-use crate::layout::{PageFrame, code, entry_link, facts, time};
+use crate::layout::{PageFrame, code, entry_link, facts, time, verify_link};
 use crate::text::{Excerpt, block};
 
 /// The registration policy and its history.
@@ -15,6 +15,8 @@ pub struct PolicyPage {
     pub document: Json,
     /// All policies, newest first.
     pub history: Vec<PolicyRow>,
+    /// Whether the caller can fetch its statement with its receipt.
+    pub verifiable: bool,
 }
 
 /// A policy of the log.
@@ -46,6 +48,13 @@ impl PolicyPage {
                 ("In force from", html! { "leaf " (row.in_force_from) ", " (time(row.at.as_deref())) }),
                 ("Digest", code(&row.digest)),
             ]))
+            @if self.verifiable {
+                p {
+                    (verify_link(&[("entry", &row.id)]))
+                    ": that the operator signed this policy, and that it is in the log. What it admitted is decided again by "
+                    code { "tabellion audit" } "."
+                }
+            }
             h2 { "History" }
             ol.rows {
                 @for past in &self.history {

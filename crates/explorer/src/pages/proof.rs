@@ -52,7 +52,7 @@ impl ProofPage {
                 "SHA-256 of one byte 01, the left hash and the right hash."
             }
             @if self.verifiable {
-                p { (verify_link(&self.id)) ": it computes the root from the receipt, and checks the signatures." }
+                p { (verify_link(&[("entry", &self.id)])) ": it computes the root from the receipt, and checks the signatures." }
             }
             ol.path {
                 li { (node("Leaf hash: SHA-256 of one byte 00 and the entry ID", &self.leaf_hash, false)) }

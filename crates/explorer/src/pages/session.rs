@@ -1,11 +1,11 @@
-//! An agent session: all its entries as a timeline, with gaps in the audit streams drawn as gaps, and the
-//! delegation chains of its execution receipts.
+//! An agent session: all its entries as a timeline, with gaps in the audit streams and between conversation records drawn as
+//! gaps, and the delegation chains of its execution receipts.
 
 use display::counted;
 use maud::{Markup, html};
 
 use super::delegation::{ReceiptChain, receipt_chain};
-use crate::layout::{PageFrame, code, facts, next_link};
+use crate::layout::{PageFrame, bundle_link, code, facts, next_link, verify_link};
 use crate::rows::{self, EntryRow};
 use crate::text::line;
 
@@ -26,6 +26,8 @@ pub struct SessionPage {
     pub streams: Vec<SessionStream>,
     /// Number of their audit streams that were not read.
     pub unread_streams: usize,
+    /// Whether the caller can fetch the entries as an evidence bundle.
+    pub verifiable: bool,
     /// Address of the next page.
     pub next: Option<String>,
 }
@@ -42,6 +44,8 @@ pub enum TimelineItem {
         /// Whether this is a decision that let a call pass, and the log has no outcome of it.
         lacks_outcome: bool,
     },
+    /// The record before the next conversation record, if it is not the one that the log has there.
+    Previous(PreviousRecord),
     /// Numbers of an audit stream without a record.
     Gap {
         /// The stream.
@@ -51,6 +55,19 @@ pub enum TimelineItem {
         /// The last missing number.
         to: u64,
     },
+}
+
+/// What is wrong with the record that a conversation record names as the one before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PreviousRecord {
+    /// The log does not find a record with this digest.
+    Missing(String),
+    /// The record was registered after the one that names it, at this leaf.
+    Later(u64),
+    /// Another record, at this leaf, follows it already.
+    Followed(u64),
+    /// It was not looked up, because the page has many.
+    LeftOut,
 }
 
 /// State of an audit stream.
@@ -78,6 +95,7 @@ impl SessionPage {
         let content = html! {
             (facts(&[("Session", code(&self.session)), ("Entries", self.counts())]))
             p.note { "Issuers choose the names of sessions: entries of different issuers may mean different sessions." }
+            @if self.verifiable { (self.verification()) }
             @if !self.streams.is_empty() {
                 h2 { "Audit streams" }
                 ul {
@@ -98,6 +116,7 @@ impl SessionPage {
                                 @if let Some(chain) = chain { (receipt_chain(chain)) }
                             }
                         },
+                        TimelineItem::Previous(record) => { (previous(record)) },
                         TimelineItem::Gap { stream, from, to } => { li.gap { (gap(stream, *from, *to)) } },
                     }
                 }
@@ -111,6 +130,16 @@ impl SessionPage {
         frame.html("Agent session", "", &content)
     }
 
+    fn verification(&self) -> Markup {
+        let session = [("session", self.session.as_str())];
+        html! {
+            p {
+                (verify_link(&session)) ": the signatures and the proofs of all its entries, also as "
+                (bundle_link(&session, "session.bundle")) " for " code { "tabellion verify" } "."
+            }
+        }
+    }
+
     fn counts(&self) -> Markup {
         html! {
             @for (content_type, count) in &self.content_types {
@@ -118,6 +147,28 @@ impl SessionPage {
             }
             @if self.counting { "or more: the count goes on" }
         }
+    }
+}
+
+fn previous(record: &PreviousRecord) -> Markup {
+    match record {
+        PreviousRecord::Missing(digest) => html! {
+            li.gap { "Gap: the conversation record before the next one, " (code(digest)) ", is not on the log, or was erased" }
+        },
+        PreviousRecord::Later(leaf) => html! {
+            li.gap { "Out of order: the conversation record before the next one was registered after it, at leaf " (leaf) }
+        },
+        PreviousRecord::Followed(leaf) => html! {
+            li.gap { "Fork: the next conversation record follows the same record as the one at leaf " (leaf) " does" }
+        },
+        PreviousRecord::LeftOut => html! {
+            li {
+                p.names {
+                    "Whether the record before the next one is on the log was not looked up, since this page has many: ask for "
+                    "fewer entries, as in " code { "?limit=10" }
+                }
+            }
+        },
     }
 }
 

@@ -143,6 +143,35 @@ mod tests {
     }
 
     #[test]
+    fn a_stage_has_a_line_to_its_median_and_one_to_its_99th_percentile() {
+        let row =
+            |stage: &str, count, median, p99| LatencyRow { stage: stage.to_owned(), count, median, p99 };
+        let stages = [
+            row("policy", 3, Some(1e-3), Some(0.1)),
+            row("<pin>", 0, None, None),
+            row("commit", 1, None, None),
+        ];
+        let svg = chart(&stages).into_string();
+        let drawn = |class: &str, y: u64, seconds: f64| {
+            format!("<line class=\"{class}\" x1=\"72\" y1=\"{y}\" x2=\"{}\" y2=\"{y}\"></line>", x(seconds))
+        };
+        for line in [
+            drawn("thick", 14, 1e-3),
+            drawn("thin", 14, 0.1),
+            drawn("thick", 70, LONGEST),
+            drawn("thin", 70, LONGEST),
+        ] {
+            assert!(svg.contains(&line), "no {line}: {svg}");
+        }
+        assert_eq!(
+            svg.matches("<line").count(),
+            DECADES.len() + 4,
+            "a stage without registrations has none: {svg}"
+        );
+        assert!(svg.contains("&lt;pin&gt;"), "{svg}");
+    }
+
+    #[test]
     fn a_time_beyond_the_last_bucket_is_said_to_be_longer() {
         let row = LatencyRow { stage: "commit".to_owned(), count: 3, median: Some(0.0025), p99: None };
         assert_eq!(

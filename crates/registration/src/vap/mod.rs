@@ -1,13 +1,13 @@
 //! The Verifiable Agent Protocol (VAP): wire Verdicts, and the audit records of a gateway that enforces it.
 //!
 //! There are two content types. `application/vap-verdict+json` is a verifier's answer on the wire (draft section 8, and
-//! its schema): [`VerdictRecord`]. `application/vap-audit+json` is our gateway's own record of its decisions and their
+//! its schema): [`ReceivedVerdict`](vap::verdict::ReceivedVerdict). `application/vap-audit+json` is our gateway's own record of its decisions and their
 //! outcomes (section 14): [`AuditRecord`](vap::audit::AuditRecord). The documents leave choices open. This is our interpretation; the rules cite
 //! its rows:
 //!
 //! | # | reading |
 //! |---|---|
-//! | 4.1 | a Verdict is the schema's object: types, lengths, enumerations and patterns hold; members that it does not list are kept and ignored |
+//! | 4.1 | a Verdict is the schema's object: types, lengths, enumerations and patterns hold; members that it does not list are kept and ignored; a digest has at most 256 characters and a time at most 64, which the schema leaves open |
 //! | V-15 | times are RFC 3339 with an offset; an audit record's `at` ends in `Z` and is at most five minutes ahead of the log |
 //! | V-20 | `signature` is a compact JWS over the JCS of the message without it, detached or attached with equal bytes; alg EdDSA, Ed25519 or ES256; `kid` is required; `iat` is a NumericDate, whole or with a fraction; the only other header members are `typ`, `iat`, `jti`, `aud` and, on a Verdict, `req`; the key is one that the policy lists for a verifier |
 //! | V-22 | strict JSON: no duplicate members, no lone surrogates; a signed message has no number that JCS would change |
@@ -26,15 +26,11 @@
 mod audit;
 mod audit_options;
 mod profile;
-mod verdict;
 mod verdict_options;
-mod verdict_rule;
 
 pub use audit::{AuditStatement, stream_key, stream_key_prefix};
 pub use audit_options::{AuditOptions, sequence_guard};
-pub use verdict::VerdictRecord;
 pub use verdict_options::{VerdictOptions, Verifier};
-pub use verdict_rule::VerdictRule;
 
 /// The content type of a wire Verdict.
 pub const VAP_VERDICT: &str = "application/vap-verdict+json";

@@ -3,10 +3,9 @@
 use scitt::header::Header;
 use serde_json::Value;
 use vap::audit::VAP_AUDIT;
+use vap::verdict::ReceivedVerdict;
 
-use super::{
-    AuditOptions, AuditStatement, VAP_VERDICT, VerdictOptions, VerdictRecord, audit_options, verdict_options,
-};
+use super::{AuditOptions, AuditStatement, VAP_VERDICT, VerdictOptions, audit_options, verdict_options};
 use crate::answers::{Answers, Questions};
 use crate::authenticated::Authenticated;
 use crate::demands::PermitDemands;
@@ -37,7 +36,7 @@ impl Profile for VerdictOptions {
     }
 
     fn read_record(&self, _header: &Header, payload: &[u8]) -> Result<TypedRecord, Violation> {
-        VerdictRecord::read(payload).map(TypedRecord::new)
+        Ok(TypedRecord::new(ReceivedVerdict::read(payload)?))
     }
 
     fn check(
@@ -50,13 +49,25 @@ impl Profile for VerdictOptions {
     }
 }
 
-impl ProfileRecord for VerdictRecord {
+impl ProfileRecord for ReceivedVerdict {
     fn facts(&self, facts: &mut Facts) {
-        self.state(facts);
+        let verdict = &self.verdict;
+        facts.text("session_id", &verdict.session_id);
+        facts.text("verdict", verdict.verdict.as_str());
+        facts.put("signed", self.signature.is_some().into());
+        if let Some(answered) = verdict.in_response_to {
+            facts.text("in_response_to", answered.as_str());
+        }
+        if let Some(audit_ref) = &verdict.audit_ref {
+            facts.text("audit_ref", audit_ref);
+        }
+        if let Some(signature) = &self.signature {
+            facts.text("verifier_kid", signature.kid());
+        }
     }
 
     fn payload_json(&self) -> Option<&Value> {
-        Some(VerdictRecord::payload_json(self))
+        Some(self.document())
     }
 }
 

@@ -3,9 +3,8 @@
 use jose::members::quote;
 use scitt::SignatureError;
 use serde_json::{Value, json};
+use vap::verdict::{ReceivedVerdict, VerdictRule};
 
-use super::verdict::VerdictRecord;
-use super::verdict_rule::VerdictRule;
 use crate::bound_key::{BoundKey, bound_key, key_document};
 use crate::demands::PermitDemands;
 use crate::section::{Notebook, Section, name, switch, unique};
@@ -70,13 +69,13 @@ fn verifier(value: &Value, at: &str, notes: &Notebook) -> Option<Verifier> {
 }
 
 /// Verifies the signature with a key that the policy lists, and returns the verifier's name as a fact.
-pub(crate) fn check(options: &VerdictOptions, record: &VerdictRecord) -> Result<PermitDemands, Violation> {
+pub(crate) fn check(options: &VerdictOptions, record: &ReceivedVerdict) -> Result<PermitDemands, Violation> {
     let Some(signature) = &record.signature else {
         return match options.require_signature {
             false => Ok(PermitDemands::default()),
             true => {
                 let detail = "the policy takes signed verdicts only";
-                Err(VerdictRule::SignatureRequired.in_payload("/signature", detail))
+                Err(violation(VerdictRule::SignatureRequired, detail))
             }
         };
     };
@@ -94,10 +93,15 @@ pub(crate) fn check(options: &VerdictOptions, record: &VerdictRecord) -> Result<
         }
     }
     Err(match failed {
-        Some(error) => VerdictRule::Signature.in_payload("/signature", error.to_string()),
+        Some(error) => violation(VerdictRule::Signature, error.to_string()),
         None => {
             let detail = format!("the policy lists no verifier with the key {}", quote(kid));
-            VerdictRule::SignatureKey.in_payload("/signature", detail)
+            violation(VerdictRule::SignatureKey, detail)
         }
     })
+}
+
+/// Returns a violation in the signature.
+fn violation(rule: VerdictRule, detail: impl Into<String>) -> Violation {
+    crate::rule::in_payload(rule.name(), "/signature".to_owned(), detail.into())
 }

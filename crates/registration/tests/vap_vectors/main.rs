@@ -13,12 +13,12 @@ use registration::erasure::ErasureRule;
 use registration::index_head::IndexHeadRule;
 use registration::jwk_set::JwkSetRule;
 use registration::operator::OperatorRule;
-use registration::vap::VerdictRule;
 use registration::{Permit, Policy, Violation};
 use scitt::Signer;
 use serde_json::Value;
 use testkit::verifier;
 use vap::audit::AuditRule;
+use vap::verdict::VerdictRule;
 use vectors::Log;
 
 const PROFILES: &[&str] = &["vap", "jwk-set", "erasure", "operator", "index-head"];

@@ -15,6 +15,8 @@ const CRV: i64 = -1;
 const X: i64 = -2;
 const Y: i64 = -3;
 const D: i64 = -4;
+const RSA_D: i64 = -3;
+const K: i64 = -1;
 
 const RETIRED_AT: &str = "retired_at";
 const RETIRED_SIZE: &str = "retired_size";
@@ -22,6 +24,8 @@ const COMPROMISED_SIZE: &str = "compromised_size";
 
 const KTY_OKP: i64 = 1;
 const KTY_EC2: i64 = 2;
+const KTY_RSA: i64 = 3;
+const KTY_SYMMETRIC: i64 = 4;
 const OP_VERIFY: i64 = 2;
 
 /// A public key with the optional parameters of its COSE_Key.
@@ -85,7 +89,7 @@ impl CoseKey {
         if value.as_map().is_none() {
             return Err(malformed("a COSE_Key is a map"));
         }
-        if map.get(D).is_some() {
+        if map.has_secret() {
             return Err(KeyError::Secret);
         }
         let curve = map.curve()?;
@@ -162,6 +166,17 @@ struct Labels<'v>(&'v Value<'v>);
 impl<'v> Labels<'v> {
     fn get(&self, label: i64) -> Option<&'v Value<'v>> {
         self.0.get(&label.into()).map(|item| &item.value)
+    }
+
+    /// Returns `true` if the parameters that are secret for this type of key are there, also for types that cannot be
+    /// used (RFC 9053, section 7; RFC 8230, section 4).
+    fn has_secret(&self) -> bool {
+        let secret = match self.get(KTY).and_then(Value::as_i64) {
+            Some(KTY_RSA) => RSA_D,
+            Some(KTY_SYMMETRIC) => K,
+            _ => D,
+        };
+        self.get(secret).is_some()
     }
 
     fn curve(&self) -> Result<Curve, KeyError> {

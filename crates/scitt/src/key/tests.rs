@@ -250,6 +250,10 @@ fn a_secret_key_given_as_a_public_key_is_called_out() {
     cose[0] += 1;
     cose.extend([0x23, 0x41, 0x00]);
     assert_eq!(PublicKey::from_cose_key(&cose), Err(KeyError::Secret));
+    let rsa = [0xa4, 0x01, 0x03, 0x20, 0x41, 0x00, 0x21, 0x41, 0x03, 0x22, 0x41, 0x00];
+    let symmetric = [0xa2, 0x01, 0x04, 0x20, 0x41, 0x00];
+    assert_eq!(PublicKey::from_cose_key(&rsa), Err(KeyError::Secret));
+    assert_eq!(PublicKey::from_cose_key(&symmetric), Err(KeyError::Secret));
 }
 
 #[test]

@@ -19,6 +19,7 @@ use toml::Spanned;
 use url::Url;
 
 use crate::collector;
+use crate::problem::{self, ErrorDocumentation};
 use crate::units::{parse_duration, parse_size};
 pub use mistake::{Mistake, Mistakes};
 
@@ -103,10 +104,24 @@ impl<'a> ConfigReader<'a> {
 
     /// The address of an OpenTelemetry collector, the setting [`collector::SETTING`].
     pub fn collector(&mut self, text: Option<&SpannedText>) -> Option<Url> {
+        self.parsed(collector::SETTING, text, collector::parse)
+    }
+
+    /// The address of the documentation of errors, the setting [`problem::SETTING`].
+    pub fn error_documentation(&mut self, text: Option<&SpannedText>) -> ErrorDocumentation {
+        self.parsed(problem::SETTING, text, ErrorDocumentation::parse).unwrap_or_default()
+    }
+
+    fn parsed<T, E: Display>(
+        &mut self,
+        key: &str,
+        text: Option<&SpannedText>,
+        parse: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Option<T> {
         let text = text?;
-        match collector::parse(text.get_ref()) {
-            Ok(url) => Some(url),
-            Err(error) => self.wrong(text, collector::SETTING, error.to_string()),
+        match parse(text.get_ref()) {
+            Ok(value) => Some(value),
+            Err(error) => self.wrong(text, key, error.to_string()),
         }
     }
 

@@ -17,7 +17,8 @@ use super::{
 use crate::limits::{JSON_DEPTH, MAX_CODE, MAX_INTEGER, MAX_METERS, RECORDED_TOOLS};
 use crate::message::{Deadline, NO_SESSION, UNBOUND};
 use crate::name::{is_code, is_name};
-use crate::verdict::{Method, Score, Trigger, VerdictKind, Verification};
+use crate::verdict::{Method, Trigger, VerdictKind, Verification, score};
+use crate::word::read_word;
 
 type Members<'a> = jose::members::Members<'a, AuditRule>;
 
@@ -131,22 +132,8 @@ fn closed(members: &Members<'_>, lists: &[&[&str]]) -> Result<(), BrokenRule> {
     }
 }
 
-/// The words of an enumeration, and the function that returns the value of a word.
-type Words<'w, T> = (&'w [&'w str], fn(&str) -> Option<T>);
-
-/// Parses a member that is one of the words of an enumeration.
-fn word<T>(
-    members: &Members<'_>,
-    rule: AuditRule,
-    name: &str,
-    (words, from): Words<'_, T>,
-) -> Result<T, BrokenRule> {
-    let word = members.word(rule, name, words)?;
-    from(word).ok_or_else(|| members.unfit(rule, name, word, &words.join(" or ")))
-}
-
 fn verdict(members: &Members<'_>) -> Result<VerdictKind, BrokenRule> {
-    word(members, AuditRule::Verdict, "verdict", (&VerdictKind::WORDS, VerdictKind::from_word))
+    read_word(members, AuditRule::Verdict, "verdict", (&VerdictKind::WORDS, VerdictKind::from_word))
 }
 
 fn decided(top: &Members<'_>) -> Result<Box<Decided>, BrokenRule> {
@@ -179,7 +166,8 @@ fn advised(top: &Members<'_>) -> Result<Option<AdvisedVerdict>, BrokenRule> {
 fn confirmation(top: &Members<'_>) -> Result<Option<RecordedAnswer>, BrokenRule> {
     let Some(members) = top.optional_object("confirmation")? else { return Ok(None) };
     let by = members.word(AuditRule::Member, "by", &["client", "approver"])?;
-    let answer = word(&members, AuditRule::Member, "answer", (&AnswerWord::WORDS, AnswerWord::from_word))?;
+    let answer =
+        read_word(&members, AuditRule::Member, "answer", (&AnswerWord::WORDS, AnswerWord::from_word))?;
     if by == "client" {
         closed(&members, &[&BY_CLIENT])?;
         return Ok(Some(RecordedAnswer::Client { answer }));
@@ -227,7 +215,7 @@ fn outcome(top: &Members<'_>) -> Result<Outcome, BrokenRule> {
         settled: meters(top, "settled")?,
         committed: top.optional("committed", |top, _| committed(top, &OUTCOME_COMMITS))?,
         canon: canon(top)?,
-        status: word(top, AuditRule::Status, "status", (&CallStatus::WORDS, CallStatus::from_word))?,
+        status: read_word(top, AuditRule::Status, "status", (&CallStatus::WORDS, CallStatus::from_word))?,
         decision: back_link(top)?,
     })
 }
@@ -271,7 +259,7 @@ fn tools(top: &Members<'_>) -> Result<Tools, BrokenRule> {
     Ok(Tools {
         tools: listed.iter().enumerate().map(tool).collect::<Result<_, _>>()?,
         more: top.optional("more", positive)?,
-        event: word(top, AuditRule::Member, "event", (&ToolEvent::WORDS, ToolEvent::from_word))?,
+        event: read_word(top, AuditRule::Member, "event", (&ToolEvent::WORDS, ToolEvent::from_word))?,
         route: identifier(top, "route")?,
     })
 }
@@ -360,21 +348,14 @@ fn verification(members: &Members<'_>) -> Result<Verification<String>, BrokenRul
     Ok(Verification {
         checks: checks.into_iter().map(str::to_owned).collect(),
         reason: members.optional("reason", code)?,
-        method: word(members, RULE, "method", (&Method::WORDS, Method::from_word))?,
+        method: read_word(members, RULE, "method", (&Method::WORDS, Method::from_word))?,
         semantic_invoked: members.optional_bool("semantic_invoked")?,
         semantic_trigger: members.optional("semantic_trigger", |members, name| {
-            word(members, RULE, name, (&Trigger::WORDS, Trigger::from_word))
+            read_word(members, RULE, name, (&Trigger::WORDS, Trigger::from_word))
         })?,
-        risk_score: score(members, "risk_score")?,
-        confidence: score(members, "confidence")?,
+        risk_score: score(members, RULE, "risk_score")?,
+        confidence: score(members, RULE, "confidence")?,
     })
-}
-
-fn score(members: &Members<'_>, name: &str) -> Result<Option<Score>, BrokenRule> {
-    let Some(number) = members.optional_number(name)? else { return Ok(None) };
-    let score = Score::try_from(number)
-        .map_err(|_| members.broken(AuditRule::Verification, name, "a number from 0 to 1 is needed here"))?;
-    Ok(Some(score))
 }
 
 fn code(members: &Members<'_>, name: &str) -> Result<String, BrokenRule> {
@@ -458,7 +439,7 @@ fn binding(top: &Members<'_>) -> Result<Option<RecordedBinding>, BrokenRule> {
 
 fn canon(top: &Members<'_>) -> Result<Option<CanonForm>, BrokenRule> {
     top.optional("canon", |top, name| {
-        word(top, AuditRule::Canon, name, (&CanonForm::WORDS, CanonForm::from_word))
+        read_word(top, AuditRule::Canon, name, (&CanonForm::WORDS, CanonForm::from_word))
     })
 }
 

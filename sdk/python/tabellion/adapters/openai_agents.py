@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
-import json
-from typing import Any, List, Sequence
+import functools
+from typing import Any, Awaitable, Callable, List, Sequence
 
 from ..errors import Denied
 from ..session import Session
+from .arguments import arguments_of
 
 
 def record_tools(session: Session, tools: Sequence[Any]) -> List[Any]:
@@ -16,11 +18,20 @@ def record_tools(session: Session, tools: Sequence[Any]) -> List[Any]:
 
 
 def _recorded(session: Session, tool: Any) -> Any:
-    inner = tool.on_invoke_tool
+    invoker = tool.on_invoke_tool
+    if not hasattr(invoker, "_invoke_tool_impl"):
+        return dataclasses.replace(tool, on_invoke_tool=_recording(session, tool.name, invoker))
+    # `function_tool` makes texts of errors: the function that it calls still raises them.
+    recorded = copy.copy(invoker)
+    implementation = invoker._invoke_tool_impl
+    recorded._invoke_tool_impl = functools.wraps(implementation)(_recording(session, tool.name, implementation))
+    return dataclasses.replace(tool, on_invoke_tool=recorded)
 
+
+def _recording(session: Session, name: str, inner: Callable[[Any, str], Awaitable[Any]]) -> Callable[[Any, str], Awaitable[Any]]:
     async def invoke(context: Any, arguments: str) -> Any:
         try:
-            call = session.begin(tool.name, json.loads(arguments or "{}"), call_id=context.tool_call_id)
+            call = session.begin(name, arguments_of(arguments), call_id=context.tool_call_id)
         except Denied as denied:
             return f"denied: {denied.code}"
         try:
@@ -31,4 +42,4 @@ def _recorded(session: Session, tool: Any) -> Any:
         call.finish(result)
         return result
 
-    return dataclasses.replace(tool, on_invoke_tool=invoke)
+    return invoke

@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Dict
 
-from pydantic_ai import ModelRetry
+import pydantic_ai
+from pydantic_ai import ApprovalRequired, ModelRetry
 from pydantic_ai.toolsets import WrapperToolset
 
 from ..errors import Denied
 from ..session import Session
+
+#: The error for a denied call. Older versions have only `ModelRetry`, which ends the run if a tool is denied again.
+_DENIED = getattr(pydantic_ai, "ToolFailed", ModelRetry)
 
 
 @dataclass
@@ -23,9 +27,12 @@ class RecordedToolset(WrapperToolset):
         try:
             call = self.session.begin(name, tool_args, call_id=ctx.tool_call_id)
         except Denied as denied:
-            raise ModelRetry(f"denied: {denied.code}") from None
+            raise _DENIED(f"denied: {denied.code}") from None
         try:
             result = await super().call_tool(name, tool_args, ctx, tool)
+        except ApprovalRequired as unapproved:
+            call.withdraw(unapproved)
+            raise
         except BaseException as error:
             call.fail(error)
             raise

@@ -79,7 +79,7 @@ pub enum RecordedInputs {
 #[serde(default)]
 pub struct OutcomeAnnex {
     /// The entry ID of the decision.
-    pub decision: Option<String>,
+    decision: Option<String>,
     /// The tool's name.
     pub tool: Option<Text>,
     reservation: Option<ReservationId>,

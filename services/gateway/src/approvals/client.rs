@@ -7,16 +7,26 @@ use client::https::{self, NoHttpClient};
 use http::{StatusCode, header};
 use reqwest::Response;
 use scitt::SigningKey;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use url::Url;
 
-use super::{Problem, QuestionList, QuestionView};
+use super::{QuestionList, QuestionView};
 use crate::limits::{APPROVALS_TIMEOUT, MAX_APPROVALS_ANSWER};
 
 /// A client of one gateway's approvals listener.
 pub struct ApprovalsClient {
     http: reqwest::Client,
     origin: String,
+}
+
+/// What the client reads of a refusal's problem details.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct RefusalOfRequest {
+    /// A fixed code, such as `no-question`.
+    pub code: String,
+    /// An explanation in words.
+    pub detail: String,
 }
 
 /// Errors of the [`ApprovalsClient`].
@@ -31,9 +41,9 @@ pub enum ClientError {
     /// The gateway does not answer.
     #[error("the gateway does not answer: {0}")]
     Unreachable(String),
-    /// The gateway refuses the request, with this HTTP status and [`Problem`].
+    /// The gateway refuses the request, with this HTTP status.
     #[error("{}", .1.detail)]
-    Refused(u16, Problem),
+    Refused(u16, RefusalOfRequest),
     /// The answer cannot be parsed, or is too long.
     #[error("the gateway's answer cannot be read: {0}")]
     Nonsense(String),
@@ -113,7 +123,7 @@ async fn read<T: DeserializeOwned>(mut response: Response) -> Result<T, ClientEr
     match status {
         StatusCode::OK => jose::json::read_bytes(&body).map_err(nonsense),
         _ => {
-            let problem = jose::json::read_bytes(&body).unwrap_or_else(|_| Problem {
+            let problem = jose::json::read_bytes(&body).unwrap_or_else(|_| RefusalOfRequest {
                 code: "nonsense".to_owned(),
                 detail: format!("the gateway answers {status}"),
             });

@@ -14,6 +14,7 @@
 
 mod client;
 
+use std::fmt::Display;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -21,18 +22,21 @@ use admission::approval::{ApprovalError, Question, SignedReader, Subject, Subjec
 use admission::limits::MAX_APPROVAL;
 use admission::rules::{Approver, Rules};
 use axum::extract::{DefaultBodyLimit, Path, State};
-use axum::response::{IntoResponse, Response};
 use axum::{Json, Router};
 use http::{HeaderMap, StatusCode, header};
 use serde::{Deserialize, Serialize};
+use serving::problem::{Problem, ProblemDetails};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub use client::{ApprovalsClient, ClientError};
+pub use client::{ApprovalsClient, ClientError, RefusalOfRequest};
 
 use crate::current_rules::CurrentRules;
 use crate::decision_writer::{DecisionWriter, NotAnswered, QuestionStatus, StoredQuestion};
+
+/// What the listener has, for the 404 of other paths.
+pub(crate) const RESOURCES: &str = "the resources are /approvals, /approvals/{id} and /openapi.json";
 
 /// What the handlers share.
 #[derive(Clone)]
@@ -72,15 +76,6 @@ struct AnsweredQuestion {
     question: String,
 }
 
-/// The body of a refusal.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Problem {
-    /// A fixed code, such as `no-question`.
-    pub code: String,
-    /// An explanation in words.
-    pub detail: String,
-}
-
 /// The routes for approvers, at this address. `url` is the public URL, unless it is the address itself; the proofs are
 /// signed for it.
 pub(crate) fn routes(
@@ -110,15 +105,14 @@ pub(crate) fn described() -> OpenApiRouter<Shared> {
     tag = "Approvals",
     responses(
         (status = 200, description = "The questions, oldest first", body = QuestionList),
-        (status = 401, description = "No fresh proof of an approver", body = Problem),
-        (status = 503, description = "The questions cannot be read now", body = Problem)
+        (status = 401, description = "No fresh proof of an approver", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, description = "The questions cannot be read now", body = ProblemDetails, content_type = "application/problem+json")
     ),
     security(("approver" = []))
 )]
-async fn list(State(shared): State<Shared>, headers: HeaderMap) -> Result<Json<QuestionList>, Refused> {
+async fn list(State(shared): State<Shared>, headers: HeaderMap) -> Result<Json<QuestionList>, Problem> {
     let reader = shared.reader(&headers)?;
-    let open =
-        shared.writer.open_questions().await.map_err(|error| Refused::unavailable(&error.to_string()))?;
+    let open = shared.writer.open_questions().await.map_err(|error| unavailable(&error))?;
     let mut approver = None;
     let mut questions = Vec::new();
     for question in open {
@@ -127,7 +121,7 @@ async fn list(State(shared): State<Shared>, headers: HeaderMap) -> Result<Json<Q
             questions.push(question);
         }
     }
-    let approver = approver.or_else(|| shared.name_of(&reader)).ok_or_else(Refused::not_an_approver)?;
+    let approver = approver.or_else(|| shared.name_of(&reader)).ok_or_else(not_an_approver)?;
     Ok(Json(QuestionList { approver, questions }))
 }
 
@@ -140,9 +134,9 @@ async fn list(State(shared): State<Shared>, headers: HeaderMap) -> Result<Json<Q
     params(("id" = String, Path, description = "The question's id: 32 hexadecimal digits")),
     responses(
         (status = 200, description = "The question", body = QuestionView),
-        (status = 401, description = "No fresh proof of an approver", body = Problem),
-        (status = 404, description = "No question that this approver may answer has the id", body = Problem),
-        (status = 503, description = "The question cannot be read now", body = Problem)
+        (status = 401, description = "No fresh proof of an approver", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 404, description = "No question that this approver may answer has the id", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, description = "The question cannot be read now", body = ProblemDetails, content_type = "application/problem+json")
     ),
     security(("approver" = []))
 )]
@@ -150,11 +144,11 @@ async fn show(
     State(shared): State<Shared>,
     Path(id): Path<String>,
     headers: HeaderMap,
-) -> Result<Json<QuestionView>, Refused> {
+) -> Result<Json<QuestionView>, Problem> {
     let reader = shared.reader(&headers)?;
     let kept = shared.kept(&id).await?;
     // A question that an approver may not answer is reported like one that does not exist.
-    let approver = shared.may_answer(&reader, &kept.question.subject).ok_or_else(Refused::unknown)?;
+    let approver = shared.may_answer(&reader, &kept.question.subject).ok_or_else(unknown)?;
     let status = match kept.status(shared.writer.now()) {
         QuestionStatus::Open => "open",
         QuestionStatus::Answered => "answered",
@@ -173,23 +167,25 @@ async fn show(
     request_body(content = String, content_type = "text/plain", description = "The signed answer: a compact JWS over an approval"),
     responses(
         (status = 200, description = "The answer was taken", body = AnsweredQuestion),
-        (status = 400, description = "Not a signed approval", body = Problem),
-        (status = 403, description = "The signature, the approver or the subject is another", body = Problem),
-        (status = 404, description = "There is no such question", body = Problem),
-        (status = 409, description = "The question has an answer", body = Problem),
-        (status = 410, description = "The question has expired", body = Problem),
-        (status = 503, description = "The answer cannot be stored now", body = Problem)
+        (status = 400, description = "Not a signed approval, or not UTF-8", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 403, description = "The signature, the approver or the subject is another", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 404, description = "There is no such question", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 409, description = "The question has an answer", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 410, description = "The question has expired", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 413, description = "The answer is too long", body = ProblemDetails, content_type = "application/problem+json"),
+        (status = 503, description = "The answer cannot be stored now", body = ProblemDetails, content_type = "application/problem+json")
     )
 )]
 async fn answer(
     State(shared): State<Shared>,
     Path(id): Path<String>,
     body: String,
-) -> Result<Json<AnsweredQuestion>, Refused> {
+) -> Result<Json<AnsweredQuestion>, Problem> {
     if !is_id(&id) {
-        return Err(Refused::unknown());
+        return Err(unknown());
     }
-    let question = shared.writer.answer_question(&id, body.trim()).await?;
+    let question =
+        shared.writer.answer_question(&id, body.trim()).await.map_err(|error| not_answered(&error))?;
     tracing::info!(question = id, route = question.subject.route, "a question was answered");
     Ok(Json(AnsweredQuestion { question: id }))
 }
@@ -197,13 +193,13 @@ async fn answer(
 impl Shared {
     /// Returns the proof in a request, if an approver of any route signed it for this listener. The right to read a
     /// question is checked separately.
-    fn reader(&self, headers: &HeaderMap) -> Result<SignedReader, Refused> {
+    fn reader(&self, headers: &HeaderMap) -> Result<SignedReader, Problem> {
         let text = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let text = text.and_then(|text| text.strip_prefix("Bearer ")).ok_or_else(Refused::not_an_approver)?;
-        let reader = SignedReader::parse(text, self.writer.now()).map_err(|_| Refused::not_an_approver())?;
+        let text = text.and_then(|text| text.strip_prefix("Bearer ")).ok_or_else(not_an_approver)?;
+        let reader = SignedReader::parse(text, self.writer.now()).map_err(|_| not_an_approver())?;
         match reader.reader().origin == *self.origin && self.name_of(&reader).is_some() {
             true => Ok(reader),
-            false => Err(Refused::not_an_approver()),
+            false => Err(not_an_approver()),
         }
     }
 
@@ -222,52 +218,37 @@ impl Shared {
         approver.may_answer(kind, subject.name()).then(|| approver.name.clone())
     }
 
-    async fn kept(&self, id: &str) -> Result<StoredQuestion, Refused> {
+    async fn kept(&self, id: &str) -> Result<StoredQuestion, Problem> {
         if !is_id(id) {
-            return Err(Refused::unknown());
+            return Err(unknown());
         }
-        let kept =
-            self.writer.question(id).await.map_err(|error| Refused::unavailable(&error.to_string()))?;
-        kept.ok_or_else(Refused::unknown)
+        let kept = self.writer.question(id).await.map_err(|error| unavailable(&error))?;
+        kept.ok_or_else(unknown)
     }
 }
 
-/// A refusal: the HTTP status, and the code and detail of its [`Problem`].
-struct Refused(StatusCode, &'static str, String);
-
-impl Refused {
-    fn unknown() -> Self {
-        Self(StatusCode::NOT_FOUND, "no-question", NotAnswered::Unknown.to_string())
-    }
-
-    fn not_an_approver() -> Self {
-        let detail =
-            "questions are shown to approvers, who sign for this address with a key of theirs, just now";
-        Self(StatusCode::UNAUTHORIZED, "not-an-approver", detail.to_owned())
-    }
-
-    fn unavailable(why: &str) -> Self {
-        Self(StatusCode::SERVICE_UNAVAILABLE, "try-again", why.to_owned())
-    }
+fn unknown() -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, "no-question", NotAnswered::Unknown.to_string())
 }
 
-impl From<NotAnswered> for Refused {
-    fn from(error: NotAnswered) -> Self {
-        let (status, code) = match &error {
-            NotAnswered::Unknown => (StatusCode::NOT_FOUND, "no-question"),
-            NotAnswered::Answered => (StatusCode::CONFLICT, "question-answered"),
-            NotAnswered::Over => (StatusCode::GONE, "question-over"),
-            NotAnswered::Approval(ApprovalError::Form(_)) => (StatusCode::BAD_REQUEST, "approval-refused"),
-            NotAnswered::Approval(_) => (StatusCode::FORBIDDEN, "approval-refused"),
-            NotAnswered::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "try-again"),
-        };
-        Self(status, code, error.to_string())
-    }
+fn not_an_approver() -> Problem {
+    let detail = "questions are shown to approvers, who sign for this address with a key of theirs, just now";
+    Problem::new(StatusCode::UNAUTHORIZED, "not-an-approver", detail)
 }
 
-impl IntoResponse for Refused {
-    fn into_response(self) -> Response {
-        let Self(status, code, detail) = self;
-        (status, Json(Problem { code: code.to_owned(), detail })).into_response()
-    }
+fn unavailable(why: &dyn Display) -> Problem {
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "try-again", why.to_string())
+}
+
+/// The problem of an answer that is not taken.
+fn not_answered(error: &NotAnswered) -> Problem {
+    let (status, code) = match error {
+        NotAnswered::Unknown => (StatusCode::NOT_FOUND, "no-question"),
+        NotAnswered::Answered => (StatusCode::CONFLICT, "question-answered"),
+        NotAnswered::Over => (StatusCode::GONE, "question-over"),
+        NotAnswered::Approval(ApprovalError::Form(_)) => (StatusCode::BAD_REQUEST, "approval-refused"),
+        NotAnswered::Approval(_) => (StatusCode::FORBIDDEN, "approval-refused"),
+        NotAnswered::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "try-again"),
+    };
+    Problem::new(status, code, error.to_string())
 }

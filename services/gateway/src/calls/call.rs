@@ -20,7 +20,7 @@ use super::refused::ArgumentsTooLong;
 use super::request_state::RequestState;
 use super::{Calls, clients};
 use crate::authority::{ChainMaterial, PresentedChain, PresentedFor, capability_of};
-use crate::decision_writer::{CallAnswer, CallJob, DecisionAnswer, HeldRequest};
+use crate::decision_writer::{CallAnswer, CallJob, DecisionAnswer, HeldRequest, QueuedCall, WriterError};
 use crate::frame::Frame;
 use crate::judge::{Meter, Opinion};
 use crate::limits::MAX_DEPTH;
@@ -49,9 +49,7 @@ impl Calls {
         let is_watched = subject == CallSubject::Tool && self.rules.tools.watches();
         job.checked = is_watched.then(CheckedArguments::default);
         let queued = self.shared.writer.read_early(&job).await;
-        if let (true, Ok(queued)) = (is_watched, &queued) {
-            job.checked = Some(self.shared.tools.check(self.rules.tools, &job, &queued.early).await);
-        }
+        job.checked = self.checked(&job, &queued).await;
         let answer = self.shared.writer.call_with(job, queued).await;
         match self.next_step(answer).await {
             NextStep::Answer(decision) => self.answer(call, decision).await,
@@ -104,10 +102,30 @@ impl Calls {
         with_receipt_header(response, receipt)
     }
 
-    /// Asks the judge as long as the answer is [`CallAnswer::Judge`].
+    /// Checks the arguments of a call against its tool as it was read, if they are to be checked.
+    async fn checked(
+        &self,
+        job: &CallJob,
+        queued: &Result<QueuedCall, WriterError>,
+    ) -> Option<CheckedArguments> {
+        match queued {
+            Ok(queued) if job.checked.is_some() => {
+                Some(self.shared.tools.check(self.rules.tools, job, &queued.early).await)
+            }
+            _ => job.checked.clone(),
+        }
+    }
+
+    /// Asks the judge as long as the answer is [`CallAnswer::Judge`], and checks the arguments again if it is
+    /// [`CallAnswer::Check`].
     pub(super) async fn next_step(&self, mut answer: CallAnswer) -> NextStep {
         loop {
             answer = match answer {
+                CallAnswer::Check(held) => {
+                    let queued = self.shared.writer.read_early(held.job()).await;
+                    let checked = self.checked(held.job(), &queued).await;
+                    held.checked(checked, queued).await
+                }
                 CallAnswer::Ruled(decision) => return NextStep::Answer(decision),
                 CallAnswer::Ask(asked, held) => return NextStep::Ask(asked, Box::new(held)),
                 CallAnswer::Judge(question, held) => {

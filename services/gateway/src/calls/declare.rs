@@ -218,7 +218,7 @@ impl DeclarationTap {
 
     /// Adds the gateway's capability to the answer of `initialize` or `server/discover`.
     fn opened(&self, message: Bytes) -> Bytes {
-        use crate::mcp::Handlers as _;
+        use crate::mcp::ServerMessages as _;
         match self.frame.method() {
             Some("initialize" | "server/discover") => {
                 let opening = Opening { frame: self.frame.clone(), caller: self.caller.clone() };

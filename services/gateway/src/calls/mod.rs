@@ -56,11 +56,11 @@ use decimal::Decimal;
 use crate::clarify::asked::OpenQuestions;
 use crate::clarify::state::Sealer;
 use crate::decision_writer::DecisionWriter;
-use crate::frame::RawId;
 use crate::frame::reply::Reply;
+use crate::frame::{Kind, RawId};
 use crate::judge::{Judge, Meter};
 use crate::limits::{LATE_ANSWER_TIME, QUESTION_TIME};
-use crate::mcp::{Handlers, Inbound, Late, Opening};
+use crate::mcp::{ClientMessages, Inbound, Late, Opening, RequestKind, ServerMessages, SessionEvents};
 use crate::posture;
 use crate::relay::Passing;
 use crate::relay::Response;
@@ -205,19 +205,7 @@ impl Calls {
 }
 
 #[async_trait]
-impl Handlers for Calls {
-    async fn tools_call(&self, inbound: Inbound) -> Response {
-        self.call(inbound, CallSubject::Tool).await
-    }
-
-    async fn gated(&self, inbound: Inbound) -> Response {
-        match inbound.frame.method() {
-            Some(method) if method.starts_with(tasks::METHODS) => self.task(inbound).await,
-            Some(list::METHOD) => self.carry(inbound).await,
-            _ => self.call(inbound, CallSubject::Method).await,
-        }
-    }
-
+impl ClientMessages for Calls {
     fn gates(&self, method: &str) -> bool {
         method.starts_with(tasks::METHODS)
             || self.filters(method)
@@ -225,23 +213,31 @@ impl Handlers for Calls {
             || self.rules.gated_methods.iter().any(|gated| gated == method)
     }
 
-    async fn carrier(&self, inbound: Inbound) -> Response {
-        self.carry(inbound).await
+    async fn request(&self, kind: RequestKind, inbound: Inbound) -> Response {
+        match (kind, inbound.frame.method()) {
+            (RequestKind::ToolCall, _) => self.call(inbound, CallSubject::Tool).await,
+            (RequestKind::Amendment, _) => self.amend_only(inbound).await,
+            (RequestKind::Gated, Some(method)) if method.starts_with(tasks::METHODS) => {
+                self.task(inbound).await
+            }
+            (RequestKind::Gated, Some(list::METHOD)) | (RequestKind::Carrier, _) => self.carry(inbound).await,
+            (RequestKind::Gated, _) => self.call(inbound, CallSubject::Method).await,
+        }
     }
 
-    async fn amend(&self, inbound: Inbound) -> Response {
-        self.amend_only(inbound).await
-    }
-
-    async fn answered(&self, inbound: &Inbound) -> bool {
+    fn takes(&self, inbound: &Inbound) -> bool {
         let (frame, session) = (&inbound.frame, inbound.caller.mcp_session.as_deref());
-        frame.id().is_some_and(|id| self.shared.asked.take(session, id, frame.member("result")))
+        match frame.kind() {
+            Kind::Response => {
+                frame.id().is_some_and(|id| self.shared.asked.take(session, id, frame.member("result")))
+            }
+            _ => self.withdrawn(inbound),
+        }
     }
+}
 
-    async fn notified(&self, inbound: &Inbound) -> bool {
-        self.withdrawn(inbound)
-    }
-
+#[async_trait]
+impl ServerMessages for Calls {
     fn advertise(&self, opening: &Opening, message: Bytes) -> Bytes {
         let is_given = opening.caller.is_given && opening.frame.method() == Some("initialize");
         if let Some(session) = opening.caller.mcp_session.as_ref().filter(|_| is_given) {
@@ -255,7 +251,10 @@ impl Handlers for Calls {
         let annotated = self.rules.posture != Posture::Advisory;
         AnswerStream { annotated, ..self.passage(late.caller, None) }.unrelated(&reply).await
     }
+}
 
+#[async_trait]
+impl SessionEvents for Calls {
     fn gave(&self, mcp_session: &str) -> bool {
         self.shared.clients.knows(&self.route, mcp_session)
     }

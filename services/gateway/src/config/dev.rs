@@ -66,6 +66,7 @@ impl Config {
             intake: Intake::default(),
             session_idle: limits::VAP_SESSION_IDLE,
             otlp: None,
+            error_documentation: Default::default(),
             judge: None,
             agents: Vec::new(),
             keyring: Default::default(),

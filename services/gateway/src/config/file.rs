@@ -24,6 +24,7 @@ pub struct ConfigFile {
     pub certificate_proxies: Vec<SpannedText>,
     pub session_idle: Option<SpannedText>,
     pub otlp: Option<SpannedText>,
+    pub error_documentation: Option<SpannedText>,
     #[serde(default)]
     pub hide: Vec<PathBuf>,
     pub log: LogSection,

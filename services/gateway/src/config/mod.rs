@@ -36,6 +36,7 @@ use std::time::Duration;
 
 use admission::signature::Keyring;
 use decimal::Decimal;
+use serving::problem::ErrorDocumentation;
 use serving::rate_limit::Rate;
 use url::Url;
 
@@ -90,6 +91,8 @@ pub struct Config {
     /// The URL of the OTLP/HTTP collector for spans. Without one, `OTEL_EXPORTER_OTLP_ENDPOINT` is used, if it is set.
     /// Decisions never depend on the collector.
     pub otlp: Option<Url>,
+    /// Where the codes of problems are documented.
+    pub error_documentation: ErrorDocumentation,
     /// The judge of the semantic tier, if any.
     pub judge: Option<Judge>,
     /// The keys of agents and approvers whose signatures are accepted.
@@ -249,6 +252,7 @@ impl Config {
             ("keys", self.keys != new.keys),
             ("agentroa", self.agentroa != new.agentroa),
             ("otlp", self.otlp != new.otlp),
+            ("error_documentation", self.error_documentation != new.error_documentation),
             ("outbox", self.outbox != new.outbox),
             ("session_idle", self.session_idle != new.session_idle),
             ("limits.connections", self.intake.connections != new.intake.connections),

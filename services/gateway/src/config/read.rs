@@ -49,6 +49,7 @@ impl GatewayReader<'_> {
         let session_idle =
             self.time("session_idle", file.session_idle.as_ref()).unwrap_or(limits::VAP_SESSION_IDLE);
         let otlp = self.collector(file.otlp.as_ref());
+        let error_documentation = self.error_documentation(file.error_documentation.as_ref());
         let hosts = self.hosts(file.hosts, public_url.as_ref(), listen);
         let routes = routes::read(self, file.routes, public_url.as_ref());
         approvals::check(self, approvals.as_ref(), &approvers, &routes, judge.is_some());
@@ -72,6 +73,7 @@ impl GatewayReader<'_> {
             intake,
             session_idle,
             otlp,
+            error_documentation,
             judge,
             agents: agents.into_iter().map(|(_, keys)| keys).collect(),
             keyring,

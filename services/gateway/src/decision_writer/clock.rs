@@ -30,14 +30,19 @@ impl Clock {
 
     /// Returns the time.
     pub fn now(&self) -> Timestamp {
-        let milliseconds = i64::try_from(self.milliseconds()).unwrap_or(i64::MAX);
-        Timestamp::from_millisecond(milliseconds).unwrap_or(Timestamp::MAX)
+        timestamp(self.milliseconds())
     }
 
     /// Returns the time in whole seconds since the Unix epoch.
     pub fn seconds(&self) -> u64 {
         self.milliseconds() / 1000
     }
+}
+
+/// Converts milliseconds since the Unix epoch to a timestamp; a value out of range becomes the maximum.
+pub fn timestamp(milliseconds: u64) -> Timestamp {
+    let milliseconds = i64::try_from(milliseconds).unwrap_or(i64::MAX);
+    Timestamp::from_millisecond(milliseconds).unwrap_or(Timestamp::MAX)
 }
 
 impl std::fmt::Debug for Clock {

@@ -1,4 +1,4 @@
-//! The context that all decisions share.
+//! [`WriterContext`]: keys, clock, names, settings and caches that all decisions share.
 
 use std::sync::Arc;
 
@@ -7,9 +7,10 @@ use scitt::Signer;
 use super::clock::Clock;
 use super::record_signer::RecordSigner;
 use super::settings::WriterSettings;
+use super::transactions::RecentReads;
 use crate::limits::{FOR_EVER, UNBOUND_DUE};
 
-/// Keys, clock, names and settings of one gateway instance.
+/// Keys, clock, names, settings and caches of one gateway instance.
 pub struct WriterContext {
     /// Builds and signs statements.
     pub record_signer: RecordSigner,
@@ -23,6 +24,8 @@ pub struct WriterContext {
     pub unbound: String,
     /// The operator's settings.
     pub settings: WriterSettings,
+    /// What the database has said lately.
+    pub recent: RecentReads,
 }
 
 impl WriterContext {

@@ -83,11 +83,12 @@ use decisions::{DenialsWork, EnvelopesSinceWork};
 use denial_counts::DenialCounts;
 use questions::Questions;
 use queue::DecisionQueue;
+pub(crate) use queue::QueuedCall;
 use record_outbox::{ReceiptWaiters, RecordOutbox};
 use record_signer::RecordSigner;
 use status::Alarms;
 pub(crate) use transactions::EarlyRead;
-use transactions::{Job, Transactions};
+use transactions::{Job, RecentReads, Transactions};
 
 use crate::authority::AgentRoa;
 use crate::limits::{SETTLE_TIME, SUBMIT_LINGER};
@@ -153,6 +154,7 @@ impl DecisionWriter {
             unbound: format!("{}{}", vap::message::UNBOUND, store.instance()),
             instance: store.instance().to_owned(),
             settings,
+            recent: RecentReads::default(),
         });
         let (gauge, alarms, waiting): (Arc<BacklogGauge>, Arc<Alarms>, Arc<ReceiptWaiters>) =
             Default::default();

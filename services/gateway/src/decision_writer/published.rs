@@ -47,7 +47,10 @@ impl Work for PublishKeys {
         copy.put(StreamState::Keys(RegisteredKeys { digest }), false);
         copy.keep(FOR_EVER);
         let annex = self.set.clone().into();
-        copy.record(KEYS_STREAM, now, NewRecord { kind: RecordKind::Keys, signed, verdict: None, annex });
+        let (stream, kind) = (KEYS_STREAM.to_owned(), RecordKind::Keys);
+        if let Err(error) = batch.append(NewRecord { stream, kind, signed, verdict: None, annex }) {
+            return JobStep::Impossible(error);
+        }
         self.is_new = true;
         JobStep::Decided
     }

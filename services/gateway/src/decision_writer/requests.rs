@@ -12,7 +12,6 @@ use tokio::sync::oneshot;
 use vap::message::MessageType;
 use vap::reason::Reason;
 
-use super::DecisionWriter;
 use super::decisions::{
     CallAnswer, CallWork, CloseWork, Closed, DecisionAnswer, EarlierPasses, MessageAnswer, MessageWork,
     RefusalWork, Request, Slot, UnrecordedDenial, claims_of, streams_of_others,
@@ -23,7 +22,8 @@ use super::published::PublishKeys;
 use super::queue::{QueueSlot, QueuedCall};
 use super::record_outbox::NoReceipt;
 use super::states::{StreamState, account_stream, random};
-use super::transactions::{EarlyRead, Job};
+use super::transactions::{CommittedStream, EarlyRead, Job};
+use super::{DecisionWriter, Inner};
 
 impl DecisionWriter {
     /// Decides a call. A call whose decision cannot be made durable is denied.
@@ -46,8 +46,13 @@ impl DecisionWriter {
         check_name(job.envelope.as_ref())?;
         let slot = QueueSlot::take(self, job.bytes())?;
         self.check_doubt()?;
-        let (streams, claims) = (streams_of_others(self, job), claims_of(job));
-        let read = EarlyRead::of(&*self.inner.store, streams, claims);
+        let needed = (streams_of_others(self, job), claims_of(job));
+        let tools = self.rules_of(&job.route).tools;
+        // A denial may not even be recorded, so no commit would find out that the tool was approved meanwhile.
+        let is_enough =
+            |stream: &CommittedStream| stream.pin().is_none_or(|pin| tools.fault(Some(pin)).is_none());
+        let Inner { context, store, .. } = &*self.inner;
+        let read = EarlyRead::of(&context.recent, &**store, needed, is_enough);
         let read = tokio::time::timeout_at(slot.decide_by(), read).await;
         match read.unwrap_or_else(|_| Err(StoreError::Unavailable("no answer in time".to_owned()))) {
             Ok(early) => Ok(QueuedCall { slot, early }),
@@ -137,7 +142,7 @@ impl DecisionWriter {
         self.decided_call(job, passes, queued).await
     }
 
-    async fn decided_call(
+    pub(super) async fn decided_call(
         &self,
         job: Arc<CallJob>,
         passes: EarlierPasses,

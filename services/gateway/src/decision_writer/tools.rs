@@ -5,7 +5,8 @@ use evidence::StoreError;
 use tokio::sync::oneshot;
 
 use super::DecisionWriter;
-use super::decisions::{ToolsWork, timestamp};
+use super::clock::timestamp;
+use super::decisions::ToolsWork;
 use super::error::WriterError;
 use super::states::{StreamState, tool_stream};
 

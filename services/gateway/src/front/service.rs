@@ -2,13 +2,14 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use axum::body::Body;
 use axum::response::IntoResponse;
 use http::request::Parts;
 use http::{Request, StatusCode};
+use serving::http_metrics::HttpMetrics;
 use serving::network::client_network;
 use serving::rate_limit::RateLimiter;
 use tower::ServiceExt;
@@ -22,15 +23,17 @@ use crate::relay::Response;
 pub struct Front {
     plan: ArcSwap<Plan>,
     rate: ArcSwap<RateLimiter<IpAddr>>,
+    http: Arc<HttpMetrics>,
     pub(super) draining: Draining,
 }
 
 impl Front {
-    /// A front end that serves this plan.
-    pub fn new(plan: Plan) -> Arc<Self> {
+    /// A front end that serves this plan, and records how long requests take.
+    pub fn new(plan: Plan, http: Arc<HttpMetrics>) -> Arc<Self> {
         Arc::new(Self {
             rate: ArcSwap::from_pointee(RateLimiter::new(plan.intake.rate())),
             plan: ArcSwap::from_pointee(plan),
+            http,
             draining: Draining::default(),
         })
     }
@@ -56,22 +59,46 @@ impl Front {
 
     /// Answers a request of this client address.
     pub async fn answer(&self, address: IpAddr, request: Request<Body>) -> Response {
+        let plan = self.plan.load_full();
+        let path = request.uri().path();
+        let Some(route) = plan.routes.iter().find(|route| route.path == path) else {
+            return self.page(&plan, address, request).await;
+        };
+        let (method, begun) = (request.method().clone(), Instant::now());
+        let in_flight = self.http.in_flight();
+        let response = self.at_endpoint((&plan, route), address, request).await;
+        drop(in_flight);
+        self.http.answered(&method, &route.path, response.status(), begun.elapsed());
+        response
+    }
+
+    /// Answers a request for a page, whose router measures it.
+    async fn page(&self, plan: &Plan, address: IpAddr, request: Request<Body>) -> Response {
+        if let Err(wait) = self.rate.load().charge(client_network(address)) {
+            let refusal = RequestRefusal::TooMany(wait).into_response();
+            self.http.answered(request.method(), "", refusal.status(), Duration::ZERO);
+            return refusal;
+        }
+        let page: Result<Response, std::convert::Infallible> = plan.pages.clone().oneshot(request).await;
+        page.unwrap_or_else(|never| match never {})
+    }
+
+    async fn at_endpoint(
+        &self,
+        (plan, route): (&Plan, &Route),
+        address: IpAddr,
+        request: Request<Body>,
+    ) -> Response {
         if let Err(wait) = self.rate.load().charge(client_network(address)) {
             return RequestRefusal::TooMany(wait).into_response();
         }
-        let plan = self.plan.load_full();
-        let path = request.uri().path();
-        let Some(route) = plan.routes.iter().find(|route| route.path == path).cloned() else {
-            let page: Result<Response, std::convert::Infallible> = plan.pages.clone().oneshot(request).await;
-            return page.unwrap_or_else(|never| match never {});
-        };
         let (mut head, body) = request.into_parts();
         let is_trusted = plan.certificate_proxies.contains(&address.to_canonical());
         let certificate = match client_certificate::take(&mut head.headers, is_trusted) {
             Ok(certificate) => certificate,
             Err(refusal) => return refusal.into_response(),
         };
-        let page = match origin::check(&head, &plan) {
+        let page = match origin::check(&head, plan) {
             Ok(page) => page,
             Err(refusal) => return refusal.into_response(),
         };
@@ -79,7 +106,7 @@ impl Front {
             return readable(origin::preflight(&head), page);
         }
         let sender = (address, certificate);
-        readable(self.routed(&route, (head, body), sender, plan.intake.body_bytes).await, page)
+        readable(self.routed(route, (head, body), sender, plan.intake.body_bytes).await, page)
     }
 
     /// Answers a request of the client that started this process. It came over no network, so there are no rate limit, no

@@ -5,7 +5,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use axum::middleware::from_fn_with_state;
+use serving::http_metrics::measured;
 use serving::listener::{Listener, ListenerSettings, RunningListener};
+use serving::problem::for_every_error;
 use tokio::sync::Mutex;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -88,7 +91,7 @@ impl Parts {
         writer: &DecisionWriter,
         (rules, telemetry): (CurrentRules, &Arc<Telemetry>),
     ) -> Result<(Builder, Arc<Front>, Option<RunningListener>, Option<RunningListener>), StartError> {
-        let front = Front::new(builder.plan(config)?);
+        let front = Front::new(builder.plan(config)?, telemetry.http.clone());
         let admin = match config.admin_listen {
             Some(address) => {
                 let listener = listen(address, ListenerSettings::default()).await?;
@@ -99,12 +102,17 @@ impl Parts {
         };
         let approvals = match &config.approvals {
             Some(approvals) => {
-                let settings = front::listener_settings(config.intake.connections);
+                let settings = ListenerSettings {
+                    error_documentation: config.error_documentation.clone(),
+                    ..front::listener_settings(config.intake.connections)
+                };
                 let listener = listen(approvals.listen, settings).await?;
                 let address = listener.address().unwrap_or(approvals.listen);
                 let url = approvals.url.as_ref().map(url::Url::as_str);
                 let routes = approvals::routes(address, url, writer.clone(), rules);
-                let served = listener.serve(routes.merge(description::routes()));
+                let routes = for_every_error(routes.merge(description::routes()), approvals::RESOURCES);
+                let http = telemetry.http.clone();
+                let served = listener.serve(routes.layer(from_fn_with_state(http, measured)));
                 tracing::info!(%address, "approvers are served");
                 Some(served)
             }

@@ -6,7 +6,7 @@ use http::StatusCode;
 use super::inbound::VAP_SLOTS;
 use super::refusal::McpRefusal;
 use super::taps::{Advertising, Listening};
-use super::{Inbound, Opening};
+use super::{Inbound, Opening, RequestKind};
 use crate::frame::{Kind, TOOLS_CALL};
 use crate::front::{headers, unanswered};
 use crate::relay::{self, Response};
@@ -18,28 +18,26 @@ const AMEND: &str = "vap/amend";
 /// Hands a message to its handler, or passes it to the upstream.
 pub async fn dispatched(inbound: Inbound) -> Result<Response, McpRefusal> {
     match inbound.frame.kind() {
-        Kind::Request => request(inbound).await,
+        Kind::Request => Ok(request(inbound).await),
         Kind::Notification if inbound.frame.method() == Some(AMEND) => Err(McpRefusal::AmendWithoutId),
-        Kind::Notification if inbound.endpoint.handlers.notified(&inbound).await => Ok(swallowed()),
-        Kind::Response if inbound.endpoint.handlers.answered(&inbound).await => Ok(swallowed()),
+        Kind::Notification | Kind::Response if inbound.endpoint.handlers.takes(&inbound) => Ok(swallowed()),
         Kind::Notification | Kind::Response | Kind::Unknown => Ok(passed(inbound).await),
     }
 }
 
 /// Runs the handler of a request to its end: a decision must not be dropped half way because its client disconnects.
-async fn request(inbound: Inbound) -> Result<Response, McpRefusal> {
-    let method = inbound.frame.method().unwrap_or_default().to_owned();
-    let carries = inbound.frame.meta_keys().any(|key| VAP_SLOTS.contains(&key));
-    let handlers = inbound.endpoint.handlers.clone();
-    let client = inbound.client.clone();
-    Ok(match method.as_str() {
-        TOOLS_CALL => client.finish(async move { handlers.tools_call(inbound).await }).await,
-        AMEND => client.finish(async move { handlers.amend(inbound).await }).await,
-        other if handlers.gates(other) => client.finish(async move { handlers.gated(inbound).await }).await,
-        _ if carries => client.finish(async move { handlers.carrier(inbound).await }).await,
-        "initialize" | "server/discover" => advertised(inbound).await,
-        _ => passed(inbound).await,
-    })
+async fn request(inbound: Inbound) -> Response {
+    let carries = || inbound.frame.meta_keys().any(|key| VAP_SLOTS.contains(&key));
+    let (handlers, client) = (inbound.endpoint.handlers.clone(), inbound.client.clone());
+    let kind = match inbound.frame.method().unwrap_or_default() {
+        TOOLS_CALL => RequestKind::ToolCall,
+        AMEND => RequestKind::Amendment,
+        other if handlers.gates(other) => RequestKind::Gated,
+        _ if carries() => RequestKind::Carrier,
+        "initialize" | "server/discover" => return advertised(inbound).await,
+        _ => return passed(inbound).await,
+    };
+    client.finish(async move { handlers.request(kind, inbound).await }).await
 }
 
 async fn advertised(inbound: Inbound) -> Response {
@@ -50,7 +48,11 @@ async fn advertised(inbound: Inbound) -> Response {
                 let named = headers::text(&answer.headers, &SESSION);
                 opening.caller = opening.caller.given(named.map(str::to_owned));
             }
-            relay::watch(answer, Box::new(Advertising { endpoint: inbound.endpoint, opening })).await
+            relay::watch(
+                answer,
+                Box::new(Advertising { handlers: inbound.endpoint.handlers.clone(), opening }),
+            )
+            .await
         }
         Err(error) => unanswered(opening.frame.id(), &error),
     }
@@ -60,7 +62,8 @@ async fn passed(inbound: Inbound) -> Response {
     let id = inbound.frame.id().filter(|_| inbound.frame.kind() == Kind::Request).cloned();
     match inbound.endpoint.upstream.exchange(inbound.exchange).await {
         Ok(answer) => {
-            let tap = Listening { endpoint: inbound.endpoint, caller: inbound.caller, own: id };
+            let handlers = inbound.endpoint.handlers.clone();
+            let tap = Listening { handlers, caller: inbound.caller, own: id };
             relay::watch(answer, Box::new(tap)).await
         }
         Err(error) => unanswered(id.as_ref(), &error),

@@ -1,4 +1,5 @@
-//! The interface between the protocol and the decisions on requests.
+//! The interface between the protocol and the decisions on its messages: a trait for each part of the protocol that
+//! needs one.
 
 use admission::principal::Caller;
 use async_trait::async_trait;
@@ -9,34 +10,31 @@ use crate::frame::Frame;
 use crate::relay::Passing;
 use crate::relay::Response;
 
-/// Handlers of requests that need a decision. Each request runs in a task of its own, which is not dropped when the
-/// client disconnects ([`Inbound::client`] reports the disconnect; its meaning depends on the era).
+/// All handlers of an endpoint. Only wiring names it; a consumer requests the trait with its methods.
+pub trait Handlers: ClientMessages + ServerMessages + SessionEvents {}
+
+impl<T: ClientMessages + ServerMessages + SessionEvents> Handlers for T {}
+
+/// Handlers of clients' messages.
 #[async_trait]
-pub trait Handlers: Send + Sync + 'static {
-    /// Handles `tools/call`: a request with an id, an object as parameters, and matching mirrored headers.
-    async fn tools_call(&self, inbound: Inbound) -> Response;
-
-    /// Handles a request with VAP material in its `_meta`, of any method without a handler of its own.
-    async fn carrier(&self, inbound: Inbound) -> Response;
-
-    /// Handles `vap/amend`, which is never forwarded.
-    async fn amend(&self, inbound: Inbound) -> Response;
-
-    /// Handles a request of a method for which [`Handlers::gates`] returns true.
-    async fn gated(&self, inbound: Inbound) -> Response;
-
-    /// Returns whether requests of this method go to [`Handlers::gated`]: `tasks/*`, the methods that the operator
+pub trait ClientMessages: Send + Sync + 'static {
+    /// Returns whether requests of this method are [`RequestKind::Gated`]: `tasks/*`, the methods that the operator
     /// listed, and `tools/list` where it is filtered.
     fn gates(&self, method: &str) -> bool;
 
-    /// Handles a client's response. Returns true if it answers a question of the gateway's own; it is then not
-    /// forwarded, and answered with 202.
-    async fn answered(&self, inbound: &Inbound) -> bool;
+    /// Handles a request that needs a decision. It runs in a task of its own, which is not dropped when the client
+    /// disconnects ([`Inbound::client`] reports the disconnect; its meaning depends on the era).
+    async fn request(&self, kind: RequestKind, inbound: Inbound) -> Response;
 
-    /// Handles a client's notification before it is forwarded: a cancellation may concern a question of the gateway's
-    /// own. Returns true if it must not be forwarded.
-    async fn notified(&self, inbound: &Inbound) -> bool;
+    /// Handles a notification or a response before it is forwarded: a response may answer a question of the gateway's
+    /// own, and a cancellation may concern one. Returns true if the message must not be forwarded; it is then answered
+    /// with 202.
+    fn takes(&self, inbound: &Inbound) -> bool;
+}
 
+/// Handlers of servers' messages.
+#[async_trait]
+pub trait ServerMessages: Send + Sync + 'static {
     /// Adds the gateway's capabilities to the answer to an `initialize` or `server/discover` without VAP material
     /// (V-34). `message` is the text of the whole answer; an error is returned unchanged.
     fn advertise(&self, opening: &Opening, message: Bytes) -> Bytes;
@@ -45,7 +43,11 @@ pub trait Handlers: Send + Sync + 'static {
     /// of a POST at any time, and the client fetches the rest with a GET. The response may answer a tool call, and a
     /// tap may have seen it before.
     async fn late(&self, late: Late<'_>) -> Passing;
+}
 
+/// Handlers of the beginning and the end of MCP sessions.
+#[async_trait]
+pub trait SessionEvents: Send + Sync + 'static {
     /// Returns whether the upstream was seen to issue an MCP session with this id on this route. The id in a request
     /// alone proves nothing.
     fn gave(&self, mcp_session: &str) -> bool;
@@ -53,6 +55,19 @@ pub trait Handlers: Send + Sync + 'static {
     /// Records that the caller ended its MCP session (DELETE), and that the upstream agreed or did not know the
     /// session.
     async fn ended(&self, caller: &Caller);
+}
+
+/// The kind of a request that needs a decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestKind {
+    /// `tools/call`: a request with an id, an object as parameters, and matching mirrored headers.
+    ToolCall,
+    /// `vap/amend`, which is never forwarded.
+    Amendment,
+    /// A request of a method that is decided whatever it carries ([`ClientMessages::gates`]).
+    Gated,
+    /// A request of any other method with VAP material in its `_meta`.
+    Carrier,
 }
 
 /// A response that arrives elsewhere than in the answer to its request.

@@ -33,7 +33,7 @@ use crate::telemetry::Telemetry;
 use crate::upstream::Upstream;
 use crate::upstream::request::{METHOD, SESSION, VERSION};
 
-pub use handlers::{Handlers, Late, Opening};
+pub use handlers::{ClientMessages, Handlers, Late, Opening, RequestKind, ServerMessages, SessionEvents};
 pub use inbound::{Inbound, InvocationMember, ROA_KEYS, VAP_KEYS, VAP_SLOTS};
 
 use owners::Owners;
@@ -46,7 +46,7 @@ pub struct Endpoint {
     pub path: String,
     /// The upstream.
     pub upstream: Arc<dyn Upstream>,
-    /// The handlers of requests that need a decision.
+    /// The handlers of messages that need a decision.
     pub handlers: Arc<dyn Handlers>,
     /// True if `aiInvocation` is forwarded to the upstream (S-5).
     pub forward_invocation: bool,

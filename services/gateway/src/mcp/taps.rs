@@ -6,7 +6,7 @@ use admission::principal::Caller;
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use super::{Endpoint, Late, Opening};
+use super::{Late, Opening, ServerMessages};
 use crate::frame::RawId;
 use crate::frame::reply::Reply;
 use crate::relay::{Over, Passing, Tap};
@@ -17,7 +17,7 @@ const TASKS: &str = "notifications/tasks";
 
 /// A tap that finds the answer to `initialize` or `server/discover`.
 pub struct Advertising {
-    pub endpoint: Arc<Endpoint>,
+    pub handlers: Arc<dyn ServerMessages>,
     pub opening: Opening,
 }
 
@@ -26,9 +26,9 @@ impl Tap for Advertising {
     async fn message(&mut self, text: Bytes) -> Passing {
         let Ok(reply) = Reply::parse(text.clone()) else { return unreadable(&text) };
         if self.opening.frame.id().is_some_and(|id| reply.answers(id)) {
-            return changed(&text, self.endpoint.handlers.advertise(&self.opening, text.clone()));
+            return changed(&text, self.handlers.advertise(&self.opening, text.clone()));
         }
-        elsewhere(&self.endpoint, &self.opening.caller, &reply).await
+        elsewhere(&*self.handlers, &self.opening.caller, &reply).await
     }
 
     async fn over(&mut self, _: Over) -> Option<Bytes> {
@@ -39,7 +39,7 @@ impl Tap for Advertising {
 /// A tap that finds responses in unexpected places: on a GET stream, or in the answer to another request. Clients match
 /// responses by id, wherever they arrive.
 pub struct Listening {
-    pub endpoint: Arc<Endpoint>,
+    pub handlers: Arc<dyn ServerMessages>,
     pub caller: Caller,
     /// The request that is answered here, if any.
     pub own: Option<RawId>,
@@ -50,7 +50,7 @@ impl Tap for Listening {
     async fn message(&mut self, text: Bytes) -> Passing {
         match Reply::parse(text.clone()) {
             Ok(reply) if self.own.as_ref().is_some_and(|own| reply.answers(own)) => Passing::Untouched,
-            Ok(reply) => elsewhere(&self.endpoint, &self.caller, &reply).await,
+            Ok(reply) => elsewhere(&*self.handlers, &self.caller, &reply).await,
             Err(_) => unreadable(&text),
         }
     }
@@ -61,10 +61,10 @@ impl Tap for Listening {
 }
 
 /// Handles a message that is not the awaited answer.
-async fn elsewhere(endpoint: &Endpoint, caller: &Caller, reply: &Reply) -> Passing {
+async fn elsewhere(handlers: &dyn ServerMessages, caller: &Caller, reply: &Reply) -> Passing {
     let holds_result = || reply.method().is_some_and(|method| method.starts_with(TASKS));
     match reply.may_answer() || holds_result() {
-        true => endpoint.handlers.late(Late { caller, message: reply.text().clone() }).await,
+        true => handlers.late(Late { caller, message: reply.text().clone() }).await,
         false => Passing::Untouched,
     }
 }

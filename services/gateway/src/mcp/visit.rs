@@ -108,7 +108,7 @@ impl Visit<'_> {
         let let_go = let_go.is_some_and(|session| resumptions.resumed(path, session));
         match listened(&*self.endpoint.upstream, exchange, let_go).await {
             Ok(answer) => {
-                let tap = Listening { endpoint: self.endpoint, caller, own: None };
+                let tap = Listening { handlers: self.endpoint.handlers.clone(), caller, own: None };
                 ending_with(relay::watch(answer, Box::new(tap)).await, self.request.draining.stop)
             }
             Err(error) => unanswered(None, &error),

@@ -54,7 +54,7 @@ pub enum Passing {
 }
 
 /// The way in which an answer ended. In the legacy era a stream may end or break before the response: the client may
-/// fetch the rest with a GET, which [`crate::mcp::Handlers::late`] receives.
+/// fetch the rest with a GET, which [`crate::mcp::ServerMessages::late`] receives.
 #[derive(Debug)]
 pub enum Over {
     /// The body ended.

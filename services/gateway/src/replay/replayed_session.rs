@@ -70,7 +70,7 @@ impl<'a> RecordedPasses<'a> {
             now,
             first: now,
             sample: u32::MAX,
-            judged: presumed_opinion(None),
+            judged: presumed_opinion(VerdictKind::Served),
             answer: None,
             put: None,
             of_these_rules: false,
@@ -278,10 +278,9 @@ fn bound_to(rules: &Rules, ticket: &SealedCall, of_these_rules: bool) -> SealedC
 
 /// The presumed opinion of a judge that was not asked: it agrees with the recorded verdict.
 #[must_use]
-pub fn presumed_opinion(came_to: Option<VerdictKind>) -> JudgeAnswer {
-    let served = matches!(came_to, None | Some(VerdictKind::Served | VerdictKind::Downgraded));
+pub fn presumed_opinion(recorded: VerdictKind) -> JudgeAnswer {
     JudgeAnswer {
-        finding: if served { JudgeFinding::Consistent } else { JudgeFinding::Inconsistent },
+        finding: if recorded.is_permit() { JudgeFinding::Consistent } else { JudgeFinding::Inconsistent },
         confidence: Degree::ONE,
         trigger: Trigger::RandomSample,
         cost: Decimal::ZERO,

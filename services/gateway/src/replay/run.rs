@@ -9,7 +9,7 @@ use evidence::{RecordKind, StoredRecord};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
-use vap::audit::CallStatus;
+use vap::audit::{AuditKind, AuditRecord, Decided, Outcome};
 use vap::message::slot::{self, Carrier};
 use vap::message::{MessageType, UNBOUND};
 use vap::reason::Reason;
@@ -96,7 +96,8 @@ pub fn replay(
 fn decision(again: &mut ReplayedSession, stored: &StoredRecord) -> Result<ReplayedDecision, ReplayError> {
     let record = &stored.record;
     let annex = DecisionAnnex::read(stored).map_err(|error| unreadable(stored, &error))?;
-    let (then, came_to) = recorded(stored)?;
+    let audit = audit_record(stored)?;
+    let recorded = audit.kind.decided().ok_or_else(|| unreadable(stored, &"it is no decision"))?;
     let at = i64::try_from(record.at).ok().and_then(|at| Timestamp::from_second(at).ok());
     let at = at.unwrap_or(Timestamp::MAX);
     let (inputs, now) = match annex.inputs.as_ref() {
@@ -104,11 +105,11 @@ fn decision(again: &mut ReplayedSession, stored: &StoredRecord) -> Result<Replay
         Some(RecordedInputs::Partial(_)) | None => (None, Err(NotReplayable::NotWhole)),
         Some(RecordedInputs::Decision(inputs)) => {
             let arguments = annex.arguments.as_ref();
-            (Some(&**inputs), decided_again(again, stored, arguments, inputs, (at, came_to)))
+            (Some(&**inputs), decided_again(again, stored, arguments, inputs, (at, recorded.verdict)))
         }
     };
     let tool = inputs.and_then(|inputs| whole(inputs.tool.as_ref()).ok().flatten().map(str::to_owned));
-    let mut compared = compare(stored, tool, at, (then, advised_then(stored)?), now);
+    let mut compared = compare(stored, tool, at, recorded, now);
     compared.approval = inputs.and_then(|inputs| serde_json::to_value(inputs.put.as_ref()?).ok());
     Ok(compared)
 }
@@ -147,7 +148,7 @@ fn decided_again(
     stored: &StoredRecord,
     arguments: Option<&Text>,
     inputs: &DecisionInputs,
-    (recorded_at, came_to): (Timestamp, Option<VerdictKind>),
+    (recorded_at, verdict): (Timestamp, VerdictKind),
 ) -> Result<ReplayResult, NotReplayable> {
     if inputs.unreadable {
         return Err(NotReplayable::Unreadable);
@@ -164,7 +165,7 @@ fn decided_again(
     let passes = RecordedPasses {
         first: inputs.first_at.and_then(|at| Timestamp::from_millisecond(at).ok()).unwrap_or(now),
         sample: inputs.sample,
-        judged: inputs.judge.as_ref().map_or_else(|| presumed_opinion(came_to), JudgeOpinion::semantic),
+        judged: inputs.judge.as_ref().map_or_else(|| presumed_opinion(verdict), JudgeOpinion::semantic),
         answer: inputs.answer,
         put: inputs.put.as_ref().map(PutInputs::put),
         of_these_rules: inputs.state.as_ref().is_some_and(|state| state.of_these_rules),
@@ -200,9 +201,12 @@ fn compare(
     stored: &StoredRecord,
     tool: Option<String>,
     at: Timestamp,
-    (then, advised_then): (VerdictWords, Option<VerdictWords>),
+    recorded: &Decided,
     now: Result<ReplayResult, NotReplayable>,
 ) -> ReplayedDecision {
+    let then = VerdictWords::of(recorded.verdict.as_str(), recorded.verification.reason.clone());
+    let advised_then = recorded.advised.as_ref();
+    let advised_then = advised_then.map(|then| VerdictWords::of(then.verdict.as_str(), then.reason.clone()));
     let advised_now = match &now {
         Ok(ReplayResult::Ruled(ruling)) => ruling.advised.as_ref().map(VerdictWords::advised),
         _ => None,
@@ -246,17 +250,12 @@ fn described(now: ReplayResult) -> (Option<VerdictWords>, Option<String>) {
 
 fn outcome(again: &mut ReplayedSession, stored: &StoredRecord) -> Result<(), ReplayError> {
     let annex = OutcomeAnnex::read(stored).map_err(|error| unreadable(stored, &error))?;
-    let status = match payload(stored)?["status"].as_str() {
-        Some("executed") => CallStatus::Executed,
-        Some("errored") => CallStatus::Errored,
-        Some("refused") => CallStatus::Refused,
-        _ => CallStatus::Unknown,
+    let AuditKind::Outcome(Outcome { decision, status, .. }) = audit_record(stored)?.kind else {
+        return Err(unreadable(stored, &"it is no outcome"));
     };
     // A cost that was cut in the annex is longer than any valid one.
     let [tool, cost] = [&annex.tool, &annex.cost].map(|text| whole(text.as_ref()).ok().flatten());
-    if let Some(decision) = &annex.decision {
-        again.settle(decision, status, tool.unwrap_or_default(), cost);
-    }
+    again.settle(&decision.to_string(), status, tool.unwrap_or_default(), cost);
     Ok(())
 }
 
@@ -265,31 +264,11 @@ fn unreadable(stored: &StoredRecord, why: &impl std::fmt::Display) -> ReplayErro
 }
 
 /// Returns the record, as the log has it.
-fn payload(stored: &StoredRecord) -> Result<Value, ReplayError> {
-    let bad = |why: &str| ReplayError::Record { seq: stored.record.seq, why: why.to_owned() };
+fn audit_record(stored: &StoredRecord) -> Result<AuditRecord, ReplayError> {
     let statement = scitt::SignedStatement::parse(stored.record.statement.clone())
-        .map_err(|error| bad(&error.to_string()))?;
-    let payload = statement.payload().and_then(|payload| jose::json::read_bytes(payload).ok());
-    payload.ok_or_else(|| bad("its statement holds no record"))
-}
-
-/// Returns the recorded decision of the rules, if the posture `advisory` let the call through.
-fn advised_then(stored: &StoredRecord) -> Result<Option<VerdictWords>, ReplayError> {
-    let payload = payload(stored)?;
-    let text = |member: &str| payload["advised"][member].as_str().map(str::to_owned);
-    Ok(text("verdict").map(|verdict| VerdictWords::of(&verdict, text("reason"))))
-}
-
-/// Returns the recorded decision, from the Verdict as it was returned.
-fn recorded(stored: &StoredRecord) -> Result<(VerdictWords, Option<VerdictKind>), ReplayError> {
-    let bad = |why: &str| ReplayError::Record { seq: stored.record.seq, why: why.to_owned() };
-    let bytes = stored.record.verdict.as_ref().ok_or_else(|| bad("it has no Verdict"))?;
-    let verdict: Value = jose::json::read_bytes(bytes).map_err(|error| bad(&error.to_string()))?;
-    let kind =
-        verdict.get("verdict").and_then(Value::as_str).ok_or_else(|| bad("its Verdict says nothing"))?;
-    let reason = verdict.pointer("/verification/reason").and_then(Value::as_str).map(str::to_owned);
-    let known = serde_json::from_value(Value::from(kind)).ok();
-    Ok((VerdictWords::of(kind, reason), known))
+        .map_err(|error| unreadable(stored, &error))?;
+    let payload = statement.payload().ok_or_else(|| unreadable(stored, &"its statement holds no record"))?;
+    AuditRecord::read(payload).map_err(|broken| unreadable(stored, &broken))
 }
 
 impl VerdictWords {

@@ -13,10 +13,11 @@ mod answer_observer;
 mod metered;
 mod spans;
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use prometheus::{Gauge, HistogramVec, IntCounter, IntCounterVec, IntGauge};
+use serving::http_metrics::HttpMetrics;
 use serving::metrics::MetricRegistry;
 
 use crate::decision_writer::WriterStatus;
@@ -69,6 +70,8 @@ const BUCKETS: [f64; 14] =
 /// The metrics of one gateway.
 pub struct Telemetry {
     registry: MetricRegistry,
+    /// Metrics of requests to the listeners for clients and for approvers.
+    pub http: Arc<HttpMetrics>,
     server: HistogramVec,
     client: HistogramVec,
     decisions: IntCounterVec,
@@ -102,6 +105,7 @@ impl Telemetry {
             registry.histograms(name, help, &BUCKETS, &["mcp_method_name", "error_type"])
         };
         Ok(Self {
+            http: Arc::new(HttpMetrics::new(&registry)?),
             server: durations("mcp_server_operation_duration_seconds", "requests, as clients see them")?,
             client: durations("mcp_client_operation_duration_seconds", "exchanges with servers")?,
             decisions: registry.counters("gateway_decisions_total", "verdicts", &["decision", "rule"])?,

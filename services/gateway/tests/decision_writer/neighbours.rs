@@ -120,6 +120,7 @@ async fn damage(store: &Memory, session: &str) {
         claims: Vec::new(),
         opened: Vec::new(),
         settled: Vec::new(),
+        relies_on: Vec::new(),
     };
     store.commit(&[change]).await.unwrap();
 }

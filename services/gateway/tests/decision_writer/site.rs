@@ -77,6 +77,7 @@ impl Site {
             tls: None,
             migrate: true,
             plaintext: false,
+            error_documentation: Default::default(),
             keys: SigningKeyFiles {
                 receipt: self.path("receipt.pem"),
                 checkpoint: self.path("checkpoint.pem"),

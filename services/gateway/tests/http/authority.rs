@@ -669,6 +669,7 @@ async fn an_envelope_is_revoked_by_a_delta_that_a_registry_server_serves_beside_
         registry: folder.path().join("registry.json"),
         deltas: Some(folder.path().join("deltas.json")),
         operators: vec![key_of("operator").public_key().clone()],
+        error_documentation: Default::default(),
     });
     let server = server.await.unwrap();
     let url = format!("http://{}", server.address());

@@ -8,14 +8,19 @@ use admission::principal::Caller;
 use async_trait::async_trait;
 use bytes::Bytes;
 use gateway::config::{HttpServer, Intake};
-use gateway::frame::reply;
+use gateway::frame::{Kind, RawId, reply};
 use gateway::front::{AllowAll, Authorizer, Front, Plan, Route, Serving, Times, unanswered};
-use gateway::mcp::{Endpoint, Handlers, Inbound, InvocationMember, Late, Mcp, McpSessions, Opening};
+use gateway::mcp::{
+    ClientMessages, Endpoint, Handlers, Inbound, InvocationMember, Late, Mcp, McpSessions, Opening,
+    RequestKind, ServerMessages, SessionEvents,
+};
 use gateway::relay::Response;
 use gateway::relay::{self, OpenedStream, Over, Passing, Tap, Unanswered};
 use gateway::upstream::http::Http;
 use gateway::upstream::without_challenges::WithoutChallenges;
 use http::StatusCode;
+use serving::http_metrics::HttpMetrics;
+use serving::metrics::MetricRegistry;
 use testkit::{McpRequest, McpServer, Responder};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -88,6 +93,19 @@ impl Scribe {
         }
     }
 
+    async fn called(&self, inbound: Inbound) -> Response {
+        self.notes.write(format!("call {}", String::from_utf8_lossy(inbound.frame.text())));
+        self.notes.write(format!("caller {:?}", inbound.caller));
+        if let Some(InvocationMember { key, invocation }) = &inbound.invocation {
+            self.notes.write(format!("aside {key} {invocation:?}"));
+        }
+        let Some(question) = self.asks.clone() else { return self.forward(inbound).await };
+        let (opened, response) = relay::open(&inbound.client);
+        let client = inbound.client.clone();
+        client.spawn(self.clone().ask_first(inbound, opened, question));
+        response
+    }
+
     async fn forward(&self, inbound: Inbound) -> Response {
         match relay::ask(&*inbound.endpoint.upstream, inbound.exchange, &inbound.client).await {
             Ok(answer) => {
@@ -106,50 +124,40 @@ impl Scribe {
 }
 
 #[async_trait]
-impl Handlers for Scribe {
-    async fn tools_call(&self, inbound: Inbound) -> Response {
-        self.notes.write(format!("call {}", String::from_utf8_lossy(inbound.frame.text())));
-        self.notes.write(format!("caller {:?}", inbound.caller));
-        if let Some(InvocationMember { key, invocation }) = &inbound.invocation {
-            self.notes.write(format!("aside {key} {invocation:?}"));
-        }
-        let Some(question) = self.asks.clone() else { return self.forward(inbound).await };
-        let (opened, response) = relay::open(&inbound.client);
-        let client = inbound.client.clone();
-        client.spawn(self.clone().ask_first(inbound, opened, question));
-        response
-    }
-
-    async fn carrier(&self, inbound: Inbound) -> Response {
-        self.notes.write(format!("carrier {}", inbound.frame.meta("vap").unwrap_or_default()));
-        self.forward(inbound).await
-    }
-
-    async fn amend(&self, inbound: Inbound) -> Response {
-        relay::json(StatusCode::OK, reply::result(inbound.frame.id().unwrap(), "{}"))
-    }
-
-    async fn gated(&self, inbound: Inbound) -> Response {
-        self.notes.write(format!("gated {}", inbound.frame.method().unwrap()));
-        self.forward(inbound).await
-    }
-
+impl ClientMessages for Scribe {
     fn gates(&self, method: &str) -> bool {
         self.gated.iter().any(|gated| gated == method)
     }
 
-    async fn answered(&self, inbound: &Inbound) -> bool {
-        let ours = inbound.frame.id().and_then(|id| id.as_str()).is_some_and(|id| id.starts_with("gw-"));
+    async fn request(&self, kind: RequestKind, inbound: Inbound) -> Response {
+        match kind {
+            RequestKind::ToolCall => self.called(inbound).await,
+            RequestKind::Amendment => {
+                relay::json(StatusCode::OK, reply::result(inbound.frame.id().unwrap(), "{}"))
+            }
+            RequestKind::Gated => {
+                self.notes.write(format!("gated {}", inbound.frame.method().unwrap()));
+                self.forward(inbound).await
+            }
+            RequestKind::Carrier => {
+                self.notes.write(format!("carrier {}", inbound.frame.meta("vap").unwrap_or_default()));
+                self.forward(inbound).await
+            }
+        }
+    }
+
+    fn takes(&self, inbound: &Inbound) -> bool {
+        let is_ours = |id: &RawId| id.as_str().is_some_and(|id| id.starts_with("gw-"));
+        let ours = inbound.frame.kind() == Kind::Response && inbound.frame.id().is_some_and(is_ours);
         if ours {
             self.notes.write("answered");
         }
         ours
     }
+}
 
-    async fn notified(&self, _: &Inbound) -> bool {
-        false
-    }
-
+#[async_trait]
+impl ServerMessages for Scribe {
     fn advertise(&self, opening: &Opening, message: Bytes) -> Bytes {
         self.notes.write(format!("opened {:?}", opening.caller.mcp_session));
         let reply = reply::Reply::parse(message.clone()).unwrap();
@@ -160,7 +168,10 @@ impl Handlers for Scribe {
         self.notes.write(format!("late {}", String::from_utf8_lossy(&late.message)));
         self.late.clone().map_or(Passing::Untouched, |text| Passing::Replaced(text.into()))
     }
+}
 
+#[async_trait]
+impl SessionEvents for Scribe {
     fn gave(&self, _: &str) -> bool {
         true
     }
@@ -222,8 +233,9 @@ impl Settings {
             intake: self.intake,
             pages: axum::Router::new(),
         };
+        let http = Arc::new(HttpMetrics::new(&MetricRegistry::default()).unwrap());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        Front::new(plan).serve(listener, self.times).unwrap()
+        Front::new(plan, http).serve(listener, self.times).unwrap()
     }
 }
 

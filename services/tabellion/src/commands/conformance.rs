@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 use clap::Args;
-use conformance::{CheckConclusion, CheckResult, ConformanceReport, Samples};
+use conformance::{CheckConclusion, CheckResult, ConformanceCheck, ConformanceReport, Samples, checks};
 use display::counted;
 use owo_colors::OwoColorize;
 use scitt::Signer;
@@ -36,7 +36,7 @@ const NO_RETRIES: u64 = 0;
 pub struct Conformance {
     /// The service
     url: String,
-    /// Register a new statement of the key and issuer in ./tabellion-dev
+    /// Register a new statement of ./tabellion-dev's key
     #[arg(long, conflicts_with_all = ["key", "iss", "statement"], required_unless_present_any = ["key", "statement"])]
     dev: bool,
     /// Register a new statement, signed with this key
@@ -51,6 +51,9 @@ pub struct Conformance {
     /// Register this Signed Statement
     #[arg(long, value_name = "FILE", conflicts_with = "key")]
     statement: Option<PathBuf>,
+    /// Decide only this check; may be repeated
+    #[arg(long, value_name = "CHECK", value_parser = check)]
+    only: Vec<&'static ConformanceCheck>,
     /// Write the report as JSON
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -70,20 +73,27 @@ impl Conformance {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let samples = self.samples()?;
         let service = self.service_args().connect(context)?;
-        let observations = service.drive(observe(&service.client, &samples, now()));
+        let checks = self.checks();
+        let observations = service.drive(observe(&checks, &service.client, &samples, now()));
         if let Some(why) = observations.unreachable() {
             return Err(Failure::new(Exit::TryAgain, "unreachable", "cannot reach the service")
                 .fact("because", why)
                 .hint("tabellion help unreachable"));
         }
         let at = display::time(i64::try_from(now()).unwrap_or(i64::MAX));
-        let report = ConformanceReport::of(&observations, service.client.base().as_str(), at);
+        let report = ConformanceReport::of(&checks, &observations, service.client.base().as_str(), at);
         self.write_files(&report)?;
         context.console.result(&ConformanceResult(&report))?;
         match report.conforms {
             true => Ok(()),
             false => Err(Failure::already_printed(Exit::VerificationFailed)),
         }
+    }
+
+    /// Returns the selected checks in the order of the suite; all of them if none is selected.
+    fn checks(&self) -> Vec<&'static ConformanceCheck> {
+        let is_selected = |check: &&ConformanceCheck| self.only.iter().any(|only| only.name == check.name);
+        checks().filter(|check| self.only.is_empty() || is_selected(check)).collect()
     }
 
     fn samples(&self) -> Result<Samples, Failure> {
@@ -126,6 +136,12 @@ impl Conformance {
     }
 }
 
+fn check(name: &str) -> Result<&'static ConformanceCheck, String> {
+    checks()
+        .find(|check| check.name == name)
+        .ok_or_else(|| format!("the suite has no check {name}: a run without --only names all of them"))
+}
+
 /// The report, as a command's result.
 #[derive(Serialize)]
 #[serde(transparent)]
@@ -135,7 +151,7 @@ impl Report for ConformanceResult<'_> {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
         let ConformanceReport { checks, summary, conforms, .. } = self.0;
         checks.iter().try_for_each(|check| print_check(out, check))?;
-        writeln!(
+        write!(
             out,
             "{} passed, {} failed, {}, {} not applicable, {} unsupported",
             summary.passed,
@@ -144,6 +160,10 @@ impl Report for ConformanceResult<'_> {
             summary.not_applicable,
             summary.unsupported
         )?;
+        match summary.not_selected {
+            0 => writeln!(out)?,
+            others => writeln!(out, ", {others} not selected")?,
+        }
         match conforms {
             true => writeln!(out, "{}: no MUST is violated", "conforms".green()),
             false => writeln!(out, "{}: a MUST is violated", "does not conform".red()),

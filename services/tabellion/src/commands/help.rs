@@ -10,10 +10,10 @@ use registration::erasure::ErasureRule;
 use registration::index_head::IndexHeadRule;
 use registration::jwk_set::JwkSetRule;
 use registration::operator::OperatorRule;
-use registration::vap::VerdictRule;
 use registration::vrf::VrfRule;
 use vap::audit::AuditRule;
 use vap::reason::Reason;
+use vap::verdict::VerdictRule;
 
 use crate::console::{Exit, Failure, members};
 use crate::context::Context;
@@ -291,6 +291,8 @@ mod tests {
             &["Problem::new(", "unavailable(", "StatusCode::", "is_client_error() => ", "Code of a job"],
         ),
         ("services/registry-server/src", &["StatusCode::"]),
+        ("services/gateway/src/approvals", &["StatusCode::"]),
+        ("crates/serving/src", &["Problem::new("]),
         ("crates/registration/src", &["RuleName::fixed(", "broken(", "refused(", "Untrusted::", "VIOLATION"]),
     ];
     /// Maximum distance in bytes between one of [`MAKERS`] and its code.

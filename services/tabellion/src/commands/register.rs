@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use scitt::{SignedStatement, Signer, SigningKey, transparent};
 use serde::Serialize;
 use verifier::TrustedLog;
@@ -382,11 +382,10 @@ fn changed(file: &Path, kept: &Path) -> Failure {
 
 /// Creates a progress bar without an estimate: files are answered in batches, so the first answers predict nothing.
 fn progress(context: &Context, files: usize) -> ProgressBar {
-    if files < 2 || !context.console.draws_progress() {
-        return ProgressBar::hidden();
+    match files {
+        0 | 1 => ProgressBar::hidden(),
+        _ => context.console.files_bar(files),
     }
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len}  {elapsed}");
-    ProgressBar::new(files as u64).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 /// A registered file.

@@ -85,6 +85,11 @@ impl Failure {
         self
     }
 
+    /// Returns whether this is the code of the failure.
+    pub fn has_code(&self, code: &str) -> bool {
+        self.words.code == code
+    }
+
     /// Returns the command that may help.
     pub fn get_hint(&self) -> Option<&str> {
         self.words.hint.as_deref()

@@ -169,11 +169,25 @@ impl Console {
 
     /// Creates a progress bar for log entries; hidden unless [`draws_progress`](Self::draws_progress).
     pub fn entries_bar(&self) -> ProgressBar {
+        self.bar(0, "{bar:40} {pos}/{len} entries  {per_sec}  {eta} left")
+    }
+
+    /// Creates a progress bar for a file of this many bytes; hidden unless [`draws_progress`](Self::draws_progress).
+    pub fn bytes_bar(&self, bytes: u64) -> ProgressBar {
+        self.bar(bytes, "{bar:40} {bytes}/{total_bytes}  {bytes_per_sec}  {eta} left")
+    }
+
+    /// Creates a progress bar of files without an estimate; hidden unless [`draws_progress`](Self::draws_progress).
+    pub fn files_bar(&self, files: usize) -> ProgressBar {
+        self.bar(files as u64, "{bar:40} {pos}/{len}  {elapsed}")
+    }
+
+    fn bar(&self, length: u64, template: &str) -> ProgressBar {
         if !self.draws_progress() {
             return ProgressBar::hidden();
         }
-        let style = ProgressStyle::with_template("{bar:40} {pos}/{len} entries  {per_sec}  {eta} left");
-        ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+        let style = ProgressStyle::with_template(template);
+        ProgressBar::new(length).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
     }
 
     fn choice(&self) -> ColorChoice {

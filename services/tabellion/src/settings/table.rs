@@ -156,6 +156,11 @@ pub const SETTINGS: &[Setting] = &[
         None,
         "spans go to this OpenTelemetry collector (/v1/traces); needs a build with the feature otlp",
     ),
+    fixed(
+        "error_documentation",
+        Some("https://tabellion.dev/errors/"),
+        "address of the documentation of error codes, which problem details link to",
+    ),
     fixed("log_url", Some("http://127.0.0.1:7390"), "URL of the service for client commands"),
     fixed("trust", None, "the trust file of `verify`"),
 ];

@@ -13,6 +13,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use secrecy::{ExposeSecret, SecretString};
+use serving::problem::ErrorDocumentation;
 use serving::tls::TlsFiles;
 use tlog::policy::WitnessPolicy;
 
@@ -64,6 +65,8 @@ pub struct Config {
     pub witnesses: WitnessConfig,
     /// Bounds on sizes, rates and durations.
     pub limits: Limits,
+    /// Where the codes of problems are documented.
+    pub error_documentation: ErrorDocumentation,
 }
 
 /// The witnesses that cosign the log's checkpoints, and the quorum that a served checkpoint needs.

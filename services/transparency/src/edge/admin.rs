@@ -10,24 +10,27 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use http::header::{HOST, ORIGIN};
 use http::uri::Authority;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use serving::listener::PeerAddress;
+use serving::problem::{Problem, for_every_error};
 use serving::unix_socket::SocketPeer;
 use tracing::Instrument;
 
 use crate::config::roles::CallerRole;
-use crate::edge::problem;
 use crate::edge::rate_limit::AccessControl;
 
 /// Response header field that names the caller of a command.
 const OPERATOR: HeaderName = HeaderName::from_static("tabellion-operator");
 
-/// Adds the check that only operators may call these routes.
+/// What the commands are, for a 404 of theirs.
+const RESOURCES: &str = "the commands are in /openapi.json";
+
+/// Adds the check that only operators may call these routes, and problem details to errors without.
 pub fn commands(commands: Router, access_control: Arc<AccessControl>) -> Router {
-    commands.layer(from_fn_with_state(access_control, operators_only))
+    for_every_error(commands, RESOURCES).layer(from_fn_with_state(access_control, operators_only))
 }
 
 /// Protects the admin listener's routes against web pages: a command with an `Origin` header field is refused, and a
@@ -84,9 +87,8 @@ fn operator(access_control: &AccessControl, request: &Request) -> Result<String,
     }
 }
 
-fn refused<T>(status: StatusCode, code: &str, detail: &str) -> Result<T, Box<Response>> {
-    let title = status.canonical_reason().unwrap_or("Request Failed");
-    Err(Box::new(problem::on_admin(status, title, code, detail)))
+fn refused<T>(status: StatusCode, code: &'static str, detail: &'static str) -> Result<T, Box<Response>> {
+    Err(Box::new(Problem::new(status, code, detail).into_response()))
 }
 
 /// Returns `true` for a TCP request from a program on this host.
@@ -103,7 +105,7 @@ async fn refuse_foreign_hosts(request: Request, next: Next) -> Response {
     }
     let detail =
         "The Host header field names another host: reach the admin listener by its address or as localhost";
-    problem::on_admin(StatusCode::FORBIDDEN, "Forbidden", "foreign-host", detail)
+    Problem::new(StatusCode::FORBIDDEN, "foreign-host", detail).into_response()
 }
 
 fn names_this_host(request: &Request) -> bool {
@@ -122,5 +124,5 @@ async fn refuse_web_pages(request: Request, next: Next) -> Response {
         return next.run(request).await;
     }
     let detail = "The admin listener does nothing for a web page: the request has an Origin header";
-    problem::on_admin(StatusCode::FORBIDDEN, "Forbidden", "from-a-web-page", detail)
+    Problem::new(StatusCode::FORBIDDEN, "from-a-web-page", detail).into_response()
 }

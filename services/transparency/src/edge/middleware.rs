@@ -25,6 +25,7 @@ use http::header::{
     SERVER, VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
+use serving::problem::ErrorDocumentation;
 use serving::request_id::RequestId;
 use serving::request_span;
 use tracing::Instrument;
@@ -125,15 +126,15 @@ async fn frame(State(edge): State<Arc<EdgeState>>, request: Request, next: Next)
     let started = Instant::now();
     let span =
         request_span::begin(request_info.id, &request_info.method, request_info.route(), request.headers());
-    let in_flight = edge.metrics.http_in_flight();
+    let in_flight = edge.metrics.http.in_flight();
     let response = match head_problem(&request, &edge) {
         Some(problem) => problem.into_response(),
         None => guarded(&edge, request, next).instrument(span.clone()).await,
     };
     drop(in_flight);
-    let response = dressed(response, &request_info);
+    let response = dressed(response, &request_info, &edge.error_documentation);
     let took = started.elapsed();
-    edge.metrics.http_request(&request_info.method, request_info.route(), response.status(), took);
+    edge.metrics.http.answered(&request_info.method, request_info.route(), response.status(), took);
     request_span::end(&span, response.status());
     span.in_scope(|| log(response.status(), took.as_secs_f64()));
     response
@@ -186,7 +187,11 @@ fn names_one_host(request: &Request) -> bool {
 }
 
 /// Completes a response: the problem body of an error, and the headers of all responses.
-fn dressed(mut response: Response, request_info: &RequestInfo) -> Response {
+fn dressed(
+    mut response: Response,
+    request_info: &RequestInfo,
+    documentation: &ErrorDocumentation,
+) -> Response {
     // A preflight grants reading to any existing resource; the actual request is checked for permission.
     if request_info.preflight
         && request_info.readable_by.is_some()
@@ -199,7 +204,7 @@ fn dressed(mut response: Response, request_info: &RequestInfo) -> Response {
     }
     let status = response.status();
     if status.is_client_error() || status.is_server_error() {
-        response = with_problem(response, request_info);
+        response = with_problem(response, request_info, documentation);
     }
     let headers = response.headers_mut();
     headers.insert(SERVER, HeaderValue::from_static("tabellion"));
@@ -248,7 +253,11 @@ fn may_be_read() -> Response {
     (StatusCode::NO_CONTENT, headers).into_response()
 }
 
-fn with_problem(mut response: Response, request_info: &RequestInfo) -> Response {
+fn with_problem(
+    mut response: Response,
+    request_info: &RequestInfo,
+    documentation: &ErrorDocumentation,
+) -> Response {
     let status = response.status();
     let problem = response
         .extensions_mut()
@@ -256,7 +265,7 @@ fn with_problem(mut response: Response, request_info: &RequestInfo) -> Response 
         .unwrap_or_else(|| Box::new(Problem::of_status(status)));
     let (media, body) = match request_info.problem_form {
         ProblemForm::Cbor => (media::CONCISE_PROBLEM, problem.to_cbor(request_info.id.0)),
-        ProblemForm::Json => (media::JSON_PROBLEM, problem.to_json(request_info.id.0)),
+        ProblemForm::Json => (media::JSON_PROBLEM, problem.to_json(request_info.id.0, documentation)),
         ProblemForm::Page => (media::HTML, problem.to_page(request_info.id.0)),
     };
     let mut dressed = (status, body).into_response();

@@ -10,13 +10,11 @@ use std::borrow::Cow;
 
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
-use http::header::CONTENT_TYPE;
 use scitt::problem::TABELLION;
 use serde_json::json;
-use serving::problem::documentation;
+use serving::problem::ErrorDocumentation;
 use uuid::Uuid;
 
-use crate::edge::media;
 use crate::limits::ECHO_BYTES;
 
 /// A failed request, described for the client.
@@ -176,8 +174,8 @@ impl Problem {
     }
 
     /// Serializes the problem as RFC 9457 JSON.
-    pub fn to_json(&self, instance: Uuid) -> Vec<u8> {
-        let mut body = self.members();
+    pub fn to_json(&self, instance: Uuid, documentation: &ErrorDocumentation) -> Vec<u8> {
+        let mut body = self.members(documentation);
         body["instance"] = json!(instance.urn().to_string());
         body.to_string().into_bytes()
     }
@@ -195,9 +193,9 @@ impl Problem {
     }
 
     /// The members of the JSON form that do not depend on the request, so without `instance`.
-    pub fn members(&self) -> serde_json::Value {
+    pub fn members(&self, documentation: &ErrorDocumentation) -> serde_json::Value {
         let mut body = json!({
-            "type": documentation(self.code),
+            "type": documentation.of(self.code),
             "title": self.title,
             "status": self.status.as_u16(),
             "detail": self.detail,
@@ -219,12 +217,6 @@ impl IntoResponse for Problem {
         response.extensions_mut().insert(Box::new(self));
         response
     }
-}
-
-/// A failed request on the admin listener, as RFC 9457 JSON.
-pub fn on_admin(status: StatusCode, title: &str, code: &str, detail: &str) -> Response {
-    let body = json!({ "type": documentation(code), "title": title, "detail": detail, "code": code });
-    (status, [(CONTENT_TYPE, media::JSON_PROBLEM)], body.to_string()).into_response()
 }
 
 /// Quotes foreign text for an error: escaped, and never longer than [`ECHO_BYTES`].

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
+use serving::problem::ErrorDocumentation;
 
 use crate::config::AccessConfig;
 use crate::edge::body_budget::BodyBudget;
@@ -21,12 +22,14 @@ pub struct EdgeState {
     pub bodies: BodyBudget,
     /// The metrics.
     pub metrics: Arc<Metrics>,
+    /// Where the codes of problems are documented.
+    pub error_documentation: ErrorDocumentation,
     /// Size of the largest statement that the policy in force admits, in bytes. A larger one is not read.
     pub largest_admitted: Arc<AtomicUsize>,
 }
 
 impl EdgeState {
-    /// Creates the shared state with these bounds.
+    /// Creates the shared state with these bounds. Codes of problems are documented at the usual address.
     pub fn new(limits: &Limits, access: &AccessConfig, metrics: Arc<Metrics>) -> Self {
         Self {
             access: Arc::new(AccessControl::new(access, limits)),
@@ -37,6 +40,7 @@ impl EdgeState {
             ),
             limits: ArcSwap::from_pointee(limits.clone()),
             metrics,
+            error_documentation: ErrorDocumentation::default(),
             largest_admitted: Arc::new(AtomicUsize::new(usize::MAX)),
         }
     }

@@ -18,19 +18,22 @@ mod tally;
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use axum::routing::post;
-use axum::{Json, Router};
 use http::StatusCode;
 use merkle::{LeafIndex, TreeSize};
 use registration::{Lookup, LookupKind, SearchValues};
 use sequencer::{Halt, Role, Status};
-use serde_json::json;
+use serde::Serialize;
+use serving::problem::Problem;
 use store::lookup::{BlindLeaf, RunCatalog, RunWriter, SearchIndex};
 use store::{Entry, Indexed, LogReader, Order, Page, Query, StoreError, Term};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use crate::limits::{
     BLIND_LEAVES, INDEX_ENTRIES, INDEX_LOOK, INDEX_PATIENCE, INDEX_PAUSE, INDEX_POLL, INDEX_RETRY, INDEX_WAIT,
@@ -303,14 +306,34 @@ pub fn term(kind: LookupKind, value: &str) -> Term {
     Term::exactly(kind.number(), Lookup::new(kind, value).value)
 }
 
-/// The route `POST /reindex` of the admin listener: drops the index, which is then rebuilt.
-pub fn routes(index: Arc<Index>) -> Router {
-    Router::new().route("/reindex", post(reindex)).with_state(index)
+/// The route `POST /reindex` of the admin listener, with its description.
+pub fn described() -> OpenApiRouter<Arc<Index>> {
+    OpenApiRouter::new().routes(routes!(reindex))
 }
 
+/// The start of a new index.
+#[derive(Debug, Serialize, ToSchema)]
+struct NewIndex {
+    /// Leaves that searches find already: none.
+    indexed_to: u64,
+}
+
+/// Drop the search index, which is then rebuilt.
+#[utoipa::path(
+    post,
+    path = "/reindex",
+    tag = "Operator",
+    responses(
+        (status = 202, description = "The index is being rebuilt", body = NewIndex),
+        (status = 503, description = "The index was not dropped, because the database does not answer (database-unavailable)")
+    )
+)]
 async fn reindex(State(index): State<Arc<Index>>) -> Response {
     match index.make_anew().await {
-        Ok(()) => (StatusCode::ACCEPTED, Json(json!({ "indexed_to": 0 }))).into_response(),
-        Err(error) => (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")).into_response(),
+        Ok(()) => (StatusCode::ACCEPTED, Json(NewIndex { indexed_to: 0 })).into_response(),
+        Err(error) => {
+            let detail = format!("the index was not dropped: {error}");
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "database-unavailable", detail).into_response()
+        }
     }
 }

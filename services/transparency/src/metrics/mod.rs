@@ -11,8 +11,8 @@ pub mod witnesses;
 
 use std::time::Duration;
 
-use http::{Method, StatusCode};
 use prometheus::{HistogramVec, IntCounter, IntCounterVec, IntGauge};
+use serving::http_metrics::{HttpMetrics, SECONDS};
 use serving::metrics::MetricRegistry;
 
 use crate::metrics::batches::{BatchMetrics, TreeMetrics};
@@ -20,10 +20,6 @@ use crate::metrics::latency::{Stage, StageDurations, StageLatency};
 use crate::metrics::storage::{FsckMetrics, InboxMetrics, LookupIndexMetrics, StorageMetrics};
 use crate::metrics::stream_end::StreamMetrics;
 use crate::metrics::witnesses::WitnessMetrics;
-
-/// Histogram buckets in seconds, from a response out of memory to a request that timed out.
-const SECONDS: &[f64] =
-    &[0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0];
 
 /// The outcome of a registration, as a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,8 +67,8 @@ impl RegistrationOutcome {
 /// All metrics of the service.
 pub struct Metrics {
     registry: MetricRegistry,
-    http_duration: HistogramVec,
-    http_active: IntGauge,
+    /// Metrics of requests on the public listener.
+    pub http: HttpMetrics,
     register_total: [IntCounter; RegistrationOutcome::ALL.len()],
     stages: StageDurations,
     receipts: IntCounterVec,
@@ -108,12 +104,7 @@ impl Metrics {
         let durations =
             |name: &str, help: &str, labels: &[&str]| registry.histograms(name, help, SECONDS, labels);
         Ok(Self {
-            http_duration: durations(
-                "http_server_request_duration_seconds",
-                "Time to answer a request",
-                &["http_request_method", "http_route", "http_response_status_code"],
-            )?,
-            http_active: registry.gauge("http_server_active_requests", "Requests being answered")?,
+            http: HttpMetrics::new(&registry)?,
             register_total: by_outcome(&registry.counters(
                 "tabellion_register_total",
                 "Registrations by result",
@@ -151,18 +142,6 @@ impl Metrics {
         })
     }
 
-    /// Counts a request as active while the guard lives.
-    pub fn http_in_flight(&self) -> InFlight {
-        self.http_active.inc();
-        InFlight(self.http_active.clone())
-    }
-
-    /// Records a request after its response.
-    pub fn http_request(&self, method: &Method, route: &str, status: StatusCode, took: Duration) {
-        let labels = [method_label(method), route, status.as_str()];
-        self.http_duration.with_label_values(&labels).observe(took.as_secs_f64());
-    }
-
     /// Records the outcome of a registration.
     pub fn registration(&self, outcome: RegistrationOutcome) {
         self.register_total[outcome as usize].inc();
@@ -197,26 +176,4 @@ impl Metrics {
 /// The counter of each outcome, in the order of [`RegistrationOutcome::ALL`].
 fn by_outcome(counters: &IntCounterVec) -> [IntCounter; RegistrationOutcome::ALL.len()] {
     RegistrationOutcome::ALL.map(|outcome| counters.with_label_values(&[outcome.label()]))
-}
-
-/// Guard of an active request.
-pub struct InFlight(IntGauge);
-
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        self.0.dec();
-    }
-}
-
-/// Label of a method. Clients may invent methods, so unknown ones share `_OTHER` to bound the number of labels.
-fn method_label(method: &Method) -> &'static str {
-    match *method {
-        Method::GET => "GET",
-        Method::HEAD => "HEAD",
-        Method::POST => "POST",
-        Method::PUT => "PUT",
-        Method::DELETE => "DELETE",
-        Method::OPTIONS => "OPTIONS",
-        _ => "_OTHER",
-    }
 }

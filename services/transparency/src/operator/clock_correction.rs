@@ -6,27 +6,29 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
-use axum::{Json, Router};
 use data_encoding::BASE64URL_NOPAD;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
+use serving::problem::Problem;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
-use crate::edge::problem;
 use crate::log::state::Log;
-use crate::operator::statements::{self, OperatorRequest};
+use crate::operator::statements::{self, OperatorRequest, StatementPosition};
 use crate::time::now;
 
-/// The routes of clock corrections: `GET` and `POST /clock`.
-pub fn routes(log: Arc<Log>) -> Router {
-    Router::new().route("/clock", get(show).post(correct)).with_state(log)
+/// The routes of clock corrections, with their description: `GET` and `POST /clock`.
+pub fn described() -> OpenApiRouter<Arc<Log>> {
+    OpenApiRouter::new().routes(routes!(show, correct))
 }
 
 /// The newest head's time and this process's clock, as `GET /clock` shows them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LogTime {
     /// The log's origin.
@@ -41,6 +43,17 @@ pub struct LogTime {
     pub policy: String,
 }
 
+/// How far the log's time is ahead of the clock.
+#[utoipa::path(
+    get,
+    path = "/clock",
+    operation_id = "clock",
+    tag = "Operator",
+    responses(
+        (status = 200, description = "Both times, and the policy that a correction is signed under", body = LogTime),
+        (status = 503, description = "The log cannot be read, or has no policy yet (clock-correction)")
+    )
+)]
 async fn show(State(log): State<Arc<Log>>) -> Result<Json<LogTime>, CorrectionError> {
     let head = log.store.head().await.map_err(|error| CorrectionError::unavailable(&error))?;
     let policy =
@@ -54,15 +67,29 @@ async fn show(State(log): State<Arc<Log>>) -> Result<Json<LogTime>, CorrectionEr
     }))
 }
 
+/// Register the statement that lets a log continue whose time is ahead.
+#[utoipa::path(
+    post,
+    path = "/clock",
+    operation_id = "correct_clock",
+    tag = "Operator",
+    request_body = OperatorRequest,
+    responses(
+        (status = 200, description = "The position of the statement", body = StatementPosition),
+        (status = 400, description = "Not JSON, no statement, or refused (clock-correction)"),
+        (status = 409, description = "The log halted for another reason (clock-correction)"),
+        (status = 503, description = "It is not known yet whether the log took the statement: ask again (clock-correction)")
+    )
+)]
 async fn correct(
     State(log): State<Arc<Log>>,
     request: Result<Json<OperatorRequest>, JsonRejection>,
-) -> Result<Response, CorrectionError> {
+) -> Result<Json<StatementPosition>, CorrectionError> {
     let Json(request) = request.map_err(|error| CorrectionError(error.status(), error.body_text()))?;
     let placed = statements::parsed(&request.statement).map_err(CorrectionError::of)?;
     let placed = statements::register(&log, &placed).await.map_err(CorrectionError::of)?;
     tracing::warn!(index = placed.index, entry_id = placed.entry_id, "the operator corrected the log's time");
-    Ok(Json(placed).into_response())
+    Ok(Json(placed))
 }
 
 /// A failed request, as problem details.
@@ -81,7 +108,6 @@ impl CorrectionError {
 impl IntoResponse for CorrectionError {
     fn into_response(self) -> Response {
         let Self(status, detail) = self;
-        let title = "Clock Not Corrected";
-        problem::on_admin(status, title, "clock-correction", &detail)
+        Problem::new(status, "clock-correction", detail).titled("Clock Not Corrected").into_response()
     }
 }

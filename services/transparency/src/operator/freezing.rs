@@ -5,17 +5,19 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
 use axum::response::{IntoResponse, Response};
-use axum::routing::post;
-use axum::{Json, Router};
 use http::StatusCode;
 use registration::operator::Action;
 use sequencer::{Halt, Role};
+use serving::problem::Problem;
 use store::{SequencerStore, SignatureKind, SignatureStore, StoreError};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
-use crate::edge::problem;
 use crate::limits::FREEZE_TIME;
 use crate::log::state::Log;
 use crate::operator::effects;
@@ -25,13 +27,13 @@ use crate::time::now;
 /// Interval between two reads of the newest signed head.
 const SIGNED_PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
 
-/// The route that freezes the log.
-pub fn routes(log: Arc<Log>) -> Router {
-    Router::new().route("/freeze", post(freeze)).with_state(log)
+/// The route that freezes the log, with its description.
+pub fn described() -> OpenApiRouter<Arc<Log>> {
+    OpenApiRouter::new().routes(routes!(freeze))
 }
 
 /// The body of `POST /freeze`.
-#[derive(Debug, serde::Deserialize)]
+#[derive(Debug, serde::Deserialize, ToSchema)]
 #[serde(untagged)]
 enum FreezeRequest {
     /// Freezes the log for ever, by the operator's statement.
@@ -41,14 +43,15 @@ enum FreezeRequest {
 }
 
 /// The origin of the log to freeze, so that an operator does not freeze the wrong one.
-#[derive(Debug, serde::Deserialize)]
+#[derive(Debug, serde::Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct LogToFreeze {
+    /// The origin of the log.
     origin: String,
 }
 
 /// The last state of a frozen log.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Frozen {
     /// The log's origin.
@@ -105,6 +108,19 @@ async fn signed(store: &dyn SignatureStore) -> Result<u64, StoreError> {
     Ok(signed)
 }
 
+/// Freeze the log: for ever by the operator's statement, or in this database only because it moves to another one.
+#[utoipa::path(
+    post,
+    path = "/freeze",
+    tag = "Operator",
+    request_body = FreezeRequest,
+    responses(
+        (status = 200, description = "The last state of the log", body = Frozen),
+        (status = 400, description = "Not JSON, or the statement is no freeze or refused (freeze)"),
+        (status = 409, description = "The service has another log (another-log), or the log halted (freeze)"),
+        (status = 503, description = "The database cannot be read or written (freeze)")
+    )
+)]
 async fn freeze(
     State(log): State<Arc<Log>>,
     request: Result<Json<FreezeRequest>, JsonRejection>,
@@ -178,6 +194,6 @@ fn explain_freeze_error(error: &StoreError) -> Response {
     problem(StatusCode::SERVICE_UNAVAILABLE, "freeze", &error.to_string())
 }
 
-fn problem(status: StatusCode, code: &str, detail: &str) -> Response {
-    problem::on_admin(status, "Not Frozen", code, detail)
+fn problem(status: StatusCode, code: &'static str, detail: &str) -> Response {
+    Problem::new(status, code, detail.to_owned()).titled("Not Frozen").into_response()
 }

@@ -5,50 +5,63 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
-use axum::{Json, Router};
 use http::StatusCode;
 use merkle::{EntryDigest, LeafIndex};
 use registration::operator::Held;
 use scitt::SignedStatement;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serving::problem::Problem;
 use store::custody::CASE_BYTES;
 use store::{Hold, StoreError};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
-use crate::edge::problem;
 use crate::limits::HOLDS_PAGE;
 use crate::log::state::Log;
 use crate::operator::effects;
-use crate::operator::statements::{self, OperatorError, OperatorRequest};
+use crate::operator::statements::{self, OperatorError, OperatorRequest, StatementPosition};
 use crate::time::rfc3339;
 
-/// The routes of holds.
-pub fn routes(log: Arc<Log>) -> Router {
-    Router::new()
-        .route("/holds", get(list).post(begin).delete(end))
-        .route("/holds/next", get(next))
-        .with_state(log)
+/// The routes of holds, with their description.
+pub fn described() -> OpenApiRouter<Arc<Log>> {
+    OpenApiRouter::new().routes(routes!(list, begin, end)).routes(routes!(next))
 }
 
 /// An entry and a case, as query parameters.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 struct HoldQuery {
+    /// The entry ID.
     entry_id: String,
+    /// The name of the case.
     case: String,
 }
 
+/// A page of holds.
+#[derive(Debug, Serialize, ToSchema)]
+struct HoldList {
+    /// The holds, by leaf.
+    holds: Vec<HoldView>,
+}
+
 /// A hold, as shown to the operator.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 struct HoldView {
+    /// The ID of the entry that is held.
     entry_id: String,
+    /// Its leaf.
     index: u64,
+    /// The name of the case.
     case: String,
+    /// When the hold began (RFC 3339).
     since: Option<String>,
+    /// When it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     released: Option<String>,
     /// Entry ID of the statement that began the hold; only in the response to its registration.
@@ -57,16 +70,18 @@ struct HoldView {
 }
 
 /// The parameters of the next hold or release statement about an entry and a case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NextHold {
     /// Its number: even of a hold, odd of a release. So the case holds the entry if it is odd.
     pub number: u64,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 struct HoldsPage {
+    /// The leaf of the last hold of the page before.
     after: Option<u64>,
 }
 
@@ -76,8 +91,7 @@ struct HoldsError(StatusCode, String);
 impl IntoResponse for HoldsError {
     fn into_response(self) -> Response {
         let HoldsError(status, detail) = self;
-        let title = status.canonical_reason().unwrap_or("Request Failed");
-        problem::on_admin(status, title, "hold", &detail)
+        Problem::new(status, "hold", detail).into_response()
     }
 }
 
@@ -87,20 +101,48 @@ impl From<OperatorError> for HoldsError {
     }
 }
 
+/// The holds, also those that have ended.
+#[utoipa::path(
+    get,
+    path = "/holds",
+    operation_id = "holds",
+    tag = "Operator",
+    params(HoldsPage),
+    responses(
+        (status = 200, description = "A page of holds", body = HoldList),
+        (status = 400, description = "The query is malformed (hold)"),
+        (status = 500, description = "The database is damaged (hold)"),
+        (status = 503, description = "The database does not answer (hold)")
+    )
+)]
 async fn list(
     State(log): State<Arc<Log>>,
     page: Result<Query<HoldsPage>, QueryRejection>,
-) -> Result<Response, HoldsError> {
+) -> Result<Json<HoldList>, HoldsError> {
     let Query(page) = page.map_err(|error| HoldsError(StatusCode::BAD_REQUEST, error.to_string()))?;
     let holds = log.store.holds(page.after.map(LeafIndex::new), HOLDS_PAGE).await.map_err(holds_error)?;
     let mut views = Vec::with_capacity(holds.len());
     for hold in holds {
         views.push(view(&log, hold).await?);
     }
-    Ok(Json(json!({ "holds": views })).into_response())
+    Ok(Json(HoldList { holds: views }))
 }
 
-/// Handles `GET /holds/next`: the number of the next statement about an entry and a case.
+/// The number of the next hold or release statement about an entry and a case.
+#[utoipa::path(
+    get,
+    path = "/holds/next",
+    operation_id = "next_hold",
+    tag = "Operator",
+    params(HoldQuery),
+    responses(
+        (status = 200, description = "The number", body = NextHold),
+        (status = 400, description = "The query, the entry ID or the case is malformed (hold)"),
+        (status = 404, description = "The entry is not in this log (hold)"),
+        (status = 500, description = "The database is damaged (hold)"),
+        (status = 503, description = "The database does not answer (hold)")
+    )
+)]
 async fn next(
     State(log): State<Arc<Log>>,
     request: Result<Query<HoldQuery>, QueryRejection>,
@@ -111,10 +153,25 @@ async fn next(
     Ok(Json(NextHold { number }))
 }
 
+/// Hold an entry for a case, by a statement.
+#[utoipa::path(
+    post,
+    path = "/holds",
+    operation_id = "hold",
+    tag = "Operator",
+    request_body = OperatorRequest,
+    responses(
+        (status = 200, description = "The hold, with the entry ID of its statement", body = HoldView),
+        (status = 400, description = "Not JSON, or the statement is no hold or refused (hold)"),
+        (status = 409, description = "The log halted, or the statement contradicts a registered one (hold)"),
+        (status = 500, description = "The database is damaged (hold)"),
+        (status = 503, description = "It is not known yet whether the log took the statement: ask again (hold)")
+    )
+)]
 async fn begin(
     State(log): State<Arc<Log>>,
     request: Result<Json<OperatorRequest>, JsonRejection>,
-) -> Result<Response, HoldsError> {
+) -> Result<Json<HoldView>, HoldsError> {
     let (statement, held) = stated(request, "hold")?;
     let placed = statements::register(&log, &statement).await?;
     tracing::info!(entry = %held.entry, case = held.case, statement = placed.entry_id, "hold");
@@ -125,20 +182,35 @@ async fn begin(
     match holds.into_iter().find(is_it) {
         Some(hold) => {
             let statement = Some(placed.entry_id);
-            Ok(Json(HoldView { statement, ..view(&log, hold).await? }).into_response())
+            Ok(Json(HoldView { statement, ..view(&log, hold).await? }))
         }
         None => Err(HoldsError(StatusCode::CONFLICT, "the hold has ended meanwhile".to_owned())),
     }
 }
 
+/// Release an entry that is held for a case, by a statement.
+#[utoipa::path(
+    delete,
+    path = "/holds",
+    operation_id = "release",
+    tag = "Operator",
+    request_body = OperatorRequest,
+    responses(
+        (status = 200, description = "The position of the statement", body = StatementPosition),
+        (status = 400, description = "Not JSON, or the statement is no release or refused (hold)"),
+        (status = 409, description = "The log halted, or the statement contradicts a registered one (hold)"),
+        (status = 500, description = "The database is damaged (hold)"),
+        (status = 503, description = "It is not known yet whether the log took the statement: ask again (hold)")
+    )
+)]
 async fn end(
     State(log): State<Arc<Log>>,
     request: Result<Json<OperatorRequest>, JsonRejection>,
-) -> Result<Response, HoldsError> {
+) -> Result<Json<StatementPosition>, HoldsError> {
     let (statement, held) = stated(request, "release")?;
     let placed = statements::register(&log, &statement).await?;
     tracing::info!(entry = %held.entry, case = held.case, statement = placed.entry_id, "hold released");
-    Ok(Json(placed).into_response())
+    Ok(Json(placed))
 }
 
 /// Parses the statement and its action; 400 unless the action is named `action`.

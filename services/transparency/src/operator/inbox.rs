@@ -3,61 +3,93 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
-use axum::{Json, Router};
 use http::StatusCode;
 use merkle::EntryDigest;
 use sequencer::Role;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serving::problem::Problem;
 use store::{PendingKey, Progress, StoreError};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
-use crate::edge::problem;
 use crate::limits::{INBOX_PAGE, INBOX_REASON_BYTES};
 use crate::log::state::Log;
 use crate::time::now;
 use crate::time::rfc3339;
 
-/// The routes of the inbox.
-pub fn routes(log: Arc<Log>) -> Router {
-    Router::new().route("/inbox", get(list)).route("/inbox/refuse", post(refuse)).with_state(log)
+/// The routes of the inbox, with their description.
+pub fn described() -> OpenApiRouter<Arc<Log>> {
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(refuse))
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 struct InboxPage {
+    /// The number of the last item of the page before.
     after: Option<u64>,
 }
 
 /// The body of `POST /inbox/refuse`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct RefuseRequest {
+    /// The statement's entry ID.
     entry_id: String,
+    /// Why the operator refuses it; the issuer gets to read this.
     reason: String,
 }
 
-/// An inbox item.
-#[derive(Debug, Serialize)]
-struct InboxItem {
-    number: u64,
+/// A statement that the operator refused.
+#[derive(Debug, Serialize, ToSchema)]
+struct RefusedItem {
+    /// The statement's entry ID.
     entry_id: String,
+    /// The outcome that its issuer gets to read.
+    outcome: String,
+}
+
+/// A page of the inbox.
+#[derive(Debug, Serialize, ToSchema)]
+struct InboxList {
+    /// `true` if this process leads: only the leader knows of failed attempts.
+    leads: bool,
+    /// The items, oldest first.
+    items: Vec<InboxItem>,
+}
+
+/// An inbox item.
+#[derive(Debug, Serialize, ToSchema)]
+struct InboxItem {
+    /// The number of the item; the last one of a page is `after` of the next.
+    number: u64,
+    /// The statement's entry ID.
+    entry_id: String,
+    /// The statement's issuer.
     #[serde(skip_serializing_if = "Option::is_none")]
     issuer: Option<String>,
+    /// The size of the submission.
     bytes: u64,
+    /// When the statement was accepted (RFC 3339).
     #[serde(skip_serializing_if = "Option::is_none")]
     accepted: Option<String>,
+    /// Seconds since then.
     #[serde(skip_serializing_if = "Option::is_none")]
     age_seconds: Option<u64>,
     /// `"waiting"`, or `"delayed"` in the leading process after a failed attempt.
     state: &'static str,
+    /// Failed attempts.
     #[serde(skip_serializing_if = "Option::is_none")]
     attempts: Option<u32>,
+    /// Seconds until the next attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_attempt_seconds: Option<u64>,
+    /// Why the last attempt failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     because: Option<String>,
 }
@@ -72,8 +104,7 @@ struct InboxError {
 impl IntoResponse for InboxError {
     fn into_response(self) -> Response {
         let Self { status, code, detail } = self;
-        let title = status.canonical_reason().unwrap_or("Request Failed");
-        problem::on_admin(status, title, code, &detail)
+        Problem::new(status, code, detail).into_response()
     }
 }
 
@@ -87,15 +118,29 @@ impl From<StoreError> for InboxError {
     }
 }
 
+/// Accepted statements that are not in the log yet.
+#[utoipa::path(
+    get,
+    path = "/inbox",
+    operation_id = "inbox",
+    tag = "Operator",
+    params(InboxPage),
+    responses(
+        (status = 200, description = "A page of the inbox", body = InboxList),
+        (status = 400, description = "The query is malformed (inbox)"),
+        (status = 500, description = "The database is damaged (inbox)"),
+        (status = 503, description = "The database does not answer (inbox)")
+    )
+)]
 async fn list(
     State(log): State<Arc<Log>>,
     page: Result<Query<InboxPage>, QueryRejection>,
-) -> Result<Response, InboxError> {
+) -> Result<Json<InboxList>, InboxError> {
     let Query(page) = page.map_err(|error| bad_request(error.to_string()))?;
     let keys = log.store.pending_keys(page.after, INBOX_PAGE).await?;
     let leads = matches!(log.sequencer.status().borrow().role, Role::Leading { .. });
-    let items: Vec<InboxItem> = keys.into_iter().map(|key| item(&log, key)).collect();
-    Ok(Json(json!({ "leads": leads, "items": items })).into_response())
+    let items = keys.into_iter().map(|key| item(&log, key)).collect();
+    Ok(Json(InboxList { leads, items }))
 }
 
 fn item(log: &Log, key: PendingKey) -> InboxItem {
@@ -114,12 +159,29 @@ fn item(log: &Log, key: PendingKey) -> InboxItem {
     }
 }
 
-/// Refuses a pending statement for good. A statement that the leader is sequencing at this moment may still be
-/// registered; the log then takes precedence over the refusal.
+/// Refuse a pending statement for good.
+///
+/// A statement that the leader is sequencing at this moment may still be registered; the log then takes precedence over the
+/// refusal.
+#[utoipa::path(
+    post,
+    path = "/inbox/refuse",
+    operation_id = "refuse",
+    tag = "Operator",
+    request_body = RefuseRequest,
+    responses(
+        (status = 200, description = "The statement is refused", body = RefusedItem),
+        (status = 400, description = "The request, the entry ID or the reason is malformed (inbox)"),
+        (status = 404, description = "No such statement is pending (not-in-inbox)"),
+        (status = 409, description = "The statement has an outcome already (inbox-decided)"),
+        (status = 500, description = "The database is damaged (inbox)"),
+        (status = 503, description = "The database does not answer (inbox)")
+    )
+)]
 async fn refuse(
     State(log): State<Arc<Log>>,
     request: Result<Json<RefuseRequest>, JsonRejection>,
-) -> Result<Response, InboxError> {
+) -> Result<Json<RefusedItem>, InboxError> {
     let Json(RefuseRequest { entry_id, reason }) = request.map_err(|error| bad_request(error.body_text()))?;
     let digest: EntryDigest =
         entry_id.parse().map_err(|_| bad_request("an entry ID is 64 lowercase hex digits".to_owned()))?;
@@ -137,7 +199,7 @@ async fn refuse(
         Some(Progress::Failed(why)) if why == outcome => {
             tracing::warn!(entry = %digest, reason, "the operator refused a statement from the inbox");
             log.metrics.inbox.refused.inc();
-            Ok(Json(json!({ "entry_id": entry_id, "outcome": outcome })).into_response())
+            Ok(Json(RefusedItem { entry_id, outcome }))
         }
         _ => Err(decided(format!("{digest} got another outcome meanwhile"))),
     }

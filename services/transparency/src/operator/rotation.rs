@@ -5,31 +5,29 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
-use axum::{Json, Router};
 use data_encoding::BASE64URL_NOPAD;
 use http::StatusCode;
 use merkle::TreeSize;
 use serde::{Deserialize, Serialize};
+use serving::problem::Problem;
 use store::{KeyAnnouncement, LogKey, StoreError};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
-use crate::edge::problem;
 use crate::log::state::Log;
 
-/// The routes of keys.
-pub fn routes(log: Arc<Log>) -> Router {
-    Router::new()
-        .route("/keys", get(list))
-        .route("/keys/announce", post(announce))
-        .route("/keys/compromised", post(mark_compromised))
-        .with_state(log)
+/// The routes of keys, with their description.
+pub fn described() -> OpenApiRouter<Arc<Log>> {
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(announce)).routes(routes!(mark_compromised))
 }
 
 /// The key table, as the admin listener shows it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KeyTable {
     /// The log's origin.
@@ -41,29 +39,39 @@ pub struct KeyTable {
 }
 
 /// A key on record. Kids and keys are unpadded base64url.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KeyRow {
+    /// The key's identifier.
     kid: String,
+    /// The public key, in the encoding of the log.
     public: String,
+    /// The tree size from which the key signs.
     from_size: u64,
+    /// When it was replaced, in Unix seconds.
     retired_at: Option<u64>,
+    /// The tree size at which it was replaced.
     retired_size: Option<u64>,
+    /// The tree size from which an attacker may have signed with it.
     compromised_size: Option<u64>,
 }
 
 /// An announced key. Kids and keys are unpadded base64url.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AnnouncementRow {
+    /// The key's identifier.
     kid: String,
+    /// The public key, in the encoding of the log.
     public: String,
+    /// The identifier of the key that it replaces.
     replaces: String,
+    /// When it was announced, in Unix seconds.
     at: u64,
 }
 
 /// The body of `POST /keys/announce`.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Announce {
     /// The origin of the log.
@@ -73,7 +81,7 @@ pub struct Announce {
 }
 
 /// The body of `POST /keys/compromised`.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Compromised {
     /// The origin of the log.
@@ -142,8 +150,7 @@ struct RotationError(StatusCode, String);
 impl IntoResponse for RotationError {
     fn into_response(self) -> Response {
         let Self(status, detail) = self;
-        let title = status.canonical_reason().unwrap_or("Request Failed");
-        problem::on_admin(status, title, "key-rotation", &detail)
+        Problem::new(status, "key-rotation", detail).into_response()
     }
 }
 
@@ -157,7 +164,18 @@ impl From<StoreError> for RotationError {
     }
 }
 
-async fn list(State(log): State<Arc<Log>>) -> Result<Response, RotationError> {
+/// The keys on record, and those that are announced.
+#[utoipa::path(
+    get,
+    path = "/keys",
+    operation_id = "keys",
+    tag = "Operator",
+    responses(
+        (status = 200, description = "The table of keys", body = KeyTable),
+        (status = 503, description = "The database does not answer (key-rotation)")
+    )
+)]
+async fn list(State(log): State<Arc<Log>>) -> Result<Json<KeyTable>, RotationError> {
     // Read the announcements first: a key that is activated between the two reads is seen twice, and not missed.
     let announced = log.store.announced_keys().await?;
     let keys = log.store.keys().await?;
@@ -166,13 +184,27 @@ async fn list(State(log): State<Arc<Log>>) -> Result<Response, RotationError> {
         keys: keys.iter().map(KeyRow::from).collect(),
         announced: announced.iter().map(AnnouncementRow::from).collect(),
     };
-    Ok(Json(table).into_response())
+    Ok(Json(table))
 }
 
+/// Announce a key that replaces another one.
+#[utoipa::path(
+    post,
+    path = "/keys/announce",
+    operation_id = "announce_key",
+    tag = "Operator",
+    request_body = Announce,
+    responses(
+        (status = 204, description = "The key is announced"),
+        (status = 400, description = "Not JSON, or no usable key (key-rotation)"),
+        (status = 409, description = "The service has another log, the log is frozen, or the key does not fit the table (key-rotation)"),
+        (status = 503, description = "The database does not answer (key-rotation)")
+    )
+)]
 async fn announce(
     State(log): State<Arc<Log>>,
     request: Result<Json<Announce>, JsonRejection>,
-) -> Result<Response, RotationError> {
+) -> Result<StatusCode, RotationError> {
     let Json(Announce { origin, key }) =
         request.map_err(|why| RotationError(why.status(), why.body_text()))?;
     check_origin(&log, &origin)?;
@@ -180,19 +212,33 @@ async fn announce(
     let named = LogKey::new(key.kid.clone(), key.public.clone(), TreeSize::EMPTY);
     crate::keys::recorded::check_key(&named).map_err(|why| RotationError(StatusCode::BAD_REQUEST, why))?;
     log.store.announce_key(&key).await?;
-    Ok(StatusCode::NO_CONTENT.into_response())
+    Ok(StatusCode::NO_CONTENT)
 }
 
+/// Mark a key as compromised from a tree size on.
+#[utoipa::path(
+    post,
+    path = "/keys/compromised",
+    operation_id = "mark_key_compromised",
+    tag = "Operator",
+    request_body = Compromised,
+    responses(
+        (status = 204, description = "The key is marked"),
+        (status = 400, description = "Not JSON, or no identifier of a key (key-rotation)"),
+        (status = 409, description = "The service has another log, or no such key (key-rotation)"),
+        (status = 503, description = "The database does not answer (key-rotation)")
+    )
+)]
 async fn mark_compromised(
     State(log): State<Arc<Log>>,
     request: Result<Json<Compromised>, JsonRejection>,
-) -> Result<Response, RotationError> {
+) -> Result<StatusCode, RotationError> {
     let Json(Compromised { origin, kid, since }) =
         request.map_err(|why| RotationError(why.status(), why.body_text()))?;
     check_origin(&log, &origin)?;
     let kid = bytes(&kid).map_err(|why| RotationError(StatusCode::BAD_REQUEST, why))?;
     log.store.mark_compromised(&kid, TreeSize::new(since)).await?;
-    Ok(StatusCode::NO_CONTENT.into_response())
+    Ok(StatusCode::NO_CONTENT)
 }
 
 fn check_origin(log: &Log, request: &str) -> Result<(), RotationError> {

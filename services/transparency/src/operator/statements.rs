@@ -7,27 +7,30 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
-use axum::{Json, Router};
 use data_encoding::BASE64URL_NOPAD;
 use http::StatusCode;
 use scitt::SignedStatement;
 use serde::{Deserialize, Serialize};
+use serving::problem;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
-use crate::edge::problem::{self, Problem};
+use crate::edge::problem::Problem;
 use crate::log::registration_outcome::{RegisterError, Registered};
 use crate::log::state::Log;
 
-/// The route of the operator's statements: `GET` and `POST /operator`.
-pub fn routes(log: Arc<Log>) -> Router {
-    Router::new().route("/operator", get(show).post(submit)).with_state(log)
+/// The route of the operator's statements, with its description: `GET` and `POST /operator`.
+pub fn described() -> OpenApiRouter<Arc<Log>> {
+    OpenApiRouter::new().routes(routes!(show, submit))
 }
 
 /// The data needed to sign a statement of the operator, as `GET /operator` shows it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LogPolicy {
     /// The log's origin.
@@ -37,7 +40,7 @@ pub struct LogPolicy {
 }
 
 /// The body of `POST /operator`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OperatorRequest {
     /// The signed statement, as base64url without padding.
@@ -45,7 +48,7 @@ pub struct OperatorRequest {
 }
 
 /// The position of a registered statement.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StatementPosition {
     /// The statement's entry ID.
@@ -54,6 +57,17 @@ pub struct StatementPosition {
     pub index: u64,
 }
 
+/// What is needed to sign a statement of the operator.
+#[utoipa::path(
+    get,
+    path = "/operator",
+    operation_id = "operator_policy",
+    tag = "Operator",
+    responses(
+        (status = 200, description = "The log's name and its policy", body = LogPolicy),
+        (status = 503, description = "The log has no policy yet (operator-statement)")
+    )
+)]
 async fn show(State(log): State<Arc<Log>>) -> Result<Json<LogPolicy>, OperatorError> {
     let policy =
         log.policies.current().ok_or_else(|| OperatorError::unavailable("the log has no policy yet"))?;
@@ -61,6 +75,20 @@ async fn show(State(log): State<Arc<Log>>) -> Result<Json<LogPolicy>, OperatorEr
     Ok(Json(LogPolicy { origin: log.identity.origin.clone(), policy }))
 }
 
+/// Register a statement of the operator, and wait until it has a leaf.
+#[utoipa::path(
+    post,
+    path = "/operator",
+    operation_id = "operator_statement",
+    tag = "Operator",
+    request_body = OperatorRequest,
+    responses(
+        (status = 200, description = "The position of the statement", body = StatementPosition),
+        (status = 400, description = "Not JSON, no statement, or refused by the policy (operator-statement)"),
+        (status = 409, description = "The log halted, or the statement contradicts a registered one (operator-statement)"),
+        (status = 503, description = "It is not known yet whether the log took the statement: ask again (operator-statement)")
+    )
+)]
 async fn submit(
     State(log): State<Arc<Log>>,
     request: Result<Json<OperatorRequest>, JsonRejection>,
@@ -116,6 +144,6 @@ fn refused(error: RegisterError) -> OperatorError {
 impl IntoResponse for OperatorError {
     fn into_response(self) -> Response {
         let Self(status, detail) = self;
-        problem::on_admin(status, "Not Registered", "operator-statement", &detail)
+        problem::Problem::new(status, "operator-statement", detail).titled("Not Registered").into_response()
     }
 }

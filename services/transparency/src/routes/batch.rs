@@ -91,7 +91,7 @@ pub async fn register_batch(
         running.spawn(async move {
             let result = match charged {
                 Ok(()) => one(&app, &caller, statement).await,
-                Err(over) => BatchResult::refused(None, &over.into()),
+                Err(over) => BatchResult::refused(&app, None, &over.into()),
             };
             if result.status >= 500 {
                 turnstile.refund();
@@ -100,7 +100,7 @@ pub async fn register_batch(
         });
     }
     let mut results: Vec<BatchResult> =
-        batch.statements.iter().map(|_| BatchResult::refused(None, &Problem::internal())).collect();
+        batch.statements.iter().map(|_| BatchResult::refused(&app, None, &Problem::internal())).collect();
     while let Some(ended) = running.join_next().await {
         match ended {
             Ok((place, result)) => results[place] = result,
@@ -113,15 +113,15 @@ pub async fn register_batch(
 async fn one(app: &App, caller: &AuthenticatedCaller, statement: Result<Bytes, Problem>) -> BatchResult {
     let statement = match statement.and_then(|bytes| super::entries::parse(app, bytes)) {
         Ok(statement) => statement,
-        Err(problem) => return BatchResult::refused(None, &problem),
+        Err(problem) => return BatchResult::refused(app, None, &problem),
     };
     let digest = statement.digest();
     if let Err(problem) = super::entries::must_cover(caller, &statement) {
-        return BatchResult::refused(Some(digest), &problem);
+        return BatchResult::refused(app, Some(digest), &problem);
     }
     match app.log.register(&statement, None).await {
         Ok(registered) => BatchResult::taken(app, digest, registered),
-        Err(error) => BatchResult::refused(Some(digest), &error.into()),
+        Err(error) => BatchResult::refused(app, Some(digest), &error.into()),
     }
 }
 
@@ -146,7 +146,7 @@ impl BatchResult {
         }
     }
 
-    fn refused(digest: Option<EntryDigest>, problem: &Problem) -> Self {
+    fn refused(app: &App, digest: Option<EntryDigest>, problem: &Problem) -> Self {
         Self {
             status: problem.status.as_u16(),
             entry_id: digest.map(|digest| digest.to_string()),
@@ -154,7 +154,7 @@ impl BatchResult {
             leaf_index: None,
             receipt: None,
             retry_after: problem.retry_after,
-            problem: Some(problem.members()),
+            problem: Some(problem.members(&app.edge.error_documentation)),
         }
     }
 }

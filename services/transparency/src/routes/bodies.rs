@@ -39,6 +39,17 @@ pub fn may_read(app: &App, caller: &AuthenticatedCaller, entry: &Entry) -> bool 
     body_access(app, caller, entry) != BodyAccess::Refused
 }
 
+/// Returns `true` if the caller may read bodies of this issuer and content type.
+pub fn may_read_type(
+    app: &App,
+    caller: &AuthenticatedCaller,
+    iss: Option<&str>,
+    content_type: Option<&str>,
+) -> bool {
+    let is_closed = content_type.is_none() || app.edge.access.closed_types().holds(content_type);
+    !is_closed || caller.may_read_closed(iss, content_type)
+}
+
 fn body_access(app: &App, caller: &AuthenticatedCaller, entry: &Entry) -> BodyAccess {
     let closed = app.edge.access.closed_types();
     let size = entry.statement.as_ref().map_or(0, bytes::Bytes::len);

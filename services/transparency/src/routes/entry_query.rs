@@ -288,11 +288,14 @@ fn time(name: &'static str, text: &str) -> Result<u64, Problem> {
 }
 
 fn digest(name: &'static str, text: &str) -> Result<String, Problem> {
+    sha256_text(text).ok_or_else(|| wrong(format!("{name} is a SHA-256: 64 lowercase hex digits")))
+}
+
+/// Returns a SHA-256 digest in the form of the index; `None` if the text is no digest.
+pub fn sha256_text(text: &str) -> Option<String> {
     let hex = text.strip_prefix("sha256:").unwrap_or(text);
-    match hex.len() == 64 && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
-        true => Ok(format!("sha256:{hex}")),
-        false => Err(wrong(format!("{name} is a SHA-256: 64 lowercase hex digits"))),
-    }
+    let is_digest = hex.len() == 64 && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    is_digest.then(|| format!("sha256:{hex}"))
 }
 
 fn wrong(detail: String) -> Problem {

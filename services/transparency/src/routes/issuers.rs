@@ -103,7 +103,8 @@ async fn seen(app: &App, leaf: LeafIndex) -> Result<Seen, Problem> {
     Ok(Seen { index: leaf.get(), at: head.and_then(|head| rfc3339(head.at)) })
 }
 
-fn unknown() -> Problem {
+/// 404: the log has no entry of this issuer or chain.
+pub fn unknown() -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "name-unknown", "Not Found", "The log holds no entry of this name")
 }
 

@@ -53,6 +53,13 @@ pub struct SessionPaging {
     limit: Option<usize>,
 }
 
+impl SessionPaging {
+    /// The entries after this leaf, at most so many.
+    pub fn page(after: Option<u64>, limit: usize) -> Self {
+        Self { after, limit: Some(limit) }
+    }
+}
+
 /// A session: a page of its entries, and counts of all of them.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Session {

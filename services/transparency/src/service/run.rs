@@ -8,9 +8,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use axum::Router;
 use sequencer::{Halt, Handle, Remedy, Role, Status};
-use serving::admin as health;
 use serving::limits::ADMIN_CONNECTIONS;
 use serving::listener::{Listener, ListenerSettings, RunningListener};
 use serving::signals::hangups;
@@ -18,24 +16,16 @@ use serving::tls::{Tls, TlsError};
 use serving::unix_socket::AdminSocket;
 use store::LogStore;
 use tokio::sync::{Notify, watch};
-use utoipa_axum::router::OpenApiRouter;
 
+use crate::admin_router;
 use crate::background::maintenance::start as start_watching;
-use crate::background::readiness;
 use crate::config::{Config, InvalidSetting};
-use crate::edge::admin;
 use crate::edge::state::EdgeState;
-use crate::index::{self, Index};
-use crate::limits::{HYPER_HEAD_BYTES, HYPER_HEADERS, Limits, SHARE_PART, STOP_TIME};
+use crate::index::Index;
+use crate::limits::{HYPER_HEAD_BYTES, HYPER_HEADERS, SHARE_PART, STOP_TIME};
 use crate::log::policies::{PolicyEntry, PolicyUnreadable};
 use crate::log::state::{Identity, Log};
 use crate::metrics::Metrics;
-use crate::operator::clock_correction;
-use crate::operator::freezing;
-use crate::operator::holds;
-use crate::operator::inbox;
-use crate::operator::rotation;
-use crate::operator::statements;
 use crate::router;
 use crate::routes::app::App;
 use crate::service::policy::{self, PolicyError};
@@ -96,14 +86,15 @@ impl Service {
         // From here on SIGHUP does not end the process.
         let hangup = hangups().unwrap_or_default();
         let tls = config.tls.as_ref().map(Tls::load).transpose()?.map(Arc::new);
-        let settings = listener_settings(&config.limits, config.limits.connections);
+        let settings = listener_settings(&config, config.limits.connections);
         let settings = ListenerSettings { tls: tls.clone(), access_log: false, ..settings };
         let mut public = bind(config.listen, settings).await?;
         let admin = bind_admin(&config).await?;
         name_the_port(&mut config, &public);
         let metrics = Arc::new(Metrics::new()?);
-        let edge = Arc::new(EdgeState::new(&config.limits, &config.access, metrics.clone()));
-        let log = Arc::new(open_log(&config, store, &edge, metrics.clone()).await?);
+        let edge = EdgeState::new(&config.limits, &config.access, metrics.clone());
+        let edge = Arc::new(EdgeState { error_documentation: config.error_documentation.clone(), ..edge });
+        let log = Arc::new(open_log(&config, store, &edge, metrics).await?);
         if let Err(error) = put_policy_in_force(&log, &config).await {
             // Release the lease and the database: the operator may correct the policy and restart at once.
             log.sequencer.stop().await;
@@ -122,7 +113,7 @@ impl Service {
         let access = edge.access.clone();
         public.settings_mut().is_proxy = Arc::new(move |address| access.is_proxy(address));
         let public = public.serve(router::router(app));
-        let routes = admin_routes(&log, index, &edge, metrics);
+        let routes = admin_router::router(&log, index, edge.access.clone());
         let admin = admin.into_iter().map(|listener| listener.serve(routes.clone())).collect();
         tracing::info!(public = %addresses.public, admin = ?addresses.admin, origin = log.identity.origin, "serving");
         Ok(Self { public, admin, addresses, log, edge, tail, tls, background, hangup })
@@ -224,7 +215,7 @@ impl Service {
 
 /// Binds the admin listener's address and socket, as far as they are configured.
 async fn bind_admin(config: &Config) -> Result<Vec<Listener>, StartError> {
-    let settings = listener_settings(&config.limits, ADMIN_CONNECTIONS);
+    let settings = listener_settings(config, ADMIN_CONNECTIONS);
     let mut listeners = Vec::new();
     if let Some(address) = config.admin_listen {
         listeners.push(bind(address, settings.clone()).await?);
@@ -237,35 +228,13 @@ async fn bind_admin(config: &Config) -> Result<Vec<Listener>, StartError> {
     Ok(listeners)
 }
 
-fn admin_routes(log: &Arc<Log>, index: Arc<Index>, edge: &EdgeState, metrics: Arc<Metrics>) -> Router {
-    let commands = holds::routes(log.clone())
-        .merge(freezing::routes(log.clone()))
-        .merge(clock_correction::routes(log.clone()))
-        .merge(statements::routes(log.clone()))
-        .merge(inbox::routes(log.clone()))
-        .merge(rotation::routes(log.clone()))
-        .merge(index::routes(index));
-    admin::guarded(health_routes(log, metrics).merge(admin::commands(commands, edge.access.clone())))
-}
-
-fn health_routes(log: &Arc<Log>, metrics: Arc<Metrics>) -> Router {
-    let text = move |log: Arc<Log>| {
-        readiness::refresh(&log);
-        std::future::ready(metrics.text())
-    };
-    let routes = OpenApiRouter::new()
-        .routes(health::liveness(|log: &Arc<Log>| readiness::stuck(log)))
-        .routes(health::readiness(|log: Arc<Log>| async move { readiness::obstacles(&log).await }))
-        .routes(health::metrics(text));
-    Router::from(routes).with_state(log.clone())
-}
-
 /// The settings of a listener; one client has a share of its connections.
-fn listener_settings(limits: &Limits, connections: usize) -> ListenerSettings {
+fn listener_settings(config: &Config, connections: usize) -> ListenerSettings {
     ListenerSettings {
+        error_documentation: config.error_documentation.clone(),
         connections,
         client_connections: connections / SHARE_PART,
-        header_time: limits.header_time,
+        header_time: config.limits.header_time,
         headers: HYPER_HEADERS,
         head_bytes: HYPER_HEAD_BYTES,
         ..ListenerSettings::default()

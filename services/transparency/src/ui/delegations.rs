@@ -108,7 +108,8 @@ impl PageReader<'_> {
         Ok(closed.map_or_else(|| ReceiptChain::Missing(digest.to_owned()), ReceiptChain::Closed))
     }
 
-    async fn search(self, terms: Vec<Term>, limit: usize) -> Result<Vec<LeafIndex>, Problem> {
+    /// Finds the first entries, oldest first, that match all terms. Counts as a read of the client.
+    pub async fn search(self, terms: Vec<Term>, limit: usize) -> Result<Vec<LeafIndex>, Problem> {
         self.charge.charge()?;
         Ok(self.app.index.search(terms, 0..u64::MAX, Order::OldestFirst, limit).await?.entries)
     }

@@ -2,20 +2,24 @@
 
 use std::collections::BTreeMap;
 
+use axum::Extension;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use display::percent_encoded;
 use explorer::{ChainItem, ChainPage, DatedLeaf, IssuerPage};
 use registration::LookupKind;
+use registration::vrf::{VRF_CBOR, VRF_JSON};
 use store::Order;
 
 use super::page::{frame, page};
 use super::rows::rows;
+use crate::edge::access::AuthenticatedCaller;
 use crate::edge::problem::Problem;
 use crate::index::term;
 use crate::limits::HOME_ENTRIES;
 use crate::routes::app::App;
+use crate::routes::bodies::may_read_type;
 use crate::routes::issuers::{self, ChainView, Fork, ReceiptView, WhichChain};
 use crate::routes::search::found;
 
@@ -48,6 +52,7 @@ fn counts(counts: BTreeMap<String, u64>) -> Vec<(String, u64)> {
 /// The page of a chain.
 pub async fn chain(
     State(app): State<App>,
+    Extension(caller): Extension<AuthenticatedCaller>,
     Path(iss): Path<String>,
     requested: Result<Query<WhichChain>, QueryRejection>,
 ) -> Result<Response, Problem> {
@@ -57,7 +62,10 @@ pub async fn chain(
         let (issuer, subject) = (percent_encoded(&view.issuer), percent_encoded(&view.subject));
         format!("/ui/issuers/{issuer}/chain?sub={subject}&after={last}")
     };
+    let is_readable =
+        |content_type: &str| may_read_type(&app, &caller, Some(&view.issuer), Some(content_type));
     let chain = ChainPage {
+        verifiable: !view.receipts.is_empty() && [VRF_CBOR, VRF_JSON].into_iter().all(is_readable),
         next: last.map(next),
         items: items(&view),
         unchained: view.unchained,

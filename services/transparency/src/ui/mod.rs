@@ -1,11 +1,13 @@
 //! The explorer: pages for people. Each module reads what one page shows, with the functions of the API's handlers, and the
 //! crate `explorer` renders it. The pages need the same roles as the API (`edge/access.rs`).
 //!
-//! The page of the verifier that runs in a browser ([`verify`]) is static: it asks the service for nothing.
+//! The page of the verifier that runs in a browser ([`verify`]) is static. It fetches the evidence that its address names from the routes of
+//! the API and from [`bundles`].
 //!
 //! Not here: HTML (`explorer`), and errors, which the middleware renders (`edge/middleware.rs`).
 
 mod alarms;
+mod bundles;
 mod checkpoints;
 mod conflicts;
 mod delegations;
@@ -13,9 +15,11 @@ mod entry;
 mod growth;
 mod home;
 mod issuers;
+mod packing;
 mod page;
 mod payload;
 mod policy;
+mod previous_records;
 mod proof;
 mod rows;
 mod search;
@@ -43,6 +47,7 @@ pub fn routes() -> Router<App> {
         .route("/ui/issuers/{iss}", get(issuers::issuer))
         .route("/ui/issuers/{iss}/chain", get(issuers::chain))
         .route("/ui/sessions/{session}", get(session::session))
+        .route("/ui/bundle", get(bundles::bundle))
         .route("/ui/checkpoints", get(checkpoints::checkpoints))
         .route("/ui/policy", get(policy::in_force))
         .route("/ui/policy/{revision}", get(policy::revision))

@@ -53,7 +53,7 @@ pub async fn proof(
 }
 
 /// Returns `true` if the service gives the caller the statement with its receipt, which the page `/ui/verify` fetches.
-fn is_verifiable(app: &App, caller: &AuthenticatedCaller, entry: Entry) -> bool {
+pub fn is_verifiable(app: &App, caller: &AuthenticatedCaller, entry: Entry) -> bool {
     if caller.role < CallerRole::Reader || !may_read(app, caller, &entry) {
         return false;
     }

@@ -7,16 +7,18 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use display::percent_encoded;
-use explorer::{ReceiptChain, SessionPage, SessionStream, TimelineItem};
+use explorer::{PreviousRecord, ReceiptChain, SessionPage, SessionStream, TimelineItem};
 
 use super::delegations::{self, PageReader};
 use super::page::{frame, page};
+use super::previous_records;
 use super::rows::{row, rows};
 use crate::edge::access::AuthenticatedCaller;
 use crate::edge::problem::Problem;
 use crate::edge::rate_limit::RequestCharge;
 use crate::limits::SESSION_STREAMS;
 use crate::routes::app::App;
+use crate::routes::bodies::may_read_type;
 use crate::routes::paging::wrong_page;
 use crate::routes::sessions::{self, SessionPaging, StreamReference};
 use crate::routes::streams::{self, Stream};
@@ -36,10 +38,15 @@ pub async fn session(
     let streams = streams(&app, &charge, &view.streams).await?;
     let reader = PageReader { app: &app, caller: &caller, charge: &charge };
     let chains = delegations::chains(reader, &view.entries).await?;
+    let misplaced = previous_records::misplaced(reader, &view.session, &view.entries).await?;
+    let is_readable = |entry: &EntryView| {
+        !entry.erased && may_read_type(&app, &caller, entry.iss.as_deref(), entry.content_type.as_deref())
+    };
     let path = format!("/ui/sessions/{}", percent_encoded(&view.session));
     let session = SessionPage {
-        timeline: timeline(&view.entries, &streams, chains),
+        timeline: timeline(&view.entries, &streams, chains, misplaced),
         receipts: rows(&view.receipts),
+        verifiable: view.entries.iter().chain(&view.receipts).all(is_readable),
         unread_streams: view.streams.len().saturating_sub(streams.len()),
         streams: streams.iter().map(state).collect(),
         next: next.map(|next| format!("{path}?{next}")),
@@ -64,12 +71,13 @@ async fn streams(
     Ok(streams)
 }
 
-/// The entries, and before each audit record the gap that ends with it. Execution receipts have their chains, and
-/// decisions without an outcome are marked.
+/// The entries, and before each audit record the gap that ends with it, before each conversation record what is wrong with the
+/// record that it names. Execution receipts have their chains, and decisions without an outcome are marked.
 fn timeline(
     entries: &[EntryView],
     streams: &[Stream],
     mut chains: BTreeMap<u64, ReceiptChain>,
+    mut misplaced: BTreeMap<u64, PreviousRecord>,
 ) -> Vec<TimelineItem> {
     let lacking = lacking_outcomes(streams);
     let mut timeline = Vec::with_capacity(entries.len());
@@ -84,6 +92,7 @@ fn timeline(
                 to: gap.to,
             }));
         }
+        timeline.extend(misplaced.remove(&entry.index).map(TimelineItem::Previous));
         timeline.push(TimelineItem::Entry {
             row: Box::new(row(entry)),
             chain: chains.remove(&entry.index),

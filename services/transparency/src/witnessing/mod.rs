@@ -104,6 +104,11 @@ impl Witnessing {
         self.quorum_name().is_some()
     }
 
+    /// The witness policy, if one is configured.
+    pub fn policy(&self) -> Option<&WitnessPolicy> {
+        self.settings.policy.as_ref()
+    }
+
     /// The name of the witness or group that is the quorum.
     pub fn quorum_name(&self) -> Option<&str> {
         self.settings.policy.as_ref().and_then(WitnessPolicy::quorum_name)

@@ -82,6 +82,7 @@ impl Place {
             tls: None,
             migrate: true,
             plaintext: false,
+            error_documentation: Default::default(),
             keys: SigningKeyFiles {
                 receipt: self.path("receipt.pem"),
                 checkpoint: self.path("checkpoint.pem"),

@@ -44,6 +44,7 @@ struct File {
     body_bytes: Option<Amount>,
     keep: Option<SpannedText>,
     otlp: Option<SpannedText>,
+    error_documentation: Option<SpannedText>,
     log: LogSection,
     #[serde(default, rename = "client")]
     clients: Vec<ClientSection>,
@@ -90,6 +91,7 @@ fn config(reader: &mut ConfigReader<'_>, file: File) -> Option<Config> {
     let largest = checks::limits::REQUEST_BYTES as u64;
     let body_bytes = reader.size("body_bytes", file.body_bytes.as_ref(), 1..=largest);
     let otlp = reader.collector(file.otlp.as_ref());
+    let error_documentation = reader.error_documentation(file.error_documentation.as_ref());
     let clients = clients(reader, file.clients);
     let log = LogConfig {
         url: file.log.url,
@@ -107,6 +109,7 @@ fn config(reader: &mut ConfigReader<'_>, file: File) -> Option<Config> {
         body_bytes: body_bytes.map_or(usual.body_bytes, |bytes| bytes as usize),
         keep: keep.unwrap_or(usual.keep),
         otlp,
+        error_documentation,
         clients,
         ..usual
     })

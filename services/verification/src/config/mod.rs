@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serving::config_file::Mistakes;
+use serving::problem::ErrorDocumentation;
 use url::Url;
 
 use crate::limits::{KEEP, QUEUE, RECEIPT_WAIT, WAIT, WORKERS};
@@ -41,6 +42,8 @@ pub struct Config {
     /// The URL of the OTLP/HTTP collector for spans. Without one, `OTEL_EXPORTER_OTLP_ENDPOINT` is used, if it is set.
     /// Only builds with the feature `otlp` send any.
     pub otlp: Option<Url>,
+    /// Where the codes of problems are documented.
+    pub error_documentation: ErrorDocumentation,
     /// The clients. Without any, requests need no token.
     pub clients: Vec<Client>,
 }
@@ -87,6 +90,7 @@ impl Config {
             keep: KEEP,
             log,
             otlp: None,
+            error_documentation: ErrorDocumentation::default(),
             clients: Vec::new(),
         }
     }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
+use serving::problem::ProblemDetails;
 use utoipa::ToSchema;
 
-use super::problem::ProblemDetails;
 use super::state::ServiceState;
 
 /// What can be checked here.
@@ -44,6 +44,7 @@ struct EngineView {
 #[utoipa::path(
     get,
     path = "/v1/engines",
+    tag = "Verification",
     responses(
         (status = 200, description = "The engines", body = EnginesView),
         (status = 500, description = "A defect of the service", body = ProblemDetails, content_type = "application/problem+json")

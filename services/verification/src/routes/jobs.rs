@@ -5,9 +5,10 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use http::header::CACHE_CONTROL;
 use http::{HeaderMap, StatusCode};
+use serving::problem::{Problem, ProblemDetails};
 
 use super::answers::JobView;
-use super::problem::{Problem, ProblemDetails};
+use super::problem::database;
 use super::state::ServiceState;
 use super::verify::view;
 
@@ -15,6 +16,8 @@ use super::verify::view;
 #[utoipa::path(
     get,
     path = "/jobs/{id}",
+    tag = "Verification",
+    security((), ("token" = [])),
     params(("id" = String, Path, description = "The name of the job, a UUID")),
     responses(
         (status = 200, description = "The job, in whatever state", body = JobView),
@@ -31,7 +34,8 @@ pub async fn job(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let client = state.client(&headers)?;
-    let job = state.jobs.store.job(&id).await?.filter(|job| job.client == client.name);
+    let job = state.jobs.store.job(&id).await.map_err(|error| database(&error))?;
+    let job = job.filter(|job| job.client == client.name);
     let unknown =
         || Problem::new(StatusCode::NOT_FOUND, "job-unknown", "there is no such job of this client");
     let described = view(job.ok_or_else(unknown)?, &state.log)?;

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use http::HeaderMap;
+use serving::problem::Problem;
 
-use super::problem::Problem;
+use super::problem;
 use crate::clients::{Client, ClientTokens};
 use crate::jobs::{Jobs, Waits};
 use crate::metrics::Metrics;
@@ -29,6 +30,6 @@ pub struct ServiceState {
 impl ServiceState {
     /// Returns the client that sent a request; 401 if it has no valid token.
     pub fn client(&self, headers: &HeaderMap) -> Result<Arc<Client>, Problem> {
-        self.clients.of_request(headers).ok_or_else(Problem::unauthorized)
+        self.clients.of_request(headers).ok_or_else(problem::unauthorized)
     }
 }

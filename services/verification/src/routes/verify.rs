@@ -9,10 +9,11 @@ use checks::CheckRequest;
 use http::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER as RETRY_AFTER_HEADER};
 use http::{HeaderMap, HeaderValue, Request, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serving::problem::{Problem, ProblemDetails};
 use verification_store::{JobState, StoredJob};
 
 use super::answers::JobView;
-use super::problem::{Problem, ProblemDetails};
+use super::problem::{cannot_be_run, database, not_accepted, of_failure, quota, subject};
 use super::state::ServiceState;
 use crate::limits::{BODY_TIME, RETRY_AFTER};
 
@@ -20,10 +21,12 @@ use crate::limits::{BODY_TIME, RETRY_AFTER};
 #[utoipa::path(
     post,
     path = "/verify",
+    tag = "Verification",
+    security((), ("token" = [])),
     request_body(content = Object, description = "The work and the checks of one tier", content_type = "application/json"),
     responses(
         (status = 200, description = "The receipt; its verdict says whether the work passed", body = JobView),
-        (status = 202, description = "Not finished yet", body = JobView, headers(("Location" = String, description = "The job"))),
+        (status = 202, description = "Not finished yet", body = JobView, headers(("Location" = String, description = "The job"), ("Retry-After" = u64, description = "Seconds until it is worth asking again"))),
         (status = 400, description = "The body broke off", body = ProblemDetails, content_type = "application/problem+json"),
         (status = 401, description = "No valid token", body = ProblemDetails, content_type = "application/problem+json"),
         (status = 403, description = "The token is for the work of another agent", body = ProblemDetails, content_type = "application/problem+json"),
@@ -46,24 +49,24 @@ pub async fn verify(State(state): State<ServiceState>, request: Request<Body>) -
 
 async fn answer(state: &ServiceState, request: Request<Body>) -> Result<Response, Problem> {
     let client = state.client(request.headers())?;
-    client.admit().map_err(Problem::quota)?;
+    client.admit().map_err(quota)?;
     refuse_other_types(request.headers())?;
     let text = body(request.into_body(), state.body_bytes).await?;
     let request = CheckRequest::parse(&text)
-        .map_err(|error| Problem::cannot_be_run(error.pointer.clone(), error.to_string()))?;
+        .map_err(|error| cannot_be_run(error.pointer.clone(), error.to_string()))?;
     if !client.may_name(request.subject()) {
-        return Err(Problem::subject());
+        return Err(subject());
     }
-    let job = state.jobs.submit(&client, &request, &text).await?;
-    match state.jobs.wait(&job.id, state.waits).await? {
+    let job = state.jobs.submit(&client, &request, &text).await.map_err(not_accepted)?;
+    match state.jobs.wait(&job.id, state.waits).await.map_err(|error| database(&error))? {
         Some(job) => respond(job, &state.log),
         None => Err(Problem::new(StatusCode::GONE, "job-unknown", "the job was removed")),
     }
 }
 
 fn respond(job: StoredJob, log: &str) -> Result<Response, Problem> {
-    if let JobState::Failed { code, reason } = &job.state {
-        return Err(Problem::of_failure(code, reason));
+    if let JobState::Failed { code, reason } = job.state {
+        return Err(of_failure(code, reason));
     }
     let is_done = matches!(job.state, JobState::Done(_));
     let location = format!("/jobs/{}", job.id);

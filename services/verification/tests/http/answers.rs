@@ -3,6 +3,7 @@
 use data_encoding::BASE64;
 use scitt::SignedStatement;
 use serde_json::{Value, json};
+use serving::problem::ErrorDocumentation;
 
 use crate::site::{NO_LOG, Site, client, request, request_about_agent};
 
@@ -224,6 +225,14 @@ async fn engines_are_listed_with_their_digests() {
 }
 
 #[tokio::test]
+async fn an_operator_names_the_documentation_that_problems_link_to() {
+    let own = ErrorDocumentation::parse("https://docs.example/errors").unwrap();
+    let site = Site::start(NO_LOG, |config| config.error_documentation = own).await;
+    let problem: Value = site.get(None, "/elsewhere").await.json().await.unwrap();
+    assert_eq!(problem["type"], "https://docs.example/errors/not-found");
+}
+
+#[tokio::test]
 async fn every_error_is_described_also_malformed_requests_and_panics() {
     let site = Site::start(NO_LOG, |_| ()).await;
     site.runner.become_defective();
@@ -237,8 +246,13 @@ async fn every_error_is_described_also_malformed_requests_and_panics() {
         assert_eq!(answer.status(), status, "{path}");
         assert_eq!(answer.headers()["content-type"], "application/problem+json", "{path}");
         assert_eq!(answer.headers().contains_key("allow"), status == 405, "{path}");
+        let number = answer.headers()["x-request-id"].clone();
         let problem: Value = answer.json().await.unwrap();
         let address = format!("https://tabellion.dev/errors/{code}");
         assert_eq!((&problem["code"], &problem["type"]), (&json!(code), &json!(address)), "{path}");
+        let title = http::StatusCode::from_u16(status).unwrap().canonical_reason();
+        assert_eq!((&problem["status"], &problem["title"]), (&json!(status), &json!(title)), "{path}");
+        let number = number.to_str().unwrap();
+        assert_eq!(problem["instance"], format!("urn:uuid:{number}"), "{path}");
     }
 }

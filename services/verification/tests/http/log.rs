@@ -62,6 +62,7 @@ impl Log {
             tls: None,
             migrate: true,
             plaintext: false,
+            error_documentation: Default::default(),
             keys: SigningKeyFiles {
                 receipt: self.path("receipt.pem"),
                 checkpoint: self.path("checkpoint.pem"),

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use black_box::{Connection, node, node_folder, run_python_on};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::checked_in::must_be_checked_in;
@@ -49,13 +49,12 @@ impl Description {
         description["paths"].as_object().unwrap().keys().cloned().collect()
     }
 
-    /// Generates a Python client, and makes these calls (`openapi_client.py`). `not_generated` are the
-    /// warnings of the generator.
+    /// Generates a Python client with all operations, and makes these calls (`openapi_client.py`).
     #[track_caller]
-    pub fn call_from_python(&self, calls: &Value, not_generated: &[&str]) -> Vec<Value> {
+    pub fn call_from_python(&self, calls: &Value) -> Vec<Value> {
         let description = self.file("openapi.json");
         let ran = run_python_on("openapi_client.py", &[description.to_str().unwrap()], calls);
-        assert_eq!(ran["warnings"], serde_json::json!(not_generated));
+        assert_eq!(ran["warnings"], json!([]), "what the generator could not make");
         ran["answers"].as_array().unwrap().clone()
     }
 
@@ -98,6 +97,17 @@ pub fn body(answer: &Value) -> Vec<u8> {
 /// The body of an answer to a call from Python, as text.
 pub fn text(answer: &Value) -> String {
     String::from_utf8(body(answer)).unwrap()
+}
+
+/// Asserts that an answer has problem details with all their members.
+#[track_caller]
+pub fn must_be_problem(answer: &Value, status: u16, code: &str) {
+    let problem = &answer["parsed"];
+    assert_eq!((&answer["status"], &problem["status"]), (&json!(status), &json!(status)), "{answer}");
+    assert_eq!(problem["code"], code, "{answer}");
+    assert_eq!(problem["type"], format!("https://tabellion.dev/errors/{code}"), "{answer}");
+    assert!(problem["instance"].as_str().unwrap().starts_with("urn:uuid:"), "{answer}");
+    assert!(problem["title"].is_string() && problem["detail"].is_string(), "{answer}");
 }
 
 /// Runs a script of a package from npm.

@@ -5,6 +5,7 @@ mod clients;
 mod gateway;
 mod log;
 mod monitor;
+mod registry;
 mod validators;
 mod verification;
 mod witness;

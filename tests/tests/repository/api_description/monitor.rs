@@ -21,7 +21,7 @@ fn the_description_of_a_monitor_is_checked_in_and_clients_of_it_read_its_health_
 
     let base_url = format!("http://{}", monitor.admin().address());
     let call = |operation: &str| json!({ "operation": operation, "base_url": base_url });
-    let answers = description.call_from_python(&json!([call("admin.livez"), call("admin.metrics")]), &[]);
+    let answers = description.call_from_python(&json!([call("admin.livez"), call("admin.metrics")]));
     assert_eq!(text(&answers[0]), "alive\n");
     assert!(text(&answers[1]).contains("tabellion_monitor_rounds_total"), "{}", answers[1]);
     let answers = description.call_from_typescript("monitor_client.mts", &[&base_url]);

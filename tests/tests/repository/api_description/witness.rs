@@ -37,7 +37,7 @@ fn the_description_of_a_witness_is_checked_in_and_clients_of_it_get_a_cosignatur
         call("witness.checkpoint", &url, json!({ "log": digest })),
         call("admin.readyz", &admin, json!({})),
     ]);
-    let answers = description.call_from_python(&calls, &[]);
+    let answers = description.call_from_python(&calls);
     let [cosigned, refused, checkpoint, ready] = &answers[..] else { panic!("{answers:?}") };
     assert!(text(cosigned).starts_with("— "), "{}", text(cosigned));
     assert_eq!((&refused["status"], text(refused).is_empty()), (&json!(400), false));

@@ -11,13 +11,14 @@ use serde_json::json;
 use tokio::sync::oneshot;
 
 use super::registry_position::highest;
-use super::writing::{claim, timestamp};
+use super::writing::claim;
 use crate::annex::EMPTY;
 use crate::authority::{
-    AuthorityCase, AuthorityDecision, CallReceipt, PresentedChain, ReceiptReference, UsedEnvelope,
+    AgentRoa, AuthorityCase, AuthorityDecision, CallReceipt, PresentedChain, ReceiptReference, UsedEnvelope,
 };
 use crate::config::ReceiptForm;
 use crate::decision_writer::DecisionWriter;
+use crate::decision_writer::clock::timestamp;
 use crate::decision_writer::error::WriterError;
 use crate::decision_writer::jobs::CallJob;
 use crate::decision_writer::states::{
@@ -36,6 +37,15 @@ pub struct CallAuthority {
     stream: Option<String>,
     /// The proof that an admitted call uses up.
     proof: Option<Claim>,
+}
+
+/// The statements with which AgentROA attests a decision.
+#[derive(Default)]
+pub struct AttestedAuthority {
+    /// The statements, in the order in which they are to be appended.
+    pub statements: Vec<NewRecord>,
+    /// The execution receipt among them; `None` without AgentROA.
+    pub receipt: Option<ReceiptReference>,
 }
 
 /// Returns the streams that the decision of a call needs.
@@ -133,16 +143,33 @@ pub fn for_stages(authority: Option<&CallAuthority>, job: &CallJob) -> Authority
     }
 }
 
-/// Writes the execution receipt of a decision into the stream of this instance's receipts.
-pub fn write_receipt(
+/// Attests a decision: by its execution receipt, and by the statement of its chain unless the chain's stream has it.
+pub fn attest(
     writer: &DecisionWriter,
     batch: &mut Batch<'_>,
     job: &CallJob,
     rules: &Rules,
     authority: &CallAuthority,
-) -> Result<Option<ReceiptReference>, WriterError> {
-    let Some(agent_roa) = writer.agent_roa() else { return Ok(None) };
-    let now = batch.now;
+) -> Result<AttestedAuthority, WriterError> {
+    let Some(agent_roa) = writer.agent_roa() else { return Ok(AttestedAuthority::default()) };
+    let chain = chain_statement(agent_roa, batch, job, authority)?;
+    let stream = receipts_stream(writer.instance());
+    let (receipt, reference) = execution_receipt(agent_roa, batch, stream, job, rules, authority)?;
+    Ok(AttestedAuthority {
+        statements: chain.into_iter().chain([receipt]).collect(),
+        receipt: Some(reference),
+    })
+}
+
+/// Signs the execution receipt of a decision, for the stream of this instance's receipts.
+fn execution_receipt(
+    agent_roa: &AgentRoa,
+    batch: &mut Batch<'_>,
+    stream: String,
+    job: &CallJob,
+    rules: &Rules,
+    authority: &CallAuthority,
+) -> Result<(NewRecord, ReceiptReference), WriterError> {
     let call = CallReceipt {
         action: rules.authority.servers.split(&job.tool),
         tool: &job.tool,
@@ -155,48 +182,47 @@ pub fn write_receipt(
     let form = agent_roa.receipt_form();
     let signed = batch.context.record_signer.execution_receipt(receipt.bytes(), &aer_id, form)?;
     let (id, audit_ref) = (signed.id, batch.context.record_signer.audit_ref(signed.id));
-    let stream = receipts_stream(writer.instance());
-    let Some(copy) = batch.stream(&stream) else {
-        return Err(WriterError::Unrecordable(format!("the stream {stream} is not open")));
+    count_receipt(batch, &stream)?;
+    let annex = match form {
+        ReceiptForm::Plain => EMPTY,
+        // The receipt that an audit asks for: the statement has only its digest.
+        ReceiptForm::Hash => Bytes::copy_from_slice(receipt.bytes()),
     };
+    let json = json!({ "receipt": receipt.document(), "audit_ref": audit_ref }).to_string();
+    let record = NewRecord { stream, kind: RecordKind::Receipt, signed, verdict: None, annex };
+    Ok((record, ReceiptReference { id, aer_id, audit_ref, json }))
+}
+
+fn count_receipt(batch: &mut Batch<'_>, stream: &str) -> Result<(), WriterError> {
+    let copy = batch.loaded(stream)?;
     let receipts = match copy.state() {
         Some(StreamState::Receipts(count)) => count.receipts,
         _ => 0,
     };
     copy.put(StreamState::Receipts(ReceiptCount { receipts: receipts + 1 }), false);
     copy.keep(FOR_EVER);
-    let annex = match form {
-        ReceiptForm::Plain => EMPTY,
-        // The receipt that an audit asks for: the statement has only its digest.
-        ReceiptForm::Hash => Bytes::copy_from_slice(receipt.bytes()),
-    };
-    copy.record(&stream, now, NewRecord { kind: RecordKind::Receipt, signed, verdict: None, annex });
-    let json = json!({ "receipt": receipt.document(), "audit_ref": audit_ref }).to_string();
-    Ok(Some(ReceiptReference { id, aer_id, audit_ref, json }))
+    Ok(())
 }
 
-/// Writes the statement of a call's chain into the chain's own stream, unless it is there already.
-pub fn write_chain(
-    writer: &DecisionWriter,
+/// Signs the statement of a call's chain for the chain's own stream, which ends with it. `None` if the stream has it
+/// already.
+fn chain_statement(
+    agent_roa: &AgentRoa,
     batch: &mut Batch<'_>,
     job: &CallJob,
     authority: &CallAuthority,
-) -> Result<(), WriterError> {
-    let Some((agent_roa, presented)) = writer.agent_roa().zip(job.chain.as_ref()) else { return Ok(()) };
-    let Some(stream) = chain_of(writer, presented) else { return Ok(()) };
+) -> Result<Option<NewRecord>, WriterError> {
+    let Some(presented) = &job.chain else { return Ok(None) };
+    let Some(stream) = agent_roa.registered_digest(presented).map(chain_stream) else { return Ok(None) };
     let (now, record_signer) = (batch.now, &batch.context.record_signer);
-    let Some(copy) = batch.stream(&stream) else {
-        return Err(WriterError::Unrecordable(format!("the stream {stream} is not open")));
-    };
+    let copy = batch.loaded(&stream)?;
     if copy.next_seq() > 0 {
-        return Ok(());
+        return Ok(None);
     }
-    if let Some(chain) = agent_roa.chain_to_register(presented, &authority.decision) {
-        let signed = record_signer.delegation_chain(chain)?;
-        copy.record(&stream, now, NewRecord { kind: RecordKind::Chain, signed, verdict: None, annex: EMPTY });
-        copy.close(now / 1000 + CHAIN_REMEMBERED.as_secs());
-    }
-    Ok(())
+    let Some(chain) = agent_roa.chain_to_register(presented, &authority.decision) else { return Ok(None) };
+    let signed = record_signer.delegation_chain(chain)?;
+    copy.close(now / 1000 + CHAIN_REMEMBERED.as_secs());
+    Ok(Some(NewRecord { stream, kind: RecordKind::Chain, signed, verdict: None, annex: EMPTY }))
 }
 
 /// Stores the use of the envelope by an admitted call, and uses up its proof.

@@ -17,7 +17,7 @@ use admission::tool::ToolFault;
 use evidence::{Claim, ClaimKind};
 
 use super::admitted_call::AdmittedCall;
-use super::authority::{self, CallAuthority};
+use super::authority::{self, AttestedAuthority, CallAuthority};
 use super::copies::{SentMessage, WorkingCopies, depends_on_others};
 use super::earlier_passes::EarlierPasses;
 use super::outcome::UnsettledCall;
@@ -25,10 +25,11 @@ use super::question;
 use super::request::{Request, Ruled};
 use super::tools::ToolsWork;
 use super::undecided::{CallAnswer, UndecidedCall};
-use super::writing::{RecordedRuling, claim, jti_of, states_stream, timestamp, write_call};
+use super::writing::{CallParts, RecordedRuling, claim, jti_of, states_stream, write_call};
 use crate::annex::{DecisionInputs, PutInputs};
-use crate::authority::{ReceiptReference, UsedEnvelope};
+use crate::authority::UsedEnvelope;
 use crate::decision_writer::DecisionWriter;
+use crate::decision_writer::clock::timestamp;
 use crate::decision_writer::error::WriterError;
 use crate::decision_writer::jobs::CallJob;
 use crate::decision_writer::queue::QueueSlot;
@@ -68,6 +69,8 @@ pub struct CallWork {
 #[derive(Default)]
 struct Tool {
     fault: Option<ToolFault>,
+    /// `true` if the arguments were checked against another description than the one in force.
+    is_outdated: bool,
     approval_unrecorded: bool,
 }
 
@@ -75,6 +78,8 @@ struct Tool {
 enum DecidedCall {
     Ruled(Ruled, Option<CallPermit>),
     Ask(CallQuestion, Option<ReservationId>),
+    /// The arguments have to be checked again.
+    Check,
 }
 
 impl CallWork {
@@ -170,13 +175,16 @@ impl CallWork {
 
     /// Compares the tool and the arguments with the stored pin. `None` if the tool's stream is not loaded yet.
     fn tool_now(&self, batch: &mut Batch<'_>) -> Option<Tool> {
-        let Some(checked) = &self.job.checked else { return Some(Tool::default()) };
+        let Some(checked) = self.passes.checked.as_ref().or(self.job.checked.as_ref()) else {
+            return Some(Tool::default());
+        };
         let pin = match batch.stream(&tool_stream(&self.job.route, &self.job.tool))?.state() {
             Some(StreamState::Tool(pin)) => Some(&**pin),
             _ => None,
         };
         Some(Tool {
             fault: self.rules.tools.fault_of(pin, checked),
+            is_outdated: self.rules.tools.is_outdated(pin, checked),
             approval_unrecorded: pin.is_some_and(|pin| pin.approval_unrecorded),
         })
     }
@@ -194,19 +202,17 @@ impl CallWork {
         Ok(decided)
     }
 
-    /// Writes the chain and the execution receipt of AgentROA's decision, and keeps the use of the envelope by an admitted call.
-    fn write_receipt(
+    /// Attests AgentROA's decision, and keeps the use of the envelope by an admitted call.
+    fn attest_authority(
         &mut self,
         batch: &mut Batch<'_>,
         decided: Option<CallAuthority>,
         is_admitted: bool,
-    ) -> Result<Option<ReceiptReference>, WriterError> {
-        let Some(decided) = decided else { return Ok(None) };
-        let writer = &self.request.writer;
-        authority::write_chain(writer, batch, &self.job, &decided)?;
-        let receipt = authority::write_receipt(writer, batch, &self.job, &self.rules, &decided)?;
+    ) -> Result<AttestedAuthority, WriterError> {
+        let Some(decided) = decided else { return Ok(AttestedAuthority::default()) };
+        let attested = authority::attest(&self.request.writer, batch, &self.job, &self.rules, &decided)?;
         self.envelope = is_admitted.then(|| authority::keep(batch, decided)).flatten();
-        Ok(receipt)
+        Ok(attested)
     }
 
     /// Writes the ruling. `account` is the principal's account before the decision.
@@ -219,7 +225,8 @@ impl CallWork {
         permit: Option<CallPermit>,
         decided: Option<CallAuthority>,
     ) -> Result<(), WriterError> {
-        let receipt = self.write_receipt(batch, decided, permit.is_some())?;
+        let AttestedAuthority { statements, receipt } =
+            self.attest_authority(batch, decided, permit.is_some())?;
         ruling.aer_id = receipt.as_ref().map(|receipt| receipt.aer_id.clone());
         let reservation = permit.as_ref().and_then(CallPermit::reservation);
         self.snapshot = reservation.and(copies.session.clone()).map(Box::new);
@@ -234,7 +241,8 @@ impl CallWork {
         let client_streams = &self.request.writer.inner.client_streams;
         let client = self.client_stream.as_deref();
         let client = client.filter(|stream| permit.is_none() || client_streams.take(stream));
-        let mut written = write_call(batch, &mut ruling, permit.as_ref(), invocation, inputs.into(), client)?;
+        let parts = CallParts { permit: permit.as_ref(), client, attested: statements };
+        let mut written = write_call(batch, &mut ruling, parts, invocation, inputs.into())?;
         written.receipt = receipt;
         if permit.is_some() && reservation.is_none() {
             batch.count_open(&written.stream);
@@ -323,7 +331,7 @@ impl Work for CallWork {
     }
 
     fn take_early_read(&mut self) -> Option<EarlyRead> {
-        self.early.take().filter(EarlyRead::is_recent)
+        self.early.take()
     }
 
     fn is_abandoned(&self) -> bool {
@@ -351,6 +359,10 @@ impl Work for CallWork {
             Some(tool) => tool,
             None => return JobStep::Needs(batch.missing()),
         };
+        if self.tool.is_outdated && self.passes.checked.is_none() {
+            self.made = Some(DecidedCall::Check);
+            return JobStep::Nothing;
+        }
         if let Some(id) = self.question_id() {
             let Some(stored) = question::stored(batch, id) else { return JobStep::Needs(batch.missing()) };
             self.put = stored.map(|StoredQuestion { question, answer, spent }| PutInputs {
@@ -442,6 +454,9 @@ impl Work for CallWork {
                 put.into_iter().for_each(|question| writer.questions().put(question));
                 let id = put.map(|question| question.id.clone());
                 CallAnswer::Ask(asked, undecided(held, id))
+            }
+            Some(DecidedCall::Check) => {
+                CallAnswer::Check(undecided(self.passes.held, self.passes.question.clone()))
             }
             None => return,
         };

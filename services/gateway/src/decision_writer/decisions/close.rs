@@ -4,18 +4,19 @@ use std::time::Instant;
 
 use admission::decide;
 use admission::principal::Caller;
-use admission::record::{self, RecordPosition};
+use admission::record;
 use admission::session::Stage;
 use evidence::RecordKind;
 use tokio::sync::oneshot;
 
+use super::audit_records::append_next;
 use super::copies::WorkingCopies;
-use super::writing::{next_position, timestamp};
 use crate::annex::EMPTY;
 use crate::decision_writer::DecisionWriter;
+use crate::decision_writer::clock::timestamp;
 use crate::decision_writer::error::WriterError;
 use crate::decision_writer::states::StreamState;
-use crate::decision_writer::transactions::{Batch, Job, JobStep, NewRecord, StreamChanges, Work};
+use crate::decision_writer::transactions::{Batch, Job, JobStep, StreamChanges, Work};
 use crate::limits::{ACCOUNT_DUE, ENDING_AGAIN_AFTER, FOR_EVER, QUESTION_SHOWN};
 
 /// A job that closes a stream, at once or as soon as none of its calls is in flight.
@@ -169,21 +170,9 @@ pub fn end(batch: &mut Batch<'_>, stream: &str) -> Result<bool, WriterError> {
     if !over {
         return Ok(false);
     }
-    let (context, now) = (batch.context, batch.now);
-    let (key, seq) = next_position(batch, stream)?;
-    let position = RecordPosition {
-        gateway: context.record_signer.issuer(),
-        stream,
-        seq,
-        at: timestamp(now),
-        key: &key,
-    };
-    let signed = context.record_signer.audit_record(record::closed(&position), stream)?;
-    if let Some(copy) = batch.stream(stream) {
-        copy.record(stream, now, NewRecord { kind: RecordKind::Closed, signed, verdict: None, annex: EMPTY });
-        // The log keeps the stream's sequence numbers for ever, so the name is never used again (V-2).
-        copy.close(FOR_EVER);
-    }
+    append_next(batch, stream, (RecordKind::Closed, EMPTY), record::closed)?;
+    // The log keeps the stream's sequence numbers for ever, so the name is never used again (V-2).
+    batch.loaded(stream)?.close(FOR_EVER);
     Ok(true)
 }
 

@@ -2,15 +2,16 @@
 
 use std::time::Instant;
 
-use admission::record::{self, RecordPosition};
+use admission::record;
 use evidence::RecordKind;
 
-use super::writing::{next_position, timestamp};
+use super::audit_records::append_next;
 use crate::annex::EMPTY;
 use crate::decision_writer::DecisionWriter;
+use crate::decision_writer::clock::timestamp;
 use crate::decision_writer::denial_counts::CountedDenials;
 use crate::decision_writer::error::WriterError;
-use crate::decision_writer::transactions::{Batch, Job, JobStep, NewRecord, Work};
+use crate::decision_writer::transactions::{Batch, Job, JobStep, Work};
 
 /// A job that records the denials counted in one stream. It is retried until the record is durable, except after
 /// [`WriterError::Unrecordable`].
@@ -36,25 +37,10 @@ impl DenialsWork {
         if batch.stream(stream).is_none() {
             return Ok(None);
         }
-        let (context, now) = (batch.context, batch.now);
-        let (key, seq) = next_position(batch, stream)?;
-        let position = RecordPosition {
-            gateway: context.record_signer.issuer(),
-            stream,
-            seq,
-            at: timestamp(now),
-            key: &key,
-        };
-        let record = record::denials(&position, timestamp(self.counted.since), &self.counted.denied);
-        let signed = context.record_signer.audit_record(record, stream)?;
-        if let Some(copy) = batch.stream(stream) {
-            copy.record(
-                stream,
-                now,
-                NewRecord { kind: RecordKind::Denials, signed, verdict: None, annex: EMPTY },
-            );
-        }
-        Ok(Some(()))
+        append_next(batch, stream, (RecordKind::Denials, EMPTY), |position| {
+            record::denials(position, timestamp(self.counted.since), &self.counted.denied)
+        })
+        .map(Some)
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use admission::clarify::HumanAnswer;
 use admission::decide::JudgeAnswer;
 use admission::session::{Account, ReservationId};
+use admission::tool::CheckedArguments;
 
 use super::copies::WorkingCopies;
 use crate::annex::{DecisionInputs, JudgeOpinion};
@@ -21,6 +22,8 @@ pub struct EarlierPasses {
     pub answer: Option<HumanAnswer>,
     /// The id of the question that was put to approvers.
     pub question: Option<String>,
+    /// The arguments' check against the tool's schema, if it was repeated as the tool had changed meanwhile.
+    pub checked: Option<CheckedArguments>,
     /// The judge's opinion with its wording, for the annex (V-27).
     pub opinion: Option<Arc<JudgeOpinion>>,
     /// Time of the first pass, in milliseconds since the Unix epoch.
@@ -29,9 +32,10 @@ pub struct EarlierPasses {
 
 impl EarlierPasses {
     /// The passes before the next one, in which the reservation `held` was made. Of their answers, only the judge's
-    /// opinion is kept, for the annex.
+    /// opinion is kept, for the annex, and the check of the arguments.
     pub fn next(&self, held: Option<ReservationId>) -> Self {
-        Self { held, opinion: self.opinion.clone(), first_at: self.first_at, ..Self::default() }
+        let (opinion, checked) = (self.opinion.clone(), self.checked.clone());
+        Self { held, opinion, checked, first_at: self.first_at, ..Self::default() }
     }
 
     /// Like [`next`](Self::next), with the judge's conclusion and its wording.

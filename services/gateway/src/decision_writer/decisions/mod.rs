@@ -2,6 +2,7 @@
 
 mod admitted_call;
 mod answer;
+mod audit_records;
 mod authority;
 mod call;
 mod close;
@@ -35,4 +36,4 @@ pub use refusal::RefusalWork;
 pub use request::Request;
 pub use tools::ToolsWork;
 pub use undecided::{CallAnswer, MessageAnswer, UndecidedCall, UndecidedMessage};
-pub use writing::{RecordReference, timestamp};
+pub use writing::RecordReference;

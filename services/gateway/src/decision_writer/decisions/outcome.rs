@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use admission::decide::{self, CallOutcome, CallPermit, Ruling, Settled};
-use admission::record::{self, RecordPosition};
+use admission::record;
 use admission::rules::Rules;
 use admission::session::{Account, ReservationId, Session};
 use decimal::Decimal;
@@ -14,16 +14,17 @@ use tokio::sync::oneshot;
 use vap::audit::CallStatus;
 use vap::digest::Canon;
 
+use super::audit_records::append_next;
 use super::close::end;
 use super::copies::WorkingCopies;
 use super::denial;
-use super::writing::{RecordedRuling, next_position, timestamp, write};
+use super::writing::{RecordedRuling, write};
 use crate::annex::{OutcomeAnnex, RecordedInputs};
 use crate::authority::{UsedEnvelope, settled_cost};
 use crate::decision_writer::DecisionWriter;
 use crate::decision_writer::error::WriterError;
 use crate::decision_writer::states::StreamState;
-use crate::decision_writer::transactions::{Batch, Job, JobStep, NewRecord, Work};
+use crate::decision_writer::transactions::{Batch, Job, JobStep, Work};
 
 /// An admitted call whose outcome is not recorded.
 #[derive(Debug)]
@@ -215,32 +216,20 @@ impl OutcomeWork {
     }
 
     fn record(&self, batch: &mut Batch<'_>, settled: &Settled) -> Result<(), WriterError> {
-        let (context, now) = (batch.context, batch.now);
-        let (key, seq) = next_position(batch, &self.stream)?;
-        let position = RecordPosition {
-            gateway: context.record_signer.issuer(),
-            stream: &self.stream,
-            seq,
-            at: timestamp(now),
-            key: &key,
-        };
         let outcome = record::OutcomeRecord {
             decision: self.decision,
             status: self.status,
             settled: &settled.settled,
             result: self.result.as_ref(),
         };
-        let signed =
-            context.record_signer.audit_record(record::outcome(&position, &outcome), &self.stream)?;
         let call = (self.decision, self.tool.as_str());
         let result = self.result.as_ref();
         let annex =
             OutcomeAnnex::new(call, self.reservation, self.cost.as_deref(), result, settled).to_bytes();
-        let Some(copy) = batch.stream(&self.stream) else {
-            return Err(WriterError::Unrecordable(format!("the stream {} is not open", self.stream)));
-        };
-        copy.record(&self.stream, now, NewRecord { kind: RecordKind::Outcome, signed, verdict: None, annex });
-        copy.settle(self.decision);
+        append_next(batch, &self.stream, (RecordKind::Outcome, annex), |position| {
+            record::outcome(position, &outcome)
+        })?;
+        batch.loaded(&self.stream)?.settle(self.decision);
         Ok(())
     }
 }

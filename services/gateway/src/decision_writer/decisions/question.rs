@@ -6,8 +6,8 @@ use admission::approval::{Question, SignedApproval};
 use admission::decide::{ClaimKind, Ruling};
 use tokio::sync::oneshot;
 
-use super::writing::timestamp;
 use crate::decision_writer::DecisionWriter;
+use crate::decision_writer::clock::timestamp;
 use crate::decision_writer::error::{NotAnswered, WriterError};
 use crate::decision_writer::states::{StoredQuestion, StreamState, question_stream};
 use crate::decision_writer::transactions::{Batch, Job, JobStep, Work};

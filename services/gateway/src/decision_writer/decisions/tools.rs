@@ -3,18 +3,19 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use admission::record::{self, RecordPosition};
+use admission::record;
 use admission::tool::{Description, Difference, Pin};
 use evidence::RecordKind;
 use tokio::sync::oneshot;
 use vap::audit::ToolEvent;
 
-use super::writing::{next_position, timestamp};
+use super::audit_records::append_next;
 use crate::annex::EMPTY;
 use crate::decision_writer::DecisionWriter;
+use crate::decision_writer::clock::timestamp;
 use crate::decision_writer::error::WriterError;
 use crate::decision_writer::states::{StreamState, ToolCount, catalogue_stream, tool_stream};
-use crate::decision_writer::transactions::{Batch, Job, JobStep, NewRecord, Work};
+use crate::decision_writer::transactions::{Batch, Job, JobStep, Work};
 use crate::limits::{FOR_EVER, PINNED_TOOLS};
 
 /// A job for the listed tools of a route, or for one tool that an operator command has approved.
@@ -121,27 +122,9 @@ impl ToolsWork {
         if tools.is_empty() {
             return Ok(());
         }
-        let (context, now) = (batch.context, batch.now);
-        let stream = self.writer.unbound();
-        let (key, seq) = next_position(batch, stream)?;
-        let position = RecordPosition {
-            gateway: context.record_signer.issuer(),
-            stream,
-            seq,
-            at: timestamp(now),
-            key: &key,
-        };
-        let signed = context
-            .record_signer
-            .audit_record(record::tools(&position, &self.route, event, tools), stream)?;
-        if let Some(copy) = batch.stream(stream) {
-            copy.record(
-                stream,
-                now,
-                NewRecord { kind: RecordKind::Tools, signed, verdict: None, annex: EMPTY },
-            );
-        }
-        Ok(())
+        append_next(batch, self.writer.unbound(), (RecordKind::Tools, EMPTY), |position| {
+            record::tools(position, &self.route, event, tools)
+        })
     }
 }
 

@@ -6,19 +6,24 @@ use std::sync::Arc;
 use admission::clarify::{HumanAnswer, HumanQuestion};
 use admission::decide::{JudgeAnswer, JudgeQuestion};
 use admission::session::ReservationId;
+use admission::tool::CheckedArguments;
 use vap::message::slot::Received;
 
 use super::answer::DecisionAnswer;
 use super::earlier_passes::EarlierPasses;
 use super::refund::RefundWork;
 use crate::decision_writer::DecisionWriter;
+use crate::decision_writer::error::WriterError;
 use crate::decision_writer::jobs::{CallJob, MessageJob, MessageKind};
+use crate::decision_writer::queue::QueuedCall;
 
 /// The answer to a [`CallJob`]. There is no error: a call that cannot be decided durably is denied.
 #[derive(Debug)]
 pub enum CallAnswer {
     /// The decision is made.
     Ruled(Box<DecisionAnswer>),
+    /// The tool has changed since the arguments were checked: a new check goes to [`UndecidedCall::checked`].
+    Check(UndecidedCall),
     /// The judge must be asked; its answer goes to [`UndecidedCall::judged`].
     Judge(Box<JudgeQuestion>, UndecidedCall),
     /// A person must be asked; the answer goes to [`UndecidedCall::answered`], or to [`UndecidedCall::approved`] for an
@@ -80,6 +85,18 @@ impl UndecidedCall {
     /// Returns the job of the held call.
     pub fn job(&self) -> &CallJob {
         &self.job
+    }
+
+    /// Decides the call again, with the arguments checked against the tool as it was read for `queued`.
+    pub async fn checked(
+        self,
+        checked: Option<CheckedArguments>,
+        queued: Result<QueuedCall, WriterError>,
+    ) -> CallAnswer {
+        let passes = EarlierPasses { checked, ..self.passes.clone() };
+        let answer = self.reservation.writer.decided_call(self.job.clone(), passes, queued).await;
+        drop(self);
+        answer
     }
 
     /// Decides the call again, from step C1 on, with the judge's conclusion and its wording.

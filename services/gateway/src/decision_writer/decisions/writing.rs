@@ -3,24 +3,25 @@
 
 use admission::decide::{About, CallPermit, ClaimKind, Ruling, Stream, claimed_jti};
 use admission::invocation::AiInvocation;
-use admission::record::{self, RecordPosition};
+use admission::record;
+use admission::session::ReservationId;
 use bytes::Bytes;
 use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
 use evidence::{Claim, RecordKind};
-use jiff::Timestamp;
 use merkle::EntryDigest;
 use serde_json::json;
 use sha2::Digest as _;
 use vap::digest::Digest;
 use vap::message::UNBOUND;
 use vap::message::slot::Received;
-use vap::record_key::{RecordKey, StreamKey};
+use vap::record_key::RecordKey;
 use vap::verdict::Binding;
 
+use super::audit_records::{SignedAuditRecord, sign_next};
 use crate::annex::{DecisionAnnex, RecordedInputs};
 use crate::authority::ReceiptReference;
 use crate::decision_writer::error::WriterError;
-use crate::decision_writer::states::{STATES_STREAM, StreamState, UnboundState, random};
+use crate::decision_writer::states::{STATES_STREAM, random};
 use crate::decision_writer::transactions::{Batch, NewRecord};
 use crate::limits::FOR_EVER;
 
@@ -38,6 +39,17 @@ pub struct RecordedRuling {
     pub receipt: Option<ReceiptReference>,
 }
 
+/// The parts of a call's ruling that other rulings do not have.
+#[derive(Default)]
+pub struct CallParts<'a> {
+    /// The permit to forward the call.
+    pub permit: Option<&'a CallPermit>,
+    /// The stream of the client, for a record without a session.
+    pub client: Option<&'a str>,
+    /// The statements with which another protocol attests the decision.
+    pub attested: Vec<NewRecord>,
+}
+
 /// The location of a record, and the key that opens its commitments and no others (4.10).
 #[derive(Clone, Debug)]
 pub struct RecordReference {
@@ -51,12 +63,6 @@ pub struct RecordReference {
     pub key: RecordKey,
     /// The log's receipt, if one was waited for.
     pub receipt: Option<Bytes>,
-}
-
-/// Converts milliseconds since the Unix epoch to a timestamp; a value out of range becomes the maximum.
-pub fn timestamp(milliseconds: u64) -> Timestamp {
-    let milliseconds = i64::try_from(milliseconds).unwrap_or(i64::MAX);
-    Timestamp::from_millisecond(milliseconds).unwrap_or(Timestamp::MAX)
 }
 
 impl RecordReference {
@@ -90,13 +96,13 @@ fn stream_of(
     client: Option<&str>,
 ) -> Result<String, WriterError> {
     if let Stream::Session(session_id) = &ruling.stream {
-        let copy = batch.stream(session_id).ok_or_else(|| not_open(session_id))?;
+        let copy = batch.loaded(session_id)?;
         if !copy.is_closed() {
             return Ok(session_id.clone());
         }
     }
     if let Some(client) = client {
-        let copy = batch.stream(client).ok_or_else(|| not_open(client))?;
+        let copy = batch.loaded(client)?;
         if !copy.is_closed() && (permit.is_some() || copy.state().is_some()) {
             return Ok(client.to_owned());
         }
@@ -112,95 +118,57 @@ pub fn write(
     invocation: Option<&AiInvocation>,
     inputs: RecordedInputs,
 ) -> Result<RecordedRuling, WriterError> {
-    write_call(batch, ruling, None, invocation, inputs, None)
+    write_call(batch, ruling, CallParts::default(), invocation, inputs)
 }
 
-/// Writes the ruling of a call, which stays open in its stream if there is a permit to forward it. A record without a
-/// session may go into the client stream `client`.
+/// Writes the ruling of a call, which stays open in its stream if there is a permit to forward it. All statements that
+/// attest the decision are appended here, so that one commit has all of them or none.
 pub fn write_call(
     batch: &mut Batch<'_>,
     ruling: &mut Ruling,
-    permit: Option<&CallPermit>,
+    call: CallParts<'_>,
     invocation: Option<&AiInvocation>,
     inputs: RecordedInputs,
-    client: Option<&str>,
 ) -> Result<RecordedRuling, WriterError> {
-    let (context, now) = (batch.context, batch.now);
+    let CallParts { permit, client, attested } = call;
     let stream = stream_of(batch, ruling, permit, client)?;
-    let binding = binding(now, ruling.req.clone())?;
-    let (signed, key, seq) = {
-        let (key, seq) = next_position(batch, &stream)?;
-        let position = RecordPosition {
-            at: timestamp(now),
-            gateway: context.record_signer.issuer(),
-            stream: &stream,
-            seq,
-            key: &key,
-        };
-        let record = record::decided(&position, ruling, Some(&binding), invocation);
-        let signed = context.record_signer.audit_record(record, &stream)?;
-        (signed, position.record_key(), seq)
-    };
-    let audit_ref = context.record_signer.audit_ref(signed.id);
+    let reservation = permit.and_then(CallPermit::reservation);
+    let (record, written) = attest(batch, ruling, stream, reservation, (invocation, inputs))?;
+    for record in attested.into_iter().chain([record]) {
+        batch.append(record)?;
+    }
+    if permit.is_some() {
+        batch.loaded(&written.stream)?.open(written.id);
+    }
+    use_up_claims(batch, ruling, &written.stream)?;
+    Ok(written)
+}
+
+/// Attests a ruling by VAP: returns its record for this stream, and the signed Verdict, which names the record.
+fn attest(
+    batch: &mut Batch<'_>,
+    ruling: &mut Ruling,
+    stream: String,
+    reservation: Option<ReservationId>,
+    (invocation, inputs): (Option<&AiInvocation>, RecordedInputs),
+) -> Result<(NewRecord, RecordedRuling), WriterError> {
+    let context = batch.context;
+    let binding = binding(batch.now, ruling.req.clone())?;
+    let SignedAuditRecord { signed, seq, key } =
+        sign_next(batch, &stream, |position| record::decided(position, ruling, Some(&binding), invocation))?;
+    let (id, audit_ref) = (signed.id, context.record_signer.audit_ref(signed.id));
     ruling.verdict.audit_ref = Some(audit_ref.clone());
     let text = ruling.verdict.sign(&context.verdict, &binding)?;
-    let reservation = permit.and_then(CallPermit::reservation);
     let annex = DecisionAnnex::new(ruling, reservation, invocation, inputs).into_bytes(ruling);
-    let id = signed.id;
     let kind = match ruling.about {
         About::Commitment => RecordKind::Commitment,
         About::Amendment => RecordKind::Amendment,
         About::Call => RecordKind::Decision,
     };
-    // A replay has a record too, but does not consume its claims again.
-    let mut claims = claims(ruling, Some(stream.as_str()).filter(|stream| !stream.starts_with(UNBOUND)));
-    claims.retain(|claim| !batch.is_used(claim));
-    let copy = batch.stream(&stream).ok_or_else(|| not_open(&stream))?;
-    copy.record(&stream, now, NewRecord { kind, signed, verdict: Some(text.clone().into()), annex });
-    if permit.is_some() {
-        copy.open(id);
-    }
-    for claim in claims {
-        let copy = batch.stream(&claim.stream).ok_or_else(|| not_open(&claim.stream))?;
-        if claim.stream == STATES_STREAM {
-            copy.keep(FOR_EVER);
-        }
-        copy.claim(claim);
-    }
-    Ok(RecordedRuling {
-        id,
-        text,
-        evidence: RecordReference { audit_ref, id, seq, key, receipt: None },
-        receipt: None,
-        stream,
-    })
-}
-
-/// Returns a stream's commitment key and its next sequence number. The gateway's own streams begin with their first
-/// record.
-pub fn next_position(batch: &mut Batch<'_>, stream: &str) -> Result<(StreamKey, u64), WriterError> {
-    let is_own = stream == batch.context.unbound;
-    let is_ours = stream.starts_with(&batch.context.unbound);
-    let due = match is_own {
-        true => batch.context.unbound_due(batch.now / 1000),
-        false => batch.now / 1000 + batch.context.settings.session_idle.as_secs(),
-    };
-    let copy = batch.stream(stream).ok_or_else(|| not_open(stream))?;
-    if is_ours && copy.state().is_none() {
-        copy.put(StreamState::Unbound(UnboundState::generate()?), false);
-        copy.keep(due);
-    }
-    if is_ours && !is_own && !copy.is_closed() {
-        copy.keep(due);
-    }
-    let key = match copy.state() {
-        Some(StreamState::Session(state)) => state.session.agreed.key().clone(),
-        Some(StreamState::Unbound(unbound)) => unbound.key.clone(),
-        _ => {
-            return Err(WriterError::Unrecordable(format!("there is no stream {stream}")));
-        }
-    };
-    Ok((key, copy.next_seq()))
+    let verdict = Some(text.clone().into());
+    let evidence = RecordReference { audit_ref, id, seq, key: key.record(seq), receipt: None };
+    let written = RecordedRuling { stream: stream.clone(), id, text, evidence, receipt: None };
+    Ok((NewRecord { stream, kind, signed, verdict, annex }, written))
 }
 
 /// A claim as the store keeps it: the key is the SHA-256 of `key`, so it always has 32 bytes.
@@ -219,6 +187,21 @@ pub fn states_stream(session_id: Option<&str>) -> &str {
     session_id.unwrap_or(STATES_STREAM)
 }
 
+/// Uses up the claims of a ruling whose record is in this stream. A replay has a record too, but does not consume its
+/// claims again.
+fn use_up_claims(batch: &mut Batch<'_>, ruling: &Ruling, stream: &str) -> Result<(), WriterError> {
+    let mut claims = claims(ruling, Some(stream).filter(|stream| !stream.starts_with(UNBOUND)));
+    claims.retain(|claim| !batch.is_used(claim));
+    for claim in claims {
+        let copy = batch.loaded(&claim.stream)?;
+        if claim.stream == STATES_STREAM {
+            copy.keep(FOR_EVER);
+        }
+        copy.claim(claim);
+    }
+    Ok(())
+}
+
 /// The claims that a ruling consumes. A `jti` counts within its session; outside a session there is nothing to protect.
 fn claims(ruling: &Ruling, session: Option<&str>) -> Vec<Claim> {
     let stored = ruling.claims.iter().filter_map(|used| match (used.kind, session) {
@@ -230,8 +213,4 @@ fn claims(ruling: &Ruling, session: Option<&str>) -> Vec<Claim> {
         }
     });
     stored.collect()
-}
-
-fn not_open(stream: &str) -> WriterError {
-    WriterError::Unrecordable(format!("the stream {stream} is not open"))
 }

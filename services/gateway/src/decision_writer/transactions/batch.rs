@@ -1,11 +1,9 @@
 //! The working copies of one batch: loaded streams, their changes, and the resulting commit.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use evidence::{Change, Claim, EvidenceStore, Record, RecordKind, StoreError, StoredStream};
+use evidence::{Change, Claim, EvidenceStore, Record, RecordKind, StoreError, StoredStream, StreamVersion};
 use merkle::EntryDigest;
 
 use super::committed_stream::CommittedStream;
@@ -27,11 +25,12 @@ pub struct StreamChanges {
     claims: Vec<Claim>,
     opened: Vec<EntryDigest>,
     settled: Vec<EntryDigest>,
-    bytes: Arc<AtomicUsize>,
 }
 
-/// The parts of a new record.
+/// A signed statement that is to be appended to a stream.
 pub struct NewRecord {
+    /// The name of the stream.
+    pub stream: String,
     /// The kind of the record.
     pub kind: RecordKind,
     /// The signed statement.
@@ -57,13 +56,12 @@ pub struct Batch<'a> {
     /// Streams that cannot be read, with the reason.
     damaged: HashMap<String, String>,
     /// Total size of the batch's new records, in bytes.
-    bytes: Arc<AtomicUsize>,
+    bytes: usize,
 }
 
 impl StreamChanges {
-    fn of(committed: &CommittedStream, bytes: Arc<AtomicUsize>) -> Self {
+    fn of(committed: &CommittedStream) -> Self {
         Self {
-            bytes,
             version: committed.version,
             working: committed.clone(),
             changed: false,
@@ -136,14 +134,12 @@ impl StreamChanges {
         self.settled.push(decision);
     }
 
-    /// Appends the stream's next record.
-    pub fn record(&mut self, name: &str, now: u64, new: NewRecord) {
+    /// Adds the stream's next record, at a time in milliseconds since the Unix epoch.
+    fn append(&mut self, new: NewRecord, now: u64) {
         self.changed = true;
-        let bytes = new.signed.statement.len() + new.annex.len() + new.verdict.as_ref().map_or(0, Bytes::len);
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.records.push(Record {
             id: new.signed.id,
-            stream: name.to_owned(),
+            stream: new.stream,
             seq: self.working.next_seq,
             kind: new.kind,
             at: now / 1000,
@@ -171,6 +167,7 @@ impl StreamChanges {
             claims: self.claims,
             opened: self.opened,
             settled: self.settled,
+            relies_on: Vec::new(),
         };
         let committed = CommittedStream { version: Some(change.to()), ..self.working };
         Ok((change, committed))
@@ -180,9 +177,9 @@ impl StreamChanges {
 impl<'a> Batch<'a> {
     /// A batch at the current time, without loaded streams.
     pub fn new(context: &'a WriterContext) -> Self {
-        let (now, bytes) = (context.clock.milliseconds(), Arc::default());
+        let now = context.clock.milliseconds();
         let (streams, damaged) = (HashMap::new(), HashMap::new());
-        Self { context, now, streams, used: HashSet::new(), missing: Vec::new(), damaged, bytes }
+        Self { context, now, streams, used: HashSet::new(), missing: Vec::new(), damaged, bytes: 0 }
     }
 
     /// Loads these streams, from the cache or else from the database. A stream that cannot be read is noted as damaged,
@@ -198,9 +195,9 @@ impl<'a> Batch<'a> {
             if self.streams.contains_key(&name) || self.damaged.contains_key(&name) {
                 continue;
             }
-            match cache.get(&name).filter(|_| !is_changed_by_others(&name)) {
+            match cache.get(&name) {
                 Some(committed) => {
-                    let copy = StreamChanges::of(committed, self.bytes.clone());
+                    let copy = StreamChanges::of(committed);
                     self.streams.insert(name, copy);
                 }
                 None => unknown.push(name),
@@ -209,10 +206,12 @@ impl<'a> Batch<'a> {
         for (name, committed) in load(store, unknown).await? {
             match committed {
                 Ok(committed) => {
-                    self.streams.insert(name.clone(), StreamChanges::of(&committed, self.bytes.clone()));
+                    self.streams.insert(name.clone(), StreamChanges::of(&committed));
                     // A name without a stream is not cached: callers can make up names, and would evict the cache. The
                     // gateway's own stream may be missing for long, and every batch opens it.
-                    if committed.version.is_some() || name == self.context.unbound {
+                    if is_changed_by_others(&name) {
+                        self.context.recent.put(&name, &committed);
+                    } else if committed.version.is_some() || name == self.context.unbound {
                         cache.put(name, committed);
                     }
                 }
@@ -237,7 +236,7 @@ impl<'a> Batch<'a> {
 
     /// Returns the total size of the records written so far, in bytes.
     pub fn bytes(&self) -> usize {
-        self.bytes.load(Ordering::Relaxed)
+        self.bytes
     }
 
     /// Takes streams as read before the batch, the newest of each, and claims that were used by then.
@@ -245,7 +244,7 @@ impl<'a> Batch<'a> {
         self.used.extend(early.used.iter().cloned());
         for (name, committed) in &early.streams {
             if self.streams.get(name).is_none_or(|copy| copy.version < committed.version) {
-                self.streams.insert(name.clone(), StreamChanges::of(committed, self.bytes.clone()));
+                self.streams.insert(name.clone(), StreamChanges::of(committed));
             }
         }
     }
@@ -263,6 +262,27 @@ impl<'a> Batch<'a> {
             self.missing.push(stream.to_owned());
         }
         self.streams.get_mut(stream)
+    }
+
+    /// Returns the working copy of a stream that a job has loaded before.
+    ///
+    /// # Errors
+    /// [`WriterError::Unrecordable`] if it is not loaded.
+    pub fn loaded(&mut self, stream: &str) -> Result<&mut StreamChanges, WriterError> {
+        self.stream(stream)
+            .ok_or_else(|| WriterError::Unrecordable(format!("the stream {stream} is not open")))
+    }
+
+    /// Appends a record to its stream. Every statement of the gateway goes through here.
+    ///
+    /// # Errors
+    /// [`WriterError::Unrecordable`] if the stream is not loaded.
+    pub fn append(&mut self, new: NewRecord) -> Result<(), WriterError> {
+        let bytes = new.signed.statement.len() + new.annex.len() + new.verdict.as_ref().map_or(0, Bytes::len);
+        let now = self.now;
+        self.loaded(&new.stream)?.append(new, now);
+        self.bytes += bytes;
+        Ok(())
     }
 
     /// Counts a call without a session that is about to be forwarded.
@@ -291,13 +311,19 @@ impl<'a> Batch<'a> {
 
     /// Returns the changes, and the streams to cache once they are committed.
     pub fn close(self) -> Result<BatchChanges, WriterError> {
-        let (mut changes, mut committed) = (Vec::new(), Vec::new());
+        let (mut changes, mut committed, mut read) = (Vec::new(), Vec::new(), Vec::new());
         for (name, stream) in self.streams {
             if stream.changed {
                 let (change, after) = stream.into_change(name.clone(), self.now)?;
                 changes.push(change);
                 committed.push((name, after));
+            } else if is_changed_by_others(&name) {
+                read.push(StreamVersion { stream: name, version: stream.version });
             }
+        }
+        // The changes are committed together, so one of them can state what all rely on.
+        if let Some(first) = changes.first_mut() {
+            first.relies_on = read;
         }
         Ok((changes, committed))
     }

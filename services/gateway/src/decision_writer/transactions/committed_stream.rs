@@ -1,5 +1,6 @@
 //! [`CommittedStream`]: a stream as the database has it.
 
+use admission::tool::Pin;
 use evidence::{StoreError, StoredStream};
 
 use crate::decision_writer::states::StreamState;
@@ -23,6 +24,14 @@ impl CommittedStream {
     /// A stream that does not exist yet.
     pub const fn nothing() -> Self {
         Self { version: None, state: None, closed: false, keep_until: 0, next_seq: 0 }
+    }
+
+    /// Returns the pin, if this is the stream of a tool that has one.
+    pub fn pin(&self) -> Option<&Pin> {
+        match &self.state {
+            Some(StreamState::Tool(pin)) => Some(pin),
+            _ => None,
+        }
     }
 
     /// Parses a stream as stored.

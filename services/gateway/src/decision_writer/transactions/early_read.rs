@@ -1,64 +1,85 @@
-//! [`EarlyRead`]: what the database is asked about a call before the call is handed in.
+//! [`EarlyRead`]: what a call is decided on of the streams that others change, and which of its claims are used.
 //!
-//! A call reads in its own task, so that neither its decision nor those in the same batch wait for a query. The states are
-//! those that others change while the gateway runs (`is_changed_by_others`): they are as of the call's arrival or later,
-//! which is all that a caller can tell. A claim that is taken afterwards makes the commit fail, and the batch is then
-//! decided with claims and states that are read again.
-
-use std::time::Instant;
+//! A call takes them in its own task, from [`RecentReads`] if possible, so that neither its decision nor those in the same
+//! batch wait for a query. The commit fails if they are not so any more, and the batch is then decided on streams and
+//! claims that are read again.
 
 use admission::tool::Pin;
 use evidence::{Claim, EvidenceStore, StoreError};
 
 use super::committed_stream::CommittedStream;
-use crate::decision_writer::states::{StreamState, tool_stream};
-use crate::limits::EARLY_READ_TIME;
+use super::recent_reads::RecentReads;
+use crate::decision_writer::states::tool_stream;
 
 /// States of streams, and used claims.
 #[derive(Debug)]
 pub struct EarlyRead {
-    at: Instant,
     /// The streams by name.
     pub streams: Vec<(String, CommittedStream)>,
-    /// Those of the claims that were used before.
+    /// Those of the claims that are known to be used.
     pub used: Vec<Claim>,
 }
 
 impl EarlyRead {
-    /// Reads these streams and claims. A stream that is damaged is left out; the writer reads it again and says why.
+    /// Takes these streams from the recent reads if `is_enough` for the call, and reads the others. A stream that is damaged
+    /// is left out; the writer reads it again and says why.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn of(
+        recent: &RecentReads,
         store: &dyn EvidenceStore,
-        streams: Vec<String>,
-        claims: Vec<Claim>,
+        (names, mut claims): (Vec<String>, Vec<Claim>),
+        is_enough: impl Fn(&CommittedStream) -> bool,
     ) -> Result<Self, StoreError> {
-        let at = Instant::now();
-        if streams.is_empty() && claims.is_empty() {
-            return Ok(Self { at, streams: Vec::new(), used: Vec::new() });
+        claims.retain(|claim| recent.is_used(claim));
+        let (mut streams, mut unknown) = (Vec::new(), Vec::new());
+        for name in names {
+            match recent.stream(&name).filter(&is_enough) {
+                Some(committed) => streams.push((name, committed)),
+                None => unknown.push(name),
+            }
         }
-        let names: Vec<&str> = streams.iter().map(String::as_str).collect();
-        let (stored, taken) = store.look_up(&names, &claims).await?;
-        let read = streams.into_iter().zip(stored).filter_map(|(name, stored)| {
-            let committed = CommittedStream::read(&name, stored.as_ref()).ok()?;
-            Some((name, committed))
-        });
-        let used = claims.into_iter().zip(taken).filter_map(|(claim, taken)| taken.then_some(claim));
-        Ok(Self { at, streams: read.collect(), used: used.collect() })
+        streams.extend(read(recent, store, unknown).await?);
+        Ok(Self { streams, used: claims })
     }
 
     /// Returns the pin of a tool; `None` if it was not read, or no server has listed the tool.
     pub fn pin(&self, route: &str, tool: &str) -> Option<&Pin> {
         let stream = tool_stream(route, tool);
-        match &self.streams.iter().find(|(name, _)| *name == stream)?.1.state {
-            Some(StreamState::Tool(pin)) => Some(pin),
-            _ => None,
-        }
+        self.streams.iter().find(|(name, _)| *name == stream)?.1.pin()
     }
 
-    /// Returns whether the result may still be used.
-    pub fn is_recent(&self) -> bool {
-        self.at.elapsed() < EARLY_READ_TIME
+    /// Asks the database which of these claims are used.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn of_claims(
+        recent: &RecentReads,
+        store: &dyn EvidenceStore,
+        claims: Vec<Claim>,
+    ) -> Result<Self, StoreError> {
+        let taken = store.claimed(&claims).await?;
+        let used: Vec<Claim> =
+            claims.into_iter().zip(taken).filter_map(|(claim, taken)| taken.then_some(claim)).collect();
+        used.iter().for_each(|claim| recent.used(claim));
+        Ok(Self { streams: Vec::new(), used })
     }
+}
+
+async fn read(
+    recent: &RecentReads,
+    store: &dyn EvidenceStore,
+    names: Vec<String>,
+) -> Result<Vec<(String, CommittedStream)>, StoreError> {
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let stored = store.streams(&names.iter().map(String::as_str).collect::<Vec<_>>()).await?;
+    let read = names.into_iter().zip(stored).filter_map(|(name, stored)| {
+        let committed = CommittedStream::read(&name, stored.as_ref()).ok()?;
+        recent.put(&name, &committed);
+        Some((name, committed))
+    });
+    Ok(read.collect())
 }

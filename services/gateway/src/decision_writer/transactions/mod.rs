@@ -10,6 +10,7 @@ mod batch;
 mod committed_stream;
 mod early_read;
 mod parked;
+mod recent_reads;
 mod retry_queue;
 mod work;
 
@@ -22,15 +23,17 @@ use tokio_util::sync::CancellationToken;
 
 use super::session_cache::SessionCache;
 pub use batch::{Batch, NewRecord, StreamChanges};
-use committed_stream::CommittedStream;
+pub use committed_stream::CommittedStream;
 pub use early_read::EarlyRead;
 use parked::{ParkedCalls, ParkedCallsDue};
+pub use recent_reads::RecentReads;
 use retry_queue::RetryQueue;
 pub use work::{AwaitedSettlement, JobStep, Work};
 
 use super::backlog::BacklogGauge;
 use super::context::WriterContext;
 use super::error::WriterError;
+use super::states::is_changed_by_others;
 use super::status::Alarms;
 use crate::limits::{
     COMMIT_ATTEMPTS, COMMIT_BYTES, COMMIT_JOBS, DOUBT_ATTEMPTS, DOUBT_FIRST_WAIT, DOUBT_LONGEST_WAIT,
@@ -243,13 +246,13 @@ impl Transactions {
                 }
                 Err(CommitError::Conflict(streams)) => {
                     self.alarms.conflicted();
-                    streams.iter().for_each(|stream| self.cache.remove(stream));
+                    streams.iter().for_each(|stream| self.forget(stream));
                     tokio::time::sleep(wait).await;
                     wait = (wait * 2).min(DOUBT_LONGEST_WAIT);
                 }
                 Err(error) => {
                     // The cached state may be the one that the database refuses.
-                    changes.iter().for_each(|change| self.cache.remove(&change.stream));
+                    changes.iter().for_each(|change| self.forget(&change.stream));
                     return match error {
                         CommitError::Failed(StoreError::Refused(why)) => {
                             tracing::error!(why, "the database refuses a commit");
@@ -266,7 +269,7 @@ impl Transactions {
 
     /// Decides all jobs in order, on fresh working copies.
     async fn decide(&mut self, jobs: &mut Vec<Job>) -> Result<batch::BatchChanges, WriterError> {
-        let early = early_reads(&*self.store, jobs).await?;
+        let early = early_reads(&self.context.recent, &*self.store, jobs).await?;
         'afresh: loop {
             let context = self.context.clone();
             let mut batch = Batch::new(&context);
@@ -352,13 +355,23 @@ impl Transactions {
         self.gauge.add(count, number(bytes), self.context.clock.seconds());
         self.alarms.committed(count);
         for (name, committed) in committed {
-            self.cache.put(name, committed);
+            match is_changed_by_others(&name) {
+                true => self.context.recent.put(&name, &committed),
+                false => self.cache.put(name, committed),
+            }
         }
+        changes.iter().flat_map(|change| &change.claims).for_each(|claim| self.context.recent.used(claim));
         if count > 0 {
             self.outbox.notify_one();
         }
         let moved: HashSet<&str> = changes.iter().map(|change| change.stream.as_str()).collect();
         self.ready.extend(self.parked.wake(&moved));
+    }
+
+    /// Forgets a stream: the database has another state of it, or may have one.
+    fn forget(&mut self, stream: &str) {
+        self.cache.remove(stream);
+        self.context.recent.forget(stream);
     }
 
     /// Checks the parked calls: another process may have settled the call they wait for, without a notification here,
@@ -379,7 +392,11 @@ impl Transactions {
 
 /// Takes what was read for the jobs, and looks up the claims of the others. A stream that one of the others names is left
 /// out, and so read again: a job that changes it needs its newest version.
-async fn early_reads(store: &dyn EvidenceStore, jobs: &mut [Job]) -> Result<Vec<EarlyRead>, StoreError> {
+async fn early_reads(
+    recent: &RecentReads,
+    store: &dyn EvidenceStore,
+    jobs: &mut [Job],
+) -> Result<Vec<EarlyRead>, StoreError> {
     let (mut early, mut claims, mut read_again) = (Vec::new(), Vec::new(), HashSet::new());
     for job in jobs {
         match job.take_early_read() {
@@ -394,7 +411,7 @@ async fn early_reads(store: &dyn EvidenceStore, jobs: &mut [Job]) -> Result<Vec<
         read.streams.retain(|(name, _)| !read_again.contains(name));
     }
     if !claims.is_empty() {
-        early.push(EarlyRead::of(store, Vec::new(), claims).await?);
+        early.push(EarlyRead::of_claims(recent, store, claims).await?);
     }
     Ok(early)
 }

@@ -18,8 +18,8 @@ pub trait Work: Send {
         Vec::new()
     }
 
-    /// Returns what was read for the job before it was handed in, once and while it is recent; otherwise its streams and
-    /// claims are read before it is decided.
+    /// Returns what was read for the job before it was handed in, once; otherwise its streams and claims are read
+    /// before it is decided.
     fn take_early_read(&mut self) -> Option<EarlyRead> {
         None
     }

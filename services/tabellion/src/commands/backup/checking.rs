@@ -54,9 +54,10 @@ pub fn checked(context: &Context, file: &Path, wanted: Option<TreeSize>) -> Resu
     let open = || File::open(file).map_err(|error| unreadable(file, ArchiveError::Io(error)));
     let origin = archive::origin_of(open()?).map_err(|error| unreadable(file, error))?;
     let facts = ArchiveFacts::of(&origin).map_err(database)?;
-    let bar = context.console.entries_bar();
-    let show = |entries| bar.set_position(entries);
-    let summary = archive::verify_wanting(open()?, &facts, wanted, &show);
+    let source = open()?;
+    // The number of entries is known at the end of the file only.
+    let bar = context.console.bytes_bar(source.metadata()?.len());
+    let summary = archive::verify_wanting(bar.wrap_read(source), &facts, wanted, &|_| ());
     bar.finish_and_clear();
     summary.map_err(|error| unreadable(file, error))
 }

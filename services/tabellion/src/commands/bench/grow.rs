@@ -27,27 +27,26 @@ const THREADS: usize = 2;
 #[derive(Debug, Args)]
 pub struct Grow {
     /// The number of entries
-    size: u64,
+    pub(super) size: u64,
     /// The folder of the new log
     #[arg(long, value_name = "FOLDER", default_value = "tabellion-bench")]
-    folder: PathBuf,
+    pub(super) folder: PathBuf,
     /// An empty PostgreSQL database [default: a SQLite file in the folder]
     #[arg(long, value_name = "URL")]
-    db: Option<String>,
+    pub(super) db: Option<String>,
     /// Bytes of a statement
-    #[arg(long, value_name = "N", default_value_t = 1024)]
-    bytes: usize,
+    #[arg(long, value_name = "N", default_value_t = Grow::BYTES)]
+    pub(super) bytes: usize,
 }
 
 impl Grow {
-    /// Creates the log, writes its entries, and lets the service sign its head and make its search index.
+    /// Bytes of a statement, unless the command says otherwise.
+    pub(super) const BYTES: usize = 1024;
+
+    /// Makes the log, and prints its size and root.
     pub fn run(self, context: &Context) -> Result<(), Failure> {
-        if self.folder.exists() {
-            let what = format!("{} exists", safe(&self.folder.display().to_string()));
-            return Err(Failure::new(Exit::Exists, "log-exists", what).hint("name another folder"));
-        }
         let begun = Instant::now();
-        let head = runtime::with_workers(THREADS)?.block_on(self.grow(context))?;
+        let head = self.make(context)?;
         let (size, root) = (head.size().get(), head.root().to_string());
         let (folder, seconds) = (self.folder.display().to_string(), begun.elapsed().as_secs_f64());
         context.console.print(&members! { size, root, folder, seconds }, |out| {
@@ -59,6 +58,15 @@ impl Grow {
             )?;
             writeln!(out, "next       tabellion bench run --existing {}", safe(&folder))
         })
+    }
+
+    /// Creates the log, writes its entries, and lets the service sign its head and make its search index.
+    pub(super) fn make(&self, context: &Context) -> Result<Head, Failure> {
+        if self.folder.exists() {
+            let what = format!("{} exists", safe(&self.folder.display().to_string()));
+            return Err(Failure::new(Exit::Exists, "log-exists", what).hint("name another folder"));
+        }
+        runtime::with_workers(THREADS)?.block_on(self.grow(context))
     }
 
     async fn grow(&self, context: &Context) -> Result<Head, Failure> {

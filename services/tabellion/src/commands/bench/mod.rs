@@ -1,10 +1,11 @@
-//! `tabellion bench`: measures how fast and at what cost this program registers, makes large logs to measure, and
-//! compares two measurements.
+//! `tabellion bench`: measures how fast and at what cost this program registers, makes large logs to measure, measures the
+//! explorer's pages on them, and compares two measurements.
 //!
 //! Not here: the measurement (`bench`).
 
 mod compare;
 mod grow;
+mod pages;
 mod run;
 
 use std::path::Path;
@@ -17,6 +18,7 @@ use crate::context::Context;
 use crate::runtime;
 use compare::Compare;
 use grow::Grow;
+use pages::Pages;
 use run::Run;
 
 /// The subcommand that serves HTTP echo, which [`Run`] starts.
@@ -36,6 +38,9 @@ pub enum Bench {
     /// Make a large log in a new folder, to be measured with `bench run --existing`
     #[command(before_help = "example:  tabellion bench grow 1000000 --folder large")]
     Grow(Grow),
+    /// Measure the explorer's pages on a large log
+    #[command(before_help = "example:  tabellion bench pages --entries 1000000 --folder large")]
+    Pages(Pages),
     /// Serve HTTP without work to do
     #[command(hide = true, before_help = "example:  tabellion bench echo 8080")]
     Echo {
@@ -51,6 +56,7 @@ impl Bench {
             Self::Run(run) => run.run(context),
             Self::Compare(compare) => compare.run(context),
             Self::Grow(grow) => grow.run(context),
+            Self::Pages(pages) => pages.run(context),
             Self::Echo { port } => {
                 runtime::with_workers(ECHO_THREADS)?.block_on(echo::serve(port)).map_err(failed)
             }

@@ -22,18 +22,27 @@ use crate::service::{Service, percent_encoded};
 const PAGE: usize = 1000;
 /// Maximum number of entries that are fetched at a time.
 const CONCURRENT_ENTRIES: usize = 8;
+/// Code of the service for a session of which it has no entry.
+const NAME_UNKNOWN: &str = "name-unknown";
+/// Code of a session or agent of which the log's index names no entry.
+const NOTHING_SELECTED: &str = "nothing-selected";
 
 /// Entries of one log that are to be bundled.
 pub struct Gatherer<'s> {
     service: &'s Service,
     entries: BTreeMap<u64, ListedEntry>,
     selections: Vec<BundleSelection>,
+    sessions_with_more_receipts: Vec<String>,
 }
 
-/// What the log says of a session besides its entries.
-pub struct SessionRemarks {
+/// The entries that the log's index names for a session or an agent; at least one.
+struct NamedEntries {
+    by: SelectedBy,
+    name: String,
+    entries: BTreeMap<u64, ListedEntry>,
+    indexed_to: u64,
     /// Whether there are verification receipts that share a digest with the session and are not listed.
-    pub has_more_receipts: bool,
+    has_more_receipts: bool,
 }
 
 /// An entry in a list of the service.
@@ -92,32 +101,35 @@ pub struct ServedProof {
 impl<'s> Gatherer<'s> {
     /// Creates a gatherer without entries.
     pub fn new(service: &'s Service) -> Self {
-        Self { service, entries: BTreeMap::new(), selections: Vec::new() }
+        Self {
+            service,
+            entries: BTreeMap::new(),
+            selections: Vec::new(),
+            sessions_with_more_receipts: Vec::new(),
+        }
     }
 
     /// Adds every entry of a session, and the verification receipts that share a digest with them.
-    pub fn add_session(&mut self, session: &str) -> Result<SessionRemarks, Failure> {
-        let mut remarks = SessionRemarks { has_more_receipts: false };
-        let (mut found, mut indexed_to) = (BTreeMap::new(), 0);
-        let path = format!("v1/sessions/{}?limit={PAGE}", percent_encoded(session));
-        self.service.pages(path, |page: SessionPage| {
-            remarks.has_more_receipts |= page.more_receipts;
-            indexed_to = page.indexed_to;
-            insert(&mut found, page.entries.into_iter().chain(page.receipts))
-        })?;
-        self.select(SelectedBy::Session, session, indexed_to, found)?;
-        Ok(remarks)
+    pub fn add_session(&mut self, session: &str) -> Result<(), Failure> {
+        let named = self.session(session)?;
+        self.select(named)
     }
 
     /// Adds every entry of an agent.
     pub fn add_agent(&mut self, agent: &str) -> Result<(), Failure> {
-        let (mut found, mut indexed_to) = (BTreeMap::new(), 0);
-        let path = format!("v1/entries?agent={}&limit={PAGE}", percent_encoded(agent));
-        self.service.pages(path, |page: SearchPage| {
-            indexed_to = page.indexed_to;
-            insert(&mut found, page.entries)
-        })?;
-        self.select(SelectedBy::Agent, agent, indexed_to, found)
+        let named = self.agent(agent)?;
+        self.select(named)
+    }
+
+    /// Adds every entry of the session or of the agent of this name; fails if the log has neither or both.
+    pub fn add_session_or_agent(&mut self, name: &str) -> Result<(), Failure> {
+        match (if_any(self.session(name))?, if_any(self.agent(name))?) {
+            (Some(named), None) | (None, Some(named)) => self.select(named),
+            (Some(_), Some(_)) => Err(ambiguous(name)),
+            (None, None) => Err(nothing_selected(format!(
+                "{name} is neither an entry ID nor a file, and the log's index names no session or agent {name}"
+            ))),
+        }
     }
 
     /// Adds entries that the service listed.
@@ -132,19 +144,39 @@ impl<'s> Gatherer<'s> {
         insert(&mut self.entries, [listed])
     }
 
-    fn select(
-        &mut self,
-        by: SelectedBy,
-        name: &str,
-        indexed_to: u64,
-        found: BTreeMap<u64, ListedEntry>,
-    ) -> Result<(), Failure> {
-        if found.is_empty() {
-            let what = format!("the log's index names no entry of {} {name}", by.as_str());
-            return Err(Failure::new(Exit::NotFound, "nothing-selected", what));
+    /// Returns the sessions that have more verification receipts than the log listed.
+    pub fn sessions_with_more_receipts(&self) -> &[String] {
+        &self.sessions_with_more_receipts
+    }
+
+    fn session(&self, session: &str) -> Result<NamedEntries, Failure> {
+        let mut named = NamedEntries::new(SelectedBy::Session, session);
+        let path = format!("v1/sessions/{}?limit={PAGE}", percent_encoded(session));
+        self.service.pages(path, |page: SessionPage| {
+            named.has_more_receipts |= page.more_receipts;
+            named.indexed_to = page.indexed_to;
+            insert(&mut named.entries, page.entries.into_iter().chain(page.receipts))
+        })?;
+        named.unless_empty()
+    }
+
+    fn agent(&self, agent: &str) -> Result<NamedEntries, Failure> {
+        let mut named = NamedEntries::new(SelectedBy::Agent, agent);
+        let path = format!("v1/entries?agent={}&limit={PAGE}", percent_encoded(agent));
+        self.service.pages(path, |page: SearchPage| {
+            named.indexed_to = page.indexed_to;
+            insert(&mut named.entries, page.entries)
+        })?;
+        named.unless_empty()
+    }
+
+    fn select(&mut self, named: NamedEntries) -> Result<(), Failure> {
+        let NamedEntries { by, name, entries: found, indexed_to, has_more_receipts } = named;
+        if has_more_receipts {
+            self.sessions_with_more_receipts.push(name.clone());
         }
         let entries = found.values().map(|entry| entry.entry_id).collect();
-        self.selections.push(BundleSelection { by, entries, indexed_to, name: name.to_owned() });
+        self.selections.push(BundleSelection { by, entries, indexed_to, name });
         insert(&mut self.entries, found.into_values())
     }
 
@@ -170,6 +202,42 @@ impl<'s> Gatherer<'s> {
         let (checkpoint, selections) = (tree.checkpoint, self.selections);
         Ok(EvidenceBundle { version: VERSION, checkpoint, claims, entries, policies, selections })
     }
+}
+
+impl NamedEntries {
+    fn new(by: SelectedBy, name: &str) -> Self {
+        let name = name.to_owned();
+        Self { by, name, entries: BTreeMap::new(), indexed_to: 0, has_more_receipts: false }
+    }
+
+    fn unless_empty(self) -> Result<Self, Failure> {
+        match self.entries.is_empty() {
+            false => Ok(self),
+            true => Err(nothing_selected(format!(
+                "the log's index names no entry of {} {}",
+                self.by.as_str(),
+                self.name
+            ))),
+        }
+    }
+}
+
+/// Returns `None` if the failure says that the log has no entry of the name.
+fn if_any(named: Result<NamedEntries, Failure>) -> Result<Option<NamedEntries>, Failure> {
+    match named {
+        Err(failure) if failure.has_code(NAME_UNKNOWN) || failure.has_code(NOTHING_SELECTED) => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+fn nothing_selected(what: String) -> Failure {
+    Failure::new(Exit::NotFound, NOTHING_SELECTED, what)
+}
+
+fn ambiguous(name: &str) -> Failure {
+    let what = format!("the log has both a session and an agent {name}");
+    Failure::new(Exit::Usage, "name-ambiguous", what)
+        .why("--kind session or --kind agent says which one is meant")
 }
 
 impl CosignedTree {

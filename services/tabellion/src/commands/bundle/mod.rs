@@ -4,22 +4,38 @@
 //! verify`.
 
 pub mod claims;
-mod create;
 pub mod gather;
+mod pack;
 mod show;
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 
-use crate::console::Failure;
+use crate::console::{Exit, Failure};
 use crate::context::Context;
-use create::Create;
+use crate::service::ServiceArgs;
+use pack::Pack;
 use show::Show;
 
+#[derive(Debug, Args)]
+#[command(
+    before_help = "example:  tabellion bundle session-1 -o session-1.bundle",
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    mut_arg("timeout", |timeout| timeout.hide(true)),
+    mut_arg("cacert", |cacert| cacert.hide(true))
+)]
+pub struct Bundle {
+    #[command(subcommand)]
+    existing: Option<ExistingBundle>,
+    #[command(flatten)]
+    pack: Option<Pack>,
+    #[command(flatten)]
+    service: ServiceArgs,
+}
+
+/// A command about a bundle that exists.
 #[derive(Debug, Subcommand)]
-#[command(before_help = "example:  tabellion bundle create --session session-1 -o session-1.bundle")]
-pub enum Bundle {
-    /// Gather entries of the log with their proofs in one file
-    Create(Box<Create>),
+enum ExistingBundle {
     /// Show the contents of a bundle without verifying them
     #[command(before_help = "example:  tabellion bundle show session-1.bundle")]
     Show(Show),
@@ -27,9 +43,10 @@ pub enum Bundle {
 
 impl Bundle {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
-        match self {
-            Self::Create(command) => command.run(context),
-            Self::Show(command) => command.run(context),
+        match (self.existing, self.pack) {
+            (Some(ExistingBundle::Show(command)), _) => command.run(context),
+            (None, Some(pack)) => pack.run(context, &self.service),
+            (None, None) => Err(Failure::new(Exit::Usage, "usage", "nothing to bundle was named")),
         }
     }
 }

@@ -9,21 +9,26 @@ use conformance::limits::{
     POLL_PAUSE, POLL_TIME, RATE_LIMITED_RETRIES, RESPONSE_BYTES, RUN_TIME, SLOW_PAUSE, SLOW_PIECES,
 };
 use conformance::{
-    Observations, PROBES, Probe, ProbeOutcome, ProbeRequest, ProbeResponse, Samples, next_request,
+    ConformanceCheck, Observations, Probe, ProbeOutcome, ProbeRequest, ProbeResponse, Samples, next_probe,
 };
 
-/// Sends all probes in order. Ends early if the service does not answer the first ones, or the time of the run is over.
-pub async fn observe(client: &Client, samples: &Samples, now: u64) -> Observations {
+/// Sends the probes that these checks need. Ends early if the service does not answer the first ones, or the time of the
+/// run is over.
+pub async fn observe(
+    checks: &[&ConformanceCheck],
+    client: &Client,
+    samples: &Samples,
+    now: u64,
+) -> Observations {
     let mut observations = Observations::new(samples.statement().clone(), now);
     let begun = Instant::now();
-    for probe in PROBES {
-        let Some(request) = next_request(*probe, client.base(), samples, &observations) else { continue };
+    while let Some((probe, request)) = next_probe(checks, client.base(), samples, &observations) {
         let outcome = match probe {
             Probe::Receipt => poll(client, request, &mut observations).await,
-            _ => send(client, &request, &mut observations).await,
+            _ => send(client, probe, &request, &mut observations).await,
         };
-        observations.record(*probe, outcome);
-        let is_unreachable = *probe == Probe::Registration && observations.unreachable().is_some();
+        observations.record(probe, outcome);
+        let is_unreachable = probe == Probe::Registration && observations.unreachable().is_some();
         if is_unreachable || begun.elapsed() > RUN_TIME {
             break;
         }
@@ -35,7 +40,7 @@ pub async fn observe(client: &Client, samples: &Samples, now: u64) -> Observatio
 async fn poll(client: &Client, request: ProbeRequest, observations: &mut Observations) -> ProbeOutcome {
     let begun = Instant::now();
     loop {
-        let outcome = send(client, &request, observations).await;
+        let outcome = send(client, Probe::Receipt, &request, observations).await;
         match &outcome {
             ProbeOutcome::Answered(response) if response.is_not_yet() && begun.elapsed() < POLL_TIME => {
                 let pause = response.retry_after().unwrap_or(POLL_PAUSE);
@@ -48,12 +53,17 @@ async fn poll(client: &Client, request: ProbeRequest, observations: &mut Observa
 }
 
 /// Sends a request, and again while the answer is 429, at most [`RATE_LIMITED_RETRIES`] times.
-async fn send(client: &Client, request: &ProbeRequest, observations: &mut Observations) -> ProbeOutcome {
+async fn send(
+    client: &Client,
+    probe: Probe,
+    request: &ProbeRequest,
+    observations: &mut Observations,
+) -> ProbeOutcome {
     for _ in 0..RATE_LIMITED_RETRIES {
         match exchange(client, request).await {
             ProbeOutcome::Answered(response) if response.is_rate_limit() => {
                 let pause = response.retry_after().unwrap_or(POLL_PAUSE);
-                observations.record_rate_limit(response);
+                observations.record_rate_limit(probe, response);
                 tokio::time::sleep(pause).await;
             }
             outcome => return outcome,

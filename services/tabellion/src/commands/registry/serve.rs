@@ -8,6 +8,7 @@ use clap::Args;
 use registry_server::files::UnusableFile;
 use registry_server::{Config, RegistryServer, StartError};
 use serving::collector;
+use serving::problem::ErrorDocumentation;
 use serving::signals::stop_signal;
 use url::Url;
 
@@ -37,6 +38,9 @@ pub struct Serve {
     /// Send spans to this OpenTelemetry collector
     #[arg(long, value_name = "URL", value_parser = collector::parse)]
     otlp: Option<Url>,
+    /// Where the codes of errors are documented
+    #[arg(long, value_name = "URL", value_parser = ErrorDocumentation::parse)]
+    error_documentation: Option<ErrorDocumentation>,
 }
 
 impl Serve {
@@ -55,6 +59,7 @@ impl Serve {
             registry: self.file.clone(),
             deltas: self.deltas.clone(),
             operators: operator_keys(&self.registry_key)?,
+            error_documentation: self.error_documentation.clone().unwrap_or_default(),
         };
         let server = RegistryServer::start(config).await.map_err(|error| self.not_started(error))?;
         let url = format!("http://{}", server.address());

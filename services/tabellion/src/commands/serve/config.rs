@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 use serde::de::DeserializeOwned;
-use serving::collector;
+use serving::problem::ErrorDocumentation;
 use serving::tls::TlsFiles;
+use serving::{collector, problem};
 use tlog::policy::WitnessPolicy;
 use transparency::{
     AccessConfig, CallerRole, ClientToken, ClosedTypes, Config, Database, Limits, Network, Rate,
@@ -87,6 +88,7 @@ impl Reading<'_> {
         let receipt_algorithm: Option<ReceiptAlgorithm> = self.parsed("receipt_alg");
         let (plaintext, migrate, witnesses) =
             (self.flag("plaintext"), self.flag("db_migrate"), self.witnesses());
+        let error_documentation = self.error_documentation();
         Some(Config {
             origin: origin?,
             iss: iss?,
@@ -106,6 +108,7 @@ impl Reading<'_> {
             access,
             witnesses,
             limits,
+            error_documentation,
         })
     }
 
@@ -137,6 +140,14 @@ impl Reading<'_> {
     fn collector(&mut self) -> Option<Url> {
         let text: String = self.optional(collector::SETTING)?;
         self.noted(collector::SETTING, collector::parse(&text).map_err(|error| error.to_string()))
+    }
+
+    fn error_documentation(&mut self) -> ErrorDocumentation {
+        let Some(text): Option<String> = self.optional(problem::SETTING) else {
+            return ErrorDocumentation::default();
+        };
+        let documentation = ErrorDocumentation::parse(&text).map_err(|error| error.to_string());
+        self.noted(problem::SETTING, documentation).unwrap_or_default()
     }
 
     fn tls(&mut self) -> Option<TlsFiles> {

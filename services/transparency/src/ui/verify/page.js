@@ -6,6 +6,17 @@ const element = (id) => document.getElementById(id);
 /** Evidence that was fetched or dropped, in place of a chosen file. */
 let given = null;
 
+/** Why the service does not serve evidence, by the status of its answer. */
+const REFUSALS = {
+  401: 'it asks for a token',
+  403: 'it is closed to your token',
+  404: 'it has no such evidence',
+  409: 'it is too large, or takes no receipt: use the program',
+  410: 'it was erased',
+  429: 'too many requests, try again later',
+  503: 'try again in some seconds',
+};
+
 /** The module: in this file if the page was saved, else from the server, once. */
 const verifier = (async () => {
   const saved = element('module');
@@ -28,7 +39,8 @@ element('form').addEventListener('submit', (event) => {
 readInto('trust-file', 'trust');
 readInto('policy-file', 'policy');
 for (const type of ['dragover', 'dragleave', 'drop']) document.addEventListener(type, drop);
-if (/^\?entry=[0-9a-f]{64}$/.test(location.search)) fetchEntry(location.search.slice(7)).catch(showError);
+const named = evidenceInAddress();
+if (named) fetchEvidence(named).catch(showError);
 
 async function verify() {
   const chosen = element('evidence').files[0] ?? given;
@@ -45,17 +57,31 @@ async function verify() {
   show(await runVerifier(await verifier, request));
 }
 
-/** Fetches the transparent statement of an entry from the service that served this page. */
-async function fetchEntry(id) {
-  const response = await fetch(`../v1/entries/${id}/transparent`, { headers: { Accept: 'application/cose' } });
-  if (!response.ok) throw new Error(`the service does not serve entry ${id} (${response.status})`);
+/** The evidence that the query of this page's address names, and its path in the service; null if it names none. */
+function evidenceInAddress() {
+  const query = new URLSearchParams(location.search);
+  const [entry, size] = [query.get('entry') ?? '', query.get('checkpoint') ?? ''];
+  if (/^[0-9a-f]{64}$/.test(entry)) return { name: `entry ${entry}`, path: `../v1/entries/${entry}/transparent` };
+  if (/^[0-9]{1,20}$/.test(size)) return { name: `the checkpoint of size ${size}`, path: `../v1/checkpoints/${size}` };
+  if (query.has('session')) return { name: `the session ${query.get('session')}`, path: `bundle${location.search}` };
+  if (query.has('issuer')) return { name: `the chain of ${query.get('issuer')}`, path: `bundle${location.search}` };
+  return null;
+}
+
+/** Fetches evidence from the service that served this page. */
+async function fetchEvidence({ name, path }) {
+  const response = await fetch(path);
+  if (!response.ok) {
+    const reason = REFUSALS[response.status] ?? 'it failed';
+    throw new Error(`the service does not serve ${name}: ${reason} (${response.status})`);
+  }
   const evidence = await response.blob();
   if (evidence.size === 0) {
-    return showNotice(`There is no evidence of entry ${id} yet: the service answered without any (${response.status}). ` +
+    return showNotice(`There is no evidence of ${name} yet: the service answered without any (${response.status}). ` +
       'If the statement is still being registered, load this page again in a moment.');
   }
   given = evidence;
-  showNotice(`Entry ${id} was fetched from the service. Add the keys that you trust, then verify.`);
+  showNotice(`Fetched from the service: ${name}. Add the keys that you trust, then verify.`);
 }
 
 /** Reads a chosen text file into a text area. */
@@ -140,7 +166,7 @@ function showError(error) {
 }
 
 function showNotice(text) {
-  replaceResult(node('p', { class: 'notice' }, text));
+  replaceResult(node('p', { class: 'notice' }, safe(text)));
 }
 
 function replaceResult(...nodes) {

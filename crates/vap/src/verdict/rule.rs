@@ -1,12 +1,10 @@
 //! Rules of wire Verdicts.
 
+use jose::BrokenRule;
 use jose::json::JsonErrorKind;
-use jose::members::JsonRule;
+use jose::members::{JsonRule, Rule};
 
-use crate::rule::rules;
-use crate::violation::Violation;
-
-rules! {
+jose::rules! {
     /// Rules of a wire Verdict (`application/vap-verdict+json`).
     VerdictRule {
         /// The payload is one JSON object in UTF-8.
@@ -59,12 +57,12 @@ rules! {
     }
 }
 
-impl jose::members::Rule for VerdictRule {
+impl Rule for VerdictRule {
     const MEMBER: Self = VerdictRule::Member;
-    type Error = Violation;
+    type Error = BrokenRule;
 
-    fn broken(self, pointer: String, detail: String) -> Violation {
-        self.in_payload(pointer, detail)
+    fn broken(self, pointer: String, detail: String) -> BrokenRule {
+        BrokenRule { rule: self.name(), pointer, detail }
     }
 }
 

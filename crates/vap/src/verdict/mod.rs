@@ -4,13 +4,21 @@
 //! the message that a Verdict answers, so the signature's protected header binds it (V-25): `iat`, `jti`, and `req`,
 //! the digest of the message.
 //!
+//! A verifier's Verdict is read by [`ReceivedVerdict`], with the rules of the schema ([`VerdictRule`]).
+//!
 //! Not here: the key in `_meta` and the shape of the slot ([`message::slot`](crate::message::slot)).
+
+mod read;
+mod rule;
 
 use jose::{jcs, jws};
 use scitt::{Algorithm, Curve, SignError, Signer};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+pub use self::read::ReceivedVerdict;
+pub(crate) use self::read::score;
+pub use self::rule::VerdictRule;
 use crate::digest::Digest;
 use crate::message::{Deadline, MessageType};
 use crate::reason::Reason;
@@ -33,10 +41,10 @@ words! {
     }
 }
 
-/// A Verdict (VAP, section 8), unsigned.
+/// A Verdict (VAP, section 8), unsigned. `R` is the type of the reason, as in [`Verification`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Verdict {
+pub struct Verdict<R = Reason> {
     /// The VAP version, `0.1`.
     pub vap: Version,
     /// The message type, always `verdict`.
@@ -52,7 +60,7 @@ pub struct Verdict {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted_commitment_digest: Option<Digest>,
     /// The checks behind the decision.
-    pub verification: Verification,
+    pub verification: Verification<R>,
     /// The question to a human; present with `clarify` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clarification: Option<Clarification>,

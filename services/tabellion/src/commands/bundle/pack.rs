@@ -1,11 +1,11 @@
-//! `tabellion bundle create`: gathers entries, verifies everything offline with the reader's own trust, and only then
-//! writes the file.
+//! `tabellion bundle NAME… -o FILE`: gathers entries, verifies everything offline with the reader's own trust, and only
+//! then writes the file.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bundle::{BundleVerdict, EvidenceBundle};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use display::counted;
 use merkle::EntryDigest;
 use serde::Serialize;
@@ -18,45 +18,53 @@ use crate::commands::verify::{now, witness_policy};
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Failure, Report, safe};
 use crate::context::Context;
-use crate::service::ServiceArgs;
+use crate::service::{Service, ServiceArgs};
 use crate::trust_file::TrustFile;
 use crate::verification::{UNVERIFIED, exit, with_open_checks};
 
 #[derive(Debug, Args)]
-#[command(
-    before_help = "example:  tabellion bundle create --session session-1 -o session-1.bundle",
-    mut_arg("timeout", |timeout| timeout.hide(true)),
-    mut_arg("cacert", |cacert| cacert.hide(true))
-)]
-pub struct Create {
-    /// Entry IDs, or files that hold the statements
-    #[arg(value_name = "ENTRY", required_unless_present_any = ["session", "agent"])]
-    entries: Vec<String>,
-    /// Also all entries of this session
-    #[arg(long, value_name = "NAME")]
-    session: Vec<String>,
-    /// Also all entries of this agent
-    #[arg(long, value_name = "NAME")]
-    agent: Vec<String>,
+pub struct Pack {
+    /// Names, entry IDs, or files with a statement
+    #[arg(value_name = "SESSION|AGENT|ENTRY", required = true)]
+    names: Vec<String>,
+    /// Take each name as a session, agent or entry
+    #[arg(long, value_name = "KIND", hide_possible_values = true)]
+    kind: Option<NamedKind>,
     /// The output file
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Require the quorum of this policy (C2SP tlog-policy)
+    /// Require the quorum of this witness policy
     #[arg(long, value_name = "FILE")]
     witness_policy: Option<PathBuf>,
-    /// The trust file [default: ./trust.toml, then ./tabellion-dev/trust.toml]
+    /// The trust file [default: as tabellion verify]
     #[arg(long, value_name = "FILE")]
     trust: Option<PathBuf>,
-    #[command(flatten)]
-    service: ServiceArgs,
 }
 
-impl Create {
-    pub fn run(self, context: &Context) -> Result<(), Failure> {
-        let entries = self.entries.iter().map(|entry| entry_named(entry)).collect::<Result<Vec<_>, _>>()?;
+/// The kind of thing that a name on the command line stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum NamedKind {
+    /// All entries of a session.
+    Session,
+    /// All entries of an agent.
+    Agent,
+    /// The entry with this ID, or of the statement in this file.
+    Entry,
+}
+
+impl NamedKind {
+    /// Returns the kind of entry IDs and of files; only the log knows whether another name is a session or an agent.
+    fn of(name: &str) -> Option<Self> {
+        let is_entry = name.parse::<EntryDigest>().is_ok() || Path::new(name).is_file();
+        is_entry.then_some(Self::Entry)
+    }
+}
+
+impl Pack {
+    pub fn run(self, context: &Context, service: &ServiceArgs) -> Result<(), Failure> {
         let trust = TrustFile::find(context, self.trust.as_deref())?.store;
         let witnesses = self.witness_policy.as_deref().map(witness_policy).transpose()?;
-        let mut bundle = self.gather(context, &entries)?;
+        let mut bundle = self.gather(context, &service.connect(context)?)?;
         claims::add_keys(&mut bundle, &trust, witnesses.as_ref());
         let verdict = bundle.verify(&trust, witnesses.as_ref(), now());
         if !verdict.is_verified() {
@@ -64,7 +72,7 @@ impl Create {
         }
         let bytes = bundle.to_bytes();
         files::write(&self.output, &bytes, Access::Ordinary, Existing::Replace)?;
-        let report = CreatedBundle::new(self.output.display().to_string(), bytes.len(), &bundle, &verdict);
+        let report = PackedBundle::new(self.output.display().to_string(), bytes.len(), &bundle, &verdict);
         match files::is_stream(&self.output) {
             true => context.console.note(report.summary()),
             false => context.console.result(&report)?,
@@ -72,19 +80,24 @@ impl Create {
         Ok(())
     }
 
-    fn gather(&self, context: &Context, entries: &[EntryDigest]) -> Result<EvidenceBundle, Failure> {
-        let service = self.service.connect(context)?;
-        let mut gatherer = Gatherer::new(&service);
-        for session in &self.session {
-            if gatherer.add_session(session)?.has_more_receipts {
-                context.console.note(format!(
-                    "session {session} has more verification receipts than the log lists: name them by entry ID"
-                ));
-            }
+    fn gather(&self, context: &Context, service: &Service) -> Result<EvidenceBundle, Failure> {
+        let mut gatherer = Gatherer::new(service);
+        self.names.iter().try_for_each(|name| self.add(&mut gatherer, name))?;
+        for session in gatherer.sessions_with_more_receipts() {
+            context.console.note(format!(
+                "session {session} has more verification receipts than the log lists: name them by entry ID"
+            ));
         }
-        self.agent.iter().try_for_each(|agent| gatherer.add_agent(agent))?;
-        entries.iter().try_for_each(|entry| gatherer.add_entry(entry))?;
-        gatherer.finish(claims::of(&service))
+        gatherer.finish(claims::of(service))
+    }
+
+    fn add(&self, gatherer: &mut Gatherer<'_>, name: &str) -> Result<(), Failure> {
+        match self.kind.or_else(|| NamedKind::of(name)) {
+            Some(NamedKind::Session) => gatherer.add_session(name),
+            Some(NamedKind::Agent) => gatherer.add_agent(name),
+            Some(NamedKind::Entry) => gatherer.add_entry(&entry_named(name)?),
+            None => gatherer.add_session_or_agent(name),
+        }
     }
 }
 
@@ -109,7 +122,7 @@ fn named(failure: Failure, part: &StatementVerdict) -> Failure {
 
 /// A bundle that was written.
 #[derive(Serialize)]
-struct CreatedBundle {
+struct PackedBundle {
     file: String,
     bytes: usize,
     entries: usize,
@@ -119,7 +132,7 @@ struct CreatedBundle {
     witnesses: Vec<String>,
 }
 
-impl CreatedBundle {
+impl PackedBundle {
     fn new(file: String, bytes: usize, bundle: &EvidenceBundle, verdict: &BundleVerdict) -> Self {
         let checkpoint = verdict.checkpoint.checkpoint.as_ref();
         Self {
@@ -148,7 +161,7 @@ impl CreatedBundle {
     }
 }
 
-impl Report for CreatedBundle {
+impl Report for PackedBundle {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{}", safe(&self.summary()))?;
         writeln!(out, "wrote      {} ({} bytes)", safe(&self.file), self.bytes)

@@ -1,0 +1,107 @@
+//! The records that the conversation records on the page of a session name as the one before them (`previous-record`), as far
+//! as they are not the ones that the log has there.
+//!
+//! Several chains may be interleaved in one session, such as those of an agent and its subagents. So a record is in its
+//! place if the record that it names is registered before it, and no record of the same issuer follows that one already.
+
+use std::collections::BTreeMap;
+
+use explorer::PreviousRecord;
+use registration::LookupKind;
+use registration::conversation::AGENT_CONVERSATION;
+use serde_json::Value;
+
+use super::delegations::PageReader;
+use crate::edge::problem::Problem;
+use crate::index::term;
+use crate::limits::SESSION_PREVIOUS_RECORDS;
+use crate::routes::entry_query::sha256_text;
+use crate::view::entry_view::EntryView;
+
+/// Finds what is wrong with the records that these entries of a session name, by the leaf of the entry that names it.
+pub async fn misplaced(
+    reader: PageReader<'_>,
+    session: &str,
+    entries: &[EntryView],
+) -> Result<BTreeMap<u64, PreviousRecord>, Problem> {
+    let mut chains =
+        Chains { reader, session, leaves: leaves(entries), followers: BTreeMap::new(), lookups: 0 };
+    let mut misplaced = BTreeMap::new();
+    for entry in entries {
+        let Some(previous) = text(entry, "previous_record") else { continue };
+        let found = chains.look_at(entry, previous).await?;
+        misplaced.extend(found.map(|record| (entry.index, record)));
+    }
+    Ok(misplaced)
+}
+
+/// The first leaf of each conversation record among these entries, by the digest of the record.
+fn leaves(entries: &[EntryView]) -> BTreeMap<&str, u64> {
+    let mut leaves = BTreeMap::new();
+    for entry in entries {
+        if let Some(digest) = text(entry, "content_digest") {
+            leaves.entry(digest).or_insert(entry.index);
+        }
+    }
+    leaves
+}
+
+fn text<'e>(entry: &'e EntryView, name: &str) -> Option<&'e str> {
+    entry.facts.get(name).and_then(Value::as_str)
+}
+
+/// The chains of conversation records on a page.
+struct Chains<'a> {
+    reader: PageReader<'a>,
+    session: &'a str,
+    leaves: BTreeMap<&'a str, u64>,
+    /// The first record of the page that follows a record, by issuer and digest.
+    followers: BTreeMap<(Option<&'a str>, String), u64>,
+    /// Number of records that were looked up because they are not on the page.
+    lookups: usize,
+}
+
+impl<'a> Chains<'a> {
+    /// Finds what is wrong with the record that an entry names. Entries come in the order of their leaves.
+    async fn look_at(
+        &mut self,
+        entry: &'a EntryView,
+        previous: &str,
+    ) -> Result<Option<PreviousRecord>, Problem> {
+        let Some(digest) = sha256_text(previous) else {
+            return Ok(Some(PreviousRecord::Missing(previous.to_owned())));
+        };
+        let issuer = entry.iss.as_deref();
+        let earlier = self.followers.get(&(issuer, digest.clone())).copied();
+        let found = match self.leaves.get(digest.as_str()) {
+            Some(leaf) => Some((*leaf, earlier)),
+            None if self.lookups == SESSION_PREVIOUS_RECORDS => return Ok(Some(PreviousRecord::LeftOut)),
+            None => self.look_up(issuer, &digest).await?,
+        };
+        self.followers.entry((issuer, digest.clone())).or_insert(entry.index);
+        Ok(match found {
+            None => Some(PreviousRecord::Missing(digest)),
+            Some((leaf, _)) if leaf > entry.index => Some(PreviousRecord::Later(leaf)),
+            Some((_, follower)) => follower.filter(|leaf| *leaf < entry.index).map(PreviousRecord::Followed),
+        })
+    }
+
+    /// Finds the leaf of a record that is not on the page, and the first record of this issuer in the session that follows it.
+    async fn look_up(
+        &mut self,
+        issuer: Option<&str>,
+        digest: &str,
+    ) -> Result<Option<(u64, Option<u64>)>, Problem> {
+        self.lookups += 1;
+        let of_record = vec![term(LookupKind::PayloadDigest, digest)];
+        let Some(leaf) = self.reader.search(of_record, 1).await?.first().copied() else { return Ok(None) };
+        let mut of_followers = vec![
+            term(LookupKind::Digest, digest),
+            term(LookupKind::Session, self.session),
+            term(LookupKind::ContentType, AGENT_CONVERSATION),
+        ];
+        of_followers.extend(issuer.map(|issuer| term(LookupKind::Issuer, issuer)));
+        let follower = self.reader.search(of_followers, 1).await?.first().map(|leaf| leaf.get());
+        Ok(Some((leaf.get(), follower)))
+    }
+}
