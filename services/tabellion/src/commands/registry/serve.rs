@@ -39,7 +39,7 @@ pub struct Serve {
     #[arg(long, value_name = "URL", value_parser = collector::parse)]
     otlp: Option<Url>,
     /// Where the codes of errors are documented
-    #[arg(long, value_name = "URL", value_parser = ErrorDocumentation::parse)]
+    #[arg(long = "error-docs", value_name = "URL", value_parser = ErrorDocumentation::parse)]
     error_documentation: Option<ErrorDocumentation>,
 }
 
