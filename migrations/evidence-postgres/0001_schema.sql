@@ -160,7 +160,8 @@ CREATE TRIGGER stuck_keeps_what_waits BEFORE DELETE ON stuck FOR EACH ROW EXECUT
 -- A commit is one call, so that no client holds a lock while it waits for the network.
 --
 -- Writes a group of changes to streams and returns an empty array; or, if a stream is not at the version that the group
--- expects or has used a claim already, writes nothing and returns the names of those streams. The arrays of a table have one
+-- expects or relied on, or has used a claim already, writes nothing and returns the names of those streams. A stream that is
+-- only relied on is not locked: who changes it afterwards comes after this commit. The arrays of a table have one
 -- element for each row. `record_streams` and `claim_streams` are positions in `names`, from 1.
 CREATE FUNCTION commit_group(
   me bigint, my_epoch bigint,

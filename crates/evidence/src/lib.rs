@@ -59,8 +59,9 @@ pub trait EvidenceStore: Outbox + Instances + Upkeep + Send + Sync + 'static {
     ///
     /// Several changes of one stream are applied in the order given, each from the version that the one before it
     /// made. [`CommitError::Conflict`] names every stream that is at another version or holds one of the claims, and
-    /// every stream of [`Change::relies_on`] at another version: load it and decide again. Changes that contradict themselves ([`Group::of`]), records out of sequence and
-    /// records that exist already are [`StoreError::Refused`].
+    /// every stream of [`Change::relies_on`] at another version: load it and decide again. A store may name one of these
+    /// kinds alone. Changes that contradict themselves ([`Group::of`]), records out of sequence and records that exist
+    /// already are [`StoreError::Refused`].
     async fn commit(&self, changes: &[Change]) -> Result<(), CommitError>;
 
     /// Waits until a commit in doubt has ended, and returns whether it happened; to be called after

@@ -304,8 +304,8 @@ pub const fn tool_streams() -> &'static str {
     TOOLS
 }
 
-/// Returns whether operator commands or other gateways change a stream while the gateway runs, so that it is read again
-/// for every decision.
+/// Returns whether operator commands or other gateways change a stream while the gateway runs. Then it is remembered only
+/// for a moment, and a decision's commit says on which version it relied.
 pub fn is_changed_by_others(name: &str) -> bool {
     name.starts_with(TOOLS) || name.starts_with(REGISTRIES)
 }

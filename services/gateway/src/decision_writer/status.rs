@@ -31,7 +31,7 @@ pub struct WriterStatus {
     pub commits: u64,
     /// Number of records committed since the start.
     pub records: u64,
-    /// Number of commits that conflicted with another process since the start.
+    /// Number of commits since the start that were decided again: another process was first, or a message was used before.
     pub conflicts: u64,
     /// Number of commits whose outcome was unknown at first.
     pub doubtful: u64,
@@ -116,7 +116,7 @@ impl Alarms {
         }
     }
 
-    /// Counts a commit that conflicted with another process.
+    /// Counts a commit that conflicted with what the database has.
     pub fn conflicted(&self) {
         self.conflicts.fetch_add(1, Ordering::Relaxed);
     }

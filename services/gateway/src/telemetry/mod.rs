@@ -134,8 +134,10 @@ impl Telemetry {
             refused: registry.counter("gateway_evidence_refused_total", "records that the log refused")?,
             commits: registry.counter("gateway_evidence_commits_total", "transactions")?,
             records: registry.counter("gateway_evidence_records_total", "records in them")?,
-            conflicts: registry
-                .counter("gateway_evidence_conflicts_total", "times another process was first")?,
+            conflicts: registry.counter(
+                "gateway_evidence_conflicts_total",
+                "commits decided again: another process was first, or a message was used before",
+            )?,
             sessions: registry.gauge("gateway_sessions_in_memory", "sessions in memory")?,
             questions: registry.gauge("gateway_open_questions", "questions that wait for an approver")?,
             waiting_for_cost: registry.gauge(

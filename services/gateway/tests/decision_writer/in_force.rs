@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use admission::clarify::HumanAnswer;
 use admission::rules::{PolicyRule, Rules, Then};
 use admission::signature::{AgentKey, Holder, Keyring};
+use admission::tool::{CheckedArguments, Description, ToolPins, ToolRules};
 use evidence::Memory;
 use gateway::decision_writer::{
     CallAnswer, CallJob, CallOutcomeReport, DecisionWriter, RulesOf, RunningWriter, UndecidedCall,
@@ -45,12 +46,12 @@ impl Changing {
 
     /// A call that a person is asked about.
     async fn asked(&self, message: &Value) -> UndecidedCall {
-        let asks = CallJob {
-            envelope: Some(Ok(received(message, Carrier::ToolsCall))),
-            can_ask: true,
-            ..job(SESSION, "pay", &json!({}))
-        };
-        match self.writer.call(asks).await {
+        let envelope = Some(Ok(received(message, Carrier::ToolsCall)));
+        self.asked_about(CallJob { envelope, ..job(SESSION, "pay", &json!({})) }).await
+    }
+
+    async fn asked_about(&self, job: CallJob) -> UndecidedCall {
+        match self.writer.call(CallJob { can_ask: true, ..job }).await {
             CallAnswer::Ask(_, held) => held,
             other => panic!("nobody is asked: {other:?}"),
         }
@@ -106,6 +107,35 @@ async fn d_1_a_yes_to_a_held_call_does_not_outlive_the_key_that_signed_it() {
     let held = world.asked(&message).await;
     world.change(Some(pay("ask", Then::Confirm)));
     assert_eq!(answered(held).await, "unknown_key");
+    world.running.stop().await;
+}
+
+/// A call whose arguments were checked against a description that is not the tool's any more.
+fn outdated() -> CallJob {
+    let (_, description) = Description::of(r#"{"name":"pay"}"#).unwrap();
+    let checked = CheckedArguments { against: Some(description.digest), fault: None };
+    CallJob { checked: Some(checked), ..job(SESSION, "pay", &json!({})) }
+}
+
+/// The same rules, under which no arguments are checked.
+fn unchecked(rules: Rules) -> Rules {
+    Rules { tools: ToolRules { pins: ToolPins::Off, check_arguments: false }, ..rules }
+}
+
+#[tokio::test]
+async fn a_yes_to_a_held_call_does_not_outlive_the_tool_that_it_was_about() {
+    let world = Changing::new(unchecked(pay("ask", Then::Confirm))).await;
+    let held = world.asked_about(outdated()).await;
+    world.change(Some(pay("ask", Then::Confirm)));
+    assert_eq!(answered(held).await, "tool_changed");
+    world.running.stop().await;
+}
+
+#[tokio::test]
+async fn arguments_are_checked_again_before_anybody_is_asked_about_them() {
+    let world = Changing::new(pay("ask", Then::Confirm)).await;
+    let answer = world.writer.call(CallJob { can_ask: true, ..outdated() }).await;
+    assert!(matches!(answer, CallAnswer::Check(_)), "{answer:?}");
     world.running.stop().await;
 }
 

@@ -38,6 +38,7 @@ over_each_store! {
     a_budget_is_spent_once_however_many_gateways_serve_it,
     a_session_that_one_gateway_accepted_another_one_serves_and_refuses_anew,
     a_message_replayed_at_another_gateway_is_denied,
+    a_replay_asks_nobody_at_a_gateway_that_has_not_seen_it_before,
     a_message_that_is_sent_many_times_at_once_is_served_once,
     an_amendment_at_one_gateway_counts_at_the_other,
     what_a_dead_gateway_left_open_becomes_unknown_and_stays_spent,
@@ -108,6 +109,22 @@ async fn a_message_replayed_at_another_gateway_is_denied(store: &dyn Store) {
         let told = office.call_with(&alice(), &message, &arguments).await;
         assert_eq!(reason(&told), Some(Reason::Replayed), "{told:?}");
     }
+    close(offices).await;
+}
+
+/// V-21: a replay costs an approver no question, and its session no reservation.
+async fn a_replay_asks_nobody_at_a_gateway_that_has_not_seen_it_before(store: &dyn Store) {
+    let site = Site::start().await;
+    let offices = two(store, &site).await;
+    assert!(is_accepted(&offices[0].commit(json!({ "max_calls": 2 })).await));
+    let (harmless, asks) = (json!({ "ticket": 1 }), json!({ "approved": true }));
+    let message = |arguments: &Value| signed(&envelope(arguments), json!({ "jti": "once" }));
+    assert!(is_served(&offices[0].call_with(&alice(), &message(&harmless), &harmless).await));
+    for office in offices.iter().rev() {
+        let told = office.call_with(&alice(), &message(&asks), &asks).await;
+        assert_eq!(reason(&told), Some(Reason::Replayed), "{told:?}");
+    }
+    assert_eq!(offices[1].run(json!({ "ticket": 2 })).await, Ok(()), "nothing is held");
     close(offices).await;
 }
 

@@ -359,7 +359,7 @@ impl Work for CallWork {
             Some(tool) => tool,
             None => return JobStep::Needs(batch.missing()),
         };
-        if self.tool.is_outdated && self.passes.checked.is_none() {
+        if self.tool.is_outdated && self.passes.may_check_again() {
             self.made = Some(DecidedCall::Check);
             return JobStep::Nothing;
         }
@@ -385,6 +385,10 @@ impl Work for CallWork {
         self.can_wait =
             self.job.can_wait && self.request.writer.questions().has_room(&whose(&copies), now.as_second());
         let decision = self.ruling(batch, &mut copies);
+        // The commit of a question uses up no claim, so it would not find out that the call is a replay.
+        if matches!(decision, CallDecision::Ask { .. }) && !batch.has_looked_up(&self.claims()) {
+            return JobStep::NeedsClaims(self.claims());
+        }
         if let Some(question) = asked_of_approvers(&decision)
             && !question::put(batch, question)
         {
@@ -455,9 +459,7 @@ impl Work for CallWork {
                 let id = put.map(|question| question.id.clone());
                 CallAnswer::Ask(asked, undecided(held, id))
             }
-            Some(DecidedCall::Check) => {
-                CallAnswer::Check(undecided(self.passes.held, self.passes.question.clone()))
-            }
+            Some(DecidedCall::Check) => CallAnswer::Check(undecided(None, None)),
             None => return,
         };
         self.request.answer(answer);

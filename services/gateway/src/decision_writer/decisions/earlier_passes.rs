@@ -31,6 +31,14 @@ pub struct EarlierPasses {
 }
 
 impl EarlierPasses {
+    /// Returns whether the arguments may be checked again: once, and only before a judge or a person was asked about the
+    /// call. An answer counts for the tool as it was then.
+    pub const fn may_check_again(&self) -> bool {
+        let Self { held, judged, answer, question, checked, .. } = self;
+        let nobody_was_asked = held.is_none() && judged.is_none() && answer.is_none() && question.is_none();
+        checked.is_none() && nobody_was_asked
+    }
+
     /// The passes before the next one, in which the reservation `held` was made. Of their answers, only the judge's
     /// opinion is kept, for the annex, and the check of the arguments.
     pub fn next(&self, held: Option<ReservationId>) -> Self {

@@ -22,7 +22,8 @@ use crate::decision_writer::queue::QueuedCall;
 pub enum CallAnswer {
     /// The decision is made.
     Ruled(Box<DecisionAnswer>),
-    /// The tool has changed since the arguments were checked: a new check goes to [`UndecidedCall::checked`].
+    /// The tool has changed since the arguments were checked, and nobody was asked yet: a new check goes to
+    /// [`UndecidedCall::checked`].
     Check(UndecidedCall),
     /// The judge must be asked; its answer goes to [`UndecidedCall::judged`].
     Judge(Box<JudgeQuestion>, UndecidedCall),

@@ -52,6 +52,8 @@ pub struct Batch<'a> {
     pub now: u64,
     streams: HashMap<String, StreamChanges>,
     used: HashSet<Claim>,
+    /// Claims about which the database was asked.
+    looked_up: HashSet<Claim>,
     missing: Vec<String>,
     /// Streams that cannot be read, with the reason.
     damaged: HashMap<String, String>,
@@ -179,7 +181,8 @@ impl<'a> Batch<'a> {
     pub fn new(context: &'a WriterContext) -> Self {
         let now = context.clock.milliseconds();
         let (streams, damaged) = (HashMap::new(), HashMap::new());
-        Self { context, now, streams, used: HashSet::new(), missing: Vec::new(), damaged, bytes: 0 }
+        let (used, looked_up) = (HashSet::new(), HashSet::new());
+        Self { context, now, streams, used, looked_up, missing: Vec::new(), damaged, bytes: 0 }
     }
 
     /// Loads these streams, from the cache or else from the database. A stream that cannot be read is noted as damaged,
@@ -239,9 +242,10 @@ impl<'a> Batch<'a> {
         self.bytes
     }
 
-    /// Takes streams as read before the batch, the newest of each, and claims that were used by then.
+    /// Takes streams as read before the batch, the newest of each, and claims that were used or looked up by then.
     pub fn take_early(&mut self, early: &EarlyRead) {
         self.used.extend(early.used.iter().cloned());
+        self.looked_up.extend(early.looked_up.iter().cloned());
         for (name, committed) in &early.streams {
             if self.streams.get(name).is_none_or(|copy| copy.version < committed.version) {
                 self.streams.insert(name.clone(), StreamChanges::of(committed));
@@ -253,6 +257,11 @@ impl<'a> Batch<'a> {
     pub fn is_used(&self, claim: &Claim) -> bool {
         self.used.contains(claim)
             || self.streams.get(&claim.stream).is_some_and(|copy| copy.claims.contains(claim))
+    }
+
+    /// Returns whether the database was asked about all of these claims, so that [`is_used`](Self::is_used) is certain.
+    pub fn has_looked_up(&self, claims: &[Claim]) -> bool {
+        claims.iter().all(|claim| self.is_used(claim) || self.looked_up.contains(claim))
     }
 
     /// Returns the working copy of a stream, or `None` if it is not loaded yet; then the job returns

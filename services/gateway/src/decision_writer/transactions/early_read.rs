@@ -18,6 +18,8 @@ pub struct EarlyRead {
     pub streams: Vec<(String, CommittedStream)>,
     /// Those of the claims that are known to be used.
     pub used: Vec<Claim>,
+    /// The claims about which the database was asked.
+    pub looked_up: Vec<Claim>,
 }
 
 impl EarlyRead {
@@ -41,7 +43,7 @@ impl EarlyRead {
             }
         }
         streams.extend(read(recent, store, unknown).await?);
-        Ok(Self { streams, used: claims })
+        Ok(Self { streams, used: claims, looked_up: Vec::new() })
     }
 
     /// Returns the pin of a tool; `None` if it was not read, or no server has listed the tool.
@@ -60,10 +62,10 @@ impl EarlyRead {
         claims: Vec<Claim>,
     ) -> Result<Self, StoreError> {
         let taken = store.claimed(&claims).await?;
-        let used: Vec<Claim> =
-            claims.into_iter().zip(taken).filter_map(|(claim, taken)| taken.then_some(claim)).collect();
+        let used = claims.iter().zip(taken).filter(|(_, taken)| *taken).map(|(claim, _)| claim.clone());
+        let used: Vec<Claim> = used.collect();
         used.iter().for_each(|claim| recent.used(claim));
-        Ok(Self { streams: Vec::new(), used })
+        Ok(Self { streams: Vec::new(), used, looked_up: claims })
     }
 }
 

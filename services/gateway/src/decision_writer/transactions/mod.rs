@@ -288,6 +288,10 @@ impl Transactions {
                             self.fail(jobs.remove(index), &why);
                         }
                     }
+                    JobStep::NeedsClaims(claims) => {
+                        let read = EarlyRead::of_claims(&context.recent, &*self.store, claims).await?;
+                        batch.take_early(&read);
+                    }
                     JobStep::Wait(awaited) => {
                         if let Err(job) = self.parked.park(jobs.remove(index), awaited) {
                             self.fail(job, &WriterError::Crowded);

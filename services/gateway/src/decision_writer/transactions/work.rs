@@ -69,6 +69,8 @@ pub enum JobStep {
     Nothing,
     /// Nothing is changed: these streams must be loaded first.
     Needs(Vec<String>),
+    /// Nothing is changed: the database must be asked first which of these claims are used.
+    NeedsClaims(Vec<Claim>),
     /// Nothing is changed: another call must be settled first (V-12).
     Wait(AwaitedSettlement),
     /// The job cannot be decided, and the working copies are not usable any more.

@@ -3,6 +3,7 @@
 
 mod answers;
 mod carriers;
+mod changed_tools;
 mod crowds;
 mod forged;
 mod gated;

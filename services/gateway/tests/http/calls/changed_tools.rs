@@ -1,0 +1,81 @@
+//! A tool that another process changes, while calls of it are decided on what was read of it lately.
+
+use admission::tool::{Description, Pin, ToolPins};
+use evidence::Change;
+use jiff::Timestamp;
+use serde_json::json;
+
+use crate::world::World;
+
+/// Another process lists the tool with this argument as a required one, and an operator approves it.
+async fn requires(world: &World, name: &str, argument: &str) {
+    let (stream, mut pin) = pinned(world, name).await;
+    let schema = json!({ "type": "object", "required": [argument] });
+    let (_, description) =
+        Description::of(&json!({ "name": name, "inputSchema": schema }).to_string()).unwrap();
+    pin.listed(description, ToolPins::FirstUse, Timestamp::now());
+    pin.approve(Timestamp::now());
+    // Otherwise the gateway writes it again to record the approval.
+    pin.approval_unrecorded = false;
+    let kept = world.store.streams(&[&stream]).await.unwrap().remove(0).unwrap();
+    let change = Change {
+        stream,
+        from: Some(kept.version),
+        first: 1,
+        agreed: None,
+        running: serde_json::to_vec(&pin).unwrap().into(),
+        closed: kept.closed,
+        keep_until: kept.keep_until,
+        records: Vec::new(),
+        claims: Vec::new(),
+        opened: Vec::new(),
+        settled: Vec::new(),
+        relies_on: Vec::new(),
+    };
+    world.store.commit(&[change]).await.unwrap();
+}
+
+/// The stream of a listed tool, and its pin.
+async fn pinned(world: &World, name: &str) -> (String, Pin) {
+    for listed in world.store.list(Some("unbound:.tool:"), 10).await.unwrap() {
+        let kept = world.store.streams(&[&listed.stream]).await.unwrap().remove(0).unwrap();
+        let pin: Pin = serde_json::from_slice(&kept.running).unwrap();
+        if pin.tool == name {
+            return (listed.stream, pin);
+        }
+    }
+    panic!("nobody has listed {name}");
+}
+
+#[tokio::test]
+async fn a_call_is_checked_against_what_another_process_has_approved_by_then() {
+    let world = World::new().await;
+    let agent = world.modern("alice");
+    agent.commit().await;
+    agent.ask("tools/list", json!({})).await;
+    agent.call("crm.read", json!({})).await.served();
+    requires(&world, "crm.read", "ticket").await;
+    agent.call("crm.read", json!({ "ticket": 1 })).await.served();
+    requires(&world, "crm.read", "reason").await;
+    agent.call("crm.read", json!({ "ticket": 1 })).await.denied("arguments_invalid");
+    agent.call("crm.read", json!({ "reason": "asked" })).await.served();
+    assert_eq!(world.server.calls(), 3);
+}
+
+#[tokio::test]
+async fn calls_that_are_decided_together_are_each_checked_against_the_tool_as_it_is() {
+    let world = World::new().await;
+    let agent = world.modern("alice");
+    agent.commit().await;
+    agent.ask("tools/list", json!({})).await;
+    agent.call("crm.read", json!({})).await.served();
+    requires(&world, "crm.read", "ticket").await;
+    let (fits, misfits, other) = tokio::join!(
+        agent.call("crm.read", json!({ "ticket": 1 })),
+        agent.call("crm.read", json!({ "number": 1 })),
+        agent.call("pay", json!({})),
+    );
+    fits.served();
+    misfits.denied("arguments_invalid");
+    other.served();
+}
