@@ -78,8 +78,10 @@ pub const SESSION_PREVIOUS_RECORDS: usize = 128;
 pub const BUNDLE_ENTRIES: usize = 1000;
 /// Bytes of the statements and payloads in an evidence bundle that a page offers.
 pub const BUNDLE_BYTES: usize = 16 << 20;
-/// Entries of an evidence bundle that are charged to the client as one read.
-pub const BUNDLE_ENTRIES_A_READ: usize = 16;
+/// Entries and policies of an evidence bundle that are charged to the client as one read.
+pub const BUNDLE_STATEMENTS_A_READ: usize = 16;
+/// Evidence bundles that are packed at one time, each in a few times [`BUNDLE_BYTES`] of memory; others wait.
+pub const BUNDLES_AT_ONCE: usize = 4;
 /// Heads in the chart of the tree's growth.
 pub const GROWTH_POINTS: u64 = 120;
 /// Number of heads read at one time for the commit times of a page.

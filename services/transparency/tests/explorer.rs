@@ -24,7 +24,7 @@ use testkit::{
     conversation_builder, conversation_json, conversation_of, decision_json, gateway, outcome_json, receipt,
     receipt_json, recorder, verdict, verdict_json, verifier, vrf,
 };
-use transparency::{CallerRole, ClientToken, ClosedTypes, WitnessConfig};
+use transparency::{CallerRole, ClientToken, ClosedTypes, Rate, WitnessConfig};
 use verifier::{IssuerSignature, TrustStore};
 
 /// Text of an attacker: HTML, an ANSI sequence, a bidi override, a tag character, an address.
@@ -473,8 +473,46 @@ async fn a_session_of_more_entries_than_a_bundle_may_have_is_refused_with_the_co
     let large = site.get("/ui/bundle?session=session-1").await;
     assert_eq!(large.status, 409);
     checked_headers(&large);
-    for part in ["bundle-too-large", "at most 1000 entries", "tabellion bundle create"] {
+    for part in ["bundle-too-large", "at most 1000 entries", "tabellion bundle NAME -o FILE"] {
         assert!(large.text().contains(part), "no {part}: {}", large.text());
+    }
+}
+
+/// Reads of this client that the rate limit still admits at once.
+fn left(answer: &Answer) -> u32 {
+    let (_, left) = answer.header("ratelimit").unwrap().rsplit_once("r=").unwrap();
+    left.parse().unwrap()
+}
+
+#[tokio::test]
+async fn a_bundle_counts_as_one_more_read_for_each_sixteen_of_its_entries_and_policies() {
+    let reads = Rate { period: Duration::from_secs(3_600), ..Rate::per_second(1, 1000) };
+    let site = Place::new().start_with(|config| config.limits.reads = reads).await;
+    let mut chain: Vec<SignedStatement> = Vec::new();
+    for n in 0..31 {
+        let placed = match chain.last() {
+            Some(previous) => receipt(n).after(previous.digest(), n),
+            None => receipt(n),
+        };
+        chain.push(placed.sign(&verifier()).unwrap());
+        site.registered(&chain[chain.len() - 1]).await;
+    }
+    let issuer = display::percent_encoded(&verifier().public_key().did_key());
+    let query = format!("issuer={issuer}&sub={}", display::percent_encoded(AGENT));
+    let offers = site.get(&format!("/ui/bundle?{query}")).await;
+    let bundle = offered(&offers, "chain.bundle");
+    assert_eq!((bundle.entries.len(), bundle.policies.len()), (31, 1));
+    let next = site.get("/ui/status").await;
+    assert_eq!(left(&offers) - left(&next), 1 + 32 / 16);
+}
+
+#[tokio::test]
+async fn bundles_that_are_asked_for_at_the_same_time_are_all_served() {
+    let site = Place::new().start_with(|config| config.access.closed_types = ClosedTypes(Vec::new())).await;
+    site.registered(&audit_record(&decision_json(SESSION, 0))).await;
+    let asked = (0..16).map(|_| site.get("/ui/bundle?session=session-1"));
+    for answer in futures::future::join_all(asked).await {
+        assert_eq!(offered(&answer, "session.bundle").entries.len(), 1);
     }
 }
 

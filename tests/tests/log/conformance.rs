@@ -218,6 +218,21 @@ fn a_run_of_some_checks_sends_only_what_they_need_and_reports_only_them() {
 }
 
 #[test]
+fn a_run_of_some_checks_does_not_say_that_the_service_conforms() {
+    let log = Log::sqlite();
+    let service = log.serve();
+    run(&log, service.url(), &["--only", "path-unknown", "--html", "report.html"]).must_succeed();
+    let ran = log.tabellion(&["conformance", service.url(), "--key", "issuer.pem", "--only", "path-unknown"]);
+    assert_eq!(ran.code, Some(0), "{ran}");
+    let html = fs::read_to_string(log.path("report.html")).unwrap();
+    for text in [&ran.stdout, &html] {
+        assert!(text.contains("o MUST of the selected checks is violated"), "{text}");
+        assert!(!text.contains("conforms: "), "{text}");
+    }
+    service.stop();
+}
+
+#[test]
 fn a_check_that_the_suite_does_not_have_cannot_be_selected() {
     let log = Log::sqlite();
     let ran = run(&log, &format!("http://{}", free_address()), &["--only", "keys-stauts"]);

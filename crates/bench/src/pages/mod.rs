@@ -88,6 +88,7 @@ pub async fn measure(plan: &PagesPlan) -> anyhow::Result<PagesResult> {
     ensure!(plan.rounds > 0, "rounds are at least 1");
     let (machine, database) = (machine::describe(), database_of(&plan.folder)?);
     let grown = GrownEntries::read(&plan.folder)?.context("the log was not made by `bench grow`")?;
+    ensure!(grown.entries > 0, "the log has no entries whose pages could be measured");
     let service = RunningService::start(&plan.program, &plan.folder, 1, Vec::new()).await?;
     let address = *service.addresses().first().context("the service has no process")?;
     let before = service.metrics().await?.leaves as u64;

@@ -46,7 +46,9 @@ impl ConformanceReport {
         let summary = &self.summary;
         html! {
             p.outcome {
-                @if self.conforms { "No MUST is violated." } @else { strong { "At least one MUST is violated." } }
+                @if self.conforms && summary.not_selected > 0 { "No MUST of the selected checks is violated." }
+                @else if self.conforms { "No MUST is violated." }
+                @else { strong { "At least one MUST is violated." } }
             }
             p {
                 (summary.passed) " passed, " (summary.failed) " failed, " (summary.warning) " warnings, "

@@ -96,7 +96,7 @@ pub struct ConformanceReport {
     pub service: String,
     /// Time of the run (RFC 3339).
     pub at: String,
-    /// `true` if no MUST is violated.
+    /// `true` if no MUST of the selected checks is violated.
     pub conforms: bool,
     /// Numbers of checks by conclusion.
     pub summary: ConformanceSummary,

@@ -165,6 +165,7 @@ impl Report for ConformanceResult<'_> {
             others => writeln!(out, ", {others} not selected")?,
         }
         match conforms {
+            true if summary.not_selected > 0 => writeln!(out, "no MUST of the selected checks is violated"),
             true => writeln!(out, "{}: no MUST is violated", "conforms".green()),
             false => writeln!(out, "{}: a MUST is violated", "does not conform".red()),
         }

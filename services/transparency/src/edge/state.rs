@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
 use serving::problem::ErrorDocumentation;
+use tokio::sync::Semaphore;
 
 use crate::config::AccessConfig;
 use crate::edge::body_budget::BodyBudget;
 use crate::edge::rate_limit::AccessControl;
-use crate::limits::Limits;
+use crate::limits::{BUNDLES_AT_ONCE, Limits};
 use crate::metrics::Metrics;
 
 /// The state that the layers share.
@@ -20,6 +21,8 @@ pub struct EdgeState {
     pub access: Arc<AccessControl>,
     /// The memory budget of request bodies.
     pub bodies: BodyBudget,
+    /// A permit for each evidence bundle that is packed.
+    pub bundles: Semaphore,
     /// The metrics.
     pub metrics: Arc<Metrics>,
     /// Where the codes of problems are documented.
@@ -38,6 +41,7 @@ impl EdgeState {
                 limits.statement_bytes.max(limits.batch_bytes),
                 &metrics.body_bytes,
             ),
+            bundles: Semaphore::new(BUNDLES_AT_ONCE),
             limits: ArcSwap::from_pointee(limits.clone()),
             metrics,
             error_documentation: ErrorDocumentation::default(),

@@ -1,7 +1,7 @@
 //! `/ui/bundle`: the evidence bundle of a session, or of a chain of verification receipts, as a file. The page `/ui/verify`
 //! fetches it too.
 //!
-//! It is the bundle that `tabellion bundle create` gathers, within closer bounds. Not here: the packing ([`super::packing`]).
+//! It is the bundle that `tabellion bundle` gathers, within closer bounds. Not here: the packing ([`super::packing`]).
 
 use std::collections::BTreeMap;
 
@@ -48,6 +48,7 @@ pub async fn bundle(
 ) -> Result<Response, Problem> {
     let Query(query) = query.map_err(|refused| wrong(&wrong_query(&refused)))?;
     let reader = PageReader { app: &app, caller: &caller, charge: &charge };
+    let _turn = app.edge.bundles.acquire().await.map_err(|_| Problem::internal())?;
     match query {
         BundleQuery { session: Some(session), issuer: None, sub: None } => {
             Ok(file("session.bundle", &of_session(reader, session).await?))

@@ -1,8 +1,8 @@
 //! The explorer: pages for people. Each module reads what one page shows, with the functions of the API's handlers, and the
 //! crate `explorer` renders it. The pages need the same roles as the API (`edge/access.rs`).
 //!
-//! The page of the verifier that runs in a browser ([`verify`]) is static. It fetches the evidence that its address names from the routes of
-//! the API and from [`bundles`].
+//! The page of the verifier that runs in a browser ([`verify`]) is static. It fetches the evidence that its address names
+//! from the routes of the API and from [`bundles`].
 //!
 //! Not here: HTML (`explorer`), and errors, which the middleware renders (`edge/middleware.rs`).
 

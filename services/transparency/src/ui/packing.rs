@@ -16,7 +16,7 @@ use verifier::{TrustStore, TrustedLog};
 
 use super::delegations::PageReader;
 use crate::edge::problem::Problem;
-use crate::limits::{BUNDLE_BYTES, BUNDLE_ENTRIES, BUNDLE_ENTRIES_A_READ, WITNESS_PACE};
+use crate::limits::{BUNDLE_BYTES, BUNDLE_ENTRIES, BUNDLE_STATEMENTS_A_READ, WITNESS_PACE};
 use crate::log::state::{Log, Resolved};
 use crate::routes::bodies::must_be_open;
 use crate::routes::payloads::{attached, kept};
@@ -31,7 +31,9 @@ pub struct BundlePacker<'a> {
     /// The tree to whose root all proofs lead.
     size: TreeSize,
     checkpoint: String,
-    /// Bytes of the statements and payloads so far.
+    /// Number of entries and policies so far.
+    statements: usize,
+    /// Bytes of their statements and payloads.
     bytes: usize,
 }
 
@@ -40,7 +42,7 @@ impl<'a> BundlePacker<'a> {
     pub async fn new(reader: PageReader<'a>) -> Result<Self, Problem> {
         let (size, note) = tlog::served(reader.app).await?;
         let checkpoint = String::from_utf8(note.into()).map_err(|_| Problem::internal())?;
-        Ok(Self { reader, size, checkpoint, bytes: 0 })
+        Ok(Self { reader, size, checkpoint, statements: 0, bytes: 0 })
     }
 
     /// Packs the entries at these leaves, which are in ascending order, with the policies that admitted them.
@@ -54,9 +56,6 @@ impl<'a> BundlePacker<'a> {
             admitting.insert(entry.policy);
             let admitted_by = AdmittedBy { policy: entry.policy.get(), rule: entry.rule.clone() };
             entries.push(BundleEntry { admitted_by: Some(admitted_by), ..self.with_proofs(entry).await? });
-            if entries.len() % BUNDLE_ENTRIES_A_READ == 0 {
-                self.reader.charge.charge()?;
-            }
         }
         let mut policies = Vec::new();
         for leaf in admitting {
@@ -97,8 +96,13 @@ impl<'a> BundlePacker<'a> {
         })
     }
 
+    /// Counts a statement, and charges the client for it.
     fn count(&mut self, bytes: usize) -> Result<(), Problem> {
+        self.statements += 1;
         self.bytes += bytes;
+        if self.statements.is_multiple_of(BUNDLE_STATEMENTS_A_READ) {
+            self.reader.charge.charge()?;
+        }
         if self.bytes > BUNDLE_BYTES { Err(too_large()) } else { Ok(()) }
     }
 
@@ -113,7 +117,7 @@ impl<'a> BundlePacker<'a> {
 /// The problem of a bundle beyond the bounds.
 pub fn too_large() -> Problem {
     let detail = format!(
-        "Pages offer a bundle of at most {BUNDLE_ENTRIES} entries and {} MiB: make this one with tabellion bundle create",
+        "Pages offer a bundle of at most {BUNDLE_ENTRIES} entries and {} MiB: tabellion bundle NAME -o FILE makes a larger one",
         BUNDLE_BYTES >> 20
     );
     Problem::new(StatusCode::CONFLICT, "bundle-too-large", "Bundle Too Large", detail)

@@ -2,8 +2,8 @@
 //!
 //! The verifier is a WebAssembly module (`sdk/core`), which the feature `explorer-verifier` builds into the
 //! program. The page asks the server for the module and for the evidence that its address names, and its content security
-//! policy lets it ask no other server. `offline.html` is the same page with everything in one file: it works without a network, and its own
-//! policy forbids any request.
+//! policy lets it ask no other server. `offline.html` is the same page with everything in one file: it works without a
+//! network, and its own policy forbids any request.
 //!
 //! Not here: access control (`edge::access`; these files hold no data of the log).
 
