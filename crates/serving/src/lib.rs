@@ -1,8 +1,14 @@
 //! Serving of HTTP, for all daemons: listeners with bounded connections, TLS, graceful drain, health and metrics.
 //!
 //! A [`Listener`](listener::Listener) accepts connections over TCP, TLS or a Unix socket and passes their requests to a
-//! tower service, each with a number ([`request_id`]). [`admin`] has the routes of an admin listener, [`metrics`] the registry that they render, [`http_metrics`] how long requests take, [`description`]
-//! the text of a daemon's OpenAPI description, [`problem`] error responses with the address of their documentation, [`rate_limit`] the limit on the requests of one client, [`request_span`] the span of each request, [`collector`] the setting of where spans go, [`config_file`] the reader of configuration files, [`signals`] what stops and reloads a daemon, [`units`] the durations and sizes of configuration files.
+//! tower service, each with a number ([`request_id`]). Around it:
+//!
+//! * Routes: [`admin`] has those of an admin listener, [`description`] the text of a daemon's OpenAPI description,
+//!   [`problem`] error responses with the address of their documentation;
+//! * Requests: [`rate_limit`] bounds those of one client, [`http_metrics`] measures how long they take, [`request_span`]
+//!   makes their spans, [`metrics`] is the registry of all metrics;
+//! * Settings: [`config_file`] reads configuration files, [`units`] their durations and sizes, [`collector`] where spans
+//!   go; [`signals`] stop and reload a daemon.
 //!
 //! Not here: routes and access control, which each daemon has of its own.
 

@@ -112,19 +112,22 @@ impl<K: Clone + Eq + Hash> RateLimiter<K> {
     }
 
     fn counted_as(&self, key: K) -> CountedAs<K> {
+        let now = Instant::now();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= self.most && !known.contains_key(&key) {
             return CountedAs::Crowd;
         }
-        known.insert(key.clone(), Instant::now());
+        known.insert(key.clone(), now);
         CountedAs::Client(key)
     }
 
     /// Removes keys that were idle for so long that their whole burst is available again.
     pub fn sweep(&self) {
         let refill = self.rate.refill().max(Duration::from_secs(1));
+        // Every request waits for this lock: the clock is read once, and not for each key.
+        let now = Instant::now();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|_, last| last.elapsed() <= refill);
+        known.retain(|_, last| now.saturating_duration_since(*last) <= refill);
         drop(known);
         self.limiter.retain_recent();
         self.limiter.shrink_to_fit();

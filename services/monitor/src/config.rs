@@ -228,7 +228,7 @@ fn with_slash(mut url: Url) -> Url {
     url
 }
 
-/// A duration in whole seconds, because thresholds count them.
+/// A duration in whole seconds, in which the monitor counts.
 fn seconds(
     reader: &mut ConfigReader<'_>,
     key: &str,
@@ -239,7 +239,7 @@ fn seconds(
     match length.subsec_nanos() {
         0 => Some(length),
         _ => {
-            reader.mistake(text.map(Spanned::span), key, "thresholds are whole seconds");
+            reader.mistake(text.map(Spanned::span), key, "only whole seconds are possible here");
             None
         }
     }

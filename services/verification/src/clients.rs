@@ -1,4 +1,4 @@
-//! ClientTokens: the holders of bearer tokens, and their quotas.
+//! Clients: the holders of bearer tokens, and their quotas.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -23,7 +23,10 @@ pub struct Client {
     pub name: String,
     /// The only agent whose work the client may send, if there is one.
     pub subject: Option<String>,
-    quota: RateLimiter<()>,
+    /// Its place in the configuration, by which its requests are counted.
+    number: usize,
+    /// Shared by all clients with the same quota, because a rate limiter takes kilobytes also if it counts one client.
+    quota: Arc<RateLimiter<usize>>,
 }
 
 /// All clients.
@@ -35,18 +38,12 @@ pub struct ClientTokens {
 }
 
 impl Client {
-    fn new(name: &str, subject: Option<String>, requests_per_minute: NonZeroU32) -> Arc<Self> {
-        let (requests, burst) = (requests_per_minute, requests_per_minute);
-        let quota = RateLimiter::new(Rate { requests, period: MINUTE, burst });
-        Arc::new(Self { name: name.to_owned(), subject, quota })
-    }
-
     /// Takes one request from the quota.
     ///
     /// # Errors
     /// The time until the next request is admitted.
     pub fn admit(&self) -> Result<(), Duration> {
-        self.quota.charge_alone(()).map(|_| ())
+        self.quota.charge_alone(self.number).map(|_| ())
     }
 
     /// Returns whether the client may send the work of the agent that a request names, if it names one.
@@ -61,11 +58,18 @@ impl Client {
 impl ClientTokens {
     /// Creates the clients of a configuration. Without any, requests need no token.
     pub fn new(configured: &[config::Client]) -> Self {
-        let client = |one: &config::Client| {
-            (one.token_sha256, Client::new(&one.name, one.subject.clone(), one.requests_per_minute))
+        let mut quotas: HashMap<NonZeroU32, Arc<RateLimiter<usize>>> = HashMap::new();
+        let client = |(number, one): (usize, &config::Client)| {
+            let quota = quotas.entry(one.requests_per_minute).or_insert_with_key(|requests| quota(*requests));
+            let (name, subject, quota) = (one.name.clone(), one.subject.clone(), quota.clone());
+            (one.token_sha256, Arc::new(Client { name, subject, number, quota }))
         };
-        let by_token: HashMap<_, _> = configured.iter().map(client).collect();
-        let anonymous = by_token.is_empty().then(|| Client::new(ANONYMOUS, None, NonZeroU32::MAX));
+        let by_token: HashMap<_, _> = configured.iter().enumerate().map(client).collect();
+        let anonymous = || {
+            let (name, quota) = (ANONYMOUS.to_owned(), quota(NonZeroU32::MAX));
+            Arc::new(Client { name, subject: None, number: 0, quota })
+        };
+        let anonymous = by_token.is_empty().then(anonymous);
         Self { by_token, anonymous }
     }
 
@@ -83,5 +87,34 @@ impl ClientTokens {
     /// Returns the agent whose work is meant, if a request of this client names none.
     pub fn default_subject(&self, name: &str) -> Option<&str> {
         self.by_token.values().find(|client| client.name == name)?.subject.as_deref()
+    }
+}
+
+/// A quota of so many requests per minute.
+fn quota(requests: NonZeroU32) -> Arc<RateLimiter<usize>> {
+    Arc::new(RateLimiter::new(Rate { requests, period: MINUTE, burst: requests }))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn clients_with_the_same_quota_are_counted_by_themselves() {
+        let client = |name: &str| config::Client {
+            name: name.to_owned(),
+            token_sha256: Sha256::digest(name.as_bytes()).into(),
+            requests_per_minute: NonZeroU32::MIN,
+            subject: None,
+        };
+        let clients = ClientTokens::new(&[client("one"), client("other")]);
+        let is_admitted = |token: &str| {
+            let value = format!("Bearer {token}").parse().unwrap();
+            let headers = HeaderMap::from_iter([(AUTHORIZATION, value)]);
+            clients.of_request(&headers).unwrap().admit().is_ok()
+        };
+        assert_eq!(["one", "one", "other"].map(is_admitted), [true, false, true]);
     }
 }

@@ -31,12 +31,22 @@ pub type Amount = Spanned<toml::Value>;
 /// Parses a file into a structure of its settings.
 ///
 /// # Errors
-/// The first syntax error, unknown name or missing setting, with its line only: the text around it may contain secrets.
+/// The first syntax error, unknown name, missing setting or value of a wrong type, with its line only: values and the text around
+/// them may contain secrets.
 pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Mistakes> {
     toml::from_str(text).map_err(|error| {
         let line = error.span().map(|span| line_of(text, span.start));
-        Mistakes::one(line, "config", error.message().trim().to_owned())
+        Mistakes::one(line, "config", without_value(error.message().trim()))
     })
+}
+
+/// A message of serde without the value that it quotes if the value is of a wrong type.
+fn without_value(message: &str) -> &str {
+    let quotes_value = ["invalid type: ", "invalid value: "].iter().any(|begin| message.starts_with(begin));
+    match message.rfind("expected ") {
+        Some(expected) if quotes_value => &message[expected..],
+        _ => message,
+    }
 }
 
 /// A reader of values, which collects the mistakes.
@@ -288,5 +298,11 @@ mod tests {
     fn a_syntax_error_names_its_line_and_quotes_nothing() {
         let why = read("workers = 1\nsecret-of-a-token").unwrap_err();
         assert!(why.starts_with("line 2: config: ") && !why.contains("secret"), "{why}");
+    }
+
+    #[test]
+    fn a_value_of_a_wrong_type_is_not_quoted() {
+        let why = read("every = \"1s\"\nworkers = \"the secret is expected here\"").unwrap_err();
+        assert!(why.starts_with("line 2: config: expected ") && !why.contains("secret"), "{why}");
     }
 }

@@ -74,8 +74,7 @@ impl Front {
 
     /// Answers a request for a page, whose router measures it.
     async fn page(&self, plan: &Plan, address: IpAddr, request: Request<Body>) -> Response {
-        if let Err(wait) = self.rate.load().charge(client_network(address)) {
-            let refusal = RequestRefusal::TooMany(wait).into_response();
+        if let Some(refusal) = self.over_rate(address) {
             self.http.answered(request.method(), "", refusal.status(), Duration::ZERO);
             return refusal;
         }
@@ -89,8 +88,8 @@ impl Front {
         address: IpAddr,
         request: Request<Body>,
     ) -> Response {
-        if let Err(wait) = self.rate.load().charge(client_network(address)) {
-            return RequestRefusal::TooMany(wait).into_response();
+        if let Some(refusal) = self.over_rate(address) {
+            return refusal;
         }
         let (mut head, body) = request.into_parts();
         let is_trusted = plan.certificate_proxies.contains(&address.to_canonical());
@@ -107,6 +106,12 @@ impl Front {
         }
         let sender = (address, certificate);
         readable(self.routed(route, (head, body), sender, plan.intake.body_bytes).await, page)
+    }
+
+    /// Counts a request of this client address, and returns the refusal if the address is over its rate.
+    fn over_rate(&self, address: IpAddr) -> Option<Response> {
+        let wait = self.rate.load().charge(client_network(address)).err()?;
+        Some(RequestRefusal::TooMany(wait).into_response())
     }
 
     /// Answers a request of the client that started this process. It came over no network, so there are no rate limit, no

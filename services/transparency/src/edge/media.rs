@@ -30,7 +30,7 @@ pub const JWK_SET: &str = "application/jwk-set+json";
 /// The type of concise problem details (RFC 9290).
 pub const CONCISE_PROBLEM: &str = "application/concise-problem-details+cbor";
 /// The type of problem details in JSON (RFC 9457).
-pub const JSON_PROBLEM: &str = "application/problem+json";
+pub const JSON_PROBLEM: &str = serving::problem::MEDIA_TYPE;
 
 /// The `Vary` header field of a response whose type the client chose: caches store each type separately.
 pub const NEGOTIATED: (HeaderName, &str) = (VARY, "accept");

@@ -17,6 +17,7 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, Method};
 use secrecy::ExposeSecret;
 use serving::listener::PeerAddress;
+use serving::network::client_network;
 use sha2::{Digest, Sha256};
 use store::Quotas;
 use subtle::ConstantTimeEq;
@@ -232,7 +233,7 @@ impl AccessRules {
             if self.token_required && !reads {
                 return Err(AccessRefusal::NoToken);
             }
-            return Ok((address_bucket(self.client_address(request)), self.anonymous.clone()));
+            return Ok((self.address_bucket(request), self.anonymous.clone()));
         };
         let index = self.known(&secret).ok_or_else(|| self.unknown_token(request))?;
         Ok((RateBucket::Token(index), self.tokens[index].caller.clone()))
@@ -240,8 +241,7 @@ impl AccessRules {
 
     /// Charges a request with an unknown token to its address, which limits guessing.
     fn unknown_token(&self, request: &Request) -> AccessRefusal {
-        let guesser = address_bucket(self.client_address(request));
-        charge_once(&self.writes, guesser).err().unwrap_or(AccessRefusal::UnknownToken)
+        charge_once(&self.writes, self.address_bucket(request)).err().unwrap_or(AccessRefusal::UnknownToken)
     }
 
     /// Compares the secret with every token in constant time. An expired token is not found.
@@ -258,6 +258,11 @@ impl AccessRules {
 
     fn is_proxy(&self, address: IpAddr) -> bool {
         self.trusted_proxies.iter().any(|net| net.holds(address))
+    }
+
+    /// The bucket of a client without a token.
+    fn address_bucket(&self, request: &Request) -> RateBucket {
+        RateBucket::Address(client_network(self.client_address(request)))
     }
 
     /// The client's address: the last hop that is not a trusted proxy.
@@ -286,14 +291,6 @@ fn forwarded(headers: &HeaderMap) -> impl DoubleEndedIterator<Item = Option<IpAd
     let lines = headers.get_all("x-forwarded-for").iter().filter_map(|line| line.to_str().ok());
     let hops: Vec<_> = lines.flat_map(|line| line.split(',')).map(|hop| hop.trim().parse().ok()).collect();
     hops.into_iter()
-}
-
-/// The bucket of a client at this address.
-pub fn address_bucket(address: IpAddr) -> RateBucket {
-    match address.to_canonical() {
-        IpAddr::V4(address) => RateBucket::V4(address),
-        IpAddr::V6(address) => RateBucket::V6Net((address.to_bits() >> 64) as u64),
-    }
 }
 
 /// The token of a request. For reads it may be a password (RFC 7617) of any user: a browser has no other way to send it.
@@ -367,15 +364,11 @@ mod tests {
     }
 
     #[test]
-    fn an_ipv6_client_is_its_64_bit_network() {
-        let one = address_bucket("2001:db8:1:2:3::1".parse().unwrap());
-        let other = address_bucket("2001:db8:1:2:ffff::9".parse().unwrap());
-        let foreign = address_bucket("2001:db8:1:3::1".parse().unwrap());
-        assert_eq!(one, other);
-        assert_ne!(one, foreign);
-        assert_eq!(
-            address_bucket("::ffff:192.0.2.1".parse().unwrap()),
-            address_bucket("192.0.2.1".parse().unwrap())
-        );
+    fn a_client_without_a_token_is_counted_by_its_network() {
+        let access_control = access_control(&[]);
+        let bucket = |peer: &str| access_control.rules.load().address_bucket(&request(peer, &[]));
+        assert_eq!(bucket("2001:db8:1:2:3::1"), bucket("2001:db8:1:2:ffff::9"));
+        assert_ne!(bucket("2001:db8:1:2:3::1"), bucket("2001:db8:1:3::1"));
+        assert_eq!(bucket("::ffff:192.0.2.1"), bucket("192.0.2.1"));
     }
 }

@@ -1,7 +1,7 @@
 //! A rate limit with one counter per client or issuer.
 
 use std::collections::HashMap;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -15,10 +15,8 @@ use crate::quota::rates::{Issuer, OverRate};
 pub enum RateBucket {
     /// A client with the configuration's token of this index.
     Token(usize),
-    /// A client at this IPv4 address.
-    V4(Ipv4Addr),
-    /// A client in this IPv6 /64.
-    V6Net(u64),
+    /// A client without a token, by its address as [`client_network`](serving::network::client_network) returns it.
+    Address(IpAddr),
     /// An issuer, while this process counts it without the database.
     Issuer(Issuer),
     /// Requests whose client is not known.
@@ -105,6 +103,7 @@ impl RateMeter {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv6Addr;
     use std::time::Duration;
 
     use super::*;
@@ -117,10 +116,11 @@ mod tests {
     #[test]
     fn a_token_keeps_its_share_among_more_addresses_than_are_counted() {
         let meter = RateMeter::new("writes", hourly(2));
-        for net in 0..(RATE_BUCKETS as u64 + 4) {
-            let _ = meter.charge(RateBucket::V6Net(net));
+        let network = |number: u64| RateBucket::Address(Ipv6Addr::from(u128::from(number) << 64).into());
+        for number in 0..(RATE_BUCKETS as u64 + 4) {
+            let _ = meter.charge(network(number));
         }
-        assert!(meter.charge(RateBucket::V6Net(u64::MAX)).is_err(), "newcomers share one bucket");
+        assert!(meter.charge(network(u64::MAX)).is_err(), "newcomers share one bucket");
         assert!(meter.charge(RateBucket::Token(0)).is_ok());
     }
 

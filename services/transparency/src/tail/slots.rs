@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     fn client(number: u8) -> RateBucket {
-        RateBucket::V4([192, 0, 2, number].into())
+        RateBucket::Address([192, 0, 2, number].into())
     }
 
     #[test]
