@@ -5,9 +5,9 @@ use std::sync::Arc;
 use scitt::Signer;
 
 use super::clock::Clock;
+use super::recent_reads::RecentReads;
 use super::record_signer::RecordSigner;
 use super::settings::WriterSettings;
-use super::transactions::RecentReads;
 use crate::limits::{FOR_EVER, UNBOUND_DUE};
 
 /// Keys, clock, names, settings and caches of one gateway instance.

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `requests` | the requests of `calls` to the writer |
 //! | `jobs` | the jobs that they hand in |
+//! | `committed_stream`, `recent_reads` | streams as the database has them, and those read lately |
 //! | `queue` | the bound on queued decisions |
 //! | `transactions` | the loop of transactions |
 //! | `decisions` | the decisions made in them, and their answers |
@@ -27,6 +28,7 @@
 mod backlog;
 mod client_streams;
 mod clock;
+mod committed_stream;
 mod context;
 mod decisions;
 mod denial_counts;
@@ -35,6 +37,7 @@ mod jobs;
 mod published;
 mod questions;
 mod queue;
+mod recent_reads;
 mod record_outbox;
 mod record_signer;
 mod recovery;
@@ -84,11 +87,12 @@ use denial_counts::DenialCounts;
 use questions::Questions;
 use queue::DecisionQueue;
 pub(crate) use queue::QueuedCall;
+use recent_reads::RecentReads;
 use record_outbox::{ReceiptWaiters, RecordOutbox};
 use record_signer::RecordSigner;
 use status::Alarms;
 pub(crate) use transactions::EarlyRead;
-use transactions::{Job, RecentReads, Transactions};
+use transactions::{Job, Transactions};
 
 use crate::authority::AgentRoa;
 use crate::limits::{SETTLE_TIME, SUBMIT_LINGER};

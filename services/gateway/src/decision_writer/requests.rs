@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 use vap::message::MessageType;
 use vap::reason::Reason;
 
+use super::committed_stream::CommittedStream;
 use super::decisions::{
     CallAnswer, CallWork, CloseWork, Closed, DecisionAnswer, EarlierPasses, MessageAnswer, MessageWork,
     RefusalWork, Request, Slot, UnrecordedDenial, claims_of, streams_of_others,
@@ -22,7 +23,7 @@ use super::published::PublishKeys;
 use super::queue::{QueueSlot, QueuedCall};
 use super::record_outbox::NoReceipt;
 use super::states::{StreamState, account_stream, random};
-use super::transactions::{CommittedStream, EarlyRead, Job};
+use super::transactions::{EarlyRead, Job};
 use super::{DecisionWriter, Inner};
 
 impl DecisionWriter {

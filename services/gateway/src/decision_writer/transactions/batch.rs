@@ -6,8 +6,8 @@ use bytes::Bytes;
 use evidence::{Change, Claim, EvidenceStore, Record, RecordKind, StoreError, StoredStream, StreamVersion};
 use merkle::EntryDigest;
 
-use super::committed_stream::CommittedStream;
 use super::early_read::EarlyRead;
+use crate::decision_writer::committed_stream::CommittedStream;
 use crate::decision_writer::context::WriterContext;
 use crate::decision_writer::error::WriterError;
 use crate::decision_writer::record_signer::SignedRecord;

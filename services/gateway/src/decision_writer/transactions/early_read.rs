@@ -7,8 +7,8 @@
 use admission::tool::Pin;
 use evidence::{Claim, EvidenceStore, StoreError};
 
-use super::committed_stream::CommittedStream;
-use super::recent_reads::RecentReads;
+use crate::decision_writer::committed_stream::CommittedStream;
+use crate::decision_writer::recent_reads::RecentReads;
 use crate::decision_writer::states::tool_stream;
 
 /// States of streams, and used claims.

@@ -7,10 +7,8 @@
 //! informed. A fault of one stream or of one job does not keep the others from being committed.
 
 mod batch;
-mod committed_stream;
 mod early_read;
 mod parked;
-mod recent_reads;
 mod retry_queue;
 mod work;
 
@@ -23,16 +21,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::session_cache::SessionCache;
 pub use batch::{Batch, NewRecord, StreamChanges};
-pub use committed_stream::CommittedStream;
 pub use early_read::EarlyRead;
 use parked::{ParkedCalls, ParkedCallsDue};
-pub use recent_reads::RecentReads;
 use retry_queue::RetryQueue;
 pub use work::{AwaitedSettlement, JobStep, Work};
 
 use super::backlog::BacklogGauge;
+use super::committed_stream::CommittedStream;
 use super::context::WriterContext;
 use super::error::WriterError;
+use super::recent_reads::RecentReads;
 use super::states::is_changed_by_others;
 use super::status::Alarms;
 use crate::limits::{

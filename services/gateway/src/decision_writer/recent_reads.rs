@@ -1,0 +1,108 @@
+//! [`RecentReads`]: streams of others as the database had them lately, and claims that were used lately.
+//!
+//! A call is decided on these without a query. Its commit is refused if such a stream has another version by then or if the
+//! call's claim was used; the batch is then decided again on what the database has.
+
+use evidence::Claim;
+use moka::ops::compute::Op;
+use moka::policy::EvictionPolicy;
+use moka::sync::Cache;
+
+use super::committed_stream::CommittedStream;
+use crate::decision_writer::states::is_changed_by_others;
+use crate::limits::{RECENT_CLAIMS, RECENT_STREAM_TIME, RECENT_STREAMS};
+
+/// Bounded caches that the writer and the arriving calls share.
+pub struct RecentReads {
+    streams: Cache<String, CommittedStream>,
+    used: Cache<Claim, ()>,
+}
+
+impl Default for RecentReads {
+    fn default() -> Self {
+        let streams = Cache::builder().max_capacity(RECENT_STREAMS).time_to_live(RECENT_STREAM_TIME);
+        // The default policy turns new claims away once the cache is full: no claim is read more often than another.
+        let used = Cache::builder().max_capacity(RECENT_CLAIMS).eviction_policy(EvictionPolicy::lru());
+        Self { streams: streams.build(), used: used.build() }
+    }
+}
+
+impl RecentReads {
+    /// Returns a stream as it was read or committed lately.
+    pub fn stream(&self, name: &str) -> Option<CommittedStream> {
+        self.streams.get(name)
+    }
+
+    /// Keeps a stream as the database has it, if others change it. One that does not exist is not kept: callers can make up
+    /// names. A slow reader does not replace a version that was committed meanwhile.
+    pub fn put(&self, name: &str, committed: &CommittedStream) {
+        if is_changed_by_others(name) && committed.version.is_some() {
+            self.streams.entry_by_ref(name).and_compute_with(|known| match known {
+                Some(known) if known.value().version > committed.version => Op::Nop,
+                _ => Op::Put(committed.clone()),
+            });
+        }
+    }
+
+    /// Forgets a stream, which has another version by now.
+    pub fn forget(&self, name: &str) {
+        self.streams.invalidate(name);
+    }
+
+    /// Returns whether a claim is known to be used. Another one may be used as well.
+    pub fn is_used(&self, claim: &Claim) -> bool {
+        self.used.contains_key(claim)
+    }
+
+    /// Keeps a claim as used.
+    pub fn used(&self, claim: &Claim) {
+        self.used.insert(claim.clone(), ());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use bytes::Bytes;
+    use evidence::ClaimKind;
+
+    use super::*;
+    use crate::decision_writer::states::tool_stream;
+
+    fn at(version: u64) -> CommittedStream {
+        CommittedStream { version: Some(version), ..CommittedStream::nothing() }
+    }
+
+    fn claim(number: u64) -> Claim {
+        let key = Bytes::copy_from_slice(&number.to_be_bytes());
+        Claim { stream: "session".into(), kind: ClaimKind::MessageId, key }
+    }
+
+    #[test]
+    fn a_slow_reader_does_not_bring_back_an_older_version() {
+        let (recent, tool) = (RecentReads::default(), tool_stream("/mcp", "pay"));
+        for (put, known) in [(1, 1), (3, 3), (2, 3), (4, 4)] {
+            recent.put(&tool, &at(put));
+            assert_eq!(recent.stream(&tool).unwrap().version, Some(known));
+        }
+        recent.forget(&tool);
+        assert!(recent.stream(&tool).is_none());
+    }
+
+    #[test]
+    fn sessions_and_names_without_a_stream_are_not_kept() {
+        let (recent, tool) = (RecentReads::default(), tool_stream("/mcp", "made up"));
+        recent.put("session", &at(1));
+        recent.put(&tool, &CommittedStream::nothing());
+        assert!(recent.stream("session").is_none() && recent.stream(&tool).is_none());
+    }
+
+    #[test]
+    fn the_claims_that_were_used_last_are_known_however_many_came_before() {
+        let recent = RecentReads::default();
+        (0..RECENT_CLAIMS * 2).for_each(|number| recent.used(&claim(number)));
+        recent.used.run_pending_tasks();
+        assert!(recent.is_used(&claim(RECENT_CLAIMS * 2 - 1)));
+        assert!(!recent.is_used(&claim(0)));
+    }
+}
