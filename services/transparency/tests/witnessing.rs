@@ -34,16 +34,9 @@ fn witnessed_by(policy: &WitnessPolicy) -> impl FnOnce(&mut Config) {
 
 /// A log over this database that these witnesses know.
 async fn start(place: &Place, memory: &Memory, policy: &WitnessPolicy, witnesses: &[&TestWitness]) -> Site {
-    let key = checkpoint_key(place);
+    let key = place.checkpoint_key();
     witnesses.iter().for_each(|witness| witness.knows(&key));
     place.start_on(memory.clone(), witnessed_by(policy)).await
-}
-
-/// The key by which witnesses know the log, as `init` would print it.
-fn checkpoint_key(place: &Place) -> String {
-    use tlog::note::{LocalKey, NoteSigner};
-    let pem = std::fs::read_to_string(place.path("checkpoint.pem")).unwrap();
-    LocalKey::from_pkcs8_pem(testkit::ORIGIN.parse().unwrap(), &pem).unwrap().key().to_string()
 }
 
 /// The checkpoint served, if there is one, with who cosigned it according to the policy.

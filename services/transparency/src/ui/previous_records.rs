@@ -101,7 +101,9 @@ impl<'a> Chains<'a> {
             term(LookupKind::ContentType, AGENT_CONVERSATION),
         ];
         of_followers.extend(issuer.map(|issuer| term(LookupKind::Issuer, issuer)));
-        let follower = self.reader.search(of_followers, 1).await?.first().map(|leaf| leaf.get());
+        // The record itself has the term of its own digest.
+        let found = self.reader.search(of_followers, 2).await?;
+        let follower = found.into_iter().find(|found| *found != leaf).map(|leaf| leaf.get());
         Ok(Some((leaf.get(), follower)))
     }
 }

@@ -58,6 +58,13 @@ impl Place {
         self.folder.path().join(name)
     }
 
+    /// The key by which witnesses know the log, as `init` would print it.
+    pub fn checkpoint_key(&self) -> String {
+        use tlog::note::{LocalKey, NoteSigner};
+        let pem = fs::read_to_string(self.path("checkpoint.pem")).unwrap();
+        LocalKey::from_pkcs8_pem(testkit::ORIGIN.parse().unwrap(), &pem).unwrap().key().to_string()
+    }
+
     pub fn key(&self, name: &str, key: &SigningKey) {
         write_private(&self.path(name), &key.to_pkcs8_pem().unwrap());
     }
