@@ -102,7 +102,11 @@ impl Log {
             Some(Progress::Pending) => Ok(Resolved::Pending),
             Some(Progress::Failed(why)) => Ok(Resolved::Failed(why)),
             Some(Progress::Registered(index)) => self.receipt(index).await,
-            None => Ok(Resolved::Unknown),
+            // It may have been registered, and taken out of the inbox, between the two look-ups.
+            None => match self.index_of(digest).await? {
+                Some(index) => self.receipt(index).await,
+                None => Ok(Resolved::Unknown),
+            },
         }
     }
 
