@@ -20,6 +20,16 @@ pub struct RegistryProcess {
 }
 
 impl RegistryProcess {
+    /// Makes an empty registry and an empty list of deltas in the folder, and serves them.
+    #[track_caller]
+    pub fn of_a_new_registry(folder: &Folder) -> Self {
+        folder.run(&["issuer", "new", "-o", "operator.pem", "--alg", "EdDSA"]).must_end_with(0);
+        let registry = ["registry", "init", "registry.json", "--id", "acme", "--key", "operator.pem"];
+        folder.run(&registry).must_end_with(0);
+        folder.write("deltas.json", "[]");
+        Self::start(folder)
+    }
+
     /// Starts a process, and waits until it serves.
     #[track_caller]
     pub fn start(folder: &Folder) -> Self {

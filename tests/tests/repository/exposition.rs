@@ -96,12 +96,7 @@ fn promtool_accepts_the_metrics_of_the_verification_service() {
 #[test]
 fn promtool_accepts_the_metrics_of_the_registry_server() {
     let folder = Folder::new();
-    folder.run(&["issuer", "new", "-o", "operator.pem", "--alg", "EdDSA"]).must_end_with(0);
-    folder
-        .run(&["registry", "init", "registry.json", "--id", "acme", "--key", "operator.pem"])
-        .must_end_with(0);
-    folder.write("deltas.json", "[]");
-    let server = RegistryProcess::start(&folder);
+    let server = RegistryProcess::of_a_new_registry(&folder);
     assert_eq!(server.connection().get("/registry.json").status, 200);
     let metrics = server.metrics();
     must_count_requests(&metrics, "/registry.json", 200, 1);

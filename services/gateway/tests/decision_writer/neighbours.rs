@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use evidence::{Change, EvidenceMethod, EvidenceStore, FailingEvidence, Fault, Memory};
+use bytes::Bytes;
+use evidence::{EvidenceMethod, EvidenceStore, FailingEvidence, Fault, Memory, StreamEditor};
 use gateway::decision_writer::{Clock, DecisionAnswer, DecisionWriter, WriterKeys, WriterSettings};
 use scitt::{Algorithm, PublicKey, SignError, Signer, SigningKey};
 use serde_json::json;
@@ -107,22 +108,9 @@ async fn a_call_that_waits_longer_than_a_decision_may_take_is_not_denied_for_it(
 
 /// Makes what the database keeps of a session something that nobody can read, as another version might.
 async fn damage(store: &Memory, session: &str) {
-    let kept = store.streams(&[session]).await.unwrap().remove(0).unwrap();
-    let change = Change {
-        stream: session.into(),
-        from: Some(kept.version),
-        first: 1,
-        agreed: None,
-        running: r#"{"of":"another version"}"#.into(),
-        closed: kept.closed,
-        keep_until: kept.keep_until,
-        records: Vec::new(),
-        claims: Vec::new(),
-        opened: Vec::new(),
-        settled: Vec::new(),
-        relies_on: Vec::new(),
-    };
-    store.commit(&[change]).await.unwrap();
+    let kept = EvidenceStore::streams(store, &[session]).await.unwrap().remove(0).unwrap();
+    let unreadable = Bytes::from_static(br#"{"of":"another version"}"#);
+    StreamEditor::amend(store, session, kept.version, &unreadable).await.unwrap();
 }
 
 #[tokio::test]

@@ -9,12 +9,7 @@ use super::clients::{Description, must_be_problem, text};
 #[test]
 fn the_description_of_a_registry_server_is_checked_in_and_clients_of_it_read_the_registry() {
     let folder = Folder::new();
-    folder.run(&["issuer", "new", "-o", "operator.pem", "--alg", "EdDSA"]).must_end_with(0);
-    folder
-        .run(&["registry", "init", "registry.json", "--id", "acme", "--key", "operator.pem"])
-        .must_end_with(0);
-    folder.write("deltas.json", "[]");
-    let server = RegistryProcess::start(&folder);
+    let server = RegistryProcess::of_a_new_registry(&folder);
     let description = Description::served_by(server.connection());
     description.must_be_served_by(server.admin());
     description.must_be_checked_in_as("registry.json");

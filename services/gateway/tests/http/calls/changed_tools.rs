@@ -1,7 +1,7 @@
 //! A tool that another process changes, while calls of it are decided on what was read of it lately.
 
 use admission::tool::{Description, Pin, ToolPins};
-use evidence::Change;
+use evidence::{Change, StoredStream};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use crate::world::World;
 
 /// Another process lists the tool with this argument as a required one, and an operator approves it.
 async fn requires(world: &World, name: &str, argument: &str) {
-    let (stream, mut pin) = pinned(world, name).await;
+    let (stream, kept, mut pin) = pinned(world, name).await;
     let schema = json!({ "type": "object", "required": [argument] });
     let (_, description) =
         Description::of(&json!({ "name": name, "inputSchema": schema }).to_string()).unwrap();
@@ -17,7 +17,6 @@ async fn requires(world: &World, name: &str, argument: &str) {
     pin.approve(Timestamp::now());
     // Otherwise the gateway writes it again to record the approval.
     pin.approval_unrecorded = false;
-    let kept = world.store.streams(&[&stream]).await.unwrap().remove(0).unwrap();
     let change = Change {
         stream,
         from: Some(kept.version),
@@ -35,13 +34,13 @@ async fn requires(world: &World, name: &str, argument: &str) {
     world.store.commit(&[change]).await.unwrap();
 }
 
-/// The stream of a listed tool, and its pin.
-async fn pinned(world: &World, name: &str) -> (String, Pin) {
+/// The stream of a listed tool, as it is stored, and its pin.
+async fn pinned(world: &World, name: &str) -> (String, StoredStream, Pin) {
     for listed in world.store.list(Some("unbound:.tool:"), 10).await.unwrap() {
         let kept = world.store.streams(&[&listed.stream]).await.unwrap().remove(0).unwrap();
         let pin: Pin = serde_json::from_slice(&kept.running).unwrap();
         if pin.tool == name {
-            return (listed.stream, pin);
+            return (listed.stream, kept, pin);
         }
     }
     panic!("nobody has listed {name}");
