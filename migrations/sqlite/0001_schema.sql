@@ -290,12 +290,13 @@ CREATE TABLE index_run (
 
 CREATE INDEX index_run_by_state ON index_run (state, level, number);
 
+-- Large rows, found by an index of few pages. WITHOUT ROWID they would be in the inner pages of their tree as well.
 CREATE TABLE index_block (
   build INTEGER NOT NULL,
   first BLOB    NOT NULL CHECK (length(first) = 24),        -- the first posting: a key of 16 bytes, and the leaf
   bytes BLOB    NOT NULL,
   PRIMARY KEY (build, first)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 -- Nodes of the trees of runs over more than 512 postings, so that a proof need not hash the run again.
 CREATE TABLE index_node (
@@ -318,7 +319,7 @@ CREATE TABLE index_value (
   first TEXT    NOT NULL,                                   -- the first value
   bytes BLOB    NOT NULL,                                   -- the values after it
   PRIMARY KEY (build, kind, first)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 CREATE TABLE index_state (
   one     INTEGER PRIMARY KEY CHECK (one = 1),

@@ -2,7 +2,6 @@
 
 use lookup_tree::{InnerNode, Posting, PostingBlock, PostingPrefix, RunId, RunSummary};
 use merkle::{Hash, LeafIndex, TreeSize};
-use sqlite::select_in;
 use sqlx::sqlite::{SqlitePool, SqliteRow};
 use sqlx::{AssertSqlSafe, Row, SqliteConnection};
 use store::lookup::{Build, FinishedRun, ListedValue, RunCatalog, StoredRun, ValueBlock, stored_node};
@@ -252,28 +251,18 @@ pub(crate) async fn blocks_with(
     build: Build,
     postings: &[Posting],
 ) -> Result<Vec<PostingBlock>, StoreError> {
-    let mut firsts: Vec<Vec<u8>> = Vec::new();
-    let mut reader = pool.acquire().await.map_err(store_error)?;
-    for posting in postings {
-        let first = sqlx::query_scalar("SELECT max(first) FROM index_block WHERE build = ? AND first <= ?");
-        let first = first.bind(signed(build.get())).bind(posting.to_bytes().to_vec());
-        let first: Option<Vec<u8>> = first.fetch_one(&mut *reader).await.map_err(store_error)?;
-        firsts.extend(first);
-    }
-    drop(reader);
-    firsts.sort_unstable();
-    firsts.dedup();
-    let keys: Vec<&[u8]> = firsts.iter().map(Vec::as_slice).collect();
-    let select = format!("SELECT first, bytes FROM index_block WHERE build = {} AND first IN", build.get());
-    let mut found: Vec<PostingBlock> = select_in(pool, &select, &keys)
-        .await
-        .map_err(store_error)?
-        .iter()
-        .map(block)
-        .collect::<Result<_, _>>()?;
-    found.sort_by_key(|block| block.first);
-    found.dedup_by_key(|block| block.first);
-    Ok(found)
+    let Some(first) = postings.first() else { return Ok(Vec::new()) };
+    let length = first.to_bytes().len();
+    let wanted: Vec<u8> = postings.iter().flat_map(|posting| posting.to_bytes()).collect();
+    // One statement: each one is a wait for the thread of the connection.
+    let select = sqlx::query(
+        "SELECT first, bytes FROM index_block WHERE build = ?1 AND first IN (
+           WITH RECURSIVE wanted (at) AS (SELECT 1 UNION ALL SELECT at + ?3 FROM wanted WHERE at + ?3 < length(?2))
+           SELECT (SELECT max(first) FROM index_block WHERE build = ?1 AND first <= substr(?2, at, ?3)) FROM wanted)
+          ORDER BY first",
+    );
+    let select = select.bind(signed(build.get())).bind(wanted).bind(signed(length as u64));
+    select.fetch_all(pool).await.map_err(store_error)?.iter().map(block).collect()
 }
 
 pub(crate) async fn nodes(

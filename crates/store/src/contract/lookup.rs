@@ -77,15 +77,50 @@ pub async fn pages_join_without_gap_or_overlap(database: &impl LogDatabase) {
                         Order::NewestFirst => within.start..last.get(),
                     };
                 }
-                let mut expected: Vec<u64> =
-                    all.clone().filter(|n| term.values.len() == 2 || n % 2 == 0).collect();
-                if order == Order::NewestFirst {
-                    expected.reverse();
-                }
-                assert_eq!(found, expected, "{order:?} by {limit}");
+                let expected = all.clone().filter(|n| term.values.len() == 2 || n % 2 == 0).collect();
+                assert_eq!(found, in_order(expected, order), "{order:?} by {limit}");
             }
         }
     }
+}
+
+/// Searches for as many values as a term may have: in one block and in many, in two runs and in memory, and nowhere.
+pub async fn each_of_many_values_is_found(database: &impl LogDatabase) {
+    let store = database.handle().await;
+    let size = LEVEL_0_LEAVES + SIZE;
+    Appender::with(Arc::clone(&store), size).await;
+    let mut index = Indexer::of(Arc::clone(&store)).await;
+    index.add_up_to(size, |leaf| {
+        let mut terms = numbered(leaf);
+        terms.add(2, if leaf < size / 2 { "long" } else { "longer" });
+        terms
+    });
+    index.settle().await;
+    let rare: Vec<u64> = (0..VALUES_PER_TERM as u64 - 2).map(|n| n * size / VALUES_PER_TERM as u64).collect();
+    let mut values: Vec<String> = rare.iter().map(u64::to_string).chain(["nowhere".to_owned()]).collect();
+    let search = async |values: &[String], within, order| {
+        let term = Term { kind: 2, values: values.to_vec() };
+        numbers(&index.search(&Query { within, order, limit: usize::MAX, ..query(vec![term]) }).await)
+    };
+    for order in [Order::OldestFirst, Order::NewestFirst] {
+        let within = rare[1] + 1..rare[50];
+        let expected: Vec<u64> = rare.iter().copied().filter(|leaf| within.contains(leaf)).collect();
+        assert_eq!(search(&values, within, order).await, in_order(expected, order));
+        assert_eq!(search(&values, 0..u64::MAX, order).await, in_order(rare.clone(), order));
+    }
+    values.push("long".to_owned());
+    for order in [Order::OldestFirst, Order::NewestFirst] {
+        let later = rare.iter().copied().filter(|leaf| *leaf >= size / 2);
+        let expected: Vec<u64> = (0..size / 2).chain(later).collect();
+        assert_eq!(search(&values, 0..u64::MAX, order).await, in_order(expected, order));
+    }
+}
+
+fn in_order(mut leaves: Vec<u64>, order: Order) -> Vec<u64> {
+    if order == Order::NewestFirst {
+        leaves.reverse();
+    }
+    leaves
 }
 
 /// Checks that a search returns only entries that match all of its terms.

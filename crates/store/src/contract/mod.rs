@@ -167,6 +167,7 @@ macro_rules! log_store_contract {
                 a_new_index_is_empty,
                 what_is_indexed_is_found,
                 pages_join_without_gap_or_overlap,
+                each_of_many_values_is_found,
                 every_term_of_a_search_must_hold,
                 a_search_that_looks_at_much_stops_and_says_where,
                 a_run_that_two_processes_write_is_complete_once,

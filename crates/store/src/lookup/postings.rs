@@ -131,11 +131,6 @@ impl<'a> Postings<'a> {
         self
     }
 
-    /// Counts the entries with one of the keys, up to `most`.
-    pub(super) async fn count(&self, keys: &[TermKey], most: usize) -> Result<usize, StoreError> {
-        Ok(self.follow(keys, 0..u64::MAX, Order::NewestFirst, most).await?.len())
-    }
-
     fn parts(&self) -> impl Iterator<Item = Part<'_>> {
         self.cover.iter().map(Part::Run).chain([Part::Tail])
     }
@@ -153,14 +148,13 @@ impl<'a> Postings<'a> {
         order: Order,
         limit: usize,
     ) -> Result<Vec<LeafIndex>, StoreError> {
-        let mut leaves = Vec::new();
-        for key in keys {
-            match part {
-                Part::Run(run) => leaves
-                    .extend(leaves_of_run(self.store, run, *key, &within, order, limit, self.erased).await?),
-                Part::Tail => leaves.extend(self.tail().leaves(*key, within.clone())),
+        let mut leaves = match part {
+            Part::Run(run) => self.of_run(run, keys, &within, order, limit).await?,
+            Part::Tail => {
+                let tail = self.tail();
+                keys.iter().flat_map(|key| tail.leaves(*key, within.clone())).collect()
             }
-        }
+        };
         leaves.retain(|leaf| !self.erased.contains_key(leaf));
         leaves.sort_unstable();
         leaves.dedup();
@@ -170,6 +164,56 @@ impl<'a> Postings<'a> {
         leaves.truncate(limit);
         Ok(leaves)
     }
+
+    /// At least the first `limit` leaves of a run that have one of the keys, or all of them, in any order.
+    async fn of_run(
+        &self,
+        run: &StoredRun,
+        keys: &[TermKey],
+        within: &Range<u64>,
+        order: Order,
+        limit: usize,
+    ) -> Result<Vec<LeafIndex>, StoreError> {
+        let mut found = Vec::new();
+        let mut longer = keys.to_vec();
+        if keys.len() > 1 {
+            // Most of many keys are in no run, or in one block of it.
+            (found, longer) = leaves_in_one_block(self.store, run, keys, within).await?;
+        }
+        for key in longer {
+            found.extend(leaves_of_run(self.store, run, key, within, order, limit, self.erased).await?);
+        }
+        Ok(found)
+    }
+}
+
+/// Returns the leaves of those keys whose postings of the range are all in one block, which are read together, and the other keys.
+async fn leaves_in_one_block(
+    store: &dyn LookupIndex,
+    run: &StoredRun,
+    keys: &[TermKey],
+    within: &Range<u64>,
+) -> Result<(Vec<LeafIndex>, Vec<TermKey>), StoreError> {
+    let posting = |key: &TermKey, leaf| Posting { key: *key, leaf: LeafIndex::new(leaf) };
+    let firsts: Vec<Posting> = keys.iter().map(|key| posting(key, within.start)).collect();
+    let mut blocks = Vec::new();
+    for block in store.blocks_with(run.build, &firsts).await? {
+        blocks.push(postings_of(run, &block)?);
+    }
+    let (mut found, mut longer) = (Vec::new(), Vec::new());
+    for (key, first) in keys.iter().zip(firsts) {
+        let last = posting(key, within.end - 1);
+        let reaches = |block: &&Vec<Posting>| block.first() <= Some(&first) && block.last() >= Some(&last);
+        match blocks.iter().find(reaches) {
+            Some(block) => {
+                let from = block.partition_point(|posting| *posting < first);
+                let here = block[from..].iter().take_while(|posting| **posting <= last);
+                found.extend(here.map(|posting| posting.leaf));
+            }
+            None => longer.push(*key),
+        }
+    }
+    Ok((found, longer))
 }
 
 /// At least the first `limit` leaves of a run that have a key, or all of them, in any order. Those in `erased` are left out.

@@ -28,16 +28,16 @@ pub(super) async fn search(
 ) -> Result<Page, StoreError> {
     check(query)?;
     let within = query.within.start..query.within.end.min(indexed.to.get());
-    let mut terms = rarest_first(postings, &query.terms).await?.into_iter();
+    let (rarest, others) = rarest_first(postings, &query.terms).await?;
     let mut search = SearchPlan {
         order: query.order,
         wanted: query.limit.saturating_add(1),
         found: Vec::new(),
         stopped: None,
     };
-    match terms.next() {
+    match rarest {
         None => search.every(within),
-        Some(rarest) => search.run(postings, &rarest, terms.as_slice(), within).await?,
+        Some(rarest) => search.run(postings, &rarest, &others, within).await?,
     }
     Ok(search.page(query.limit, indexed))
 }
@@ -53,16 +53,55 @@ fn check(query: &Query) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The keys of each term, those of the rarest one first.
-async fn rarest_first(postings: &Postings<'_>, terms: &[Term]) -> Result<Vec<Vec<TermKey>>, StoreError> {
-    let mut counted = Vec::with_capacity(terms.len());
+/// The term that a search follows.
+struct RarestTerm {
+    keys: Vec<TermKey>,
+    /// All its entries, ascending, if counting it has read them.
+    entries: Option<Vec<LeafIndex>>,
+}
+
+/// Returns the rarest term, and the keys of the others. A single term is not counted.
+async fn rarest_first(
+    postings: &Postings<'_>,
+    terms: &[Term],
+) -> Result<(Option<RarestTerm>, Vec<Vec<TermKey>>), StoreError> {
+    let mut rarest: Option<RarestTerm> = None;
+    let mut others = Vec::new();
     for term in terms {
-        let keys = term.keys();
-        let count = if terms.len() == 1 { 0 } else { postings.count(&keys, FREQUENT).await? };
-        counted.push((count, keys));
+        let mut term = RarestTerm { keys: term.keys(), entries: None };
+        if terms.len() > 1 {
+            // Of a term that has more entries than the rarest one, nobody needs to know how many.
+            let most = rarest.as_ref().and_then(|rarest| rarest.entries.as_ref()).map_or(FREQUENT, Vec::len);
+            let entries = postings.follow(&term.keys, 0..u64::MAX, Order::OldestFirst, most).await?;
+            term.entries = Some(entries).filter(|entries| entries.len() < most);
+        }
+        match &mut rarest {
+            Some(rarest) if term.entries.is_none() => others.push(term.keys),
+            Some(rarest) => others.push(std::mem::replace(rarest, term).keys),
+            None => rarest = Some(term),
+        }
     }
-    counted.sort_by_key(|(count, _)| *count);
-    Ok(counted.into_iter().map(|(_, keys)| keys).collect())
+    Ok((rarest, others))
+}
+
+impl RarestTerm {
+    /// Returns the first `limit` entries of a range.
+    async fn entries(
+        &self,
+        postings: &Postings<'_>,
+        within: Range<u64>,
+        order: Order,
+        limit: usize,
+    ) -> Result<Vec<LeafIndex>, StoreError> {
+        let Some(entries) = &self.entries else {
+            return postings.follow(&self.keys, within, order, limit).await;
+        };
+        let here = entries.iter().copied().filter(|entry| within.contains(&entry.get()));
+        Ok(match order {
+            Order::OldestFirst => here.take(limit).collect(),
+            Order::NewestFirst => here.rev().take(limit).collect(),
+        })
+    }
 }
 
 struct SearchPlan {
@@ -88,14 +127,14 @@ impl SearchPlan {
     async fn run(
         &mut self,
         postings: &Postings<'_>,
-        rarest: &[TermKey],
+        rarest: &RarestTerm,
         others: &[Vec<TermKey>],
         mut within: Range<u64>,
     ) -> Result<(), StoreError> {
         let chunk = if others.is_empty() { self.wanted.min(CHUNK * CHUNKS) } else { CHUNK };
         let mut stopped = None;
         for _ in 0..CHUNKS {
-            let candidates = postings.follow(rarest, within.clone(), self.order, chunk).await?;
+            let candidates = rarest.entries(postings, within.clone(), self.order, chunk).await?;
             let exhausted = candidates.len() < chunk;
             stopped = candidates.last().copied().filter(|_| !exhausted);
             self.found.extend(agreed(postings, others, candidates).await?);
