@@ -167,6 +167,35 @@ pub(crate) async fn entries(
     }
 }
 
+pub(crate) async fn entries_at(
+    pool: &PgPool,
+    log: i16,
+    leaves: &[LeafIndex],
+) -> Result<Vec<Entry>, StoreError> {
+    let indexes: Vec<i64> = leaves.iter().map(|leaf| column(leaf.get())).collect();
+    let rows = sqlx::query_as!(
+        EntryRow,
+        r#"SELECT idx, digest, statement, facts, policy AS "policy?", rule AS "rule?"
+             FROM entry LEFT JOIN admission ON admission.log_id = $1 AND admission.number = entry.admission
+            WHERE entry.log_id = $1 AND idx = ANY($2)"#,
+        log,
+        &indexes
+    )
+    .fetch_all(pool)
+    .await
+    .map_err(store_error)?;
+    let found = rows.into_iter().map(|row| Entry::try_from(row).map(|entry| (entry.index, entry)));
+    let found: HashMap<LeafIndex, Entry> = found.collect::<Result<_, _>>()?;
+    let mut entries = Vec::with_capacity(found.len());
+    for leaf in leaves {
+        match found.get(leaf) {
+            Some(entry) => entries.push(entry.clone()),
+            None => must_end_before(pool, log, *leaf).await?,
+        }
+    }
+    Ok(entries)
+}
+
 pub(crate) async fn digests(
     pool: &PgPool,
     log: i16,

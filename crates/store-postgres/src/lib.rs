@@ -180,6 +180,10 @@ impl LogReader for Postgres {
         self.in_time(entry::entries(&self.pool, self.log, from, limit)).await
     }
 
+    async fn entries_at(&self, leaves: &[LeafIndex]) -> Result<Vec<Entry>, StoreError> {
+        self.in_time(entry::entries_at(&self.pool, self.log, leaves)).await
+    }
+
     async fn digests(&self, from: LeafIndex, limit: usize) -> Result<Vec<EntryDigest>, StoreError> {
         self.in_time(entry::digests(&self.pool, self.log, from, limit)).await
     }

@@ -266,6 +266,10 @@ impl LogReader for Sqlite {
         reader::entries(&self.read, from, limit).await
     }
 
+    async fn entries_at(&self, leaves: &[LeafIndex]) -> Result<Vec<Entry>, StoreError> {
+        reader::entries_at(&self.read, leaves).await
+    }
+
     async fn digests(&self, from: LeafIndex, limit: usize) -> Result<Vec<EntryDigest>, StoreError> {
         reader::digests(&self.read, from, limit).await
     }

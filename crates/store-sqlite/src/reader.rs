@@ -41,10 +41,7 @@ pub(crate) async fn entries(
     from: LeafIndex,
     limit: usize,
 ) -> Result<Vec<Entry>, StoreError> {
-    // The size is read first, so the entries that it covers are present even if a batch is committed meanwhile.
-    let size: Option<i64> =
-        sqlx::query_scalar("SELECT size FROM log").fetch_optional(pool).await.map_err(store_error)?;
-    let size = unsigned(size.unwrap_or(0))?;
+    let size = size(pool).await?;
     let expected = size.saturating_sub(from.get()).min(limit as u64);
     let select = "SELECT idx, digest, policy, rule, facts, statement FROM entry
                   WHERE idx >= ? ORDER BY idx LIMIT ?";
@@ -54,10 +51,32 @@ pub(crate) async fn entries(
     let mut indexes = entries.iter().map(|entry| entry.index.get());
     match (from.get()..from.get() + expected).find(|index| indexes.next() != Some(*index)) {
         None => Ok(entries),
-        Some(missing) => {
-            Err(StoreError::Damaged(format!("entry {missing} is missing, and the log has {size}")))
-        }
+        Some(missing) => Err(lost(LeafIndex::new(missing), size)),
     }
+}
+
+pub(crate) async fn entries_at(pool: &SqlitePool, leaves: &[LeafIndex]) -> Result<Vec<Entry>, StoreError> {
+    let size = size(pool).await?;
+    let select = "SELECT idx, digest, policy, rule, facts, statement FROM entry WHERE idx IN";
+    let indexes: Vec<i64> =
+        leaves.iter().map(|leaf| leaf.get()).filter(|index| *index < size).map(signed).collect();
+    let rows = select_in(pool, select, &indexes).await.map_err(store_error)?;
+    let found = rows.iter().map(|row| entry(row).map(|entry| (entry.index, entry)));
+    let found: HashMap<LeafIndex, Entry> = found.collect::<Result<_, _>>()?;
+    let committed = leaves.iter().filter(|leaf| leaf.get() < size);
+    committed.map(|leaf| found.get(leaf).cloned().ok_or_else(|| lost(*leaf, size))).collect()
+}
+
+/// Reads the committed size. A reader of entries does so first: those that it covers are there, even if a batch is committed
+/// meanwhile.
+async fn size(pool: &SqlitePool) -> Result<u64, StoreError> {
+    let size: Option<i64> =
+        sqlx::query_scalar("SELECT size FROM log").fetch_optional(pool).await.map_err(store_error)?;
+    unsigned(size.unwrap_or(0))
+}
+
+fn lost(leaf: LeafIndex, size: u64) -> StoreError {
+    StoreError::Damaged(format!("entry {leaf} is missing, and the log has {size}"))
 }
 
 pub(crate) async fn digests(

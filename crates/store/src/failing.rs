@@ -63,6 +63,7 @@ failing_store! {
         Guards guards(keys: &[GuardKey]) -> Result<Vec<Option<LeafIndex>>, StoreError>;
         Entry entry(index: LeafIndex) -> Result<Option<Entry>, StoreError>;
         Entries entries(from: LeafIndex, limit: usize) -> Result<Vec<Entry>, StoreError>;
+        EntriesAt entries_at(leaves: &[LeafIndex]) -> Result<Vec<Entry>, StoreError>;
         Digests digests(from: LeafIndex, limit: usize) -> Result<Vec<EntryDigest>, StoreError>;
         Collateral collateral(index: LeafIndex) -> Result<Vec<Collateral>, StoreError>;
         Heads heads(from: u64, limit: usize) -> Result<Vec<CommittedHead>, StoreError>;

@@ -25,6 +25,10 @@ pub trait LogReader: Send + Sync + 'static {
     /// Reads up to `limit` entries from `from` on, in index order; a gap is [`StoreError::Damaged`].
     async fn entries(&self, from: LeafIndex, limit: usize) -> Result<Vec<Entry>, StoreError>;
 
+    /// Reads the entries at these leaves, in the order of the leaves, each as [`entry`](Self::entry) does. Those at or
+    /// beyond the committed size are left out.
+    async fn entries_at(&self, leaves: &[LeafIndex]) -> Result<Vec<Entry>, StoreError>;
+
     /// Reads up to `limit` digests of entries from `from` on, in index order, without the statements, as entry
     /// bundles (C2SP tlog-tiles) need them. A gap is [`StoreError::Damaged`].
     async fn digests(&self, from: LeafIndex, limit: usize) -> Result<Vec<EntryDigest>, StoreError>;

@@ -129,6 +129,11 @@ impl LogReader for Memory {
         Ok(self.tables().entries.iter().skip(from.get() as usize).take(limit).cloned().collect())
     }
 
+    async fn entries_at(&self, leaves: &[LeafIndex]) -> Result<Vec<Entry>, StoreError> {
+        let entries = &self.tables().entries;
+        Ok(leaves.iter().filter_map(|leaf| entries.get(leaf.get() as usize).cloned()).collect())
+    }
+
     async fn digests(&self, from: LeafIndex, limit: usize) -> Result<Vec<EntryDigest>, StoreError> {
         let entries = self.tables();
         let digests = entries.entries.iter().skip(from.get() as usize).take(limit);

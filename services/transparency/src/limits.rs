@@ -84,6 +84,12 @@ pub const BUNDLE_STATEMENTS_A_READ: usize = 16;
 pub const BUNDLES_AT_ONCE: usize = 4;
 /// Heads in the chart of the tree's growth.
 pub const GROWTH_POINTS: u64 = 120;
+/// Bytes of statements read at one time for a page.
+pub const ENTRIES_BYTES: usize = 8 << 20;
+/// Number of entries read at one time before their size is known.
+pub const ENTRIES_FIRST: usize = 8;
+/// Largest number of entries read at one time for a page.
+pub const ENTRIES_MOST: usize = 256;
 /// Number of heads read at one time for the commit times of a page.
 pub const HEADS_CHUNK: usize = 256;
 /// Reports of equivocation on one page.

@@ -52,6 +52,18 @@ pub async fn entries_come_in_order_and_end_at_the_size(database: &impl LogDataba
     assert_eq!(page(0, 0).await, [0; 0]);
     assert_eq!(page(i64::MAX as u64, 1).await, [0; 0]);
     assert_eq!(store.entry(LeafIndex::new(10)).await.unwrap(), None);
+    let at = async |leaves: &[u64]| {
+        let leaves: Vec<LeafIndex> = leaves.iter().copied().map(LeafIndex::new).collect();
+        let entries = store.entries_at(&leaves).await.unwrap();
+        entries.iter().map(|entry| entry.index.get()).collect::<Vec<_>>()
+    };
+    assert_eq!(at(&[9, 2, 3, 7]).await, [9, 2, 3, 7]);
+    assert_eq!(at(&[10, 5, i64::MAX as u64]).await, [5], "what is not committed is left out");
+    assert_eq!(at(&[]).await, [0; 0]);
+    assert_eq!(
+        store.entries_at(&[LeafIndex::new(4)]).await.unwrap(),
+        store.entries(LeafIndex::new(4), 1).await.unwrap()
+    );
     let digests = async |from, limit| store.digests(LeafIndex::new(from), limit).await.unwrap();
     let expected = |range: std::ops::Range<u64>| range.map(|n| entry(n).digest).collect::<Vec<_>>();
     assert_eq!(digests(0, 4).await, expected(0..4));

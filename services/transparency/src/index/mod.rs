@@ -218,7 +218,7 @@ impl Index {
     }
 
     /// Reads the search values of entries, in ascending order of their leaves. Neighbours are read at one time.
-    async fn values_of_all(&self, entries: &[LeafIndex]) -> Result<Vec<Vec<Lookup>>, StoreError> {
+    pub async fn values_of_all(&self, entries: &[LeafIndex]) -> Result<Vec<Vec<Lookup>>, StoreError> {
         let mut reader = ValueReader::new();
         let mut values = Vec::with_capacity(entries.len());
         for run in entries.chunk_by(|one, next| one.get() + 1 == next.get()) {

@@ -5,6 +5,7 @@ pub mod bulk_admission;
 pub mod content_type;
 pub mod decided;
 pub mod dry_run;
+pub mod entry_reader;
 pub mod equivocation;
 pub mod erasures;
 pub mod free_space;

@@ -16,6 +16,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::edge::problem::Problem;
 use crate::limits::ERASURES_PAGE;
+use crate::log::entry_reader::EntryReader;
 use crate::log::erasures::{self, RegisteredErasure};
 use crate::routes::app::App;
 
@@ -154,11 +155,11 @@ async fn progress(store: &dyn ErasureStore, found: RegisteredErasure) -> Result<
     let leaves = erasures::erased_leaves(store, &found.erasure).await?;
     let holds = store.held(&leaves).await?;
     let (mut erased, mut held, mut pending) = (Vec::new(), Vec::new(), Vec::new());
-    for leaf in leaves {
-        let Some(entry) = store.entry(leaf).await? else { continue };
+    let mut reader = EntryReader::of(store, &leaves);
+    while let Some(entry) = reader.next().await? {
         let list = match entry.statement {
             None => &mut erased,
-            Some(_) if holds.contains(&leaf) => &mut held,
+            Some(_) if holds.contains(&entry.index) => &mut held,
             Some(_) => &mut pending,
         };
         list.push(entry.digest.to_string());

@@ -24,6 +24,7 @@ use super::search::goes_on_after;
 use crate::edge::problem::Problem;
 use crate::index::term;
 use crate::limits::CHAIN_PAGE;
+use crate::log::entry_reader::EntryReader;
 use crate::log::heads::Heads;
 use crate::routes::app::App;
 use crate::time::rfc3339;
@@ -263,12 +264,12 @@ pub async fn read_chain(
 async fn receipts(app: &App, leaves: &[LeafIndex]) -> Result<(Vec<ReceiptView>, usize), Problem> {
     let (mut chained, mut unchained) = (Vec::new(), 0);
     let mut heads = Heads::of(&*app.log.store);
-    for leaf in leaves {
-        let Some(entry) = app.log.store.entry(*leaf).await? else { continue };
+    let mut reader = EntryReader::of(&*app.log.store, leaves);
+    while let Some(entry) = reader.next().await? {
         let facts = Json_::from(facts_of(&entry));
         match ReceiptView::of(&entry, &facts) {
             Some(receipt) => {
-                let head = heads.first_with(*leaf).await?;
+                let head = heads.first_with(entry.index).await?;
                 chained.push(ReceiptView { at: head.and_then(|head| rfc3339(head.at)), ..receipt });
             }
             None => unchained += usize::from(facts.get("receipt_id").is_some()),

@@ -17,6 +17,7 @@ use uuid::Uuid;
 use crate::edge::problem::Problem;
 use crate::index::term;
 use crate::limits::NAMED_ENTRIES;
+use crate::log::entry_reader::EntryReader;
 use crate::log::state::Log;
 use crate::routes::app::App;
 
@@ -72,8 +73,9 @@ pub async fn named(app: &App, kind: LookupKind, name: &str, by: NamedBy) -> Resu
     let terms = std::iter::once(term(kind, name)).chain(issuer).collect();
     let page = app.index.search(terms, 0..u64::MAX, Order::OldestFirst, NAMED_ENTRIES).await?;
     let mut digests = Vec::with_capacity(page.entries.len());
-    for leaf in page.entries {
-        digests.extend(app.log.store.entry(leaf).await?.map(|entry| entry.digest));
+    let mut reader = EntryReader::of(&*app.log.store, &page.entries);
+    while let Some(entry) = reader.next().await? {
+        digests.push(entry.digest);
     }
     match digests.split_first() {
         None if reached.is_behind() => Err(behind()),

@@ -19,9 +19,9 @@ use display::percent_encoded;
 use http::StatusCode;
 use http::header::CACHE_CONTROL;
 use merkle::LeafIndex;
-use registration::LookupKind;
 use registration::policy::essence;
 use registration::vrf::{VRF_CBOR, VRF_JSON};
+use registration::{Lookup, LookupKind};
 use serde::{Deserialize, Serialize};
 use store::lookup::VALUES_PER_TERM;
 use store::{Order, Term};
@@ -218,15 +218,11 @@ fn of_receipts(digests: &[String]) -> Vec<Term> {
 
 /// Reads up to [`SESSION_DIGESTS`] digests by which these entries are indexed; the flag says whether there are more.
 async fn digests(app: &App, entries: &[EntryView]) -> Result<(Vec<String>, bool), Problem> {
-    let mut digests = BTreeSet::new();
-    for entry in entries {
-        let rows = app.index.values_of(LeafIndex::new(entry.index)).await?;
-        let said = rows.into_iter().filter(|row| row.kind == LookupKind::Digest);
-        digests.extend(said.map(|row| row.value));
-        if digests.len() > SESSION_DIGESTS {
-            break;
-        }
-    }
+    let entries: Vec<LeafIndex> = entries.iter().map(|entry| LeafIndex::new(entry.index)).collect();
+    let rows = app.index.values_of_all(&entries).await?;
+    let is_digest = |row: &Lookup| row.kind == LookupKind::Digest;
+    let digests: BTreeSet<String> =
+        rows.into_iter().flatten().filter(is_digest).map(|row| row.value).collect();
     let more = digests.len() > SESSION_DIGESTS;
     Ok((digests.into_iter().take(SESSION_DIGESTS).collect(), more))
 }

@@ -26,6 +26,7 @@ use crate::edge::problem::Problem;
 use crate::edge::rate_limit::RequestCharge;
 use crate::index::term;
 use crate::limits::{STREAM_GAPS, STREAM_PAGE, STREAM_RECORDS, STREAM_RECORDS_A_READ};
+use crate::log::entry_reader::EntryReader;
 use crate::routes::app::App;
 use crate::time::rfc3339;
 use crate::view::entry_facts::facts_of;
@@ -187,12 +188,10 @@ async fn records(
         for _ in 0..page.entries.len() / STREAM_RECORDS_A_READ {
             turnstile.charge()?;
         }
-        for leaf in page.entries {
-            let Some(entry) = app.log.store.entry(leaf).await? else { continue };
+        let mut reader = EntryReader::of(&*app.log.store, &page.entries);
+        while let Some(entry) = reader.next().await? {
             let found = record_of(&entry).filter(|(of, name, _)| of == gateway && name == stream);
-            if let Some((_, _, record)) = found {
-                records.insert(record.seq, record);
-            }
+            records.extend(found.map(|(_, _, record)| (record.seq, record)));
         }
         match page.more_after {
             Some(last) => from = last.get() + 1,

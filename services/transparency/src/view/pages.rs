@@ -5,6 +5,8 @@ use std::ops::Range;
 use merkle::LeafIndex;
 use store::{Entry, Order, StoreError};
 
+use crate::limits::{ENTRIES_FIRST, ENTRIES_MOST};
+use crate::log::entry_reader::{EntryReader, next_chunk, statement_bytes};
 use crate::log::heads::Heads;
 use crate::log::state::Log;
 use crate::view::entry_view::EntryView;
@@ -12,17 +14,8 @@ use crate::view::entry_view::EntryView;
 /// Default number of entries on a page.
 pub const DEFAULT_PAGE: usize = 100;
 
-/// Bytes of statements read from the database at one time; bounds the memory of a page.
-const CHUNK_BYTES: usize = 8 << 20;
-
 /// Bytes of statements read for a page, after which it ends early.
 const PAGE_BYTES: usize = 32 << 20;
-
-/// Entries read at one time before their size is known.
-const FIRST_CHUNK: usize = 8;
-
-/// Largest number of entries read at one time.
-const LARGEST_CHUNK: usize = 256;
 
 /// Reads a page in chunks, so that few large statements are in memory together. Returns `true` if there is more after
 /// it, in the given order.
@@ -33,19 +26,17 @@ pub async fn read(
     limit: usize,
 ) -> Result<(Vec<EntryView>, bool), StoreError> {
     let mut left = within.start..log.readable_size().await?.get().min(within.end);
-    let mut views = Vec::with_capacity(limit.min(LARGEST_CHUNK));
-    let (mut chunk, mut bytes) = (FIRST_CHUNK, 0);
+    let mut views = Vec::with_capacity(limit.min(ENTRIES_MOST));
+    let (mut chunk, mut bytes) = (ENTRIES_FIRST, 0);
     while views.len() < limit && !left.is_empty() && bytes < PAGE_BYTES {
         let requested = (chunk.min(limit - views.len()) as u64).min(left.end - left.start);
         let entries = take(log, &mut left, order, requested).await?;
-        let taken: usize =
-            entries.iter().filter_map(|entry| entry.statement.as_ref()).map(bytes::Bytes::len).sum();
         views.extend(entries.iter().map(EntryView::of));
         if (entries.len() as u64) < requested {
             left = 0..0;
         }
-        bytes += taken;
-        chunk = (CHUNK_BYTES * entries.len() / taken.max(1)).clamp(1, LARGEST_CHUNK);
+        bytes += entries.iter().map(statement_bytes).sum::<usize>();
+        chunk = next_chunk(&entries);
     }
     date(log, &mut views).await?;
     Ok((views, !left.is_empty()))
@@ -72,17 +63,15 @@ async fn take(log: &Log, left: &mut Range<u64>, order: Order, count: u64) -> Res
 /// Reads these entries, in their order, until [`PAGE_BYTES`] are read. Returns their views, with their commit times, and for how
 /// many of the leaves that is.
 pub async fn read_leaves(log: &Log, leaves: &[LeafIndex]) -> Result<(Vec<EntryView>, usize), StoreError> {
-    let (mut views, mut bytes, mut taken) = (Vec::with_capacity(leaves.len()), 0, 0);
-    for leaf in leaves {
-        if bytes > PAGE_BYTES {
-            break;
-        }
-        if let Some(entry) = log.store.entry(*leaf).await? {
-            bytes += entry.statement.as_ref().map_or(0, bytes::Bytes::len);
-            views.push(EntryView::of(&entry));
-        }
-        taken += 1;
+    let (mut views, mut bytes) = (Vec::with_capacity(leaves.len()), 0);
+    let mut reader = EntryReader::of(&*log.store, leaves);
+    while bytes <= PAGE_BYTES
+        && let Some(entry) = reader.next().await?
+    {
+        bytes += statement_bytes(&entry);
+        views.push(EntryView::of(&entry));
     }
+    let taken = leaves.len() - reader.left();
     date(log, &mut views).await?;
     Ok((views, taken))
 }
@@ -90,8 +79,9 @@ pub async fn read_leaves(log: &Log, leaves: &[LeafIndex]) -> Result<(Vec<EntryVi
 /// The views of these entries, in their order, with their commit times.
 pub async fn views(log: &Log, leaves: &[LeafIndex]) -> Result<Vec<EntryView>, StoreError> {
     let mut views = Vec::with_capacity(leaves.len());
-    for leaf in leaves {
-        views.extend(log.store.entry(*leaf).await?.as_ref().map(EntryView::of));
+    let mut reader = EntryReader::of(&*log.store, leaves);
+    while let Some(entry) = reader.next().await? {
+        views.push(EntryView::of(&entry));
     }
     date(log, &mut views).await?;
     Ok(views)
