@@ -57,8 +57,7 @@ impl Database {
         &self,
         work: impl AsyncFnOnce(&mut SqliteConnection) -> Result<T, sqlx::Error>,
     ) -> Result<T, StoreError> {
-        let reading = async { Ok(work(self.session().await?.reader()?).await?) };
-        self.observed(READ, reading).await
+        self.observed(READ, async { Ok(work(self.session().await?.reader()?).await?) }).await
     }
 
     /// Runs `work` in a transaction, and commits it. On an error nothing is changed, unless the commit itself failed.
@@ -66,8 +65,7 @@ impl Database {
         &self,
         work: impl AsyncFnOnce(&mut SqliteConnection) -> Result<T, E>,
     ) -> Result<T, StoreError> {
-        let writing = async { self.session().await?.write(work).await };
-        self.observed(WRITE, writing).await
+        self.observed(WRITE, async { self.session().await?.write(work).await }).await
     }
 
     async fn observed<T>(
