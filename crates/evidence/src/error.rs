@@ -1,5 +1,7 @@
 //! Errors of an evidence store, and the known effects of a failed call.
 
+use operation_times::ErrorType;
+
 /// Error of a call other than a commit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
@@ -44,6 +46,29 @@ impl From<StoreError> for CommitError {
         match error {
             StoreError::Full(why) => Self::Full(why),
             other => Self::Failed(other),
+        }
+    }
+}
+
+impl ErrorType for StoreError {
+    fn error_type(&self) -> &'static str {
+        match self {
+            Self::Unavailable(_) => "unavailable",
+            Self::Full(_) => "full",
+            Self::InUse(_) => "in_use",
+            Self::Refused(_) => "refused",
+            Self::Damaged(_) => "damaged",
+        }
+    }
+}
+
+impl ErrorType for CommitError {
+    fn error_type(&self) -> &'static str {
+        match self {
+            Self::Conflict(_) => "conflict",
+            Self::Full(_) => "full",
+            Self::MayHaveHappened(_) => "unknown",
+            Self::Failed(error) => error.error_type(),
         }
     }
 }

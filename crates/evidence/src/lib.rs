@@ -15,12 +15,12 @@
 #[allow(clippy::unwrap_used)]
 pub mod contract;
 mod error;
-mod failing;
 mod group;
 pub mod limits;
 mod memory;
 mod model;
 mod stream_editor;
+mod wrappers;
 
 use std::time::Duration;
 
@@ -28,13 +28,13 @@ use async_trait::async_trait;
 use merkle::EntryDigest;
 
 pub use error::{CommitError, StoreError};
-pub use failing::{EvidenceMethod, FailingEvidence};
 pub use fault_injection::Fault;
 pub use group::{Group, Move};
 pub use limits::check_instance_name;
 pub use memory::Memory;
 pub use model::*;
 pub use stream_editor::StreamEditor;
+pub use wrappers::{EvidenceMethod, FailingEvidence, MeasuredEvidence};
 
 /// One gateway's evidence in one database. A handle is bound to an instance when it is opened.
 ///

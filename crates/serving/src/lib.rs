@@ -6,7 +6,8 @@
 //! * Routes: [`admin`] has those of an admin listener, [`description`] the text of a daemon's OpenAPI description,
 //!   [`problem`] error responses with the address of their documentation;
 //! * Requests: [`rate_limit`] bounds those of one client, [`http_metrics`] measures how long they take, [`request_span`]
-//!   makes their spans, [`metrics`] is the registry of all metrics;
+//!   makes their spans;
+//! * Metrics: [`metrics`] is the registry of all, [`database_metrics`] has how long a database takes;
 //! * Settings: [`config_file`] reads configuration files, [`units`] their durations and sizes, [`collector`] where spans
 //!   go; [`signals`] stop and reload a daemon.
 //!
@@ -16,6 +17,7 @@ pub mod admin;
 pub mod collector;
 pub mod config_file;
 pub mod connections;
+pub mod database_metrics;
 pub mod description;
 pub mod guarded_body;
 pub mod http_metrics;

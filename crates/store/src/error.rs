@@ -1,5 +1,7 @@
 //! Errors of the storage traits.
 
+use operation_times::ErrorType;
+
 /// Failure of the storage under a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StorageFault {
@@ -67,5 +69,33 @@ impl CommitError {
     /// Returns whether the log has an entry or a claim of the batch: no failure, but the answer to a question.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::AlreadySeen | Self::GuardTaken)
+    }
+}
+
+impl ErrorType for StoreError {
+    fn error_type(&self) -> &'static str {
+        match self {
+            Self::Unavailable(_) => "unavailable",
+            Self::Storage(StorageFault::Full, _) => "full",
+            Self::Storage(StorageFault::Io, _) => "io",
+            Self::Storage(StorageFault::ReadOnly, _) => "read_only",
+            Self::Frozen => "frozen",
+            Self::InUse(_) => "in_use",
+            Self::NoLog(_) => "no_log",
+            Self::Refused(_) => "refused",
+            Self::Damaged(_) => "damaged",
+        }
+    }
+}
+
+impl ErrorType for CommitError {
+    fn error_type(&self) -> &'static str {
+        match self {
+            Self::Fenced => "fenced",
+            Self::AlreadySeen => "already_seen",
+            Self::GuardTaken => "guard_taken",
+            Self::NotCommitted(error) => error.error_type(),
+            Self::Unknown(_) => "unknown",
+        }
     }
 }

@@ -29,7 +29,6 @@ pub mod contract;
 mod cosignature;
 pub mod custody;
 mod error;
-mod failing;
 pub mod fsck;
 mod inbox;
 mod lifecycle;
@@ -45,12 +44,12 @@ mod report;
 pub mod rotation;
 mod signed;
 mod tiles;
+mod wrappers;
 
 pub use append::AppendedBatch;
 pub use cosignature::{Cosignature, Cosignatures};
 pub use custody::{Custody, EntryStatus, Erased, Hold};
 pub use error::{CommitError, StorageFault, StoreError};
-pub use failing::{FailingStore, StoreMethod};
 pub use fault_injection::Fault;
 pub use inbox::{Arrival, Enqueued, Inbox, InboxBounds, InboxUse, PendingKey};
 pub use lifecycle::{Lease, Lifecycle, ServerChecks};
@@ -65,6 +64,7 @@ pub use report::{KeptReport, REPORTS_PER_GUARD, Report, Reports};
 pub use rotation::{KeyAnnouncement, KeyRotation, LogKeys};
 pub use signed::SignatureStore;
 pub use tiles::{TILE_PARTS, TileStore};
+pub use wrappers::{FailingStore, MeasuredStore, StoreMethod};
 
 /// Declares combinations of storage traits. They are supertraits of [`LogStore`], because a `dyn LogStore` converts to
 /// the trait object of a supertrait only.

@@ -14,11 +14,10 @@ impl VerificationStore {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn chain(&self, issuer: &str, subject: &str) -> Result<Option<ChainEnd>, StoreError> {
-        let mut session = self.database.session().await?;
         let select = sqlx::query("SELECT next, last, halted FROM chain WHERE issuer = ? AND subject = ?")
             .bind(issuer)
             .bind(subject);
-        let row = select.fetch_optional(session.reader()?).await?;
+        let row = self.database.read(async |connection| select.fetch_optional(connection).await).await?;
         row.map(|row| {
             Ok(ChainEnd {
                 next: rows::number(&row, "next")?,
@@ -34,8 +33,7 @@ impl VerificationStore {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn adopt_chain(&self, issuer: &str, subject: &str, end: &ChainEnd) -> Result<(), StoreError> {
-        let mut session = self.database.session().await?;
-        session
+        self.database
             .write(async |connection| {
                 sqlx::query(
                     "INSERT INTO chain (issuer, subject, next, last, halted) VALUES (?, ?, ?, ?, ?)
@@ -58,8 +56,7 @@ impl VerificationStore {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn halt_chain(&self, issuer: &str, subject: &str, why: &str) -> Result<(), StoreError> {
-        let mut session = self.database.session().await?;
-        session
+        self.database
             .write(async |connection| {
                 sqlx::query("UPDATE chain SET halted = coalesce(halted, ?) WHERE issuer = ? AND subject = ?")
                     .bind(why)
@@ -77,9 +74,8 @@ impl VerificationStore {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn halted_chains(&self) -> Result<u64, StoreError> {
-        let mut session = self.database.session().await?;
         let select = sqlx::query("SELECT count(*) AS n FROM chain WHERE halted IS NOT NULL");
-        rows::number(&select.fetch_one(session.reader()?).await?, "n")
+        rows::number(&self.database.read(async |connection| select.fetch_one(connection).await).await?, "n")
     }
 
     /// Stores the receipt that ends a job, moves its chain to the next position, and puts the statement into the outbox,
@@ -89,8 +85,7 @@ impl VerificationStore {
     /// [`StoreError::Refused`] if the chain is not at this position or is halted, or if the job is not pending;
     /// [`StoreError::Unavailable`] if the outcome is unknown.
     pub async fn conclude(&self, job: &str, receipt: &NewReceipt) -> Result<(), StoreError> {
-        let mut session = self.database.session().await?;
-        session
+        self.database
             .write(async |connection| {
                 if let Some(position) = receipt.position {
                     advance(connection, receipt, position).await?;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use durable::{DatabaseLocation, FileAccess};
+use operation_times::{OperationObserver, StoreOperation, timed};
 use sqlite::{BUSY_TIMEOUT, Doubt, Repair, probe, settle};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions};
 use sqlx::{ConnectOptions, Connection, Sqlite, SqliteConnection, Transaction};
@@ -14,6 +15,9 @@ use crate::limits::{CHECKPOINT_PAGES, WAL_BYTES};
 
 static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../../migrations/verification-sqlite");
 
+const READ: StoreOperation = StoreOperation { number: 0, name: "read" };
+const WRITE: StoreOperation = StoreOperation { number: 1, name: "write" };
+
 /// The database file and its connection.
 #[derive(Debug)]
 pub(crate) struct Database {
@@ -22,10 +26,11 @@ pub(crate) struct Database {
     doubt: Doubt,
     /// `None` while no connection could be opened, and after the end.
     connection: Mutex<Option<SqliteConnection>>,
+    observer: Option<Arc<dyn OperationObserver>>,
 }
 
 /// Exclusive use of the connection.
-pub(crate) struct Session<'d> {
+struct Session<'d> {
     connection: MutexGuard<'d, Option<SqliteConnection>>,
     doubt: &'d Doubt,
 }
@@ -39,11 +44,43 @@ impl Database {
         migrator.close().await;
         let connection = Mutex::new(Some(options(path).connect().await?));
         place.remember(true)?;
-        Ok(Self { path: path.to_owned(), place, doubt: Doubt::default(), connection })
+        Ok(Self { path: path.to_owned(), place, doubt: Doubt::default(), connection, observer: None })
+    }
+
+    /// Reports the duration of each operation from now on.
+    pub(crate) fn observed_by(self, observer: Arc<dyn OperationObserver>) -> Self {
+        Self { observer: Some(observer), ..self }
+    }
+
+    /// Runs `work` on the connection, for reading.
+    pub(crate) async fn read<T>(
+        &self,
+        work: impl AsyncFnOnce(&mut SqliteConnection) -> Result<T, sqlx::Error>,
+    ) -> Result<T, StoreError> {
+        self.observed(READ, async { Ok(work(self.session().await?.reader()?).await?) }).await
+    }
+
+    /// Runs `work` in a transaction, and commits it. On an error nothing is changed, unless the commit itself failed.
+    pub(crate) async fn write<T, E: Into<WriteError>>(
+        &self,
+        work: impl AsyncFnOnce(&mut SqliteConnection) -> Result<T, E>,
+    ) -> Result<T, StoreError> {
+        self.observed(WRITE, async { self.session().await?.write(work).await }).await
+    }
+
+    async fn observed<T>(
+        &self,
+        operation: StoreOperation,
+        running: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        match &self.observer {
+            Some(observer) => timed(&**observer, operation, running).await,
+            None => running.await,
+        }
     }
 
     /// Waits for the connection, and replaces it if a write failed.
-    pub(crate) async fn session(&self) -> Result<Session<'_>, StoreError> {
+    async fn session(&self) -> Result<Session<'_>, StoreError> {
         self.place.check()?;
         let mut connection = self.connection.lock().await;
         if connection.is_none() || self.doubt.repair() != Repair::None {
@@ -80,13 +117,11 @@ impl Database {
 }
 
 impl Session<'_> {
-    /// Returns the connection, for reading.
-    pub(crate) fn reader(&mut self) -> Result<&mut SqliteConnection, StoreError> {
+    fn reader(&mut self) -> Result<&mut SqliteConnection, StoreError> {
         self.connection.as_mut().ok_or_else(closed)
     }
 
-    /// Runs `work` in a transaction, and commits it. On an error nothing is changed, unless the commit itself failed.
-    pub(crate) async fn write<T, E: Into<WriteError>>(
+    async fn write<T, E: Into<WriteError>>(
         &mut self,
         work: impl AsyncFnOnce(&mut SqliteConnection) -> Result<T, E>,
     ) -> Result<T, StoreError> {

@@ -1,6 +1,7 @@
 //! Errors of the store.
 
 use durable::LocationError;
+use operation_times::ErrorType;
 use sqlite::{MigrationFailure, SqliteFailure};
 use sqlx::migrate::MigrateError;
 
@@ -19,6 +20,17 @@ pub enum StoreError {
     /// The stored data is malformed.
     #[error("the database is damaged: {0}")]
     Damaged(String),
+}
+
+impl ErrorType for StoreError {
+    fn error_type(&self) -> &'static str {
+        match self {
+            Self::InUse(_) => "in_use",
+            Self::Refused(_) => "refused",
+            Self::Unavailable(_) => "unavailable",
+            Self::Damaged(_) => "damaged",
+        }
+    }
 }
 
 /// Error inside of a transaction, which then changes nothing.

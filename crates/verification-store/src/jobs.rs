@@ -21,8 +21,8 @@ impl VerificationStore {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn add_job(&self, new: &NewJob) -> Result<StoredJob, StoreError> {
-        let mut session = self.database.session().await?;
-        session
+        let row = self
+            .database
             .write(async |connection| {
                 sqlx::query(
                     "INSERT INTO job (id, client, digest, request, at) VALUES (?, ?, ?, ?, ?)
@@ -33,13 +33,14 @@ impl VerificationStore {
                 .bind(&new.digest)
                 .bind(&new.request[..])
                 .bind(signed(new.at))
-                .execute(connection)
-                .await
+                .execute(&mut *connection)
+                .await?;
+                let text = format!("{JOBS} WHERE j.client = ? AND j.digest = ?");
+                let select = sqlx::query(AssertSqlSafe(text)).bind(&new.client).bind(&new.digest);
+                select.fetch_one(connection).await
             })
             .await?;
-        let text = format!("{JOBS} WHERE j.client = ? AND j.digest = ?");
-        let select = sqlx::query(AssertSqlSafe(text)).bind(&new.client).bind(&new.digest);
-        job_of(&select.fetch_one(session.reader()?).await?)
+        job_of(&row)
     }
 
     /// Finds the job of a client's request.
@@ -47,10 +48,13 @@ impl VerificationStore {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn job_of_request(&self, client: &str, digest: &str) -> Result<Option<StoredJob>, StoreError> {
-        let mut session = self.database.session().await?;
         let text = format!("{JOBS} WHERE j.client = ? AND j.digest = ?");
         let select = sqlx::query(AssertSqlSafe(text)).bind(client).bind(digest);
-        select.fetch_optional(session.reader()?).await?.map(|row| job_of(&row)).transpose()
+        self.database
+            .read(async |connection| select.fetch_optional(connection).await)
+            .await?
+            .map(|row| job_of(&row))
+            .transpose()
     }
 
     /// Reads a job.
@@ -58,9 +62,12 @@ impl VerificationStore {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn job(&self, id: &str) -> Result<Option<StoredJob>, StoreError> {
-        let mut session = self.database.session().await?;
         let select = sqlx::query(AssertSqlSafe(format!("{JOBS} WHERE j.id = ?"))).bind(id);
-        select.fetch_optional(session.reader()?).await?.map(|row| job_of(&row)).transpose()
+        self.database
+            .read(async |connection| select.fetch_optional(connection).await)
+            .await?
+            .map(|row| job_of(&row))
+            .transpose()
     }
 
     /// Reads all pending jobs, oldest first.
@@ -68,9 +75,11 @@ impl VerificationStore {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn pending_jobs(&self) -> Result<Vec<StoredJob>, StoreError> {
-        let mut session = self.database.session().await?;
         let text = format!("{JOBS} WHERE j.statement IS NULL AND j.failed IS NULL ORDER BY j.at, j.id");
-        let found = sqlx::query(AssertSqlSafe(text)).fetch_all(session.reader()?).await?;
+        let found = self
+            .database
+            .read(async |connection| sqlx::query(AssertSqlSafe(text)).fetch_all(connection).await)
+            .await?;
         found.iter().map(job_of).collect()
     }
 
@@ -80,8 +89,8 @@ impl VerificationStore {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn begin_checks(&self, id: &str) -> Result<bool, StoreError> {
-        let mut session = self.database.session().await?;
-        let changed = session
+        let changed = self
+            .database
             .write(async |connection| {
                 sqlx::query(
                     "UPDATE job SET unended = unended + 1
@@ -100,8 +109,7 @@ impl VerificationStore {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn end_checks(&self, id: &str) -> Result<(), StoreError> {
-        let mut session = self.database.session().await?;
-        session
+        self.database
             .write(async |connection| {
                 sqlx::query("UPDATE job SET unended = 0 WHERE id = ?").bind(id).execute(connection).await
             })
@@ -114,8 +122,7 @@ impl VerificationStore {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn end_all_checks(&self) -> Result<(), StoreError> {
-        let mut session = self.database.session().await?;
-        session
+        self.database
             .write(async |connection| {
                 sqlx::query("UPDATE job SET unended = 0 WHERE unended > 0").execute(connection).await
             })
@@ -128,8 +135,7 @@ impl VerificationStore {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn fail_job(&self, id: &str, code: &str, reason: &str) -> Result<(), StoreError> {
-        let mut session = self.database.session().await?;
-        session
+        self.database
             .write(async |connection| {
                 sqlx::query("UPDATE job SET failed = ?, reason = ? WHERE id = ? AND statement IS NULL")
                     .bind(code)
@@ -147,8 +153,8 @@ impl VerificationStore {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn retry_job(&self, id: &str) -> Result<bool, StoreError> {
-        let mut session = self.database.session().await?;
-        let changed = session
+        let changed = self
+            .database
             .write(async |connection| {
                 sqlx::query("UPDATE job SET failed = NULL, reason = NULL WHERE id = ? AND failed IS NOT NULL")
                     .bind(id)
@@ -165,8 +171,7 @@ impl VerificationStore {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn prune(&self, before: u64) -> Result<u64, StoreError> {
-        let mut session = self.database.session().await?;
-        session
+        self.database
             .write(async |connection| {
                 let delivered = sqlx::query(
                     "DELETE FROM statement WHERE no IN (

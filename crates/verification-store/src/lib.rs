@@ -23,8 +23,10 @@ mod outbox;
 mod rows;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use connection::Database;
+use operation_times::OperationObserver;
 
 pub use error::StoreError;
 pub use model::{
@@ -44,6 +46,11 @@ impl VerificationStore {
     /// [`StoreError::InUse`] if another process has the database; other errors if the file cannot be used.
     pub async fn open(path: &Path) -> Result<Self, StoreError> {
         Ok(Self { database: Database::open(path).await? })
+    }
+
+    /// Reports the duration of each operation to `observer` from now on.
+    pub fn observed_by(self, observer: Arc<dyn OperationObserver>) -> Self {
+        Self { database: self.database.observed_by(observer) }
     }
 
     /// Waits for the running statement and closes the file.

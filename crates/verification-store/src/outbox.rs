@@ -15,7 +15,6 @@ impl VerificationStore {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn sendable(&self, limit: usize) -> Result<Vec<WaitingStatement>, StoreError> {
-        let mut session = self.database.session().await?;
         let select = sqlx::query(
             "SELECT s.id, s.issuer, s.subject, s.position, s.statement FROM outbox o JOIN statement s ON s.no = o.statement
              WHERE o.refused IS NULL
@@ -25,8 +24,8 @@ impl VerificationStore {
                  WHERE c.issuer = s.issuer AND c.subject = s.subject AND c.halted IS NOT NULL AND s.position IS NOT NULL)
              ORDER BY s.no LIMIT ?",
         );
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let found = select.bind(limit).fetch_all(session.reader()?).await?;
+        let select = select.bind(i64::try_from(limit).unwrap_or(i64::MAX));
+        let found = self.database.read(async |connection| select.fetch_all(connection).await).await?;
         found.iter().map(statement_of).collect()
     }
 
@@ -35,8 +34,7 @@ impl VerificationStore {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn delivered(&self, delivered: &[DeliveredEntry]) -> Result<(), StoreError> {
-        let mut session = self.database.session().await?;
-        session
+        self.database
             .write(async |connection| {
                 for one in delivered {
                     sqlx::query("UPDATE statement SET log_receipt = coalesce(log_receipt, ?) WHERE id = ?")
@@ -61,8 +59,7 @@ impl VerificationStore {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn refused(&self, id: &EntryDigest, why: &str) -> Result<(), StoreError> {
-        let mut session = self.database.session().await?;
-        session
+        self.database
             .write(async |connection| {
                 sqlx::query(
                     "UPDATE outbox SET refused = ? WHERE statement = (SELECT no FROM statement WHERE id = ?)",
@@ -81,8 +78,7 @@ impl VerificationStore {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn retry_refused(&self) -> Result<u64, StoreError> {
-        let mut session = self.database.session().await?;
-        session
+        self.database
             .write(async |connection| {
                 let retried = sqlx::query(
                     "UPDATE outbox SET refused = NULL WHERE refused IS NOT NULL AND statement NOT IN (
@@ -99,10 +95,9 @@ impl VerificationStore {
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn backlog(&self) -> Result<(u64, u64), StoreError> {
-        let mut session = self.database.session().await?;
         let select =
             sqlx::query("SELECT count(*) - count(refused) AS waiting, count(refused) AS refused FROM outbox");
-        let row = select.fetch_one(session.reader()?).await?;
+        let row = self.database.read(async |connection| select.fetch_one(connection).await).await?;
         Ok((rows::number(&row, "waiting")?, rows::number(&row, "refused")?))
     }
 }

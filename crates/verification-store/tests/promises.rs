@@ -1,8 +1,12 @@
 //! The promises of the store.
 #![allow(clippy::unwrap_used)]
 
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
 use bytes::Bytes;
 use merkle::EntryDigest;
+use operation_times::{OperationObserver, StoreOperation};
 use tempfile::TempDir;
 use verification_store::{
     ChainEnd, DeliveredEntry, JobState, NewJob, NewReceipt, StoreError, VerificationStore,
@@ -189,4 +193,25 @@ async fn one_process_has_the_database_and_the_next_one_finds_everything() {
     let store = VerificationStore::open(&path).await.unwrap();
     let JobState::Done(stored) = store.job(&job.id).await.unwrap().unwrap().state else { panic!("done") };
     assert_eq!((stored.position, &stored.statement[..]), (Some(0), &b"a"[..]));
+}
+
+/// The names of the operations so far, with the classes of their errors.
+#[derive(Debug, Default)]
+struct Reports(Mutex<Vec<(&'static str, Option<&'static str>)>>);
+
+impl OperationObserver for Reports {
+    fn ended(&self, operation: StoreOperation, error_type: Option<&'static str>, _: Duration) {
+        self.0.lock().unwrap().push((operation.name, error_type));
+    }
+}
+
+#[tokio::test]
+async fn each_read_and_each_transaction_is_reported_once_with_the_class_of_its_error() {
+    let (Site { folder: _folder, store }, reports) = (Site::new().await, Arc::new(Reports::default()));
+    let store = store.observed_by(reports.clone());
+    let job = store.add_job(&new_job("a")).await.unwrap().id;
+    assert!(store.job(&job).await.unwrap().is_some());
+    store.conclude(&job, &receipt("a", Some(7))).await.unwrap_err();
+    let expected = [("write", None), ("read", None), ("write", Some("refused"))];
+    assert_eq!(*reports.0.lock().unwrap(), expected);
 }

@@ -7,9 +7,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use client::{Client, Options};
 use data_encoding::HEXLOWER;
-use evidence::{EvidenceStore, StoreError, StoredRecord, StoredStream};
+use evidence::{EvidenceStore, MeasuredEvidence, StoreError, StoredRecord, StoredStream};
 use evidence_postgres::Postgres;
 use evidence_sqlite::Sqlite;
+use serving::database_metrics::{DatabaseMetrics, DatabaseSystem};
 use verifier::TrustStore;
 
 use crate::config::{Config, Evidence};
@@ -18,15 +19,17 @@ use crate::keys::{GatewayKeyError, Keys};
 use crate::limits::{LOG_PATIENCE, MAX_SMALL_FILE_BYTES};
 use crate::start_error::StartError;
 
-/// Opens the store with a fresh random instance name.
-pub async fn open(config: &Config) -> Result<Arc<dyn EvidenceStore>, StartError> {
+/// Opens the store with a fresh random instance name. Its operations are part of the metrics.
+pub async fn open(config: &Config, metrics: &DatabaseMetrics) -> Result<Arc<dyn EvidenceStore>, StartError> {
     let instance = instance()?;
-    match &config.evidence {
+    let (store, system): (Arc<dyn EvidenceStore>, _) = match &config.evidence {
         Evidence::Sqlite(path) => {
-            Ok(Arc::new(Sqlite::open(evidence_sqlite::Settings::new(path, instance)).await?))
+            let store = Sqlite::open(evidence_sqlite::Settings::new(path, instance)).await?;
+            (Arc::new(store), DatabaseSystem::Sqlite)
         }
-        Evidence::Postgres(url) => Ok(Arc::new(postgres(url, &instance).await?)),
-    }
+        Evidence::Postgres(url) => (Arc::new(postgres(url, &instance).await?), DatabaseSystem::PostgreSql),
+    };
+    Ok(Arc::new(MeasuredEvidence::new(store, metrics.observer(system))))
 }
 
 /// Read-only access to the evidence, also while gateways use it.

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use secrecy::ExposeSecret;
 use sequencer::PinFile;
-use store::{LogStore, PinStore, StoreError};
+use serving::database_metrics::DatabaseSystem;
+use store::{LogStore, MeasuredStore, PinStore, StoreError};
 use store_postgres::{Options, PinDatabase, Postgres};
 use store_sqlite::{Settings, Sqlite};
 
 use crate::config::{Config, Database};
+use crate::metrics::Metrics;
 
 /// Opens the database for the service. With `migrate`, PostgreSQL tables are migrated first.
 pub async fn open(database: &Database, migrate: bool) -> Result<Arc<dyn LogStore>, StoreError> {
@@ -25,6 +27,15 @@ pub async fn open(database: &Database, migrate: bool) -> Result<Arc<dyn LogStore
             Ok(Arc::new(Postgres::connect(&options).await?))
         }
     }
+}
+
+/// Wraps an open store, whose operations are then part of the metrics.
+pub fn measured(store: Arc<dyn LogStore>, database: &Database, metrics: &Metrics) -> Arc<dyn LogStore> {
+    let system = match database {
+        Database::Sqlite { .. } => DatabaseSystem::Sqlite,
+        Database::Postgres(_) => DatabaseSystem::PostgreSql,
+    };
+    Arc::new(MeasuredStore::new(store, metrics.database.observer(system)))
 }
 
 /// Migrates the tables of a PostgreSQL database, and creates the missing ones. A SQLite file is migrated when it is

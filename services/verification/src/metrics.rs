@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use prometheus::{Histogram, IntCounter, IntCounterVec, IntGauge};
+use serving::database_metrics::DatabaseMetrics;
 use serving::http_metrics::HttpMetrics;
 use serving::metrics::MetricRegistry;
 use verification_store::{StoreError, VerificationStore};
@@ -18,6 +19,8 @@ pub struct Metrics {
     registry: MetricRegistry,
     /// Metrics of the requests on the public listener.
     pub http: Arc<HttpMetrics>,
+    /// Metric of the operations of the service's store.
+    pub database: DatabaseMetrics,
     requests: IntCounterVec,
     receipts: IntCounterVec,
     failures: IntCounterVec,
@@ -50,6 +53,7 @@ impl Metrics {
         }
         Ok(Self {
             http: Arc::new(HttpMetrics::new(&registry)?),
+            database: DatabaseMetrics::new(&registry)?,
             requests,
             receipts,
             failures: registry.counters(

@@ -11,6 +11,7 @@ use client::ClientError;
 use durable::FileAccess;
 use outbox::{Delivery, LogConnection};
 use scitt::{Algorithm, Signer, SigningKey};
+use serving::database_metrics::DatabaseSystem;
 use serving::listener::{Listener, ListenerSettings, RunningListener};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
@@ -98,9 +99,10 @@ impl VerificationService {
         if key.algorithm() != Algorithm::EdDsa {
             return Err(StartError::Key);
         }
-        let store = Arc::new(open(&config.state).await?);
-        let log = log_connection(&config.log)?;
         let metrics = Arc::new(Metrics::new().map_err(|error| StartError::Metrics(error.to_string()))?);
+        let observer = metrics.database.observer(DatabaseSystem::Sqlite);
+        let store = Arc::new(open(&config.state).await?.observed_by(observer));
+        let log = log_connection(&config.log)?;
         let (stored, changes) = (Arc::new(Notify::new()), watch::Sender::new(()));
         let stop = CancellationToken::new();
         let clients = Arc::new(ClientTokens::new(&config.clients));

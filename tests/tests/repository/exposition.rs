@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 
 use black_box::cli::{Dev, Folder};
 use black_box::{
-    Connection, Gateway, Log, LyingLog, MonitorProcess, RegistryProcess, VerificationProcess, WitnessHome,
-    deployment_tool,
+    Connection, Gateway, Log, LyingLog, MonitorProcess, RegistryProcess, Service, VerificationProcess,
+    WitnessHome, deployment_tool, sql,
 };
 use serde_json::json;
 use testkit::McpServer;
@@ -18,6 +18,23 @@ fn must_count_requests(metrics: &str, route: &str, status: u16, requests: u64) {
         format!("http_request_method=\"GET\",http_response_status_code=\"{status}\",http_route=\"{route}\"");
     let line = format!("http_server_request_duration_seconds_count{{{labels}}} {requests}");
     assert!(metrics.lines().any(|found| found == line), "{line}: {metrics}");
+}
+
+/// Asserts that the metrics count at least so many operations of a database. `error_type` is empty for those that
+/// succeeded.
+#[track_caller]
+fn must_count_operations(metrics: &str, system: &str, operation: &str, error_type: &str, at_least: u64) {
+    let labels =
+        format!("db_operation_name=\"{operation}\",db_system_name=\"{system}\",error_type=\"{error_type}\"");
+    let series = format!("db_client_operation_duration_seconds_count{{{labels}}} ");
+    let count = metrics.lines().find_map(|line| line.strip_prefix(&series));
+    let count: u64 = count.unwrap_or_else(|| panic!("{series}: {metrics}")).parse().unwrap();
+    assert!(count >= at_least, "{series}{count}: {metrics}");
+}
+
+/// Returns the metrics of a log.
+fn metrics_of(service: &Service) -> String {
+    String::from_utf8(service.admin().get("/metrics").body).unwrap()
 }
 
 /// Asserts that `promtool check metrics` finds nothing, in metrics of which this is one.
@@ -38,8 +55,45 @@ fn promtool_accepts_the_metrics_of_the_log() {
     let log = Log::sqlite();
     let service = log.serve();
     log.register(&service, 2);
-    let metrics = String::from_utf8(service.admin().get("/metrics").body).unwrap();
+    let metrics = metrics_of(&service);
     promtool_must_accept(&metrics, "tabellion_register_duration_seconds_bucket");
+    service.stop();
+}
+
+#[test]
+fn the_log_measures_the_operations_of_its_database_by_their_names() {
+    for (log, system) in [(Log::sqlite(), "sqlite"), (Log::postgres(), "postgresql")] {
+        let service = log.serve();
+        log.register(&service, 3);
+        assert_eq!(service.connection().get("/v1/entries").status, 200);
+        let metrics = metrics_of(&service);
+        // The policy is a batch, too.
+        must_count_operations(&metrics, system, "commit", "", 4);
+        must_count_operations(&metrics, system, "entries", "", 1);
+        let commits = format!(
+            "db_client_operation_duration_seconds_bucket{{db_operation_name=\"commit\",db_system_name=\"{system}\",\
+             error_type=\"\",le=\""
+        );
+        let bounds = metrics.lines().filter_map(|line| line.strip_prefix(&commits)?.split('"').next());
+        let bounds: Vec<&str> = bounds.collect();
+        assert_eq!(bounds, ["0.001", "0.005", "0.01", "0.05", "0.1", "0.5", "1", "5", "10", "+Inf"]);
+        assert!(!metrics.contains("SELECT") && !metrics.contains("thing-"), "{metrics}");
+        promtool_must_accept(&metrics, "db_client_operation_duration_seconds_sum");
+        service.stop();
+    }
+}
+
+#[test]
+fn a_failed_operation_of_a_database_is_a_series_with_the_class_of_its_error() {
+    let log = Log::postgres();
+    let service = log.serve();
+    log.register(&service, 1);
+    let url = log.database().url();
+    sql(&url, "ALTER TABLE entry RENAME TO elsewhere");
+    let failed = service.connection().get("/v1/entries");
+    sql(&url, "ALTER TABLE elsewhere RENAME TO entry");
+    assert!(failed.status >= 500, "{failed:?}");
+    must_count_operations(&metrics_of(&service), "postgresql", "entries", "refused", 1);
     service.stop();
 }
 
@@ -55,6 +109,7 @@ fn promtool_accepts_the_metrics_of_the_gateway() {
     must_count_requests(&metrics, "", 404, 1);
     assert!(metrics.contains("http_response_status_code=\"200\",http_route=\"/mcp\""), "{metrics}");
     assert!(!metrics.contains("stranger"), "{metrics}");
+    must_count_operations(&metrics, "sqlite", "commit", "", 1);
     promtool_must_accept(&metrics, "mcp_server_operation_duration_seconds_bucket");
     running.stop();
 }
@@ -89,6 +144,7 @@ fn promtool_accepts_the_metrics_of_the_verification_service() {
     assert_eq!(Connection::to(service.url()).get("/jobs/none").status, 404);
     let metrics = service.metrics();
     must_count_requests(&metrics, "/jobs/{id}", 404, 1);
+    must_count_operations(&metrics, "sqlite", "read", "", 1);
     promtool_must_accept(&metrics, "tabellion_verification_queued_requests");
     service.stop();
 }

@@ -10,7 +10,7 @@ use black_box::cli::repository;
 use crate::architecture::{sources, without_tests};
 
 /// How names of metrics begin.
-const PREFIXES: &[&str] = &["tabellion_", "gateway_", "witness_", "mcp_", "http_"];
+const PREFIXES: &[&str] = &["tabellion_", "gateway_", "witness_", "mcp_", "http_", "db_client_"];
 /// Series of a histogram, which have the histogram's name and one of these.
 const SUFFIXES: &[&str] = &["_bucket", "_sum", "_count"];
 /// Settings whose names begin like metrics.

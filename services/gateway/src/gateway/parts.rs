@@ -53,7 +53,7 @@ impl Parts {
         warn_of_what_has_no_effect(&config);
         let keys = Keys::open(&config)?;
         let telemetry = Arc::new(Telemetry::new()?);
-        let store = evidence_store::open(&config).await?;
+        let store = evidence_store::open(&config, &telemetry.database).await?;
         let log = evidence_store::log(&config)?;
         let writer_keys = evidence_store::writer_keys(&keys)?;
         let settings = evidence_store::settings(&config);

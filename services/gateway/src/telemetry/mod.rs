@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use prometheus::{Gauge, HistogramVec, IntCounter, IntCounterVec, IntGauge};
+use serving::database_metrics::DatabaseMetrics;
 use serving::http_metrics::HttpMetrics;
 use serving::metrics::MetricRegistry;
 
@@ -72,6 +73,8 @@ pub struct Telemetry {
     registry: MetricRegistry,
     /// Metrics of requests to the listeners for clients and for approvers.
     pub http: Arc<HttpMetrics>,
+    /// Metric of the operations of the evidence store.
+    pub database: DatabaseMetrics,
     server: HistogramVec,
     client: HistogramVec,
     decisions: IntCounterVec,
@@ -106,6 +109,7 @@ impl Telemetry {
         };
         Ok(Self {
             http: Arc::new(HttpMetrics::new(&registry)?),
+            database: DatabaseMetrics::new(&registry)?,
             server: durations("mcp_server_operation_duration_seconds", "requests, as clients see them")?,
             client: durations("mcp_client_operation_duration_seconds", "exchanges with servers")?,
             decisions: registry.counters("gateway_decisions_total", "verdicts", &["decision", "rule"])?,

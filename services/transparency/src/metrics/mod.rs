@@ -12,6 +12,7 @@ pub mod witnesses;
 use std::time::Duration;
 
 use prometheus::{HistogramVec, IntCounter, IntCounterVec, IntGauge};
+use serving::database_metrics::DatabaseMetrics;
 use serving::http_metrics::{HttpMetrics, SECONDS};
 use serving::metrics::MetricRegistry;
 
@@ -69,6 +70,8 @@ pub struct Metrics {
     registry: MetricRegistry,
     /// Metrics of requests on the public listener.
     pub http: HttpMetrics,
+    /// Metric of the operations of the log's store.
+    pub database: DatabaseMetrics,
     register_total: [IntCounter; RegistrationOutcome::ALL.len()],
     stages: StageDurations,
     receipts: IntCounterVec,
@@ -105,6 +108,7 @@ impl Metrics {
             |name: &str, help: &str, labels: &[&str]| registry.histograms(name, help, SECONDS, labels);
         Ok(Self {
             http: HttpMetrics::new(&registry)?,
+            database: DatabaseMetrics::new(&registry)?,
             register_total: by_outcome(&registry.counters(
                 "tabellion_register_total",
                 "Registrations by result",

@@ -92,6 +92,7 @@ impl Service {
         let admin = bind_admin(&config).await?;
         name_the_port(&mut config, &public);
         let metrics = Arc::new(Metrics::new()?);
+        let store = storage::measured(store, &config.database, &metrics);
         let edge = EdgeState::new(&config.limits, &config.access, metrics.clone());
         let edge = Arc::new(EdgeState { error_documentation: config.error_documentation.clone(), ..edge });
         let log = Arc::new(open_log(&config, store, &edge, metrics).await?);
