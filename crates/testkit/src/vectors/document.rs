@@ -30,6 +30,10 @@ pub struct DocumentEdit {
     digest_of: Option<String>,
     /// Count of entry digests: those of the numbers 0 to n - 1 as eight bytes, sorted.
     digests: Option<u64>,
+    /// Count of texts: the numbers n - 1 to 0 in decimal digits.
+    numbers: Option<u64>,
+    /// Count of copies of `to` in an array.
+    copies: Option<usize>,
 }
 
 impl DocumentEdit {
@@ -78,7 +82,7 @@ impl DocumentEdit {
         let (prefix, suffix) =
             (self.prefix.as_deref().unwrap_or_default(), self.suffix.as_deref().unwrap_or_default());
         if let Some(value) = &self.to {
-            return value.clone();
+            return self.copies.map_or_else(|| value.clone(), |count| vec![value.clone(); count].into());
         }
         if let Some(json) = &self.json {
             return serde_json::from_str(json).unwrap_or_else(|error| panic!("{json}: {error}"));
@@ -94,6 +98,9 @@ impl DocumentEdit {
             let mut digests: Vec<String> = (0..count).map(digest).collect();
             digests.sort();
             return digests.into();
+        }
+        if let Some(count) = self.numbers {
+            return (0..count).rev().map(|number| number.to_string()).collect();
         }
         let repeat = self.repeat.as_deref().expect("an edit has a value");
         format!("{prefix}{}{suffix}", repeat.repeat(self.times.unwrap_or(1))).into()
@@ -162,7 +169,7 @@ fn written(text: Option<&str>, hex: Option<&str>) -> Option<Vec<u8>> {
     text.map(|text| text.as_bytes().to_vec()).or_else(|| hex.map(unhex))
 }
 
-/// LiteralBytes bytes.
+/// Bytes that are written out.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LiteralBytes {
@@ -227,6 +234,15 @@ mod tests {
             { flip = "/b/e" },
         ]"#;
         assert_eq!(edited(edits), json!({ "a": ["x", 2, 2], "b": { "c/d": 1, "e": "AAA" } }));
+    }
+
+    #[test]
+    fn long_arrays_are_numbers_or_copies() {
+        let edits = r#"edit = [
+            { set = "/a", numbers = 3 },
+            { set = "/b", to = "x", copies = 2 },
+        ]"#;
+        assert_eq!(edited(edits), json!({ "a": ["2", "1", "0"], "b": ["x", "x"] }));
     }
 
     #[test]

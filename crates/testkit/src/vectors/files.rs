@@ -10,8 +10,8 @@ use serde_json::Value;
 /// Environment variable that makes the assertions write the vectors instead of only comparing them.
 const WRITE: &str = "WRITE_VECTORS";
 
-/// `family.toml`: what the cases of one family share.
-#[derive(Deserialize)]
+/// `family.toml`: what the cases of one family share. A family without statements has none.
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VectorFamily {
     /// Ed25519 seeds in hexadecimal, by name.
@@ -26,8 +26,16 @@ pub struct VectorFamily {
     pub at: Option<u64>,
     /// Names of the statements in the log, if the family's vectors have a log.
     pub log: Option<Vec<toml::Value>>,
-    /// NamedStatements by name.
+    /// Statements by name.
     pub statement: BTreeMap<String, toml::Table>,
+}
+
+impl VectorFamily {
+    /// Reads `family.toml` in a folder of sources, if there is one.
+    pub fn of(sources: &Path) -> Self {
+        let path = sources.join("family.toml");
+        if path.exists() { read(&path) } else { Self::default() }
+    }
 }
 
 /// Returns the folder of all vectors.

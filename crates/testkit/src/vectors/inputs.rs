@@ -44,17 +44,28 @@ const INPUT_CASE_MEMBERS: [&str; 5] = ["name", "reading", "why", "expected", "ed
 /// Panics if a vector differs, if one has no source, if an outcome is not the expected one, or if a source has a
 /// mistake.
 pub fn assert_inputs_match_sources(family: &str, outcome: impl Fn(&str, &Value) -> Result<Value, String>) {
+    assert_kinds_match_sources(family, |kind, expected, mut vector| {
+        let outcome = outcome(kind, &vector);
+        let reached = outcome.as_ref().map_or_else(String::as_str, |_| "accept");
+        assert_eq!(Some(reached), expected, "{vector:#}");
+        vector["expected"] = match outcome {
+            Ok(result) => json!({ "accept": result }),
+            Err(reason) => json!({ "refuse": reason }),
+        };
+        vector
+    });
+}
+
+/// Asserts that the vectors of a family are, byte for byte, the inputs that its sources describe, completed.
+///
+/// `complete` returns the vector of an input of a kind whose source expects this outcome. With `WRITE_VECTORS` set, the
+/// vectors are written first.
+///
+/// # Panics
+/// Panics if a vector differs, if one has no source, or if a source has a mistake.
+pub fn assert_kinds_match_sources(family: &str, complete: impl Fn(&str, Option<&str>, Value) -> Value) {
     for kind in kinds(family) {
-        assert_kind_matches_source(family, &kind, |expected, mut vector| {
-            let outcome = outcome(&kind, &vector);
-            let reached = outcome.as_ref().map_or_else(String::as_str, |_| "accept");
-            assert_eq!(Some(reached), expected, "{vector:#}");
-            vector["expected"] = match outcome {
-                Ok(result) => json!({ "accept": result }),
-                Err(reason) => json!({ "refuse": reason }),
-            };
-            vector
-        });
+        assert_kind_matches_source(family, &kind, |expected, vector| complete(&kind, expected, vector));
     }
 }
 
@@ -67,7 +78,7 @@ pub fn assert_inputs_match_sources(family: &str, outcome: impl Fn(&str, &Value) 
 /// Panics if a vector differs, if one has no source, or if a source has a mistake.
 pub fn assert_kind_matches_source(family: &str, kind: &str, complete: impl Fn(Option<&str>, Value) -> Value) {
     let sources = root().join("sources").join(family);
-    let shared: VectorFamily = read(&sources.join("family.toml"));
+    let shared = VectorFamily::of(&sources);
     let statements = NamedStatements::new(&shared.keys, &shared.statement);
     let path = sources.join(format!("{kind}.toml"));
     let folder = root().join(family).join(kind);

@@ -10,5 +10,5 @@ mod statement;
 
 pub use document::{ByteEdit, DocumentEdit};
 pub use files::{compare, entries, insert, read, root, stem};
-pub use inputs::{assert_inputs_match_sources, assert_kind_matches_source};
+pub use inputs::{assert_inputs_match_sources, assert_kind_matches_source, assert_kinds_match_sources};
 pub use rules::assert_match_sources;

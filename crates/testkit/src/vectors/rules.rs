@@ -52,7 +52,7 @@ fn make(
     describe: impl Fn(&str) -> Option<(&'static str, &'static str)>,
 ) -> BTreeMap<PathBuf, String> {
     let sources = root.join("sources").join(name);
-    let family: VectorFamily = read(&sources.join("family.toml"));
+    let family = VectorFamily::of(&sources);
     let statements = NamedStatements::new(&family.keys, &family.statement);
     let mut made = BTreeMap::new();
     for path in rules(&sources) {

@@ -34,14 +34,17 @@ struct StatementSource {
     tamper: Vec<DocumentEdit>,
     #[serde(default)]
     encoding: DocumentEncoding,
-    /// Edits of the encoded document, before it is put into a byte string.
+    /// Edits of the encoded document, before it is put into a byte string, or of the literal payload.
     #[serde(default)]
     bytes: Vec<ByteEdit>,
-    /// LiteralBytes payload instead of the document.
+    /// Literal payload instead of the document.
     payload: Option<LiteralBytes>,
     /// Registers the SHA-256 of the payload instead of it.
     #[serde(default)]
     digest: bool,
+    /// Leaves the payload out of the message.
+    #[serde(default)]
+    detached: bool,
     /// Name of the key that signs the statement.
     #[serde(default)]
     key: String,
@@ -200,6 +203,9 @@ impl<'a> NamedStatements<'a> {
         for (name, value) in source.entries("unprotected", &source.unprotected) {
             builder = builder.unprotected(label(name), self.value(value, &document, context));
         }
+        if source.detached {
+            builder = builder.detached();
+        }
         let message = builder.encode(self.key(&source.key)).expect("a fixed key signs");
         BuiltStatement { message, payload }
     }
@@ -216,7 +222,7 @@ impl<'a> NamedStatements<'a> {
         }
         source.tamper.iter().for_each(|edit| edit.apply(&mut document, &digest));
         let payload = match &source.payload {
-            Some(literal) => literal.bytes(),
+            Some(literal) => source.edited(literal.bytes()),
             None => source.encode_document(&document),
         };
         (document, payload)
@@ -320,12 +326,15 @@ impl StatementSource {
     }
 
     fn encode_document(&self, document: &Value) -> Vec<u8> {
-        let edited = |bytes: Vec<u8>| self.bytes.iter().fold(bytes, |bytes, edit| edit.apply(bytes));
         match self.encoding {
-            DocumentEncoding::Json => edited(jcs::canonical(document)),
-            DocumentEncoding::JsonInCbor => cbor::Value::from(edited(jcs::canonical(document))).encode(),
-            DocumentEncoding::Cbor => edited(json_as_cbor(document).encode()),
+            DocumentEncoding::Json => self.edited(jcs::canonical(document)),
+            DocumentEncoding::JsonInCbor => cbor::Value::from(self.edited(jcs::canonical(document))).encode(),
+            DocumentEncoding::Cbor => self.edited(json_as_cbor(document).encode()),
         }
+    }
+
+    fn edited(&self, bytes: Vec<u8>) -> Vec<u8> {
+        self.bytes.iter().fold(bytes, |bytes, edit| edit.apply(bytes))
     }
 }
 

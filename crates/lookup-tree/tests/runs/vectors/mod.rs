@@ -1,57 +1,61 @@
 //! `vectors/lookup-tree`: one file per case, and every case gets what it expects.
 //!
-//! `WRITE_VECTORS=1` writes the files anew.
+//! `vectors/sources/lookup-tree` describes the cases; after a change there, write the files again with
+//! `WRITE_VECTORS=1 cargo test -p tabellion-lookup-tree --test runs vectors`.
 
 mod answers;
 mod heads;
+mod postings;
 mod proofs;
 mod roots;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::Path;
-
+use data_encoding::HEXLOWER;
+use lookup_tree::LeafRange;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
-
-/// The content of a family of cases, by their names.
-type Cases = BTreeMap<&'static str, Value>;
+use testkit::vectors::{ByteEdit, DocumentEdit, assert_kinds_match_sources};
 
 #[test]
 fn the_vectors_are_what_the_cases_describe() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/lookup-tree");
-    let families = [
-        ("key", roots::keys()),
-        ("root", roots::roots()),
-        ("schedule", heads::schedules()),
-        ("head", heads::heads()),
-        ("proof", proofs::proofs()),
-        ("answer", answers::answers()),
-    ];
-    for (family, cases) in families {
-        let folder = folder.join(family);
-        if std::env::var_os("WRITE_VECTORS").is_some() {
-            write(&folder, &cases);
-        }
-        assert_eq!(files(&folder), cases.keys().map(|name| format!("{name}.json")).collect());
-        for (name, case) in &cases {
-            let path = folder.join(name).with_extension("json");
-            assert_eq!(fs::read_to_string(&path).unwrap(), text(case), "{}", path.display());
-        }
-    }
+    assert_kinds_match_sources("lookup-tree", vector);
 }
 
-fn write(folder: &Path, cases: &Cases) {
-    let _ = fs::remove_dir_all(folder);
-    fs::create_dir_all(folder).unwrap();
-    for (name, case) in cases {
-        fs::write(folder.join(name).with_extension("json"), text(case)).unwrap();
-    }
+/// Returns the vector of a case, which must get what it expects.
+fn vector(kind: &str, expected: Option<&str>, mut case: Value) -> Value {
+    let why = case.as_object_mut().unwrap().remove("why").unwrap();
+    let mut vector = match kind {
+        "key" => roots::key(&read(&case)),
+        "root" => roots::root(&read(&case)),
+        "schedule" => heads::runs(&read(&case)),
+        "head" => heads::head(&read(&case)),
+        "proof" => proofs::proof(&read(&case)),
+        "answer" => answers::answer(&read(&case)),
+        _ => panic!("{kind}: there is no such kind of cases"),
+    };
+    assert_eq!(vector.get("expected").and_then(Value::as_str), expected, "{kind}: {why}");
+    vector["why"] = why;
+    vector
 }
 
-fn files(folder: &Path) -> BTreeSet<String> {
-    folder.read_dir().unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+fn read<T: DeserializeOwned>(value: &Value) -> T {
+    serde_json::from_value(value.clone()).unwrap_or_else(|error| panic!("{value:#}: {error}"))
 }
 
-fn text(case: &Value) -> String {
-    serde_json::to_string_pretty(case).unwrap() + "\n"
+fn edited(mut document: Value, edits: &[DocumentEdit]) -> Value {
+    let digest = |name: &str| panic!("{name}: there is no such statement");
+    edits.iter().for_each(|edit| edit.apply(&mut document, &digest));
+    document
+}
+
+fn edited_bytes(bytes: Vec<u8>, edits: &[ByteEdit]) -> Vec<u8> {
+    edits.iter().fold(bytes, |bytes, edit| edit.apply(bytes))
+}
+
+fn unhex(hex: &str) -> Vec<u8> {
+    HEXLOWER.decode(hex.as_bytes()).unwrap_or_else(|error| panic!("{hex}: {error}"))
+}
+
+/// Returns the range from its first leaf to before its end.
+fn range((start, end): (u64, u64)) -> LeafRange {
+    LeafRange::new(start, end)
 }
