@@ -551,6 +551,15 @@ class Sessions(unittest.TestCase):
             with self.assertRaisesRegex(tabellion.Denied, "budget_exceeded"):
                 session.begin("crm.read", {})
 
+    def test_an_observed_call_beyond_the_budget_is_recorded_and_gives_no_other_call_back(self):
+        with self.session(budget={"max_calls": 1}) as session:
+            session.observe("crm.read", {}).finish(1)
+            session.observe("crm.read", {}).withdraw(PermissionError())
+            with self.assertRaisesRegex(tabellion.Denied, "budget_exceeded"):
+                session.begin("crm.read", {})
+        events = [entry["event-type"] for entry in self.entries(session) if entry["type"] == "system-event"]
+        self.assertEqual(events, ["vap-commitment", "call-out-of-bounds", "call-denied"])
+
     def test_only_admitted_calls_count_and_a_call_in_flight_keeps_its_place(self):
         denied = {"verdict": "denied"}
         with self.session(budget={"max_calls": 2}) as session:
