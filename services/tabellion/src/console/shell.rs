@@ -1,8 +1,15 @@
 //! Words of a command as text for a shell.
 
+use std::path::Path;
+
 /// Joins words to a command that a POSIX shell splits into the same words.
 pub fn join(words: &[String]) -> String {
     words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns a path as a word that a POSIX shell reads as this path.
+pub fn path(path: &Path) -> String {
+    quote(&path.display().to_string())
 }
 
 fn quote(word: &str) -> String {
