@@ -294,6 +294,10 @@ mod tests {
             told(&["tabellion", "log", "adopt"]),
             "the following required arguments were not provided: --size <SIZE>, --root <ROOT>"
         );
+        assert_eq!(
+            told(&["tabellion", "conformance", "https://log.example"]),
+            "the following required arguments were not provided: <--dev|--key <FILE>|--statement <FILE>>"
+        );
         assert_eq!(told(&["tabellion", "nonsense"]), "unrecognized subcommand 'nonsense'");
         assert_eq!(super::in_a_line(&[]), "");
     }
