@@ -248,6 +248,20 @@ async fn a_session_is_a_timeline_and_a_missing_record_is_a_gap() {
 }
 
 #[tokio::test]
+async fn records_of_a_stream_are_in_the_order_of_their_numbers_whatever_their_leaves() {
+    let site = Place::new().start_with(|config| config.access.closed_types = ClosedTypes(Vec::new())).await;
+    let records: Vec<_> = (0..5).map(|seq| audit_record(&decision_json(SESSION, seq))).collect();
+    for seq in [3, 0, 4, 1] {
+        site.registered(&records[seq]).await;
+    }
+    let html = page(&site, &under("/ui/sessions", SESSION)).await;
+    let of_record = |seq: usize| html.find(&format!("/ui/entries/{}", records[seq].digest()));
+    let gap = html.find("Gap: record 2 of the stream");
+    let places = [of_record(0), of_record(1), gap, of_record(3), of_record(4)];
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} {html}");
+}
+
+#[tokio::test]
 async fn a_commitment_and_the_end_of_its_stream_are_in_the_timeline() {
     let site = Place::new().start_with(|config| config.access.closed_types = ClosedTypes(Vec::new())).await;
     let mut commitment = decision_json(SESSION, 0);
