@@ -12,7 +12,8 @@ pub fn path(path: &Path) -> String {
     quote(&path.display().to_string())
 }
 
-fn quote(word: &str) -> String {
+/// Returns a word as a POSIX shell reads it.
+pub fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
     match !word.is_empty() && word.chars().all(plain) {
         true => word.to_owned(),
