@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bundle::{BundleVerdict, EvidenceBundle};
 use common::witness::{Manner, TestWitness, k_of};
-use common::{Answer, Place, Site};
+use common::{Answer, Place, Site, erasure};
 use merkle::{EntryDigest, RootHash};
 use registration::Policy;
 use registration::conversation::Form;
@@ -155,6 +155,21 @@ async fn the_page_of_an_entry_shows_header_payload_policy_and_downloads() {
     assert!(html.contains(&verification), "{html}");
     assert!(proof.contains(&verification), "{proof}");
     assert_eq!(site.get(&format!("/v1/entries/{id}/transparent")).await.status, 200, "the page fetches this");
+}
+
+#[tokio::test]
+async fn the_page_of_an_erased_entry_has_commands_for_those_who_have_the_statement() {
+    let site = Place::new().start().await;
+    let statement = testkit::opaque("gone", &json!({}));
+    site.registered(&statement).await;
+    site.registered(&erasure(&[statement.digest()])).await;
+    let id = statement.digest().to_string();
+    let html = page_with(&site, &under("/ui/entries", &id), "<h2>Erased by</h2>").await;
+    let receipt = format!("/entries/{id}\ntabellion verify statement.cose --receipt statement.receipt");
+    for part in ["Erasure at leaf 2", &receipt] {
+        assert!(html.contains(part), "no {part}: {html}");
+    }
+    assert!(!html.contains("/transparent") && !html.contains("/ui/verify?entry"), "{html}");
 }
 
 #[tokio::test]
