@@ -100,7 +100,7 @@ class Session:
         self._save_as = Path(save_as or f"{self.id}.cose")
         self._disclose = disclose
         self._model = {"model-id": model, "model-provider": provider, "cli-name": "tabellion-sdk"}
-        self._allow, self._deny, self._max_calls = list(tools), list(deny), budget.get("max_calls")
+        self._allow, self._deny, self._max_calls = _patterns(tools), _patterns(deny), budget.get("max_calls")
         self._calls = 0
         self._entries: List[core.Json] = []
         self._ended = False
@@ -390,6 +390,13 @@ def tool(function: Optional[Callable[..., Any]] = None, *, name: Optional[str] =
         return current().run(known, lambda **_: function(*found.args, **found.kwargs), values, **intent)
 
     return recorded
+
+
+def _patterns(names: Sequence[str]) -> List[str]:
+    """Returns patterns as a list. A text is a sequence too, of patterns of one letter."""
+    if isinstance(names, str):
+        raise TypeError(f"a list of patterns is needed, not a text: [{names!r}]")
+    return list(names)
 
 
 def _changes(message: core.SignedMessage) -> core.Json:

@@ -87,6 +87,11 @@ class Registration(unittest.TestCase):
         self.file = Path(folder.name) / "statement.cose"
         self.signed = statement()
 
+    def test_a_service_has_an_address_of_http(self):
+        for url in ("log.example", "file:///etc/passwd", ""):
+            with self.assertRaisesRegex(ValueError, "begins with http"):
+                tabellion.Client(url)
+
     def test_the_statement_is_saved_before_the_first_attempt(self):
         saved = []
 
@@ -578,6 +583,11 @@ class Sessions(unittest.TestCase):
             with self.assertRaises(tabellion.CoreError):
                 session.begin("crm.read", {}, rationale="x" * 1_000_000)
             session.run("crm.read", lambda: 1, {})
+
+    def test_a_text_is_no_list_of_patterns(self):
+        for scope in ({"tools": "crm.*"}, {"deny": "crm.*"}):
+            with self.assertRaisesRegex(TypeError, "list of patterns"):
+                self.session(**scope)
 
     def test_an_empty_list_of_denied_tools_is_as_none(self):
         commitments = [self.session(session_id="session-0123456789", **more).commitment for more in ({"deny": []}, {"deny": ()})]

@@ -92,6 +92,10 @@ export class Session {
 
   /** Begins a session. */
   static async begin(options: SessionOptions): Promise<Session> {
+    for (const patterns of [options.tools, options.deny]) {
+      // A text is a sequence too, of patterns of one letter.
+      if (typeof patterns === 'string') throw new TypeError('a list of patterns is needed, not a text');
+    }
     const id = options.sessionId ?? crypto.randomUUID();
     const scope = { tools_allow: options.tools, ...(options.deny?.length && { tools_deny: options.deny }) };
     const principal = { agent_id: options.agent ?? options.key.did };

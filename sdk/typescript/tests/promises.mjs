@@ -422,6 +422,10 @@ test('only admitted calls count, and a call in flight keeps its place', () =>
     { budget: { max_calls: 2 } },
   ));
 
+test('a text is no list of patterns', async () => {
+  for (const scope of [{ tools: 'crm.*' }, { deny: 'crm.*' }]) await assert.rejects(session(() => assert.fail(), scope), TypeError);
+});
+
 test('a call that was withdrawn does not count', () =>
   session(async (session) => {
     const call = await session.begin('crm.read', {});
