@@ -564,12 +564,16 @@ async fn a_session_shows_each_entry_with_type_time_and_link_and_a_decision_witho
     execution["session"]["session_id"] = SESSION.into();
     execution["action"]["input_hash"] = receipt_json(1)["hashes"]["output"].clone();
     let shown = [
-        (conversation(1, Form::Json), "Conversation at leaf 1", "about session-1"),
+        (conversation(1, Form::Json), "Conversation at leaf 1", "entries <b>"),
         (answered, "Audit record at leaf 2", "verdict <b>served</b>"),
         (outcome, "Audit record at leaf 3", "status <b>executed</b>"),
         (unanswered, "Audit record at leaf 4", "seq <b>2</b>"),
         (verdict(&verdict_json()), "Verdict at leaf 5", "verdict <b>served</b>"),
-        (aer_statement(execution).sign(&gateway()).unwrap(), "Execution receipt at leaf 6", "about "),
+        (
+            aer_statement(execution).sign(&gateway()).unwrap(),
+            "Execution receipt at leaf 6",
+            "decision <b>permit</b>",
+        ),
         (vrf(1), "Verification receipt at leaf 7", "verdict <b>pass</b>"),
     ];
     for (statement, ..) in &shown {
