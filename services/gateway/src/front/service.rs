@@ -168,8 +168,8 @@ fn with_measured_pages(mut plan: Plan, http: &Arc<HttpMetrics>) -> Plan {
 
 /// Middleware: refuses a request that is marked [`OverRate`].
 async fn refuse_over_rate(request: Request<Body>, next: Next) -> Response {
-    match request.extensions().get() {
-        Some(OverRate(wait)) => RequestRefusal::TooMany(*wait).into_response(),
+    match request.extensions().get().copied() {
+        Some(OverRate(wait)) => RequestRefusal::TooMany(wait).into_response(),
         None => next.run(request).await,
     }
 }
