@@ -271,6 +271,16 @@ fn a_dev_log_says_where_it_is_kept() {
 }
 
 #[test]
+fn the_trust_file_of_a_dev_log_verifies_what_the_log_itself_signed() {
+    let dev = Dev::start();
+    let policy = dev.folder.run(&["entry", "list", "--limit", "1", "--json"]).must_end_with(0).json();
+    let policy = policy["entries"][0]["entry_id"].as_str().expect("the first entry");
+    dev.folder.run(&["bundle", policy, "-o", "policy.bundle"]).must_end_with(0);
+    let told = dev.folder.run(&["verify", "policy.bundle"]).must_end_with(0).text();
+    assert!(told.contains("ok    issuer signature      https://dev.tabellion.example"), "{told}");
+}
+
+#[test]
 fn a_suggested_command_names_a_file_as_a_shell_reads_it() {
     let dev = Dev::start();
     let folder = &dev.folder;
