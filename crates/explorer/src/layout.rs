@@ -3,7 +3,7 @@
 use display::percent_encoded;
 use maud::{DOCTYPE, Markup, html};
 
-use crate::text::line;
+use crate::text::{brief, line};
 
 /// The stylesheet of all pages.
 pub const STYLE: &str = include_str!("style.css");
@@ -109,7 +109,7 @@ pub fn time(at: Option<&str>) -> Markup {
 
 /// A link to the page of an entry.
 pub fn entry_link(id: &str, text: &str) -> Markup {
-    html! { a href={ "/ui/entries/" (percent_encoded(id)) } { (line(text)) } }
+    html! { a href={ "/ui/entries/" (percent_encoded(id)) } { (brief(text)) } }
 }
 
 /// A link to the page that fetches what these parameters name, such as the statement of an `entry` with its receipt, and
@@ -130,12 +130,12 @@ fn query(parameters: &[(&str, &str)]) -> String {
 
 /// A link to the page of an issuer.
 pub fn issuer_link(issuer: &str) -> Markup {
-    html! { a href={ "/ui/issuers/" (percent_encoded(issuer)) } { (line(issuer)) } }
+    html! { a href={ "/ui/issuers/" (percent_encoded(issuer)) } { (brief(issuer)) } }
 }
 
 /// A link to the page of a session.
 pub fn session_link(session: &str) -> Markup {
-    html! { a href={ "/ui/sessions/" (percent_encoded(session)) } { (line(session)) } }
+    html! { a href={ "/ui/sessions/" (percent_encoded(session)) } { (brief(session)) } }
 }
 
 /// The link to the next page of a list, if there is one.

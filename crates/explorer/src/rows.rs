@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use crate::layout::{entry_link, issuer_link, session_link, time};
-use crate::text::line;
+use crate::text::{brief, line};
 
 /// An entry in a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct EntryRow {
 }
 
 /// Names of the content types that the log knows.
-const KINDS: [(&str, &str); 17] = [
+const KINDS: [(&str, &str); 19] = [
     ("application/vrf+cbor", "Verification receipt"),
     ("application/vrf+json", "Verification receipt"),
     ("application/aer+json", "Execution receipt"),
@@ -45,7 +45,9 @@ const KINDS: [(&str, &str); 17] = [
     ("application/vnd.tabellion.clock-correction+json", "Clock correction"),
     ("application/vnd.tabellion.operator-action+json", "Operator's action"),
     ("application/vnd.tabellion.operator-approval+json", "Operator's approval"),
+    ("application/vnd.tabellion.index-head+cbor", "Head of the search index"),
     ("application/cll-checkpoint+cbor", "Agent's checkpoint"),
+    ("text/x-c2sp-checkpoint", "Agent's checkpoint"),
     ("application/json", "JSON"),
 ];
 
@@ -74,13 +76,13 @@ pub fn entry(row: &EntryRow) -> Markup {
         }
         p.names {
             @if let Some(issuer) = &row.issuer { span { "by " (issuer_link(issuer)) } " " }
-            @if let Some(subject) = &row.subject { span { "about " (line(subject)) } " " }
+            @if let Some(subject) = &row.subject { span { "about " (brief(subject)) } " " }
             @if let Some(session) = &row.session { span { "in session " (session_link(session)) } }
         }
         p.facts {
             @if row.erased { span.fact { "erased" } " " }
             @for (name, value) in &row.facts {
-                span.fact { (line(name)) " " b { (line(value)) } } " "
+                span.fact { (line(name)) " " b { (brief(value)) } } " "
             }
         }
     }

@@ -8,9 +8,20 @@ use maud::{Markup, html};
 /// Most bytes of one text or of one hexadecimal dump on a page. The rest can be downloaded.
 pub const EXCERPT_BYTES: usize = 64 << 10;
 
+/// Most characters of a text in a row of a list. The page of the row has all of it.
+pub const ROW_CHARACTERS: usize = 200;
+
 /// A text in one line: invisible characters, controls and bidi overrides become code points (`\u{202e}`).
 pub fn line(text: &str) -> Cow<'_, str> {
     display::safe(text)
+}
+
+/// The beginning of a text in one line, for a row of a list.
+pub fn brief(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(ROW_CHARACTERS) {
+        None => line(text),
+        Some((end, _)) => Cow::Owned(format!("{}…", line(&text[..end]))),
+    }
 }
 
 /// A text in several lines: like [`line()`], but line feeds stay.
@@ -78,6 +89,13 @@ mod tests {
         );
         assert!(!Excerpt::text("short").cut);
         assert_eq!(Excerpt::hex(&[0, 255]).beginning, "00 ff\n");
+    }
+
+    #[test]
+    fn a_long_text_in_a_row_is_cut_at_a_character() {
+        let whole = "ä".repeat(ROW_CHARACTERS);
+        assert_eq!(brief(&whole), whole);
+        assert_eq!(brief(&format!("{whole}\u{202e}")), format!("{whole}…"));
     }
 
     #[test]

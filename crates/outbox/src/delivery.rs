@@ -14,7 +14,8 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::limits::{
-    RETRY_REFUSED_EVERY, SUBMIT_BATCH, SUBMIT_BATCH_BYTES, SUBMIT_FIRST_WAIT, SUBMIT_LONGEST_WAIT,
+    LAST_ROUNDS, RETRY_REFUSED_EVERY, SUBMIT_BATCH, SUBMIT_BATCH_BYTES, SUBMIT_FIRST_WAIT,
+    SUBMIT_LONGEST_WAIT,
 };
 use crate::log_connection::LogConnection;
 use crate::statement::{DeliveredStatement, LogRefusal, Outbox, PendingStatement, StorageError};
@@ -59,9 +60,19 @@ impl<O: Outbox> Delivery<O> {
         Self { outbox, log, now, wake, linger, batches: AtomicBool::new(true) }
     }
 
-    /// Submits until `stop` is cancelled. Statements in flight then are submitted again after the next start;
-    /// registration is idempotent.
+    /// Submits until `stop` is cancelled, and then for at most [`LAST_ROUNDS`] what is pending. Statements that are not
+    /// delivered then are submitted again after the next start; registration is idempotent.
     pub async fn run(self, stop: CancellationToken) {
+        self.run_until(&stop).await;
+        let _ = tokio::time::timeout(LAST_ROUNDS, self.last_rounds()).await;
+    }
+
+    /// Submits until a round delivers nothing.
+    async fn last_rounds(&self) {
+        while matches!(self.round().await, DeliveryRound::Moved(_)) {}
+    }
+
+    async fn run_until(&self, stop: &CancellationToken) {
         let mut wait = SUBMIT_FIRST_WAIT;
         let mut retry_refused = tokio::time::interval(RETRY_REFUSED_EVERY);
         loop {
@@ -74,13 +85,13 @@ impl<O: Outbox> Delivery<O> {
                 DeliveryRound::Moved(more) => {
                     self.outbox.log_answers();
                     if !more {
-                        self.gather(&stop).await;
+                        self.gather(stop).await;
                     }
                     SUBMIT_FIRST_WAIT
                 }
                 DeliveryRound::Idle => {
-                    self.rest(&stop, SUBMIT_LONGEST_WAIT).await;
-                    self.gather(&stop).await;
+                    self.rest(stop, SUBMIT_LONGEST_WAIT).await;
+                    self.gather(stop).await;
                     SUBMIT_FIRST_WAIT
                 }
                 DeliveryRound::Blocked(why) => {

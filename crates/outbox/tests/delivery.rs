@@ -70,14 +70,19 @@ fn pending(n: u64) -> PendingStatement {
 
 /// Delivers two statements to a log at `url`, until the test ends.
 fn deliver(url: &str, permanent: bool) -> mpsc::UnboundedReceiver<Event> {
+    let (delivery, received) = delivery(url, permanent);
+    tokio::spawn(delivery.run(CancellationToken::new()));
+    received
+}
+
+/// A delivery of two statements to a log at `url`, and what its outbox is told.
+fn delivery(url: &str, permanent: bool) -> (Delivery<InMemory>, mpsc::UnboundedReceiver<Event>) {
     let (events, received) = mpsc::unbounded_channel();
     let outbox = InMemory { pending: Mutex::new(vec![pending(1), pending(2)]), permanent, events };
     let options = Options { patience: Duration::from_secs(1), ..Options::default() };
     let client = Client::new(url, options).unwrap();
     let log = LogConnection { url: url.to_owned(), client, trust: None };
-    let delivery = Delivery::new(outbox, log, Arc::new(|| 0), Arc::new(Notify::new()), Duration::ZERO);
-    tokio::spawn(delivery.run(CancellationToken::new()));
-    received
+    (Delivery::new(outbox, log, Arc::new(|| 0), Arc::new(Notify::new()), Duration::ZERO), received)
 }
 
 /// A log without batches that refuses every statement.
@@ -105,4 +110,14 @@ async fn other_refusals_and_silence_are_followed_by_further_attempts() {
             assert_eq!(events.recv().await, Some(Event::Silent), "{url}");
         }
     }
+}
+
+#[tokio::test]
+async fn what_is_pending_at_the_stop_is_submitted_once_more() {
+    let (delivery, mut events) = delivery(&refusing_log().await, true);
+    let stopped = CancellationToken::new();
+    stopped.cancel();
+    delivery.run(stopped).await;
+    let told: Vec<Event> = std::iter::from_fn(|| events.try_recv().ok()).collect();
+    assert_eq!(told, [1, 2].map(|n| Event::Refused(pending(n).id)));
 }

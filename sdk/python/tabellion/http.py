@@ -74,6 +74,8 @@ class Http:
     """Exchanges with one service. The token is sent to it only."""
 
     def __init__(self, base: str, token: Optional[str] = None, patience: float = 60.0):
+        if not base.lower().startswith(("http://", "https://")):
+            raise ValueError(f"the URL of a service begins with http:// or https://, unlike {base!r}")
         self.base = base.rstrip("/")
         self.patience = patience
         self._token = token

@@ -39,15 +39,17 @@ _current: "contextvars.ContextVar[Optional[Session]]" = contextvars.ContextVar("
 
 
 class Call:
-    """A call of a tool that was admitted and is recorded. It ends by `finish` or `fail`."""
+    """A call of a tool that was admitted and is recorded. It ends by `finish`, `fail` or `withdraw`."""
 
-    def __init__(self, session: "Session", tool: str, arguments: Mapping[str, Any], intent: core.SignedMessage, call_id: str):
+    def __init__(
+        self, session: "Session", tool: str, arguments: Mapping[str, Any], intent: core.SignedMessage, call_id: str, counts: bool
+    ):
         self.tool = tool
         self.arguments = arguments
         self.intent = intent
         self.call_id = call_id
         self._session = session
-        self._counts = True
+        self._counts = counts
 
     def finish(self, result: Any, *, is_error: bool = False, verdict: Optional[Mapping[str, Any]] = None) -> None:
         """Records the result, and the gateway's Verdict, if there was one."""
@@ -98,7 +100,7 @@ class Session:
         self._save_as = Path(save_as or f"{self.id}.cose")
         self._disclose = disclose
         self._model = {"model-id": model, "model-provider": provider, "cli-name": "tabellion-sdk"}
-        self._allow, self._deny, self._max_calls = list(tools), list(deny), budget.get("max_calls")
+        self._allow, self._deny, self._max_calls = _patterns(tools), _patterns(deny), budget.get("max_calls")
         self._calls = 0
         self._entries: List[core.Json] = []
         self._ended = False
@@ -163,7 +165,7 @@ class Session:
             self._add("system-event", {"event-type": "call-denied", "data": {"tool": tool, "reason": reason}})
             raise Denied(reason, f"the session does not allow this call of {tool}")
         try:
-            return self._begin(tool, plain, call_id, intent)
+            return self._begin(tool, plain, call_id, intent, counts=True)
         except BaseException:
             self._uncount()
             raise
@@ -175,7 +177,7 @@ class Session:
         reason = self._count(tool)
         if reason is not None:
             self._add("system-event", {"event-type": "call-out-of-bounds", "data": {"tool": tool, "reason": reason}})
-        return self._begin(tool, plain, call_id, intent)
+        return self._begin(tool, plain, call_id, intent, counts=reason is None)
 
     def message(self, role: str, content: str) -> None:
         """Records a message of the conversation; `role` is `user` or `assistant`."""
@@ -227,10 +229,10 @@ class Session:
             # The caller handles the error that ended the session.
             warnings.warn(f"the record of the session is not registered: {unregistered}", RuntimeWarning, stacklevel=2)
 
-    def _begin(self, tool: str, plain: core.Json, call_id: Optional[str], intent: Mapping[str, Any]) -> Call:
-        """Signs the intent of a call, and records both."""
+    def _begin(self, tool: str, plain: core.Json, call_id: Optional[str], intent: Mapping[str, Any], *, counts: bool) -> Call:
+        """Signs the intent of a call, and records both. `counts` says whether the call was counted."""
         signed = self.intent(tool, plain, **intent)
-        call = Call(self, tool, plain, signed, call_id or str(uuid.uuid4()))
+        call = Call(self, tool, plain, signed, call_id or str(uuid.uuid4()), counts)
         entry = {"call-id": call.call_id, "name": tool, "input": self._content(plain), "vap-intent": self._evidence(signed)}
         if not self._add("tool-call", entry):
             raise Denied("session_ended", f"the session has ended: this call of {tool} would not be in its record")
@@ -388,6 +390,13 @@ def tool(function: Optional[Callable[..., Any]] = None, *, name: Optional[str] =
         return current().run(known, lambda **_: function(*found.args, **found.kwargs), values, **intent)
 
     return recorded
+
+
+def _patterns(names: Sequence[str]) -> List[str]:
+    """Returns patterns as a list. A text is a sequence too, of patterns of one letter."""
+    if isinstance(names, str):
+        raise TypeError(f"a list of patterns is needed, not a text: [{names!r}]")
+    return list(names)
 
 
 def _changes(message: core.SignedMessage) -> core.Json:

@@ -87,6 +87,11 @@ class Registration(unittest.TestCase):
         self.file = Path(folder.name) / "statement.cose"
         self.signed = statement()
 
+    def test_a_service_has_an_address_of_http(self):
+        for url in ("log.example", "file:///etc/passwd", ""):
+            with self.assertRaisesRegex(ValueError, "begins with http"):
+                tabellion.Client(url)
+
     def test_the_statement_is_saved_before_the_first_attempt(self):
         saved = []
 
@@ -551,6 +556,15 @@ class Sessions(unittest.TestCase):
             with self.assertRaisesRegex(tabellion.Denied, "budget_exceeded"):
                 session.begin("crm.read", {})
 
+    def test_an_observed_call_beyond_the_budget_is_recorded_and_gives_no_other_call_back(self):
+        with self.session(budget={"max_calls": 1}) as session:
+            session.observe("crm.read", {}).finish(1)
+            session.observe("crm.read", {}).withdraw(PermissionError())
+            with self.assertRaisesRegex(tabellion.Denied, "budget_exceeded"):
+                session.begin("crm.read", {})
+        events = [entry["event-type"] for entry in self.entries(session) if entry["type"] == "system-event"]
+        self.assertEqual(events, ["vap-commitment", "call-out-of-bounds", "call-denied"])
+
     def test_only_admitted_calls_count_and_a_call_in_flight_keeps_its_place(self):
         denied = {"verdict": "denied"}
         with self.session(budget={"max_calls": 2}) as session:
@@ -569,6 +583,11 @@ class Sessions(unittest.TestCase):
             with self.assertRaises(tabellion.CoreError):
                 session.begin("crm.read", {}, rationale="x" * 1_000_000)
             session.run("crm.read", lambda: 1, {})
+
+    def test_a_text_is_no_list_of_patterns(self):
+        for scope in ({"tools": "crm.*"}, {"deny": "crm.*"}):
+            with self.assertRaisesRegex(TypeError, "list of patterns"):
+                self.session(**scope)
 
     def test_an_empty_list_of_denied_tools_is_as_none(self):
         commitments = [self.session(session_id="session-0123456789", **more).commitment for more in ({"deny": []}, {"deny": ()})]

@@ -52,7 +52,7 @@ export interface IntentOptions {
   sensitivity?: string;
 }
 
-/** A call of a tool that was admitted and is recorded. It ends by `finish` or `fail`. */
+/** A call of a tool that was admitted and is recorded. It ends by `finish`, `fail` or `withdraw`. */
 export interface Call {
   readonly tool: string;
   readonly arguments: Record<string, any>;
@@ -61,6 +61,8 @@ export interface Call {
   finish(result: unknown, more?: { isError?: boolean; verdict?: object }): Promise<void>;
   /** Records that the tool threw an error, and the gateway's Verdict, if there was one. The error's text is not recorded. */
   fail(error: unknown, more?: { verdict?: object }): Promise<void>;
+  /** Records that the call was not made after all, for example as somebody must approve it first: it does not count. */
+  withdraw(error: unknown): Promise<void>;
 }
 
 /** A session. `close` ends it; `withSession` does so at the end of a function. */
@@ -90,6 +92,10 @@ export class Session {
 
   /** Begins a session. */
   static async begin(options: SessionOptions): Promise<Session> {
+    for (const patterns of [options.tools, options.deny]) {
+      // A text is a sequence too, of patterns of one letter.
+      if (typeof patterns === 'string') throw new TypeError('a list of patterns is needed, not a text');
+    }
     const id = options.sessionId ?? crypto.randomUUID();
     const scope = { tools_allow: options.tools, ...(options.deny?.length && { tools_deny: options.deny }) };
     const principal = { agent_id: options.agent ?? options.key.did };
@@ -155,37 +161,27 @@ export class Session {
       this.#add('system-event', { 'event-type': 'call-denied', data: { tool, reason } });
       throw new Denied(reason, `the session does not allow this call of ${tool}`);
     }
-    const id = options.callId ?? crypto.randomUUID();
-    let plain: Record<string, any>;
-    let intent: core.SignedMessage;
     try {
-      plain = JSON.parse(JSON.stringify(args));
-      intent = await this.intent(tool, plain, options);
-      const entry = { 'call-id': id, name: tool, input: await this.#content(plain), 'vap-intent': this.#evidence(intent) };
-      if (!this.#add('tool-call', entry)) {
-        throw new Denied('session_ended', `the session has ended: this call of ${tool} would not be in its record`);
-      }
+      return await this.#begin(tool, args, options, true);
     } catch (error) {
       this.#calls -= 1;
       throw error;
     }
-    let counts = true;
-    const end = async (result: unknown, isError: boolean, verdict?: object) => {
-      // As at the gateway, only admitted calls count.
-      if (counts && verdict && isNotMade(verdict)) {
-        counts = false;
-        this.#calls -= 1;
-      }
-      const output = await this.#result(result);
-      this.#add('tool-result', { 'call-id': id, output, 'is-error': isError, ...(verdict && { 'vap-verdict': verdict }) });
-    };
-    return {
-      tool,
-      arguments: plain,
-      intent,
-      finish: (result, more = {}) => end(result, more.isError ?? false, more.verdict),
-      fail: (error, more = {}) => end({ error: nameOf(error) }, true, more.verdict),
-    };
+  }
+
+  /**
+   * Records a call that was made without asking the session. Outside of the scope or the budget, an event `call-out-of-bounds`
+   * before it has the reason. Throws Denied after the end of the session.
+   */
+  async observe(tool: string, args: Record<string, any>, options: IntentOptions & { callId?: string } = {}): Promise<Call> {
+    const reason = await this.#reasonAgainst(tool);
+    if (reason) this.#add('system-event', { 'event-type': 'call-out-of-bounds', data: { tool, reason } });
+    return this.#begin(tool, args, options, !reason);
+  }
+
+  /** Records a message of the conversation. */
+  async message(role: 'user' | 'assistant', content: string): Promise<void> {
+    this.#add(role, { content: await this.#content(content) });
   }
 
   /** Calls a function as a recorded tool. */
@@ -230,6 +226,34 @@ export class Session {
     } catch (unregistered) {
       console.warn(`the record of the session is not registered: ${unregistered}`);
     }
+  }
+
+  /** Signs the intent of a call, and records both. `counts` says whether the call was counted. */
+  async #begin(tool: string, args: object, options: IntentOptions & { callId?: string }, counts: boolean): Promise<Call> {
+    const id = options.callId ?? crypto.randomUUID();
+    const plain: Record<string, any> = JSON.parse(JSON.stringify(args));
+    const intent = await this.intent(tool, plain, options);
+    const entry = { 'call-id': id, name: tool, input: await this.#content(plain), 'vap-intent': this.#evidence(intent) };
+    if (!this.#add('tool-call', entry)) {
+      throw new Denied('session_ended', `the session has ended: this call of ${tool} would not be in its record`);
+    }
+    const giveBack = () => {
+      if (counts) this.#calls -= 1;
+      counts = false;
+    };
+    const end = async (result: unknown, isError: boolean, verdict?: object) => {
+      // As at the gateway, only admitted calls count.
+      if (verdict && isNotMade(verdict)) giveBack();
+      const output = await this.#result(result);
+      this.#add('tool-result', { 'call-id': id, output, 'is-error': isError, ...(verdict && { 'vap-verdict': verdict }) });
+    };
+    const fail = (error: unknown, more: { verdict?: object } = {}) => end({ error: nameOf(error) }, true, more.verdict);
+    const withdraw = (error: unknown) => {
+      giveBack();
+      return fail(error);
+    };
+    const finish: Call['finish'] = (result, more = {}) => end(result, more.isError ?? false, more.verdict);
+    return { tool, arguments: plain, intent, finish, fail, withdraw };
   }
 
   /** Returns the code against a call, as a gateway would, or counts the call. */

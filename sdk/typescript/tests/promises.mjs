@@ -422,6 +422,42 @@ test('only admitted calls count, and a call in flight keeps its place', () =>
     { budget: { max_calls: 2 } },
   ));
 
+test('a text is no list of patterns', async () => {
+  for (const scope of [{ tools: 'crm.*' }, { deny: 'crm.*' }]) await assert.rejects(session(() => assert.fail(), scope), TypeError);
+});
+
+test('a call that was withdrawn does not count', () =>
+  session(async (session) => {
+    const call = await session.begin('crm.read', {});
+    for (const error of [new Error('unapproved'), new Error('unapproved')]) await call.withdraw(error);
+    await session.run('crm.read', () => 1, {});
+    await assert.rejects(session.begin('crm.read', {}), ({ code }) => code === 'budget_exceeded');
+  }));
+
+test('an observed call beyond the budget is recorded, and gives no other call back', async () => {
+  const ended = await session(async (session) => {
+    await (await session.observe('crm.read', {})).finish(1);
+    await (await session.observe('crm.read', {})).withdraw(new Error('unapproved'));
+    await assert.rejects(session.begin('crm.read', {}), ({ code }) => code === 'budget_exceeded');
+  });
+  const { entries } = JSON.parse(await recorded(ended)).session;
+  const events = entries.filter(({ type }) => type === 'system-event').map((entry) => entry['event-type']);
+  assert.deepEqual(events, ['vap-commitment', 'call-out-of-bounds', 'call-denied']);
+});
+
+test('messages of the conversation are in the record', async () => {
+  const ended = await session(
+    async (session) => {
+      await session.message('user', 'how many?');
+      await session.message('assistant', 'seven');
+    },
+    { disclose: true },
+  );
+  const { entries } = JSON.parse(await recorded(ended)).session;
+  const said = entries.slice(1).map(({ type, content }) => [type, content]);
+  assert.deepEqual(said, [['user', 'how many?'], ['assistant', 'seven']]);
+});
+
 test('a call that cannot be signed does not count', () =>
   session(async (session) => {
     await assert.rejects(session.begin('crm.read', {}, { rationale: 'x'.repeat(1_000_000) }), CoreError);

@@ -226,47 +226,36 @@ mod tests {
     use std::path::Path;
 
     use clap::CommandFactory;
+    use clap::error::ErrorKind;
 
     use super::Cli;
 
-    /// Returns the texts that suggest commands: all documentation, and all sources with a hint or an example.
+    /// Returns the texts that suggest commands: all documentation, and all sources of the services and the SDKs.
     fn texts() -> Vec<String> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let mut texts = vec![fs::read_to_string(root.join("../../README.md")).unwrap()];
-        texts.extend(fs::read_to_string(root.join("../../CONTRIBUTING.md")).ok());
-        for folder in [
-            "src",
-            "src/commands",
-            "src/commands/audit",
-            "src/commands/bench",
-            "src/commands/bundle",
-            "src/commands/checkpoint",
-            "src/commands/entry",
-            "src/commands/gateway",
-            "src/commands/mcp",
-            "src/commands/monitor",
-            "src/commands/proof",
-            "src/commands/record",
-            "src/commands/registry",
-            "src/commands/roa",
-            "src/commands/serve",
-            "src/commands/witness",
-            "src/console",
-            "src/settings",
-            "src/topics",
-            "../../deploy",
-            "../../docs",
-            "../../docs/guides",
-            "../../docs/runbooks",
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut texts = Vec::new();
+        for place in [
+            "README.md",
+            "CONTRIBUTING.md",
+            "CHANGELOG.md",
+            "SECURITY.md",
+            "docs",
+            "deploy",
+            "sdk",
+            "services",
         ] {
-            for file in fs::read_dir(root.join(folder)).unwrap() {
-                let path = file.unwrap().path();
-                if path.is_file() && path != root.join("src/cli.rs") {
-                    texts.push(fs::read_to_string(&path).unwrap());
-                }
-            }
+            add_texts(&root.join(place), &mut texts);
         }
         texts
+    }
+
+    /// Adds the text of a file, or of all files in a folder that are text, except for this one.
+    fn add_texts(place: &Path, texts: &mut Vec<String>) {
+        if place.is_dir() {
+            fs::read_dir(place).unwrap().for_each(|file| add_texts(&file.unwrap().path(), texts));
+        } else if !place.ends_with("tabellion/src/cli.rs") {
+            texts.extend(fs::read_to_string(place));
+        }
     }
 
     /// Finds the commands in a text: after an example, a hint, a prompt, a backtick, or at the start of a line.
@@ -286,8 +275,10 @@ mod tests {
                 let end = command
                     .find(['"', '`', '\n', '|', '>', ';', '#', '\\', ',', '('])
                     .unwrap_or(command.len());
-                let command = command[..end].split("  ").next().unwrap_or_default();
-                command.split(" && ").next().unwrap_or_default().trim_end_matches(['.', ':', ' ']).to_owned()
+                let command = ["  ", " && ", ": "]
+                    .iter()
+                    .fold(&command[..end], |command, end| command.split(end).next().unwrap_or_default());
+                command.trim_end_matches(['.', ':', ' ']).to_owned()
             })
         });
         found.filter(|command| !command.is_empty() && !command.contains(['{', '…']))
@@ -303,6 +294,10 @@ mod tests {
             told(&["tabellion", "log", "adopt"]),
             "the following required arguments were not provided: --size <SIZE>, --root <ROOT>"
         );
+        assert_eq!(
+            told(&["tabellion", "conformance", "https://log.example"]),
+            "the following required arguments were not provided: <--dev|--key <FILE>|--statement <FILE>>"
+        );
         assert_eq!(told(&["tabellion", "nonsense"]), "unrecognized subcommand 'nonsense'");
         assert_eq!(super::in_a_line(&[]), "");
     }
@@ -312,32 +307,77 @@ mod tests {
         let suggested: BTreeSet<String> =
             texts().iter().flat_map(|text| commands(text).collect::<Vec<_>>()).collect();
         assert!(suggested.len() > 50, "{suggested:?}");
-        let mut wrong = Vec::new();
-        for line in suggested {
-            // Prose names commands without arguments ("`tabellion verify` shows"), or continues after them.
-            let words: Vec<&str> = line.split(' ').filter(|word| !word.is_empty()).collect();
-            let whole = std::iter::once("tabellion").chain(words.iter().copied());
-            let Err(error) = Cli::command().try_get_matches_from(whole) else { continue };
-            let shown = matches!(
-                error.kind(),
-                clap::error::ErrorKind::DisplayHelp
-                    | clap::error::ErrorKind::MissingRequiredArgument
-                    | clap::error::ErrorKind::MissingSubcommand
-                    | clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
-            );
-            let prose = words.iter().any(|word| PROSE.contains(word));
-            // Examples use the placeholder VKEY, because a valid key cannot be invented.
-            let named = error.kind() == clap::error::ErrorKind::ValueValidation && words.contains(&"VKEY");
-            // The line ends at a quoted value, which is not parsed.
-            let quoted = words.last().is_some_and(|word| word.starts_with("--"));
-            if !(shown || prose || named || quoted) {
-                wrong.push(format!("tabellion {line}: {error}"));
+        let wrong: Vec<_> = suggested.iter().filter_map(|line| what_is_wrong_with(line)).collect();
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    #[test]
+    fn a_suggestion_of_no_command_is_noticed() {
+        for line in
+            ["monitor show", "verify show", "bundle list -o FILE", "entry shwo on the terminal", "shows"]
+        {
+            assert!(what_is_wrong_with(line).is_some(), "{line}");
+        }
+        for line in
+            ["session show ID", "help config", "verify shows", "entry erase --reason", "key rotate receipt"]
+        {
+            assert_eq!(what_is_wrong_with(line), None, "{line}");
+        }
+    }
+
+    /// Returns what is wrong with a line that suggests a command. It may have no arguments, as prose names commands
+    /// ("`tabellion verify` shows"), or go on after them.
+    fn what_is_wrong_with(line: &str) -> Option<String> {
+        let words = line.split_whitespace().take_while(|word| !PROSE.contains(word));
+        let mut words: Vec<&str> = words.collect();
+        // The line ends at a quoted value, which is not parsed.
+        words.pop_if(|word| word.starts_with("--"));
+        if words.is_empty() {
+            return Some(format!("tabellion {line}: no command"));
+        }
+        if let Some(word) = command_as_value(&words) {
+            return Some(format!("tabellion {line}: {word} is no command here, and is taken as a value"));
+        }
+        let whole = std::iter::once("tabellion").chain(words.iter().copied());
+        let error = Cli::command().try_get_matches_from(whole).err()?;
+        let shown = matches!(
+            error.kind(),
+            ErrorKind::DisplayHelp
+                | ErrorKind::MissingRequiredArgument
+                | ErrorKind::MissingSubcommand
+                | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+        );
+        // Examples use the placeholder VKEY, because a valid key cannot be invented.
+        let named = error.kind() == ErrorKind::ValueValidation && words.contains(&"VKEY");
+        (!shown && !named).then(|| format!("tabellion {line}: {error}"))
+    }
+
+    /// Returns the word after a command that is parsed as its value, but is the name of a command elsewhere: `show` in
+    /// `verify show`. Topics of `help` may have the name of a command.
+    fn command_as_value<'w>(words: &[&'w str]) -> Option<&'w str> {
+        let root = Cli::command();
+        let mut command = &root;
+        for word in words {
+            match command.find_subcommand(word) {
+                Some(next) => command = next,
+                None => {
+                    let is_value = command.get_name() != "help" && leaves(&root).contains(word);
+                    return is_value.then_some(*word);
+                }
             }
         }
-        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        None
+    }
+
+    /// Returns the names of all commands without commands below them.
+    fn leaves(command: &clap::Command) -> BTreeSet<&str> {
+        match command.has_subcommands() {
+            true => command.get_subcommands().flat_map(leaves).collect(),
+            false => BTreeSet::from([command.get_name()]),
+        }
     }
 
     /// Words that end a command in prose.
     const PROSE: &[&str] =
-        &["says", "shows", "prints", "makes", "first", "fetches", "checks", "on", "finds", "and"];
+        &["says", "shows", "prints", "makes", "first", "fetches", "checks", "on", "finds", "and", "or"];
 }

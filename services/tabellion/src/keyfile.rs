@@ -8,7 +8,7 @@ use scitt::{Algorithm, PublicKey, Signer, SigningKey};
 use serde::Serialize;
 
 use crate::console::files::{self, Access, Existing};
-use crate::console::{Exit, Failure, Report, safe};
+use crate::console::{Exit, Failure, Report, safe, shell};
 
 /// Reads a secret key. Files that others may access are refused (`key-not-private`).
 pub fn read(path: &Path) -> Result<SigningKey, Failure> {
@@ -71,7 +71,7 @@ fn refuse_readable_by_others(path: &Path) -> Result<(), Failure> {
             "key-not-private",
             format!("others may read {}", path.display()),
         )
-        .hint(format!("chmod 600 {}", path.display())));
+        .hint(format!("chmod 600 {}", shell::path(path))));
     }
     Ok(())
 }

@@ -4,31 +4,15 @@
 
 mod common;
 
-use common::{Place, Site, refusal};
+use common::{Place, Site, erasure, refusal};
 use data_encoding::BASE64URL_NOPAD;
-use merkle::{EntryDigest, LeafIndex};
-use registration::erasure::{NewErasure, sign};
+use merkle::LeafIndex;
 use registration::{Answers, Policy, PolicyInForce, Record, SideData};
 use scitt::{SignedStatement, StatementBuilder};
 use serde_json::{Value, json};
 
 fn statement(n: u64) -> SignedStatement {
     testkit::opaque(&format!("thing-{n}"), &json!({ "n": n }))
-}
-
-/// The first erasure of a log, by its operator.
-fn erasure(entries: &[EntryDigest]) -> SignedStatement {
-    let erasure = NewErasure {
-        sequence: 0,
-        entries: entries.to_vec(),
-        reason: "somebody asked".into(),
-        rule: "gdpr-17".into(),
-        at: None,
-        authorized_by: None,
-    };
-    let policy = testkit::policy();
-    let log = (testkit::LOG_ISS, testkit::ORIGIN);
-    sign(&erasure, log, &policy.contents().operators, &testkit::operator()).unwrap()
 }
 
 fn bytes(value: &Value) -> Vec<u8> {

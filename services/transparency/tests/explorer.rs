@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bundle::{BundleVerdict, EvidenceBundle};
 use common::witness::{Manner, TestWitness, k_of};
-use common::{Answer, Place, Site};
+use common::{Answer, Place, Site, erasure};
 use merkle::{EntryDigest, RootHash};
 use registration::Policy;
 use registration::conversation::Form;
@@ -158,6 +158,21 @@ async fn the_page_of_an_entry_shows_header_payload_policy_and_downloads() {
 }
 
 #[tokio::test]
+async fn the_page_of_an_erased_entry_has_commands_for_those_who_have_the_statement() {
+    let site = Place::new().start().await;
+    let statement = testkit::opaque("gone", &json!({}));
+    site.registered(&statement).await;
+    site.registered(&erasure(&[statement.digest()])).await;
+    let id = statement.digest().to_string();
+    let html = page_with(&site, &under("/ui/entries", &id), "<h2>Erased by</h2>").await;
+    let receipt = format!("/entries/{id}\ntabellion verify statement.cose --receipt statement.receipt");
+    for part in ["Erasure at leaf 2", &receipt] {
+        assert!(html.contains(part), "no {part}: {html}");
+    }
+    assert!(!html.contains("/transparent") && !html.contains("/ui/verify?entry"), "{html}");
+}
+
+#[tokio::test]
 async fn a_verdict_and_an_audit_record_lead_to_the_timeline_of_their_session() {
     let site = Place::new().start_with(|config| config.access.closed_types = ClosedTypes(Vec::new())).await;
     let mut refusal = verdict_json();
@@ -245,6 +260,20 @@ async fn a_session_is_a_timeline_and_a_missing_record_is_a_gap() {
     }
     let at = |text: &str| html.find(text).unwrap();
     assert!(at("at leaf 1") < at("records 1 to 2") && at("records 1 to 2") < at("at leaf 2"));
+}
+
+#[tokio::test]
+async fn records_of_a_stream_are_in_the_order_of_their_numbers_whatever_their_leaves() {
+    let site = Place::new().start_with(|config| config.access.closed_types = ClosedTypes(Vec::new())).await;
+    let records: Vec<_> = (0..5).map(|seq| audit_record(&decision_json(SESSION, seq))).collect();
+    for seq in [3, 0, 4, 1] {
+        site.registered(&records[seq]).await;
+    }
+    let html = page(&site, &under("/ui/sessions", SESSION)).await;
+    let of_record = |seq: usize| html.find(&format!("/ui/entries/{}", records[seq].digest()));
+    let gap = html.find("Gap: record 2 of the stream");
+    let places = [of_record(0), of_record(1), gap, of_record(3), of_record(4)];
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} {html}");
 }
 
 #[tokio::test]
@@ -535,12 +564,16 @@ async fn a_session_shows_each_entry_with_type_time_and_link_and_a_decision_witho
     execution["session"]["session_id"] = SESSION.into();
     execution["action"]["input_hash"] = receipt_json(1)["hashes"]["output"].clone();
     let shown = [
-        (conversation(1, Form::Json), "Conversation at leaf 1", "about session-1"),
+        (conversation(1, Form::Json), "Conversation at leaf 1", "entries <b>"),
         (answered, "Audit record at leaf 2", "verdict <b>served</b>"),
         (outcome, "Audit record at leaf 3", "status <b>executed</b>"),
         (unanswered, "Audit record at leaf 4", "seq <b>2</b>"),
         (verdict(&verdict_json()), "Verdict at leaf 5", "verdict <b>served</b>"),
-        (aer_statement(execution).sign(&gateway()).unwrap(), "Execution receipt at leaf 6", "about "),
+        (
+            aer_statement(execution).sign(&gateway()).unwrap(),
+            "Execution receipt at leaf 6",
+            "decision <b>permit</b>",
+        ),
         (vrf(1), "Verification receipt at leaf 7", "verdict <b>pass</b>"),
     ];
     for (statement, ..) in &shown {

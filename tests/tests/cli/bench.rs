@@ -193,4 +193,9 @@ fn what_cannot_be_measured_or_compared_is_refused_with_the_reason() {
     run(&folder, &["bench", "run", "--offered", "-1"]).must_end_with(2);
     run(&folder, &["bench", "pages", "--db", "postgres://me@127.0.0.1/log"]).must_end_with(2);
     assert!(refused(&["bench", "pages", "--folder", "nowhere"]).1.contains("nowhere"));
+    for [entries, rounds] in [["0", "1"], ["9", "0"]] {
+        let made = ["bench", "pages", "--folder", "new", "--entries", entries, "--rounds", rounds];
+        run(&folder, &made).must_end_with(2);
+        assert!(!folder.has("new"), "{entries} entries, {rounds} rounds");
+    }
 }

@@ -1,6 +1,7 @@
 //! What an operator and an issuer go through with the program alone.
 
 use std::fs;
+use std::process::Command;
 use std::time::Duration;
 
 use black_box::cli::{Dev, repository};
@@ -267,6 +268,32 @@ fn a_dev_log_says_where_it_is_kept() {
     let moved = Dev::start_with(folder, &["--db", "sqlite:data/log.db"]);
     let storage = moved.serving["storage"].as_str().expect("text");
     assert!(storage.starts_with("SQLite, data/log.db"), "{storage}");
+}
+
+#[test]
+fn the_trust_file_of_a_dev_log_verifies_what_the_log_itself_signed() {
+    let dev = Dev::start();
+    let policy = dev.folder.run(&["entry", "list", "--limit", "1", "--json"]).must_end_with(0).json();
+    let policy = policy["entries"][0]["entry_id"].as_str().expect("the first entry");
+    dev.folder.run(&["bundle", policy, "-o", "policy.bundle"]).must_end_with(0);
+    let told = dev.folder.run(&["verify", "policy.bundle"]).must_end_with(0).text();
+    assert!(told.contains("ok    issuer signature      https://dev.tabellion.example"), "{told}");
+}
+
+#[test]
+fn a_suggested_command_names_a_file_as_a_shell_reads_it() {
+    let dev = Dev::start();
+    let folder = &dev.folder;
+    let register = ["register", "--dev", "it's mine.json"];
+    folder.write("it's mine.json", "{}");
+    folder.run(&register).must_end_with(0);
+    folder.write("it's mine.json", "{\"n\":1}");
+    let refused = folder.run(&register);
+    let (_, command) =
+        refused.must_end_with(10).stderr.split_once("  try: ").expect("a command is suggested");
+    let moved = Command::new("sh").args(["-c", command]).current_dir(folder.path("")).status();
+    assert!(moved.expect("sh runs").success(), "{command}");
+    assert!(folder.has("it's mine.json.cose.old"), "{command}");
 }
 
 #[test]

@@ -77,12 +77,15 @@ fn a_text_is_registered_found_and_verified_as_the_commands_do_it() {
         let calls = json!([
             ["verify", { "statement": statement, "payload": content }],
             ["verify", { "statement": statement, "payload": "{}" }],
+            ["verify", { "entry": registered["registered"][0]["entry"] }],
         ]);
         let transcript = call(&dev, mode, &[], &calls);
         assert_eq!(structured(&transcript, 0), &printed(folder, &["verify", wrote, "--payload", stored]));
         assert_eq!(transcript["results"][0]["isError"], false);
         assert_eq!(transcript["results"][1]["isError"], true, "{transcript}");
         assert_eq!(structured(&transcript, 1)["reason"], "payload-digest-mismatch");
+        assert_eq!(transcript["results"][2]["isError"], false, "{transcript}");
+        assert_eq!(structured(&transcript, 2)["outcome"], "verified");
     }
 }
 
@@ -108,6 +111,9 @@ fn files_are_read_below_the_folder_only_and_errors_have_our_codes() {
         ["session", {}],
         ["verify", { "statement": "%" }],
         ["verify", { "statement": "AAAA" }],
+        ["verify", { "entry": "a.json.cose" }],
+        ["verify", { "entry": "0".repeat(64) }],
+        ["verify", { "entry": "0".repeat(64), "file": "a.json" }],
     ]);
     let transcript = call(&dev, "auto", &["--folder", &open], &calls);
     let result = |at: usize| &transcript["results"][at];
@@ -124,6 +130,9 @@ fn files_are_read_below_the_folder_only_and_errors_have_our_codes() {
         (9, "usage"),
         (10, "usage"),
         (11, "no-statement"),
+        (12, "not-an-entry"),
+        (13, "entry-unknown"),
+        (14, "usage"),
     ] {
         assert_eq!(result(at)["isError"], true, "{at}: {}", result(at));
         assert_eq!(structured(&transcript, at)["error"]["code"], code, "{at}: {}", result(at));

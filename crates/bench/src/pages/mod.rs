@@ -8,6 +8,7 @@ mod list;
 mod table;
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -37,7 +38,7 @@ pub struct PagesPlan {
     /// Folder of the log.
     pub folder: PathBuf,
     /// Number of requests of each page, after the first.
-    pub rounds: usize,
+    pub rounds: NonZeroUsize,
 }
 
 /// Times of all pages.
@@ -85,7 +86,6 @@ struct PageResult {
 /// # Errors
 /// If the folder has no log of [`grow`](crate::grow), the service does not start, or a page is not served.
 pub async fn measure(plan: &PagesPlan) -> anyhow::Result<PagesResult> {
-    ensure!(plan.rounds > 0, "rounds are at least 1");
     let (machine, database) = (machine::describe(), database_of(&plan.folder)?);
     let grown = GrownEntries::read(&plan.folder)?.context("the log was not made by `bench grow`")?;
     ensure!(grown.entries > 0, "the log has no entries whose pages could be measured");
@@ -95,7 +95,7 @@ pub async fn measure(plan: &PagesPlan) -> anyhow::Result<PagesResult> {
     let listed = ListedStatements::sign(&Numbers::unused())?;
     register(address, &listed).await?;
     let pages = list::pages(&grown, &listed, before)?;
-    let pages = time_all(address, pages, plan.rounds).await?;
+    let pages = time_all(address, pages, plan.rounds.get()).await?;
     let leaves = service.metrics().await?.leaves as u64;
     service.stop().await?;
     Ok(PagesResult {
@@ -103,7 +103,7 @@ pub async fn measure(plan: &PagesPlan) -> anyhow::Result<PagesResult> {
         program: env!("CARGO_PKG_VERSION"),
         database: database.name(),
         leaves,
-        rounds: plan.rounds,
+        rounds: plan.rounds.get(),
         goal_ms: PAGE_GOAL_MS,
         pages,
     })

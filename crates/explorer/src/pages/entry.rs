@@ -55,13 +55,13 @@ pub struct PayloadText {
     pub excerpt: Excerpt,
 }
 
-/// Entries that share a value with the entry.
+/// Entries that share a value with the entry, or name it, or are named by it.
 #[derive(Clone, Debug)]
 pub struct RelatedEntries {
     /// The relation.
-    pub by: String,
-    /// The shared value.
-    pub value: String,
+    pub relation: &'static str,
+    /// The shared value; `None` if the relation is between the entries themselves.
+    pub value: Option<String>,
     /// The entries.
     pub rows: Vec<EntryRow>,
     /// Whether there are more.
@@ -82,6 +82,8 @@ impl EntryPage {
             h2 { "Verify it yourself" }
             @if self.takes_receipts() {
                 p { (verify_link(&[("entry", &self.row.id)])) ", with the keys that you trust, or on the command line:" }
+            } @else if !self.is_open() {
+                p { "With the statement, which this service does not give you, in the file " code { "statement.cose" } ":" }
             }
             (block(&Excerpt::text(&self.commands())))
         };
@@ -91,11 +93,10 @@ impl EntryPage {
     fn summary(&self) -> Vec<(&'static str, Markup)> {
         let row = &self.row;
         let (policy, policy_id) = &self.policy;
-        let mut summary = vec![
-            ("Entry ID", code(&row.id)),
-            ("Committed", time(row.at.as_deref())),
-            ("Content type", html! { (line(row.content_type.as_deref().unwrap_or("none"))) }),
-        ];
+        let mut summary = vec![("Entry ID", code(&row.id)), ("Committed", time(row.at.as_deref()))];
+        if !row.erased {
+            summary.push(("Content type", html! { (line(row.content_type.as_deref().unwrap_or("none"))) }));
+        }
         summary.extend(row.issuer.as_deref().map(|issuer| ("Issuer", issuer_link(issuer))));
         summary.extend(row.subject.as_deref().map(|subject| ("Subject", html! { (line(subject)) })));
         summary.extend(row.session.as_deref().map(|session| ("Session", session_link(session))));
@@ -110,6 +111,11 @@ impl EntryPage {
         summary
     }
 
+    /// Returns `true` if the caller can fetch the statement.
+    fn is_open(&self) -> bool {
+        matches!(self.body, EntryBody::Open { .. })
+    }
+
     /// Returns `true` if the caller can fetch the statement with its receipt.
     fn takes_receipts(&self) -> bool {
         matches!(self.body, EntryBody::Open { takes_receipts: true, .. })
@@ -120,7 +126,7 @@ impl EntryPage {
         html! {
             ul {
                 li { a href={ "/ui/entries/" (id) "/proof" } { "Inclusion proof" } ", drawn with every hash" }
-                @if matches!(self.body, EntryBody::Open { .. }) {
+                @if self.is_open() {
                     li { a href={ "/v1/entries/" (id) "/statement" } download={ (id) ".cose" } { "Statement" } " (COSE)" }
                     @if self.takes_receipts() {
                         li {
@@ -162,17 +168,27 @@ impl EntryPage {
 
     fn commands(&self) -> String {
         let (id, url) = (&self.row.id, &self.url);
+        if self.takes_receipts() {
+            return format!(
+                "curl -o statement.cose {url}/v1/entries/{id}/transparent\n\
+                 tabellion verify statement.cose\n"
+            );
+        }
+        let statement = match self.is_open() {
+            true => format!("curl -o statement.cose {url}/v1/entries/{id}/statement\n"),
+            false => String::new(),
+        };
         format!(
-            "curl -o statement.cose {url}/v1/entries/{id}/transparent\n\
-             tabellion verify statement.cose\n"
+            "{statement}curl -o statement.receipt {url}/entries/{id}\n\
+             tabellion verify statement.cose --receipt statement.receipt\n"
         )
     }
 }
 
 fn group(related: &RelatedEntries) -> Markup {
     html! {
-        h2 { "Related by " (line(&related.by)) }
-        p { (code(&related.value)) }
+        h2 { (related.relation) }
+        @if let Some(value) = &related.value { p { (code(value)) } }
         (rows::list(&related.rows))
         @if related.more { p.note { "There are more: search for the value." } }
     }

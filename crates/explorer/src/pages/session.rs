@@ -18,7 +18,7 @@ pub struct SessionPage {
     pub content_types: Vec<(String, u64)>,
     /// Whether there may be more of them: the count goes on.
     pub counting: bool,
-    /// Entries and gaps, in the order of their leaves.
+    /// Entries and gaps, in the order of their leaves; the records of an audit stream in the order of their numbers.
     pub timeline: Vec<TimelineItem>,
     /// Verification receipts that share a digest with these entries.
     pub receipts: Vec<EntryRow>,

@@ -21,7 +21,8 @@ def _recorded(session: Session, tool: Any) -> Any:
     invoker = tool.on_invoke_tool
     if not hasattr(invoker, "_invoke_tool_impl"):
         return dataclasses.replace(tool, on_invoke_tool=_recording(session, tool.name, invoker))
-    # `function_tool` makes texts of errors: the function that it calls still raises them.
+    # `function_tool` makes texts of errors: the function that it calls still raises them. No public interface of the SDK does:
+    # hooks and guardrails get the text, and spans have the error only while tracing is on.
     recorded = copy.copy(invoker)
     implementation = invoker._invoke_tool_impl
     recorded._invoke_tool_impl = functools.wraps(implementation)(_recording(session, tool.name, implementation))

@@ -52,6 +52,6 @@ pub struct Plan {
     pub certificate_proxies: Vec<IpAddr>,
     /// Limits on requests of clients (V-11).
     pub intake: Intake,
-    /// The other pages: metadata, keys, posture.
+    /// The other pages: metadata, keys, posture. The front end measures them.
     pub pages: Router,
 }

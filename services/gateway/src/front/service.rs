@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use axum::body::Body;
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::IntoResponse;
 use http::request::Parts;
 use http::{Request, StatusCode};
-use serving::http_metrics::HttpMetrics;
+use serving::http_metrics::{HttpMetrics, measured};
 use serving::network::client_network;
 use serving::rate_limit::RateLimiter;
 use tower::ServiceExt;
@@ -32,7 +33,7 @@ impl Front {
     pub fn new(plan: Plan, http: Arc<HttpMetrics>) -> Arc<Self> {
         Arc::new(Self {
             rate: ArcSwap::from_pointee(RateLimiter::new(plan.intake.rate())),
-            plan: ArcSwap::from_pointee(plan),
+            plan: ArcSwap::from_pointee(with_measured_pages(plan, &http)),
             http,
             draining: Draining::default(),
         })
@@ -44,7 +45,7 @@ impl Front {
         if self.rate.load().rate() != rate {
             self.rate.store(Arc::new(RateLimiter::new(rate)));
         }
-        self.plan.store(Arc::new(plan));
+        self.plan.store(Arc::new(with_measured_pages(plan, &self.http)));
     }
 
     /// Removes idle addresses from the rate limiter.
@@ -72,11 +73,11 @@ impl Front {
         response
     }
 
-    /// Answers a request for a page, whose router measures it.
-    async fn page(&self, plan: &Plan, address: IpAddr, request: Request<Body>) -> Response {
-        if let Some(refusal) = self.over_rate(address) {
-            self.http.answered(request.method(), "", refusal.status(), Duration::ZERO);
-            return refusal;
+    /// Answers a request for a page. The router of the pages also answers one of an address that is over its rate, as only
+    /// the router knows the page by whose route the request is measured.
+    async fn page(&self, plan: &Plan, address: IpAddr, mut request: Request<Body>) -> Response {
+        if let Some(wait) = self.over_rate(address) {
+            request.extensions_mut().insert(OverRate(wait));
         }
         let page: Result<Response, std::convert::Infallible> = plan.pages.clone().oneshot(request).await;
         page.unwrap_or_else(|never| match never {})
@@ -88,8 +89,8 @@ impl Front {
         address: IpAddr,
         request: Request<Body>,
     ) -> Response {
-        if let Some(refusal) = self.over_rate(address) {
-            return refusal;
+        if let Some(wait) = self.over_rate(address) {
+            return RequestRefusal::TooMany(wait).into_response();
         }
         let (mut head, body) = request.into_parts();
         let is_trusted = plan.certificate_proxies.contains(&address.to_canonical());
@@ -108,10 +109,9 @@ impl Front {
         readable(self.routed(route, (head, body), sender, plan.intake.body_bytes).await, page)
     }
 
-    /// Counts a request of this client address, and returns the refusal if the address is over its rate.
-    fn over_rate(&self, address: IpAddr) -> Option<Response> {
-        let wait = self.rate.load().charge(client_network(address)).err()?;
-        Some(RequestRefusal::TooMany(wait).into_response())
+    /// Counts a request of this client address, and returns the time to wait if the address is over its rate.
+    fn over_rate(&self, address: IpAddr) -> Option<Duration> {
+        self.rate.load().charge(client_network(address)).err()
     }
 
     /// Answers a request of the client that started this process. It came over no network, so there are no rate limit, no
@@ -152,6 +152,25 @@ impl Front {
             .protocol
             .answer(AuthorizedRequest { head, authorized, draining, body, body_bytes, address })
             .await
+    }
+}
+
+/// A mark of a request whose address is over its rate: the time to wait.
+#[derive(Clone, Copy)]
+struct OverRate(Duration);
+
+/// Returns a plan whose pages refuse the requests that are marked [`OverRate`], and measure all.
+fn with_measured_pages(mut plan: Plan, http: &Arc<HttpMetrics>) -> Plan {
+    plan.pages =
+        plan.pages.layer(from_fn(refuse_over_rate)).layer(from_fn_with_state(http.clone(), measured));
+    plan
+}
+
+/// Middleware: refuses a request that is marked [`OverRate`].
+async fn refuse_over_rate(request: Request<Body>, next: Next) -> Response {
+    match request.extensions().get().copied() {
+        Some(OverRate(wait)) => RequestRefusal::TooMany(wait).into_response(),
+        None => next.run(request).await,
     }
 }
 

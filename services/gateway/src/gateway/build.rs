@@ -7,11 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use bytes::Bytes;
-use serving::http_metrics::measured;
 use zeroize::Zeroizing;
 
 use super::description;
@@ -89,7 +87,6 @@ impl Builder {
             }));
             servers.insert(route.path.clone(), kept);
         }
-        let pages = pages.layer(from_fn_with_state(self.telemetry.http.clone(), measured));
         self.rules.store(Arc::new(rules_of(config)));
         let before = std::mem::replace(&mut self.servers, servers);
         let still: Vec<&Arc<Stdio>> = self.servers.values().flat_map(|kept| &kept.children).collect();

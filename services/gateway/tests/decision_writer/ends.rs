@@ -3,12 +3,12 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use evidence::{EvidenceStore, Instances, Memory};
+use evidence::{EvidenceStore, Instances, Memory, Outbox};
 use gateway::decision_writer::{CallJob, Clock, WriterSettings};
 use serde_json::json;
 
 use crate::agent::{self, SESSION, caller, caller_in, commit, denied, read, run, try_commit};
-use crate::setup::{offline, open, open_ahead, settings, story, until};
+use crate::setup::{assert_on_log_once, offline, open, open_ahead, settings, story, until};
 use crate::site::Site;
 
 #[tokio::test]
@@ -27,6 +27,17 @@ async fn a_session_ends_after_what_is_under_way_and_its_name_is_never_used_again
         "nothing comes after the end"
     );
     running.stop().await;
+}
+
+#[tokio::test]
+async fn the_end_of_a_process_delivers_what_it_wrote_last() {
+    let (site, store) = (Site::start().await, Memory::new("one"));
+    let (writer, running) = open(&store, &site, settings()).await;
+    commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
+    run(read(&writer, SESSION, 1).await, None).await;
+    running.stop().await;
+    assert_eq!(store.backlog().await.unwrap().records, 0);
+    assert_on_log_once(&store, &site).await;
 }
 
 #[tokio::test]

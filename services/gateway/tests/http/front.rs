@@ -192,6 +192,8 @@ pub struct Settings {
     pub admits: Arc<dyn Authorizer>,
     /// Whether what the server says about credentials is for us.
     pub is_ours: bool,
+    pub pages: axum::Router,
+    pub http: Arc<HttpMetrics>,
 }
 
 impl Default for Settings {
@@ -207,6 +209,8 @@ impl Default for Settings {
             answer_time: PATIENCE,
             admits: Arc::new(AllowAll),
             is_ours: false,
+            pages: axum::Router::new(),
+            http: Arc::new(HttpMetrics::new(&MetricRegistry::default()).unwrap()),
         }
     }
 }
@@ -231,11 +235,10 @@ impl Settings {
             hosts: self.hosts,
             origins: self.origins,
             intake: self.intake,
-            pages: axum::Router::new(),
+            pages: self.pages,
         };
-        let http = Arc::new(HttpMetrics::new(&MetricRegistry::default()).unwrap());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        Front::new(plan, http).serve(listener, self.times).unwrap()
+        Front::new(plan, self.http).serve(listener, self.times).unwrap()
     }
 }
 

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use bytes::Bytes;
-use clap::Args;
+use clap::{ArgGroup, Args};
 use conformance::{CheckConclusion, CheckResult, ConformanceCheck, ConformanceReport, Samples, checks};
 use display::counted;
 use owo_colors::OwoColorize;
@@ -33,11 +33,12 @@ const NO_RETRIES: u64 = 0;
 
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion conformance http://127.0.0.1:7390 --dev --html report.html")]
+#[command(group(ArgGroup::new("registered").required(true).args(["dev", "key", "statement"])))]
 pub struct Conformance {
     /// The service
     url: String,
     /// Register a new statement of ./tabellion-dev's key
-    #[arg(long, conflicts_with_all = ["key", "iss", "statement"], required_unless_present_any = ["key", "statement"])]
+    #[arg(long, conflicts_with = "iss")]
     dev: bool,
     /// Register a new statement, signed with this key
     #[arg(long, value_name = "FILE")]
@@ -49,7 +50,7 @@ pub struct Conformance {
     #[arg(long, value_name = "TYPE", default_value = "application/json")]
     content_type: String,
     /// Register this Signed Statement
-    #[arg(long, value_name = "FILE", conflicts_with = "key")]
+    #[arg(long, value_name = "FILE")]
     statement: Option<PathBuf>,
     /// Decide only this check; may be repeated
     #[arg(long, value_name = "CHECK", value_parser = check)]

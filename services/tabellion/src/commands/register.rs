@@ -35,7 +35,7 @@ use crate::keyfile;
 use crate::service::{Service, ServiceArgs};
 use crate::trust_file::{self, TrustFile};
 pub use one_file::StatementRegistration;
-use signed_before::SigningTerms;
+use signed_before::{SigningTerms, move_away};
 use work::RegistrationWork;
 
 /// Number of concurrent registrations: enough to fill the log's batches, too few to reach its rate limits.
@@ -377,7 +377,7 @@ fn changed(file: &Path, kept: &Path) -> Failure {
         format!("{} was changed after it was signed", file.display()),
     )
     .fact("signed as", kept.display().to_string())
-    .hint(format!("mv {} {}.old", kept.display(), kept.display()))
+    .hint(move_away(kept))
 }
 
 /// Creates a progress bar without an estimate: files are answered in batches, so the first answers predict nothing.

@@ -1,5 +1,6 @@
 //! The error type of all commands, for display and for scripts.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use display::safe;
@@ -7,6 +8,9 @@ use serde::Serialize;
 
 use super::exit::Exit;
 use super::safe_json;
+
+/// Maximum number of characters of a fact that are displayed; JSON has all of them.
+const FACT_CHARACTERS: usize = 400;
 
 /// An error of a command: its description, facts, reason, and a command that may help.
 #[derive(Clone, Debug)]
@@ -108,7 +112,7 @@ impl Failure {
         let mut text = format!("{kind}: {}  [{}]\n", safe(&words.what), safe(&words.code));
         let width = words.facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
         for (name, value) in &words.facts {
-            let _ = writeln!(text, "  {:width$}  {}", safe(name), safe(value));
+            let _ = writeln!(text, "  {:width$}  {}", safe(name), safe(&shortened(value)));
         }
         if let Some(why) = &words.why {
             let _ = writeln!(text, "  {}", safe(why));
@@ -129,8 +133,31 @@ impl Failure {
     }
 }
 
+/// Returns the beginning of a value that is too long for display, which may come from a stranger's file, with its length.
+fn shortened(value: &str) -> Cow<'_, str> {
+    match value.char_indices().nth(FACT_CHARACTERS) {
+        None => Cow::Borrowed(value),
+        Some((end, _)) => Cow::Owned(format!("{}… ({} characters)", &value[..end], value.chars().count())),
+    }
+}
+
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
         Self::new(Exit::Failure, "io", error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_that_is_too_long_for_display_is_shortened_and_json_has_all_of_it() {
+        let whole = "ü".repeat(FACT_CHARACTERS);
+        let failure = |value: String| Failure::new(Exit::Failure, "code", "what").fact("name", value);
+        assert!(failure(whole.clone()).to_text().contains(&format!("  name  {whole}\n")));
+        let longer = failure(format!("{whole}!"));
+        assert!(longer.to_text().contains(&format!("  name  {whole}… (401 characters)\n")));
+        assert!(longer.to_json().contains(&format!("{whole}!")));
     }
 }

@@ -4,6 +4,7 @@ pub mod exit;
 pub mod failure;
 pub mod files;
 pub mod safe_json;
+pub mod shell;
 mod table;
 
 use std::io::{self, IsTerminal, Write};

@@ -137,8 +137,11 @@ fn post_of(length: usize) -> Vec<u8> {
 #[tokio::test]
 async fn whatever_the_framework_refuses_has_a_concise_problem_body() {
     let site = Site::open(Limits::default()).await;
-    let unknown = site.get("/nothing", "Accept: text/html\r\n").await;
+    let unknown = site.get("/nothing", "").await;
     assert_eq!((unknown.status, unknown.title().as_str()), (404, "Not Found"));
+    let page = site.get("/nothing", "Accept: text/html\r\n").await;
+    assert_eq!((page.status, page.header("content-type")), (404, Some(media::HTML)));
+    assert!(page.header("content-security-policy").is_some(), "{page:?}");
     let method = site.get("/entries", "").await;
     assert_eq!((method.status, method.title().as_str()), (405, "Method Not Allowed"));
     assert_eq!(method.header("allow"), Some("post"));

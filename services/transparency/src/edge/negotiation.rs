@@ -1,8 +1,8 @@
 //! Content negotiation that is the same for all resources: the form of problems, and 406.
 //!
 //! Under `/v1` problems are JSON (RFC 9457) unless the client prefers CBOR. SCRAPI requires concise problem details
-//! (RFC 9290) on its own paths, so they are sent there and on paths without a resource, whatever `Accept` says.
-//! Pages for people have problems as HTML.
+//! (RFC 9290) on its own paths, so they are sent there whatever `Accept` says. Pages for people have problems as HTML, and
+//! so have all other paths for a browser, which would store CBOR as a file.
 //!
 //! Not here: the types of a single resource (`routes`), and reading `Accept` (`media`).
 
@@ -24,6 +24,8 @@ pub enum ProblemForm {
 
 /// The types that a client names if it wants CBOR.
 const CBOR_TYPES: [&str; 2] = [media::CONCISE_PROBLEM, media::CBOR];
+/// The beginnings of the paths that SCRAPI may define.
+const SCRAPI_PATHS: [&str; 2] = ["/entries", "/.well-known/"];
 /// The types that a client names if it wants JSON.
 const JSON_TYPES: [&str; 2] = [media::JSON_PROBLEM, media::JSON];
 
@@ -39,6 +41,7 @@ impl ProblemForm {
                 let cbor = wants(&CBOR_TYPES, &[]) && !wants(&JSON_TYPES, &CBOR_TYPES);
                 if cbor { Self::Cbor } else { Self::Json }
             }
+            () if !is_scrapi(path) && wants(&[media::HTML_ESSENCE], &CBOR_TYPES) => Self::Page,
             () => Self::Cbor,
         }
     }
@@ -47,6 +50,10 @@ impl ProblemForm {
 /// Returns `true` for the path of a page for people.
 fn is_page(path: &str) -> bool {
     path == "/ui" || path.starts_with("/ui/")
+}
+
+fn is_scrapi(path: &str) -> bool {
+    SCRAPI_PATHS.iter().any(|beginning| path.starts_with(beginning))
 }
 
 fn is_under_v1(path: &str) -> bool {
@@ -87,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn problems_are_json_under_v1_unless_the_client_prefers_cbor_and_cbor_elsewhere() {
+    fn problems_are_json_under_v1_cbor_elsewhere_and_pages_for_people() {
         use ProblemForm::{Cbor, Json, Page};
         for (path, accept, form) in [
             ("/v1/entries", "", Json),
@@ -101,7 +108,13 @@ mod tests {
             ("/entries", "application/json", Cbor),
             ("/entries", "application/problem+json", Cbor),
             ("/entries", "application/cose, application/json;q=0.9", Cbor),
-            ("/nothing", "text/html", Cbor),
+            ("/entries/zz", "text/html", Cbor),
+            ("/.well-known/nothing", "text/html", Cbor),
+            ("/nothing", "", Cbor),
+            ("/nothing", "*/*", Cbor),
+            ("/nothing", "text/html,application/xhtml+xml,*/*;q=0.8", Page),
+            ("/nothing", "text/html;q=0.5, application/cbor", Cbor),
+            ("/v1/nothing", "text/html", Json),
             ("/v10", "", Cbor),
             ("/ui/search", "application/json", Page),
             ("/", "", Cbor),

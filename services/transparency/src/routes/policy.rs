@@ -121,7 +121,7 @@ pub async fn revision(
     revision: Result<Path<u64>, PathRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let Path(revision) = revision.map_err(|_| Problem::invalid_locator())?;
+    let Path(revision) = revision.map_err(|_| malformed_revision())?;
     let history = app.log.policies.history().await?;
     let past = history.iter().find(|past| past.revision == revision).ok_or_else(|| unknown(revision))?;
     let policy = app.log.policies.at(past.leaf).await?;
@@ -136,6 +136,12 @@ pub async fn revision(
         statement: BASE64URL_NOPAD.encode(policy.statement.bytes()),
     };
     Ok(([cached, media::NEGOTIATED], Json(view)).into_response())
+}
+
+/// 400: what stands in place of a revision is none.
+pub fn malformed_revision() -> Problem {
+    let detail = "Operation locator is not in a valid form: a revision is a number";
+    Problem::new(StatusCode::BAD_REQUEST, "locator-invalid", "Invalid locator", detail)
 }
 
 /// 404: the log has no policy of this revision.

@@ -75,9 +75,20 @@ fn open(bytes: Bytes, detached: Option<Bytes>) -> Result<EntryBody, Problem> {
 }
 
 fn related(link: &Link) -> RelatedEntries {
+    // A link between entries has an entry ID as its value, which the rows have too.
+    let (relation, is_shared) = match link.by {
+        "digest" => ("The same digest", true),
+        "call_id" => ("The same call", true),
+        "session" => ("The same session", true),
+        "answers" => ("Answers", false),
+        "answered_by" => ("Answered by", false),
+        "erases" => ("Erases", false),
+        "erased_by" => ("Erased by", false),
+        other => (other, true),
+    };
     RelatedEntries {
-        by: link.by.replace('_', " "),
-        value: link.value.clone(),
+        relation,
+        value: is_shared.then(|| link.value.clone()),
         rows: rows(&link.entries),
         more: link.more,
     }

@@ -14,7 +14,7 @@ use crate::limits::POLICY_HISTORY;
 use crate::log::policies::PolicyRevision;
 use crate::log::registration_outcome::RegisterError;
 use crate::routes::app::App;
-use crate::routes::policy::{PolicyEntryView, document, unknown};
+use crate::routes::policy::{PolicyEntryView, document, malformed_revision, unknown};
 
 /// The page of the policy in force.
 pub async fn in_force(
@@ -33,7 +33,7 @@ pub async fn revision(
     Extension(caller): Extension<AuthenticatedCaller>,
     revision: Result<Path<u64>, PathRejection>,
 ) -> Result<Response, Problem> {
-    let Path(revision) = revision.map_err(|_| Problem::invalid_locator())?;
+    let Path(revision) = revision.map_err(|_| malformed_revision())?;
     let history = app.log.policies.history().await?;
     let past = history.iter().find(|past| past.revision == revision).ok_or_else(|| unknown(revision))?;
     of(&app, &caller, past, &history).await

@@ -1,6 +1,6 @@
 //! `/ui/sessions/{session}`: the timeline of an agent session.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use axum::Extension;
 use axum::extract::rejection::QueryRejection;
@@ -81,7 +81,7 @@ fn timeline(
 ) -> Vec<TimelineItem> {
     let lacking = lacking_outcomes(streams);
     let mut timeline = Vec::with_capacity(entries.len());
-    for entry in entries {
+    for entry in in_order(entries, streams) {
         for stream in streams {
             let record = stream.records.iter().find(|record| record.entry_id == entry.entry_id);
             let Some(seq) = record.map(|record| record.seq) else { continue };
@@ -100,6 +100,23 @@ fn timeline(
         });
     }
     timeline
+}
+
+/// The entries in the order of their leaves, with the records of each audit stream in the order of their numbers: the log gives
+/// the statements of one batch any positions.
+fn in_order<'e>(entries: &'e [EntryView], streams: &[Stream]) -> Vec<&'e EntryView> {
+    let mut ordered: Vec<&EntryView> = entries.iter().collect();
+    for stream in streams {
+        let numbers: HashMap<&str, u64> =
+            stream.records.iter().map(|record| (record.entry_id.as_str(), record.seq)).collect();
+        let number = |entry: &EntryView| numbers.get(entry.entry_id.as_str()).copied();
+        let places: Vec<usize> =
+            (0..ordered.len()).filter(|place| number(ordered[*place]).is_some()).collect();
+        let mut records: Vec<&EntryView> = places.iter().map(|place| ordered[*place]).collect();
+        records.sort_by_key(|record| number(record));
+        places.into_iter().zip(records).for_each(|(place, record)| ordered[place] = record);
+    }
+    ordered
 }
 
 /// Entry IDs of the decisions without an outcome. A stream that was not read to its end names none: the rest may have their

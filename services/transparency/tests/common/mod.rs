@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use merkle::EntryDigest;
 use reqwest::header::{HeaderMap, HeaderName};
 use reqwest::{Client, Method, StatusCode};
 use scitt::{Algorithm, KeySet, Receipt, SignedStatement, SigningKey};
@@ -23,6 +24,21 @@ use transparency::{
 
 /// What a client is told when it asks for nothing in particular.
 pub const COSE: &str = "application/cose";
+
+/// The first erasure of a log, by its operator.
+pub fn erasure(entries: &[EntryDigest]) -> SignedStatement {
+    let erasure = registration::erasure::NewErasure {
+        sequence: 0,
+        entries: entries.to_vec(),
+        reason: "somebody asked".into(),
+        rule: "gdpr-17".into(),
+        at: None,
+        authorized_by: None,
+    };
+    let policy = testkit::policy();
+    let log = (testkit::LOG_ISS, testkit::ORIGIN);
+    registration::erasure::sign(&erasure, log, &policy.contents().operators, &testkit::operator()).unwrap()
+}
 
 /// Copies a database once it has the signatures over its newest head, which are stored a moment after they were served.
 pub async fn backup_with_signatures(store: &Memory) -> Memory {

@@ -1,5 +1,12 @@
 //! Who may come in, and in what form (sections 1.1 and 1.3, V-11, X-2).
 
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::get;
+use serving::http_metrics::HttpMetrics;
+use serving::metrics::MetricRegistry;
+
 use crate::front::{CALL, DONE, PassThrough, Settings, exchange, modern_text};
 
 async fn world(settings: Settings) -> PassThrough {
@@ -157,6 +164,30 @@ async fn an_address_that_comes_too_often_is_told_when_to_come_again() {
     assert_eq!(statuses[..3], [200; 3]);
     assert!(statuses.contains(&429));
     assert!(world.requests().len() < 5);
+}
+
+#[tokio::test]
+async fn a_page_of_an_address_that_comes_too_often_is_counted_under_its_route() {
+    let registry = MetricRegistry::default();
+    let mut wishes = Settings {
+        pages: Router::new().route("/page/{number}", get(async || "page")),
+        http: Arc::new(HttpMetrics::new(&registry).unwrap()),
+        ..Settings::default()
+    };
+    (wishes.intake.requests_per_second, wishes.intake.burst) = (1, 1);
+    let world = world(wishes).await;
+    let page = |path: &str| world.http.get(format!("http://{}{path}", world.at)).send();
+    assert_eq!(page("/page/1").await.unwrap().status(), 200);
+    for path in ["/page/2", "/elsewhere"] {
+        while page(path).await.unwrap().status() != 429 {}
+    }
+    let text = registry.text().unwrap();
+    for (status, route) in [(200, "/page/{number}"), (429, "/page/{number}"), (429, "")] {
+        let labels =
+            format!(r#"http_request_method="GET",http_response_status_code="{status}",http_route="{route}""#);
+        let counted = format!("http_server_request_duration_seconds_count{{{labels}}}");
+        assert!(text.contains(&counted), "{counted}{text}");
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! `bench pages`: measures the explorer's pages on a large log.
 
 use std::io::{self, Write};
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 
 use bench::pages::{self, PagesPlan, PagesResult};
@@ -20,13 +21,13 @@ pub struct Pages {
     folder: PathBuf,
     /// Make the log first, with this number of entries
     #[arg(long, value_name = "N")]
-    entries: Option<u64>,
+    entries: Option<NonZeroU64>,
     /// An empty PostgreSQL database for the new log [default: a SQLite file]
     #[arg(long, value_name = "URL", requires = "entries")]
     db: Option<String>,
     /// Requests of each page
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    rounds: usize,
+    #[arg(long, value_name = "N", default_value = "100")]
+    rounds: NonZeroUsize,
 }
 
 impl Pages {
@@ -34,7 +35,7 @@ impl Pages {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let Self { folder, entries, db, rounds } = self;
         if let Some(size) = entries {
-            Grow { size, folder: folder.clone(), db, bytes: Grow::BYTES }.make(context)?;
+            Grow { size: size.get(), folder: folder.clone(), db, bytes: Grow::BYTES }.make(context)?;
         }
         let plan = PagesPlan { program: std::env::current_exe()?, folder, rounds };
         context.console.note("the service registers a session and a chain, and is asked for all pages");

@@ -3,8 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use bytes::Bytes;
 use clap::{Args, Parser};
 use data_encoding::{BASE64, BASE64URL_NOPAD};
+use merkle::EntryDigest;
+use scitt::SignedStatement;
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
 use tempfile::TempDir;
@@ -73,12 +76,17 @@ pub const TOOLS: &[ToolSpec] = &[
     },
     ToolSpec {
         name: "verify",
-        about: "Verify offline that a statement is authentic and that a trusted log registered it, or everything in an \
-                evidence bundle. Returns each check; the result is an error unless all passed.",
+        about: "Verify that a statement is authentic and that a trusted log registered it, or everything in an evidence \
+                bundle. Trusts only the server's trust file. Returns each check; the result is an error unless all passed.",
         reads_only: true,
         arguments: &[
             argument("statement", ArgumentTarget::Input, "The Transparent Statement or bundle, as base64"),
             argument("file", ArgumentTarget::Input, "Instead of statement: a file below the server's folder"),
+            argument(
+                "entry",
+                ArgumentTarget::Input,
+                "Instead of statement: an entry ID of the log, from which statement and receipt are fetched",
+            ),
             argument(
                 "payload",
                 ArgumentTarget::Input,
@@ -215,7 +223,7 @@ impl LogTools {
                 store_content(&self.state, &content, given("--sub="), given("--content-type="))?
             }
             (None, Some(name)) => self.file(&name)?,
-            _ => return Err(one_of("content", "file")),
+            _ => return Err(one_of("content and file")),
         };
         let mut flags = call.flags;
         let ToolIdentity { dev, key, iss, trust } = &self.identity;
@@ -237,25 +245,41 @@ impl LogTools {
             std::fs::write(&file, bytes)?;
             Ok(file)
         };
-        let statement = match (call.take("statement"), call.take("file")) {
-            (Some(encoded), None) => store("statement", &base64(&encoded)?)?,
-            (None, Some(name)) => self.file(&name)?,
-            _ => return Err(one_of("statement", "file")),
+        let (statement, receipt) = match (call.take("statement"), call.take("file"), call.take("entry")) {
+            (Some(encoded), None, None) => (store("statement", &base64(&encoded)?)?, None),
+            (None, Some(name), None) => (self.file(&name)?, None),
+            (None, None, Some(entry)) => {
+                let (statement, receipt) = self.fetch(&entry)?;
+                (store("statement", statement.bytes())?, Some(store("receipt", &receipt)?))
+            }
+            _ => return Err(one_of("statement, file and entry")),
         };
         let payload = match (call.take("payload"), call.take("payload_file")) {
             (Some(text), None) => Some(store("payload", text.as_bytes())?),
             (None, Some(name)) => Some(self.file(&name)?),
             (None, None) => None,
-            _ => return Err(one_of("payload", "payload_file")),
+            _ => return Err(one_of("payload and payload_file")),
         };
         let mut flags = call.flags;
         let dev = self.identity.dev.then(|| Path::new(trust_file::DEV));
         flags.extend(path_flags("trust", self.identity.trust.as_deref().or(dev))?);
         flags.extend(path_flags("payload", payload.as_deref())?);
+        flags.extend(path_flags("receipt", receipt.as_deref())?);
         let verify: Verify = parse("verify", flags, &[path_text(&statement)?])?;
         let verified = verify.verify(&self.context)?;
         let is_error = verified.outcome() != VerificationOutcome::Verified;
         Ok(ToolResult { is_error, ..result(&verified)? })
+    }
+
+    /// Fetches the statement of an entry, and a fresh receipt.
+    fn fetch(&self, entry: &str) -> Result<(SignedStatement, Bytes), Failure> {
+        let digest: EntryDigest = entry.parse().map_err(|_| {
+            Failure::new(Exit::Usage, "not-an-entry", format!("{entry} is no entry ID"))
+                .why("an entry ID is 64 lowercase hexadecimal digits: the SHA-256 of the statement")
+        })?;
+        let service = self.service.connect(&self.context)?;
+        let statement = service.block_on(service.client.statement(&digest))?;
+        Ok((statement, service.block_on(service.client.receipt(&digest))?))
     }
 
     fn search(&self, call: ToolArguments) -> Result<ToolResult, Failure> {
@@ -304,8 +328,8 @@ fn base64(text: &str) -> Result<Vec<u8>, Failure> {
     })
 }
 
-fn one_of(first: &str, second: &str) -> Failure {
-    Failure::new(Exit::Usage, "usage", format!("give one of the arguments {first} and {second}"))
+fn one_of(arguments: &str) -> Failure {
+    Failure::new(Exit::Usage, "usage", format!("give one of the arguments {arguments}"))
 }
 
 fn path_flags<'p>(flag: &str, path: impl IntoIterator<Item = &'p Path>) -> Result<Vec<String>, Failure> {

@@ -9,7 +9,7 @@ use monitor::round::{Outcome, Round};
 use monitor::{Alarm, Evidence, EvidenceFile, MonitorExit};
 use owo_colors::OwoColorize;
 
-use crate::console::{Exit, Failure, files, safe};
+use crate::console::{Exit, Failure, files, safe, shell};
 use crate::show::time;
 
 /// Returns the exit code of a result.
@@ -104,20 +104,21 @@ pub fn security(standing: &AlarmRecord, state_dir: &Path) -> Failure {
     let hint = format!("tabellion help {}", alarm.kind.name());
     match &standing.evidence_file {
         Some(file) => {
-            let path = state_dir.join(file).display().to_string();
+            let path = state_dir.join(file);
             let known = match is_of_receipts(&path) {
                 true => "--trust FILE",
                 false => "--key VKEY",
             };
-            failure.fact("evidence saved", &*path).hint(format!("tabellion checkpoint diff {path} {known}"))
+            let hint = format!("tabellion checkpoint diff {} {known}", shell::path(&path));
+            failure.fact("evidence saved", path.display().to_string()).hint(hint)
         }
         None => failure.hint(hint),
     }
 }
 
 /// Returns whether evidence is verified with a trust file instead of a log's key.
-fn is_of_receipts(path: &str) -> bool {
-    let file = files::read(Path::new(path)).ok().and_then(|bytes| EvidenceFile::parse(&bytes).ok());
+fn is_of_receipts(path: &Path) -> bool {
+    let file = files::read(path).ok().and_then(|bytes| EvidenceFile::parse(&bytes).ok());
     file.is_some_and(|file| matches!(file.alarm.evidence, Some(Evidence::Receipts { .. })))
 }
 

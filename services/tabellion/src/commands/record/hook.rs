@@ -10,7 +10,6 @@ mod json_hooks;
 mod notify;
 mod run;
 mod session_file;
-mod shell;
 
 use clap::Subcommand;
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use scitt::{PublicKey, SignatureError, SignedStatement};
 
-use crate::console::{Exit, Failure};
+use crate::console::{Exit, Failure, shell};
 
 /// The terms in the flags or of `--dev`. Absent terms are not compared.
 #[derive(Clone, Copy, Default)]
@@ -51,7 +51,15 @@ fn difference(
     signed: Option<&str>,
 ) -> Option<(&'static str, String)> {
     let given = given.filter(|given| signed != Some(given))?;
-    Some((flag, format!("{given} is asked for, {} is signed", signed.unwrap_or("none"))))
+    let signed = signed.map_or("none".to_owned(), |signed| format!("{signed:?}"));
+    Some((flag, format!("{given:?} is asked for, {signed} is signed")))
+}
+
+/// Returns the command that makes way for a new statement.
+pub fn move_away(signed: &Path) -> String {
+    let mut old = signed.as_os_str().to_owned();
+    old.push(".old");
+    format!("mv {} {}", shell::path(signed), shell::path(Path::new(&old)))
 }
 
 fn signed_otherwise(source: &Path, differences: Vec<(&str, String)>) -> Failure {
@@ -61,6 +69,6 @@ fn signed_otherwise(source: &Path, differences: Vec<(&str, String)>) -> Failure 
         "signed-otherwise",
         format!("{name} is signed already, under other terms than those given"),
     )
-    .hint(format!("mv {name} {name}.old"));
+    .hint(move_away(source));
     differences.into_iter().fold(failure, |failure, (flag, what)| failure.fact(flag, what))
 }

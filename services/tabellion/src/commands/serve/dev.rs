@@ -43,6 +43,8 @@ pub struct Dev {
     issuer: SigningKey,
     verifier: SigningKey,
     gateway: SigningKey,
+    /// The keys that sign as the log itself: its operator's and that of its search index.
+    own: [SigningKey; 2],
     any_filesystem: bool,
 }
 
@@ -58,8 +60,8 @@ pub fn prepare(context: &Context) -> Result<Dev, Failure> {
     let verifier = key("verifier.key", Algorithm::EdDsa)?;
     let gateway = key("gateway.key", Algorithm::EdDsa)?;
     let iss = format!("https://{ORIGIN}");
-    let (operator, index) = (operator.public_key(), index.public_key());
-    let log = Identity { iss: &iss, origin: ORIGIN, operator, index };
+    let log =
+        Identity { iss: &iss, origin: ORIGIN, operator: operator.public_key(), index: index.public_key() };
     if !at("policy.toml").exists() {
         let trusted = Trusted { iss: DEV_ISSUER, key: issuer.public_key() };
         let text = policy::for_dev(log, trusted, Trusted { iss: DEV_GATEWAY, key: gateway.public_key() });
@@ -70,7 +72,7 @@ pub fn prepare(context: &Context) -> Result<Dev, Failure> {
     if fresh {
         context.console.note(format!("made       ./{DEV_FOLDER}"));
     }
-    Ok(Dev { issuer, verifier, gateway, any_filesystem })
+    Ok(Dev { issuer, verifier, gateway, own: [operator, index], any_filesystem })
 }
 
 impl Dev {
@@ -164,11 +166,16 @@ impl Dev {
     async fn trust(&self, client: &Client) -> Result<TrustStore, Failure> {
         let keys = client.keys().await?.keys().to_vec();
         let mut trust = TrustStore { self_certified: true, ..TrustStore::default() };
-        let mut log = TrustedLog::new(format!("https://{ORIGIN}"), ORIGIN, keys);
+        let iss = format!("https://{ORIGIN}");
+        let mut log = TrustedLog::new(iss.clone(), ORIGIN, keys);
         log.checkpoint_keys = vec![checkpoint_key()?];
         trust.put_log(log);
         trust.add_issuer_key(DEV_ISSUER, bare(self.issuer.public_key()));
         trust.add_issuer_key(DEV_GATEWAY, bare(self.gateway.public_key()));
+        // For the policies, and the heads of the index, that the log itself signs.
+        for key in &self.own {
+            trust.add_issuer_key(&iss, bare(key.public_key()));
+        }
         Ok(trust)
     }
 

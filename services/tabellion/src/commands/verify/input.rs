@@ -10,7 +10,7 @@ use bundle::{EvidenceBundle, MalformedBundle, starts_like_a_bundle};
 use scitt::{Receipt, SignedStatement};
 
 use crate::commands::statement;
-use crate::console::{Exit, Failure, files};
+use crate::console::{Exit, Failure, files, shell};
 
 /// The first bytes of a tagged COSE_Sign1: tag 18, array of four.
 pub const TAGGED_SIGN1: &[u8] = &[0xd2, 0x84];
@@ -43,7 +43,7 @@ pub fn checked_statement(file: &Path, bytes: Vec<u8>) -> Result<Vec<u8>, Failure
     }
     if Receipt::parse(bytes.clone()).is_ok() {
         return Err(nothing("no-statement", format!("{} is a receipt, and no statement", file.display()))
-            .hint(format!("tabellion receipt verify {} --statement FILE", file.display())));
+            .hint(format!("tabellion receipt verify {} --statement FILE", shell::path(file))));
     }
     Ok(bytes)
 }

@@ -13,6 +13,15 @@ use serde_json::value::RawValue;
 /// The members that may hold the servers.
 const SERVERS: [&str; 2] = ["mcpServers", "servers"];
 
+/// The servers of a client, in the order of their names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientServers {
+    /// Those on stdio.
+    pub on_stdio: Vec<StdioServer>,
+    /// The names of the others.
+    pub others: Vec<String>,
+}
+
 /// A server on stdio.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StdioServer {
@@ -37,11 +46,11 @@ struct Entry<'a> {
     env: BTreeMap<String, serde_json::Value>,
 }
 
-/// Returns the servers on stdio, in the order of their names.
+/// Returns the servers.
 ///
 /// # Errors
 /// What is wrong with the file, in words.
-pub fn servers(text: &str) -> Result<Vec<StdioServer>, String> {
+pub fn servers(text: &str) -> Result<ClientServers, String> {
     let limits = jose::json::Limits { bytes: text.len(), depth: jose::json::MAX_DEPTH };
     jose::json::check(text.as_bytes(), limits).map_err(|error| format!("it is no strict JSON: {error}"))?;
     let wrong = |error: serde_json::Error| format!("it is no client's configuration: {error}");
@@ -50,17 +59,20 @@ pub fn servers(text: &str) -> Result<Vec<StdioServer>, String> {
         return Err("it has no member mcpServers or servers".to_owned());
     };
     let servers: BTreeMap<String, &RawValue> = serde_json::from_str(servers.get()).map_err(wrong)?;
-    let mut found = Vec::new();
+    let mut found = ClientServers::default();
     for (name, raw) in servers {
         let entry: Entry<'_> =
             serde_json::from_str(raw.get()).map_err(|error| format!("server {name}: {error}"))?;
-        let Some(program) = entry.command else { continue };
+        let Some(program) = entry.command else {
+            found.others.push(name);
+            continue;
+        };
         let wrong = |error: serde_json::Error| format!("server {name}: command or args: {error}");
         let mut command = vec![serde_json::from_str(program.get()).map_err(wrong)?];
         if let Some(args) = entry.args {
             command.extend(serde_json::from_str::<Vec<String>>(args.get()).map_err(wrong)?);
         }
-        found.push(StdioServer {
+        found.on_stdio.push(StdioServer {
             command,
             env: entry.env.into_keys().collect(),
             command_at: place(text, program),
@@ -116,17 +128,17 @@ mod tests {
 "#;
 
     #[test]
-    fn servers_on_stdio_are_found_and_those_over_http_are_not() {
+    fn servers_on_stdio_are_found_and_those_over_http_are_named() {
         let found = servers(FILE).unwrap();
-        let names: Vec<&str> = found.iter().map(|server| server.name.as_str()).collect();
-        assert_eq!(names, ["files", "time"]);
-        assert_eq!(found[0].command, ["npx", "-y", "server \"files\""]);
-        assert_eq!(found[1].env, ["TZ"]);
+        let names: Vec<&str> = found.on_stdio.iter().map(|server| server.name.as_str()).collect();
+        assert_eq!((names, found.others), (vec!["files", "time"], vec!["web".to_owned()]));
+        assert_eq!(found.on_stdio[0].command, ["npx", "-y", "server \"files\""]);
+        assert_eq!(found.on_stdio[1].env, ["TZ"]);
     }
 
     #[test]
     fn an_edit_changes_commands_only_and_its_reverse_restores_every_other_byte() {
-        let found = servers(FILE).unwrap();
+        let found = servers(FILE).unwrap().on_stdio;
         let ours = |name: &str| vec!["tabellion".to_owned(), name.to_owned()];
         let commands: Vec<_> = found.iter().map(|server| (server, ours(&server.name))).collect();
         let edited = with_commands(FILE, &commands);

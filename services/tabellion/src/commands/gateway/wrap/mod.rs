@@ -15,11 +15,11 @@ use gateway::Config;
 use gateway::config::{Server, UpstreamConfig};
 use serde::Serialize;
 
-use self::client_file::StdioServer;
+use self::client_file::{ClientServers, StdioServer};
 use self::gateway_file::Target;
 use super::{config_file, keys};
 use crate::console::files::{self, Access, Existing};
-use crate::console::{Exit, Failure, Report, safe};
+use crate::console::{Exit, Failure, Report, safe, shell};
 use crate::context::Context;
 use crate::dev_files::{DEV_GATEWAY, DEV_GATEWAY_KEY, log_url};
 use crate::state_folder::state_folder;
@@ -61,8 +61,8 @@ impl Wrap {
         })?;
         let ours = file.with_extension("tabellion.toml");
         match self.undo {
-            true => undo(context, (&file, &text), &ours, &servers),
-            false => self.wrap(context, (&file, &text), &ours, &servers),
+            true => undo(context, (&file, &text), &ours, &servers.on_stdio),
+            false => self.wrap(context, (&file, &text), &ours, servers),
         }
     }
 
@@ -71,7 +71,7 @@ impl Wrap {
         context: &Context,
         (file, text): (&Path, &str),
         ours: &Path,
-        servers: &[StdioServer],
+        servers: ClientServers,
     ) -> Result<(), Failure> {
         let program = std::env::current_exe()
             .map_err(|error| files::unreadable(Path::new("/proc/self/exe"), &error))?;
@@ -80,7 +80,7 @@ impl Wrap {
             false => (self.head(file)?, Vec::new()),
         };
         let mut commands = Vec::new();
-        for server in servers.iter().filter(|server| !is_wrapped(server, ours)) {
+        for server in servers.on_stdio.iter().filter(|server| !is_wrapped(server, ours)) {
             let path = gateway_file::path(&server.name, |path| paths.iter().any(|taken| taken == path));
             gateway.push_str(&gateway_file::route(&path, server, self.advisory));
             commands.push((server, through_gateway(&program, ours, &path)));
@@ -96,6 +96,7 @@ impl Wrap {
             client: path_text(file),
             gateway: path_text(ours),
             wrapped,
+            left: servers.others,
             dev: self.dev,
         })
     }
@@ -199,11 +200,16 @@ struct Wrapped {
     client: String,
     gateway: String,
     wrapped: Vec<String>,
+    /// Servers that are not on stdio.
+    left: Vec<String>,
     dev: bool,
 }
 
 impl Report for Wrapped {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
+        for name in &self.left {
+            writeln!(out, "left       {}: it is not on stdio, and not behind this gateway", safe(name))?;
+        }
         if self.wrapped.is_empty() {
             return writeln!(out, "{}: every server on stdio is behind the gateway", safe(&self.client));
         }
@@ -212,9 +218,13 @@ impl Report for Wrapped {
         }
         writeln!(out, "rules      {}", safe(&self.gateway))?;
         if !self.dev {
-            writeln!(out, "policy     tabellion gateway keys --config {}", safe(&self.gateway))?;
+            writeln!(
+                out,
+                "policy     tabellion gateway keys --config {}",
+                safe(&shell::quote(&self.gateway))
+            )?;
         }
-        writeln!(out, "undo       tabellion gateway wrap {} --undo", safe(&self.client))?;
+        writeln!(out, "undo       tabellion gateway wrap {} --undo", safe(&shell::quote(&self.client)))?;
         writeln!(out, "Restart the client: it reads its configuration when it starts.")
     }
 }

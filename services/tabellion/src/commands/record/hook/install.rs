@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use super::agent::CodingAgent;
 use super::run::RecordingArgs;
-use super::{json_hooks, notify, shell};
-use crate::console::{Exit, Failure, Report, files, safe};
+use super::{json_hooks, notify};
+use crate::console::{Exit, Failure, Report, files, safe, shell};
 use crate::context::Context;
 use crate::service::ServiceArgs;
 

@@ -1,11 +1,19 @@
 //! Words of a command as text for a shell.
 
+use std::path::Path;
+
 /// Joins words to a command that a POSIX shell splits into the same words.
 pub fn join(words: &[String]) -> String {
     words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ")
 }
 
-fn quote(word: &str) -> String {
+/// Returns a path as a word that a POSIX shell reads as this path.
+pub fn path(path: &Path) -> String {
+    quote(&path.display().to_string())
+}
+
+/// Returns a word as a POSIX shell reads it.
+pub fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
     match !word.is_empty() && word.chars().all(plain) {
         true => word.to_owned(),
