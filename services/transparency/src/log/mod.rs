@@ -17,3 +17,4 @@ pub mod registration;
 pub mod registration_outcome;
 pub mod state;
 pub mod terms;
+pub mod turns;

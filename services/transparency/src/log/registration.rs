@@ -18,6 +18,7 @@ use crate::log::registration_outcome::{
     RegisterError, Registered, Registration, costs_nothing, is_about_the_payload, may_be_known, outcome_of,
 };
 use crate::log::state::Log;
+use crate::log::turns::Turn;
 use crate::metrics::latency::Stage;
 use crate::proofs::receipts::ReceiptUnavailable;
 use crate::quota::issuer_quota::IssuerCharge;
@@ -33,7 +34,19 @@ impl Log {
         statement: &SignedStatement,
         payload: Option<&Bytes>,
     ) -> Result<Registered, RegisterError> {
-        let outcome = self.register_once(statement, payload).await;
+        self.counted(self.register_once(statement, payload, None).await)
+    }
+
+    /// Registers a statement like [`register`](Self::register), and submits it to the sequencer in its turn.
+    pub async fn register_in_turn(
+        &self,
+        statement: &SignedStatement,
+        turn: Turn,
+    ) -> Result<Registered, RegisterError> {
+        self.counted(self.register_once(statement, None, Some(turn)).await)
+    }
+
+    fn counted(&self, outcome: Result<Registration, RegisterError>) -> Result<Registered, RegisterError> {
         self.metrics.registration(outcome_of(&outcome));
         outcome.map(|registration| registration.registered)
     }
@@ -43,13 +56,14 @@ impl Log {
         &self,
         statement: &SignedStatement,
         payload: Option<&Bytes>,
+        turn: Option<Turn>,
     ) -> Result<Registration, RegisterError> {
         let mut issuer_charge = self.access.issuer_charge();
         if let Some(duplicate) = self.find_duplicate(statement, payload, &issuer_charge).await? {
             return Ok(duplicate);
         }
         self.waive_pending(statement, &mut issuer_charge).await?;
-        let outcome = self.decide_and_submit(statement, payload, &mut issuer_charge).await;
+        let outcome = self.decide_and_submit(statement, payload, &mut issuer_charge, turn).await;
         let outcome = self.recognize_duplicate(outcome, statement, payload).await;
         if costs_nothing(&outcome) {
             issuer_charge.refund().await;
@@ -101,6 +115,7 @@ impl Log {
         statement: &SignedStatement,
         payload: Option<&Bytes>,
         issuer_charge: &mut IssuerCharge,
+        mut turn: Option<Turn>,
     ) -> Result<Registration, RegisterError> {
         self.must_accept()?;
         for _ in 0..DECISIONS {
@@ -108,7 +123,11 @@ impl Log {
                 self.decide_and_charge(statement, payload, issuer_charge).await?;
             let started = Instant::now();
             let submitted = self.sequencer.submit_for(&issuer, submission);
-            let outcome = submitted.instrument(spans::stage(Stage::Queue)).await;
+            let submitted = submitted.instrument(spans::stage(Stage::Queue));
+            let outcome = match turn.take() {
+                Some(turn) => turn.take(submitted).await,
+                None => submitted.await,
+            };
             self.metrics.stage(Stage::Queue, started.elapsed());
             match outcome {
                 Ok(placement) => {

@@ -1,7 +1,7 @@
 //! `POST /v1/entries/batch`: many statements in one request, each registered or refused independently.
 //!
-//! All are submitted to the sequencer at once and so share its batches, but nothing is atomic: the response has one
-//! result for each part. After a lost connection a client submits the batch again, which is safe.
+//! All are decided at once, and submitted to the sequencer in their order without waiting for each other. So they share
+//! its batches, but nothing is atomic: the response has one result for each part. After a lost connection a client submits the batch again, which is safe.
 
 use axum::extract::{Extension, State};
 use axum::{Json, response::IntoResponse, response::Response};
@@ -20,6 +20,7 @@ use crate::edge::problem::Problem;
 use crate::edge::rate_limit::RequestCharge;
 use crate::edge::request_parsing::SubmittedBatch;
 use crate::log::registration_outcome::Registered;
+use crate::log::turns::Turn;
 use crate::routes::app::App;
 
 /// One answer for each part.
@@ -58,7 +59,8 @@ pub struct BatchResult {
 /// Register up to 256 Signed Statements.
 ///
 /// Each part is registered or refused by itself, and counts as one registration. A body that cannot be taken apart is
-/// refused whole, and nothing of it is registered.
+/// refused whole, and nothing of it is registered. The leaves are in the order of the parts, if the process that answers
+/// leads the log and none of its policies changes meanwhile.
 #[utoipa::path(
     post,
     path = "/v1/entries/batch",
@@ -84,13 +86,13 @@ pub async fn register_batch(
     batch: SubmittedBatch,
 ) -> Response {
     let mut running = JoinSet::new();
-    for (place, statement) in batch.statements.iter().cloned().enumerate() {
+    for ((place, statement), turn) in batch.statements.iter().cloned().enumerate().zip(Turn::each()) {
         let (app, turnstile, caller) = (app.clone(), turnstile.clone(), caller.clone());
         // The middleware charged the request itself, which pays for the first statement.
         let charged = if place == 0 { Ok(()) } else { turnstile.charge() };
         running.spawn(async move {
             let result = match charged {
-                Ok(()) => one(&app, &caller, statement).await,
+                Ok(()) => one(&app, &caller, statement, turn).await,
                 Err(over) => BatchResult::refused(&app, None, &over.into()),
             };
             if result.status >= 500 {
@@ -110,7 +112,12 @@ pub async fn register_batch(
     ([(CACHE_CONTROL, "no-store")], Json(BatchResults { results })).into_response()
 }
 
-async fn one(app: &App, caller: &AuthenticatedCaller, statement: Result<Bytes, Problem>) -> BatchResult {
+async fn one(
+    app: &App,
+    caller: &AuthenticatedCaller,
+    statement: Result<Bytes, Problem>,
+    turn: Turn,
+) -> BatchResult {
     let statement = match statement.and_then(|bytes| super::entries::parse(app, bytes)) {
         Ok(statement) => statement,
         Err(problem) => return BatchResult::refused(app, None, &problem),
@@ -119,7 +126,7 @@ async fn one(app: &App, caller: &AuthenticatedCaller, statement: Result<Bytes, P
     if let Err(problem) = super::entries::must_cover(caller, &statement) {
         return BatchResult::refused(app, Some(digest), &problem);
     }
-    match app.log.register(&statement, None).await {
+    match app.log.register_in_turn(&statement, turn).await {
         Ok(registered) => BatchResult::taken(app, digest, registered),
         Err(error) => BatchResult::refused(app, Some(digest), &error.into()),
     }
