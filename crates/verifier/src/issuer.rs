@@ -36,7 +36,7 @@ pub(crate) fn check(
     trust: &TrustStore,
     at: i64,
 ) -> IssuerCheck {
-    let iss = statement.header().claims().and_then(|claims| claims.iss());
+    let iss = statement.header().iss();
     let known: Vec<&TrustedIssuer> = iss.map_or_else(Vec::new, |iss| trust.issuers_of(iss).collect());
     let question = IssuerCheckInput { statement, iss, known, trust, at };
     let signature = match question.check_signature(given) {
