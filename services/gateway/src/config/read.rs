@@ -302,7 +302,7 @@ impl GatewayReader<'_> {
         })
     }
 
-    fn outbox(&mut self, outbox: file::Outbox) -> Outbox {
+    fn outbox(&mut self, outbox: file::OutboxSection) -> Outbox {
         let usual = Outbox::default();
         Outbox {
             records: outbox.records.map_or(usual.records, Spanned::into_inner),
