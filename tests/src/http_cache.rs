@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::http::{Answer, Connection, free_address};
 use crate::service::Service;
-use crate::until;
+use crate::waiting::until;
 
 /// Variable with the path of nginx. If it is missing the test fails, and is not skipped.
 const NGINX: &str = "TABELLION_TEST_NGINX";

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::http::{Connection, free_address};
 use crate::python::{python, python_with_a2a_1};
-use crate::until;
+use crate::waiting::until;
 
 /// Variable with the folder of Node.js and its packages. If it is missing the test fails, and is not skipped.
 const NODE: &str = "TABELLION_TEST_NODE";

@@ -23,7 +23,7 @@ use crate::index_head::{self, INDEX_HEAD_RULE};
 use crate::limits::{CLOCK_SKEW, MAX_IDENTIFIER};
 use crate::opaque::OpaqueRecord;
 use crate::operator::{APPROVAL_RULE, Effect};
-use crate::policy::{Claim, Pattern, Policy, TypeRule};
+use crate::policy::{Claim, IssuerPattern, Policy, TypeRule};
 use crate::profile::{HashSetting, TypedRecord};
 use crate::record::Record;
 use crate::statement_facts::stored_facts;
@@ -356,7 +356,7 @@ pub(crate) fn check_common(rule: &TypeRule, statement: &Authenticated<'_>) -> Re
     check_headers(&rule.headers, statement.header())
 }
 
-fn check_issuer(issuers: &[Pattern], iss: &str) -> Result<(), Violation> {
+fn check_issuer(issuers: &[IssuerPattern], iss: &str) -> Result<(), Violation> {
     match issuers.is_empty() || issuers.iter().any(|pattern| pattern.fits(iss)) {
         true => Ok(()),
         false => {

@@ -28,7 +28,7 @@ use sha2::{Digest, Sha256};
 
 pub use crate::bound_key::BoundKey;
 pub use crate::content_types::{POLICY_CONTENT_TYPE, essence};
-pub use crate::pattern::Pattern;
+pub use crate::pattern::IssuerPattern;
 pub use crate::section::{Mistake, Mistakes};
 pub use claim::Claim;
 pub use condition::{Condition, Outcome};
