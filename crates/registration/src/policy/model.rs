@@ -4,7 +4,7 @@ use scitt::Algorithm;
 use scitt::header::{ContentType, Label};
 use scitt::x509::RootCertificate;
 
-use super::claim::Claim;
+use super::claim::CwtClaim;
 use super::condition::Condition;
 use super::index::IndexRules;
 use super::log_end::LogEnd;
@@ -106,7 +106,7 @@ pub struct TypeRule {
     /// True if a statement may contain the payload's hash instead (RFC 9995).
     pub hash_envelope: bool,
     /// Required CWT claims in addition to `iss` and `sub`.
-    pub claims: Vec<Claim>,
+    pub claims: Vec<CwtClaim>,
     /// Labels of further required protected header parameters.
     pub headers: Vec<Label>,
     /// The operator's conditions, which are evaluated in order after all other checks.
