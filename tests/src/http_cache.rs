@@ -4,13 +4,13 @@
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
 use crate::http::{Answer, Connection, free_address};
 use crate::service::Service;
+use crate::waiting::until;
 
 /// Variable with the path of nginx. If it is missing the test fails, and is not skipped.
 const NGINX: &str = "TABELLION_TEST_NGINX";
@@ -52,11 +52,11 @@ impl HttpCache {
     }
 
     fn wait(&self) {
-        let begun = Instant::now();
-        while std::net::TcpStream::connect(&self.address).is_err() {
-            assert!(begun.elapsed() < START, "nginx does not listen at {}", self.address);
-            sleep(Duration::from_millis(10));
-        }
+        until(
+            START,
+            || format!("nginx does not listen at {}", self.address),
+            || std::net::TcpStream::connect(&self.address).is_ok(),
+        );
     }
 }
 

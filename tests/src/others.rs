@@ -3,12 +3,13 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::http::{Connection, free_address};
 use crate::python::{python, python_with_a2a_1};
+use crate::waiting::until;
 
 /// Variable with the folder of Node.js and its packages. If it is missing the test fails, and is not skipped.
 const NODE: &str = "TABELLION_TEST_NODE";
@@ -166,11 +167,11 @@ impl Other {
 
     fn listening(self) -> Self {
         let address = self.url.trim_end_matches("/mcp").trim_end_matches('/');
-        let begun = Instant::now();
-        while Connection::to(address).connect().is_err() {
-            assert!(begun.elapsed() < START, "{} does not listen", self.url);
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        until(
+            START,
+            || format!("{} does not listen", self.url),
+            || Connection::to(address).connect().is_ok(),
+        );
         self
     }
 }

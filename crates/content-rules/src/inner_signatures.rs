@@ -39,6 +39,5 @@ fn is_missing(statement: &SignedStatement, payload: Option<&[u8]>) -> bool {
 
 /// Returns the key in the issuer's `did:key`; `None` if its name is none.
 pub fn issuer_key(statement: &SignedStatement) -> Option<PublicKey> {
-    let iss = statement.header().claims().and_then(|claims| claims.iss())?;
-    PublicKey::from_did_key(iss).ok()
+    PublicKey::from_did_key(statement.header().iss()?).ok()
 }

@@ -1,7 +1,7 @@
 //! What all pages have in common: head, navigation, banner, and small parts.
 
 use display::percent_encoded;
-use maud::{DOCTYPE, Markup, html};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::text::{brief, line};
 
@@ -32,55 +32,68 @@ pub struct PageFrame {
 impl PageFrame {
     /// A whole page. `here` is its address in the navigation, if it has one.
     pub(crate) fn html(&self, title: &str, here: &str, content: &Markup) -> String {
-        html! {
-            (DOCTYPE)
-            html lang="en" {
-                head {
-                    meta charset="utf-8";
-                    meta name="viewport" content="width=device-width, initial-scale=1";
-                    meta name="color-scheme" content="light dark";
-                    title { (line(title)) " · " (line(&self.log)) }
-                    link rel="stylesheet" href="/ui/style.css";
-                    link rel="icon" href="data:,";
-                }
-                body {
-                    a.skip href="#main" { "Skip to the content" }
-                    header {
-                        p.log { "Transparency log " strong { (line(&self.log)) } }
-                        nav aria-label="Pages" {
-                            ul {
-                                @for (address, name) in NAVIGATION {
-                                    li {
-                                        @if address == here {
-                                            a href=(address) aria-current="page" { (name) }
-                                        } @else {
-                                            a href=(address) { (name) }
-                                        }
-                                    }
+        let icon = html! { link rel="icon" href="data:,"; };
+        let body = html! {
+            a.skip href="#main" { "Skip to the content" }
+            header {
+                p.log { "Transparency log " strong { (line(&self.log)) } }
+                nav aria-label="Pages" {
+                    ul {
+                        @for (address, name) in NAVIGATION {
+                            li {
+                                @if address == here {
+                                    a href=(address) aria-current="page" { (name) }
+                                } @else {
+                                    a href=(address) { (name) }
                                 }
                             }
                         }
                     }
-                    @if let Some(alarm) = &self.alarm {
-                        div.alarm role="alert" {
-                            strong { "Alarm: " } (line(alarm)) " " a href="/ui/alarms" { "What was found" }
-                        }
-                    }
-                    main id="main" {
-                        h1 { (line(title)) }
-                        (content)
-                    }
-                    footer {
-                        p {
-                            "These pages show the service's own words. Verify them offline with "
-                            code { "tabellion verify" } ". " a href="/docs/" { "API" }
-                        }
-                    }
                 }
             }
-        }
-        .into_string()
+            @if let Some(alarm) = &self.alarm {
+                div.alarm role="alert" {
+                    strong { "Alarm: " } (line(alarm)) " " a href="/ui/alarms" { "What was found" }
+                }
+            }
+            main id="main" {
+                h1 { (line(title)) }
+                (content)
+            }
+            footer {
+                p {
+                    "These pages show the service's own words. Verify them offline with "
+                    code { "tabellion verify" } ". " a href="/docs/" { "API" }
+                }
+            }
+        };
+        let title = format!("{} · {}", line(title), line(&self.log));
+        document(&title, "/ui/style.css", &icon, &body)
     }
+}
+
+/// A page outside a [`PageFrame`]. Its body is HTML that is part of the program, so it needs no escaping.
+pub fn static_page(title: &str, stylesheet: &str, body: &'static str) -> String {
+    document(title, stylesheet, &html! {}, &html! { (PreEscaped(body)) })
+}
+
+/// A page with its head, to which `more` is added.
+fn document(title: &str, stylesheet: &str, more: &Markup, body: &Markup) -> String {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) }
+                link rel="stylesheet" href=(stylesheet);
+                (more)
+            }
+            body { (body) }
+        }
+    }
+    .into_string()
 }
 
 /// A list of names and values.

@@ -16,7 +16,7 @@
 //! certificate contributes the interval of its validity. The unprotected x5chain of a statement signed with a `kid` is
 //! ignored, which RFC 9943 permits.
 
-use scitt::x509::{self, ChainError, VerifiedChain};
+use scitt::x509::{self, CertificationPath, ChainError};
 use scitt::{Header, Label, PublicKey, SignedStatement, X5Chain};
 
 use crate::authenticated::{Authenticated, Established, Method};
@@ -199,7 +199,7 @@ fn check_certificate_hash(header: &Header, chain: &X5Chain) -> Result<(), Untrus
 }
 
 /// Verifies the chain with the first anchor that accepts it for this issuer.
-fn speaking_for(iss: &str, chain: &X5Chain, anchors: &[Anchor]) -> Result<VerifiedChain, Untrusted> {
+fn speaking_for(iss: &str, chain: &X5Chain, anchors: &[Anchor]) -> Result<CertificationPath, Untrusted> {
     let ders: Vec<&[u8]> = chain.certificates().iter().map(|der| der.as_ref()).collect();
     let mut why = Untrusted::Chain(ChainError::UnknownIssuer);
     for anchor in anchors {
@@ -217,7 +217,7 @@ fn speaking_for(iss: &str, chain: &X5Chain, anchors: &[Anchor]) -> Result<Verifi
 }
 
 impl Anchor {
-    fn binds(&self, iss: &str, verified: &VerifiedChain) -> bool {
+    fn binds(&self, iss: &str, verified: &CertificationPath) -> bool {
         let listed = || self.issuers.iter().any(|pattern| pattern.fits(iss));
         verified.may_be(iss) && ((self.san && verified.speaks_for(iss)) || listed())
     }

@@ -18,7 +18,7 @@ use crate::content_types::{content_type, spell};
 use crate::decision::Undecided;
 use crate::opaque::OpaqueRecord;
 use crate::payload::Encoding;
-use crate::policy::{Claim, Condition, Outcome, TypeRule};
+use crate::policy::{Condition, CwtClaim, Outcome, TypeRule};
 use crate::profile::TypedRecord;
 use crate::violation::{Place, RuleName, Violation, cut};
 
@@ -129,10 +129,10 @@ fn payload(rule: &TypeRule, statement: &Authenticated<'_>) -> Result<Value, Viol
 fn claims(statement: &Authenticated<'_>) -> Map<String, Value> {
     let Some(given) = statement.header().claims() else { return Map::new() };
     let value = |claim| match claim {
-        Claim::Iat => given.iat(),
-        Claim::Exp => given.exp(),
-        Claim::Nbf => given.nbf(),
+        CwtClaim::Iat => given.iat(),
+        CwtClaim::Exp => given.exp(),
+        CwtClaim::Nbf => given.nbf(),
     };
-    let present = |(claim, name): (Claim, &str)| value(claim).map(|at| (name.to_owned(), at.into()));
-    Claim::ALL.into_iter().filter_map(present).collect()
+    let present = |(claim, name): (CwtClaim, &str)| value(claim).map(|at| (name.to_owned(), at.into()));
+    CwtClaim::ALL.into_iter().filter_map(present).collect()
 }

@@ -23,7 +23,7 @@ use crate::index_head::{self, INDEX_HEAD_RULE};
 use crate::limits::{CLOCK_SKEW, MAX_IDENTIFIER};
 use crate::opaque::OpaqueRecord;
 use crate::operator::{APPROVAL_RULE, Effect};
-use crate::policy::{Claim, Pattern, Policy, TypeRule};
+use crate::policy::{CwtClaim, IssuerPattern, Policy, TypeRule};
 use crate::profile::{HashSetting, TypedRecord};
 use crate::record::Record;
 use crate::statement_facts::stored_facts;
@@ -356,7 +356,7 @@ pub(crate) fn check_common(rule: &TypeRule, statement: &Authenticated<'_>) -> Re
     check_headers(&rule.headers, statement.header())
 }
 
-fn check_issuer(issuers: &[Pattern], iss: &str) -> Result<(), Violation> {
+fn check_issuer(issuers: &[IssuerPattern], iss: &str) -> Result<(), Violation> {
     match issuers.is_empty() || issuers.iter().any(|pattern| pattern.fits(iss)) {
         true => Ok(()),
         false => {
@@ -424,13 +424,13 @@ fn check_headers(labels: &[Label], header: &Header) -> Result<(), Violation> {
     }
 }
 
-fn check_claims(claims: &[Claim], statement: &Authenticated<'_>) -> Result<(), Violation> {
+fn check_claims(claims: &[CwtClaim], statement: &Authenticated<'_>) -> Result<(), Violation> {
     let present = statement.header().claims();
     for claim in claims {
         let (value, place) = match claim {
-            Claim::Iat => (present.and_then(|claims| claims.iat()), "15/6"),
-            Claim::Exp => (present.and_then(|claims| claims.exp()), "15/4"),
-            Claim::Nbf => (present.and_then(|claims| claims.nbf()), "15/5"),
+            CwtClaim::Iat => (present.and_then(|claims| claims.iat()), "15/6"),
+            CwtClaim::Exp => (present.and_then(|claims| claims.exp()), "15/4"),
+            CwtClaim::Nbf => (present.and_then(|claims| claims.nbf()), "15/5"),
         };
         if value.is_none() {
             return Err(broken(

@@ -73,7 +73,7 @@ pub(crate) fn check(
         let detail = format!("{} is not the series of the policy's index", head.series);
         IndexHeadRule::Series.in_payload("/1", detail)
     })?;
-    let iat = statement.header().claims().and_then(|claims| claims.iat());
+    let iat = statement.header().iat();
     let iat = iat.and_then(|iat| u64::try_from(iat).ok()).ok_or_else(|| {
         IndexHeadRule::IssuedAt.in_header("15/6", "the time of the head (`iat`) is required")
     })?;

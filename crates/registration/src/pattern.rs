@@ -1,17 +1,18 @@
-//! Patterns of names, with `*` for any number of characters.
+//! Patterns of issuers, with `*` for any number of characters.
 
 use serde_json::{Value, json};
+use vap::glob;
 
 use crate::section::{list, name};
 
 /// A pattern in which `*` matches any number of characters; all other characters match themselves.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Pattern(String);
+pub struct IssuerPattern(String);
 
-impl Pattern {
+impl IssuerPattern {
     /// Creates the pattern with this text.
     pub fn new(text: impl Into<String>) -> Self {
-        Pattern(text.into())
+        IssuerPattern(text.into())
     }
 
     /// The text of the pattern.
@@ -19,26 +20,19 @@ impl Pattern {
         &self.0
     }
 
-    /// Returns whether a name matches, in linear time in the name for each part without `*`.
+    /// Returns whether a name matches.
     pub fn fits(&self, name: &str) -> bool {
-        let Some((head, rest)) = self.0.split_once('*') else { return self.0 == name };
-        let Some(mut name) = name.strip_prefix(head) else { return false };
-        let (middle, tail) = rest.rsplit_once('*').unwrap_or(("", rest));
-        for part in middle.split('*') {
-            let Some((_, after)) = name.split_once(part) else { return false };
-            name = after;
-        }
-        name.ends_with(tail)
+        glob::matches(&self.0, name)
     }
 }
 
 /// Parses a pattern.
-pub(crate) fn pattern(value: &Value) -> Result<Pattern, String> {
-    name(value).map(Pattern::new)
+pub(crate) fn pattern(value: &Value) -> Result<IssuerPattern, String> {
+    name(value).map(IssuerPattern::new)
 }
 
 /// Serializes a list of patterns.
-pub(crate) fn patterns(patterns: &[Pattern]) -> Value {
+pub(crate) fn patterns(patterns: &[IssuerPattern]) -> Value {
     list(patterns, |pattern| json!(pattern.as_str()))
 }
 
@@ -66,7 +60,7 @@ mod tests {
             ("**", "x", true),
         ];
         for (pattern, name, fits) in cases {
-            assert_eq!(Pattern::new(pattern).fits(name), fits, "{pattern} {name}");
+            assert_eq!(IssuerPattern::new(pattern).fits(name), fits, "{pattern} {name}");
         }
     }
 }

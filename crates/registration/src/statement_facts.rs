@@ -44,12 +44,11 @@ const HEADER_FACTS: [&str; 6] = ["iss", "authenticated_by", "sub", "alg", "conte
 
 /// Adds the facts in the protected header.
 fn header_facts(header: &Header, facts: &mut Facts) {
-    let claims = header.claims();
-    if let Some(iss) = claims.and_then(|claims| claims.iss()) {
+    if let Some(iss) = header.iss() {
         facts.text("iss", iss);
         facts.text("authenticated_by", Method::of(header, iss).name());
     }
-    if let Some(sub) = claims.and_then(|claims| claims.sub()) {
+    if let Some(sub) = header.sub() {
         facts.text("sub", sub);
     }
     if let Some(algorithm) = header.algorithm() {
@@ -58,7 +57,7 @@ fn header_facts(header: &Header, facts: &mut Facts) {
     if let Some(content_type) = content_type(header) {
         facts.text("content_type", &spell(content_type));
     }
-    if let Some(iat) = claims.and_then(|claims| claims.iat()) {
+    if let Some(iat) = header.iat() {
         facts.put("iat", iat.into());
     }
 }

@@ -11,7 +11,7 @@ use crate::envelope::{SchemaVersion, budget};
 use crate::limits::{self, MAX_TASK};
 use crate::placeholder::UNKNOWN_AGENT;
 use crate::scope::DeclaredScope;
-use crate::signed::{BrokenRule, Document, Signatures, present};
+use crate::signed::{BrokenMemberRule, Document, Signatures, present};
 use crate::text::{AgentId, AttestationId, Reference, Sha256Digest, Text, UtcTime};
 
 /// An attestation of a delegation (ARA).
@@ -156,15 +156,15 @@ impl Document for Attestation {
         &self.signatures
     }
 
-    fn check(&self) -> Result<(), BrokenRule> {
+    fn check(&self) -> Result<(), BrokenMemberRule> {
         if self.delegated_scope.budget_ceiling.is_some() && self.delegated_scope.budget_unit.is_none() {
-            return Err(BrokenRule {
+            return Err(BrokenMemberRule {
                 pointer: "/delegated_scope/budget_unit",
                 rule: "a budget_ceiling requires a budget_unit",
             });
         }
         match self.delegated_agent.agent_id.as_str() == UNKNOWN_AGENT {
-            true => Err(BrokenRule {
+            true => Err(BrokenMemberRule {
                 pointer: "/delegated_agent/agent_id",
                 rule: "a value that is reserved for calls without an envelope",
             }),

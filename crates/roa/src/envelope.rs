@@ -10,7 +10,7 @@ use crate::capability::Capabilities;
 use crate::limits;
 use crate::placeholder::{NO_POLICY, NO_POLICY_DIGEST, NO_ROOT, NO_SESSION, UNKNOWN_AGENT};
 use crate::scope::{Budget, DeclaredScope};
-use crate::signed::{BrokenRule, Document, Signatures, present};
+use crate::signed::{BrokenMemberRule, Document, Signatures, present};
 use crate::text::{AgentId, EnvelopeId, Reference, Sha256Digest, Text, UtcTime};
 
 /// The only version of the objects (`schema_version`).
@@ -223,25 +223,32 @@ impl Document for Envelope {
         &self.signatures
     }
 
-    fn check(&self) -> Result<(), BrokenRule> {
+    fn check(&self) -> Result<(), BrokenMemberRule> {
         let scope = &self.authorized_scope;
         if scope.budget_ceiling.is_some() && scope.budget_unit.is_none() {
-            return Err(BrokenRule {
+            return Err(BrokenMemberRule {
                 pointer: "/authorized_scope/budget_unit",
                 rule: "a budget_ceiling requires a budget_unit",
             });
         }
         if self.expires_at <= self.issued_at {
-            return Err(BrokenRule { pointer: "/expires_at", rule: "the envelope ends before it begins" });
+            return Err(BrokenMemberRule {
+                pointer: "/expires_at",
+                rule: "the envelope ends before it begins",
+            });
         }
         if self.evidence.model_provenance.len() > limits::MAX_MODELS {
-            return Err(BrokenRule { pointer: "/evidence/model_provenance", rule: "more than 64 models" });
+            return Err(BrokenMemberRule {
+                pointer: "/evidence/model_provenance",
+                rule: "more than 64 models",
+            });
         }
         match self.placeholder() {
             None => Ok(()),
-            Some(pointer) => {
-                Err(BrokenRule { pointer, rule: "a value that is reserved for calls without an envelope" })
-            }
+            Some(pointer) => Err(BrokenMemberRule {
+                pointer,
+                rule: "a value that is reserved for calls without an envelope",
+            }),
         }
     }
 }

@@ -31,13 +31,13 @@ pub trait Document: Serialize + DeserializeOwned {
     /// Checks the rules that concern several members.
     ///
     /// # Errors
-    /// [`BrokenRule`] with the JSON pointer of the member at fault.
-    fn check(&self) -> Result<(), BrokenRule>;
+    /// [`BrokenMemberRule`] with the JSON pointer of the member at fault.
+    fn check(&self) -> Result<(), BrokenMemberRule>;
 }
 
 /// A rule about several members of an object that is not kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BrokenRule {
+pub struct BrokenMemberRule {
     /// The JSON pointer of the member at fault.
     pub pointer: &'static str,
     /// The rule.

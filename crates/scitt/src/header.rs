@@ -84,6 +84,21 @@ impl Header {
         self.claims.as_ref()
     }
 
+    /// Returns the issuer, the claim `iss`.
+    pub fn iss(&self) -> Option<&str> {
+        self.claims.as_ref()?.iss()
+    }
+
+    /// Returns the subject, the claim `sub`.
+    pub fn sub(&self) -> Option<&str> {
+        self.claims.as_ref()?.sub()
+    }
+
+    /// Returns the time of issue, the claim `iat`, in Unix seconds without fraction.
+    pub fn iat(&self) -> Option<i64> {
+        self.claims.as_ref()?.iat()
+    }
+
     /// Returns the type of the whole message, `typ` (label 16, RFC 9596).
     pub fn typ(&self) -> Option<&ContentType> {
         self.typ.as_ref()

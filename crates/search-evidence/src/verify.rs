@@ -123,7 +123,7 @@ fn searched_leaves(answer: &SearchAnswer, pages: &ProvenPages) -> SearchedLeaves
     SearchedLeaves {
         from: pages.leaves.start.get(),
         to: pages.leaves.end.get(),
-        at: head.and_then(|head| head.header().claims()?.iat()),
+        at: head.and_then(|head| head.header().iat()),
         head: pages.head.leaf.get(),
     }
 }

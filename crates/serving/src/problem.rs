@@ -1,6 +1,6 @@
 //! Problem details in JSON (RFC 9457): the error responses of the daemons, and the address of the documentation of their codes.
 //!
-//! A handler answers with a [`Problem`], which travels in the extensions of the response. The listener writes its body, because
+//! A handler answers with a [`JsonProblem`], which travels in the extensions of the response. The listener writes its body, because
 //! only the listener knows the request's number and where the operator has errors documented ([`ErrorDocumentation`]).
 //!
 //! Not here: problems of the log's public listener, which are CBOR too, and answers in plain text (the witness).
@@ -59,9 +59,9 @@ impl ErrorDocumentation {
     }
 }
 
-/// A failed request, described for the client.
+/// A failed request, whose response has problem details in JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct JsonProblem {
     status: StatusCode,
     title: Option<Cow<'static, str>>,
     code: Cow<'static, str>,
@@ -90,7 +90,7 @@ pub struct ProblemDetails {
     pointer: Option<String>,
 }
 
-impl Problem {
+impl JsonProblem {
     /// Creates a problem without optional members. Its title is the reason phrase of the status.
     pub fn new(
         status: StatusCode,
@@ -140,7 +140,7 @@ impl Problem {
     }
 }
 
-impl IntoResponse for Problem {
+impl IntoResponse for JsonProblem {
     fn into_response(self) -> Response {
         let mut response = self.status.into_response();
         let headers = response.headers_mut();
@@ -156,9 +156,9 @@ impl IntoResponse for Problem {
     }
 }
 
-/// Returns the response with the body of its [`Problem`], if it has one.
+/// Returns the response with the body of its [`JsonProblem`], if it has one.
 pub(crate) fn written(mut response: Response, id: RequestId, documentation: &ErrorDocumentation) -> Response {
-    let Some(problem) = response.extensions_mut().remove::<Problem>() else { return response };
+    let Some(problem) = response.extensions_mut().remove::<JsonProblem>() else { return response };
     // The length that the router has noted is that of the empty body.
     response.headers_mut().remove(CONTENT_LENGTH);
     let details = serde_json::to_vec(&problem.details(id, documentation)).unwrap_or_default();
@@ -180,15 +180,15 @@ fn completed(response: Response, resources: &'static str) -> Response {
         return response;
     }
     let problem = match status {
-        StatusCode::NOT_FOUND => Problem::new(status, "not-found", resources),
-        StatusCode::METHOD_NOT_ALLOWED => Problem::new(status, "method", "see Allow"),
+        StatusCode::NOT_FOUND => JsonProblem::new(status, "not-found", resources),
+        StatusCode::METHOD_NOT_ALLOWED => JsonProblem::new(status, "method", "see Allow"),
         StatusCode::PAYLOAD_TOO_LARGE => {
-            Problem::new(status, "body-too-large", "the request body is too large")
+            JsonProblem::new(status, "body-too-large", "the request body is too large")
         }
         _ if status.is_client_error() => {
-            Problem::new(status, "request-malformed", "the request cannot be read")
+            JsonProblem::new(status, "request-malformed", "the request cannot be read")
         }
-        _ => Problem { status, ..Problem::internal() },
+        _ => JsonProblem { status, ..JsonProblem::internal() },
     };
     let mut answer = problem.into_response();
     let allow = response.headers().get(ALLOW).cloned();
@@ -203,7 +203,7 @@ fn is_problem(headers: &HeaderMap) -> bool {
 /// The answer to a request whose handler has panicked. The hook has printed the panic.
 fn panicked(_: Box<dyn Any + Send>) -> Response {
     tracing::error!("a request ended in a panic");
-    Problem::internal().into_response()
+    JsonProblem::internal().into_response()
 }
 
 #[cfg(test)]

@@ -7,13 +7,13 @@ use axum::routing::get;
 use http::StatusCode;
 use serde_json::Value;
 use serving::listener::{Listener, ListenerSettings, RunningListener};
-use serving::problem::{ErrorDocumentation, Problem, for_every_error};
+use serving::problem::{ErrorDocumentation, JsonProblem, for_every_error};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 async fn serve() -> RunningListener {
-    let busy = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", "ask again").at("/a").retry_after(2);
-    let anonymous = Problem::new(StatusCode::UNAUTHORIZED, "token", "show a token").titled("Who Is It");
+    let busy = JsonProblem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", "ask again").at("/a").retry_after(2);
+    let anonymous = JsonProblem::new(StatusCode::UNAUTHORIZED, "token", "show a token").titled("Who Is It");
     let routes = Router::new()
         .route("/busy", get(|| async { busy }))
         .route("/anonymous", get(|| async { anonymous }))

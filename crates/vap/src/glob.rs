@@ -32,13 +32,7 @@ impl Pattern {
 
     /// Returns `true` if the pattern matches the whole name.
     pub fn matches(&self, name: &str) -> bool {
-        let Some((first, rest)) = self.0.split_once('*') else { return *self.0 == *name };
-        let (between, last) = rest.rsplit_once('*').unwrap_or(("", rest));
-        let Some(inner) = name.strip_prefix(first).and_then(|name| name.strip_suffix(last)) else {
-            return false;
-        };
-        let mut pieces = between.split('*');
-        pieces.try_fold(inner, |name, piece| Some(&name[name.find(piece)? + piece.len()..])).is_some()
+        matches(&self.0, name)
     }
 
     /// Returns `true` if every name that matches the other pattern matches this one, too.
@@ -87,6 +81,17 @@ impl From<Pattern> for String {
     fn from(pattern: Pattern) -> String {
         pattern.0.into()
     }
+}
+
+/// Returns `true` if a pattern of any length matches the whole name.
+pub fn matches(pattern: &str, name: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
+    let (between, last) = rest.rsplit_once('*').unwrap_or(("", rest));
+    let Some(inner) = name.strip_prefix(first).and_then(|name| name.strip_suffix(last)) else {
+        return false;
+    };
+    let mut pieces = between.split('*');
+    pieces.try_fold(inner, |name, piece| Some(&name[name.find(piece)? + piece.len()..])).is_some()
 }
 
 /// Returns `true` if an `allow` pattern matches the name and no `deny` pattern does; the order of the patterns is

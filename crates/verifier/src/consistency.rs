@@ -65,7 +65,7 @@ pub fn verify_consistency(
         Err(why) => return ConsistencyFacts::default().conclude(known, vec![unreadable(&why)]),
     };
     let newer = receipt.signed_tree_size();
-    let iss = receipt.header().claims().and_then(|claims| claims.iss());
+    let iss = receipt.header().iss();
     let logs = logs_for(iss, trust);
     let attempts = logs.into_iter().map(|log| attempt(&receipt, known, log, newer, to_signed(now)));
     let best = attempts.min_by_key(|verdict| match verdict.outcome {

@@ -1,7 +1,7 @@
 //! Verifies the issuer's signature of a statement, and checks its headers and dates.
 
 use scitt::header::{Label, X5Chain};
-use scitt::x509::{ChainError, RootCertificate, VerifiedChain, check_thumbprint, verify_chain};
+use scitt::x509::{CertificationPath, ChainError, RootCertificate, check_thumbprint, verify_chain};
 use scitt::{CoseKey, PublicKey, SignatureError, SignedStatement};
 
 use crate::payload::{self, Detached};
@@ -36,7 +36,7 @@ pub(crate) fn check(
     trust: &TrustStore,
     at: i64,
 ) -> IssuerCheck {
-    let iss = statement.header().claims().and_then(|claims| claims.iss());
+    let iss = statement.header().iss();
     let known: Vec<&TrustedIssuer> = iss.map_or_else(Vec::new, |iss| trust.issuers_of(iss).collect());
     let question = IssuerCheckInput { statement, iss, known, trust, at };
     let signature = match question.check_signature(given) {
@@ -134,7 +134,7 @@ impl<'q> IssuerCheckInput<'q> {
 
     /// Builds the path from the statement's certificate to a root that may bind the issuer. `None` if the protected
     /// header names no certificate, or the trust store has no root for the issuer.
-    fn certified_key(&self, iss: &str) -> Result<Option<VerifiedChain>, Check> {
+    fn certified_key(&self, iss: &str) -> Result<Option<CertificationPath>, Check> {
         let header = self.statement.header();
         let anchors = self.anchors();
         if anchors.is_empty() || (header.x5chain().is_none() && header.x5t().is_none()) {
@@ -162,7 +162,7 @@ impl<'q> IssuerCheckInput<'q> {
         iss: &str,
         chain: &X5Chain,
         anchors: &[CertificateAnchor<'q>],
-    ) -> Result<VerifiedChain, Check> {
+    ) -> Result<CertificationPath, Check> {
         let ders: Vec<&[u8]> = chain.certificates().iter().map(|der| der.as_ref()).collect();
         let at = u64::try_from(self.at).unwrap_or(0);
         let mut refused = ChainError::UnknownIssuer;

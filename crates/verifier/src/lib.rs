@@ -268,8 +268,8 @@ fn facts_of(statement: &SignedStatement) -> StatementFacts {
     let preimage = header.hash_envelope().and_then(|envelope| envelope.preimage_content_type.as_ref());
     StatementFacts {
         entry: statement.digest(),
-        iss: claim(header.claims().and_then(|claims| claims.iss())),
-        sub: claim(header.claims().and_then(|claims| claims.sub())),
+        iss: claim(header.iss()),
+        sub: claim(header.sub()),
         content_type: header.content_type().or(preimage).map(ToString::to_string),
         algorithm: header.algorithm().map(|algorithm| algorithm.name()),
     }

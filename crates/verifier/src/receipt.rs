@@ -78,7 +78,7 @@ fn check(subject: ReceiptSubject<'_>, bytes: &[u8], trust: &TrustStore, now: u64
         Err(why) => return unreadable(&why),
     };
     let facts = facts_of(&receipt);
-    let iss = receipt.header().claims().and_then(|claims| claims.iss());
+    let iss = receipt.header().iss();
     let logs = logs_for(iss, trust);
     let attempt = |log| ReceiptAttempt { subject, receipt: &receipt, log, now: to_signed(now) }.run(&facts);
     best(logs.into_iter().map(attempt)).unwrap_or_else(|| {
@@ -360,17 +360,16 @@ fn needs_statement() -> Vec<Check> {
 
 fn facts_of(receipt: &Receipt) -> ReceiptFacts {
     let header = receipt.header();
-    let claims = header.claims();
     ReceiptFacts {
         verified: false,
-        log: claims.and_then(|claims| claims.iss()).map(str::to_owned),
+        log: header.iss().map(str::to_owned),
         kid: kid_text(header),
         algorithm: header.algorithm().map(|algorithm| algorithm.name()),
         structure: Some(receipt.structure().name()),
         position: None,
         transaction: receipt.ledger_transaction(),
         root: None,
-        iat: claims.and_then(|claims| claims.iat()),
+        iat: header.iat(),
     }
 }
 

@@ -91,14 +91,13 @@ impl ReadStatement {
     pub(crate) fn read(self) -> Result<Value, CoreError> {
         let statement = parse(self.statement)?;
         let header = statement.header();
-        let claims = header.claims();
         Ok(json!({
             "entry": statement.digest().to_string(),
             "statement": base64url(statement.bytes()),
             "twin": statement.twin().map(|twin| twin.to_string()),
             "alg": header.alg(),
-            "iss": claims.and_then(|claims| claims.iss()),
-            "sub": claims.and_then(|claims| claims.sub()),
+            "iss": header.iss(),
+            "sub": header.sub(),
             "kid": header.kid().map(base64url),
             "content_type": header.content_type().map(ToString::to_string),
             "missing": header.require_scitt().err().map(|missing| missing.label_path()),

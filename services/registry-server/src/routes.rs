@@ -9,7 +9,7 @@ use axum::{Router, middleware};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use http::{HeaderMap, StatusCode};
 use serving::http_metrics::measured;
-use serving::problem::{Problem, ProblemDetails, for_every_error};
+use serving::problem::{JsonProblem, ProblemDetails, for_every_error};
 use serving::{admin, description, request_span};
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
@@ -124,7 +124,7 @@ async fn registry(State(state): State<ServerState>, headers: HeaderMap) -> Respo
             conditional(&headers, document, &format!("max-age={ttl_seconds}"))
         }
         Some(Err(error)) => unusable("registry", &error),
-        None => Problem::internal().into_response(),
+        None => JsonProblem::internal().into_response(),
     };
     state.metrics.answered(REGISTRY, answer.status());
     answer
@@ -153,10 +153,10 @@ async fn deltas(State(state): State<ServerState>, headers: HeaderMap) -> Respons
         Some(Ok(Some(document))) => conditional(&headers, document, REVALIDATE),
         Some(Ok(None)) => {
             let detail = "this server serves no revocation deltas";
-            Problem::new(StatusCode::NOT_FOUND, "not-found", detail).into_response()
+            JsonProblem::new(StatusCode::NOT_FOUND, "not-found", detail).into_response()
         }
         Some(Err(error)) => unusable("file of deltas", &error),
-        None => Problem::internal().into_response(),
+        None => JsonProblem::internal().into_response(),
     };
     state.metrics.answered(DELTAS, answer.status());
     answer
@@ -190,7 +190,7 @@ fn names_tag(headers: &HeaderMap, tag: &str) -> bool {
 fn unusable(what: &str, error: &UnusableFile) -> Response {
     tracing::warn!(%error, "the {what} is not served");
     let detail = reason(what, error);
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "registry-unusable", detail).into_response()
+    JsonProblem::new(StatusCode::SERVICE_UNAVAILABLE, "registry-unusable", detail).into_response()
 }
 
 /// The reason why a file is not served. An error of the operating system may name paths; it is in the server's own log.

@@ -106,8 +106,8 @@ fn check_own(statement: &SignedStatement, issuer: &str, subject: &str, position:
         Chain::Link { position, .. } => Some(position),
         Chain::Unchained => None,
     };
-    let claims = statement.header().claims();
-    let is_own = claims.is_some_and(|claims| claims.iss() == Some(issuer) && claims.sub() == Some(subject));
+    let header = statement.header();
+    let is_own = header.iss() == Some(issuer) && header.sub() == Some(subject);
     match is_own && found == Some(position) {
         true => Ok(()),
         false => Err(format!("entry {} is not its receipt at {position}", statement.digest())),

@@ -57,9 +57,9 @@ impl Client {
 
 impl ClientTokens {
     /// Creates the clients of a configuration. Without any, requests need no token.
-    pub fn new(configured: &[config::Client]) -> Self {
+    pub fn new(configured: &[config::ClientConfig]) -> Self {
         let mut quotas: HashMap<NonZeroU32, Arc<RateLimiter<usize>>> = HashMap::new();
-        let client = |(number, one): (usize, &config::Client)| {
+        let client = |(number, one): (usize, &config::ClientConfig)| {
             let quota = quotas.entry(one.requests_per_minute).or_insert_with_key(|requests| quota(*requests));
             let (name, subject, quota) = (one.name.clone(), one.subject.clone(), quota.clone());
             (one.token_sha256, Arc::new(Client { name, subject, number, quota }))
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn clients_with_the_same_quota_are_counted_by_themselves() {
-        let client = |name: &str| config::Client {
+        let client = |name: &str| config::ClientConfig {
             name: name.to_owned(),
             token_sha256: Sha256::digest(name.as_bytes()).into(),
             requests_per_minute: NonZeroU32::MIN,

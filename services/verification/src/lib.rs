@@ -35,7 +35,7 @@ mod service;
 mod spans;
 mod time;
 
-pub use config::{Client, Config, LogConfig};
+pub use config::{ClientConfig, Config, LogConfig};
 pub use routes::openapi_json;
 pub use service::{StartError, VerificationService};
 #[cfg(feature = "otlp")]

@@ -4,10 +4,11 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use black_box::{
     Cell, Connection, Database, Holds, Load, Log, OPERATOR_TOKEN, Ran, Recorder, Service, on_both_databases,
+    until,
 };
 use merkle::TreeSize;
 use scitt::{Receipt, SignedStatement};
@@ -497,11 +498,11 @@ fn what_was_accepted_and_not_placed_when_the_log_was_frozen_gets_its_place_where
     log.tabellion(&["log", "import", "log.export", "--db", &to.url()]).must_succeed();
     turn_to(&log, &to, "state");
     let service = log.serve();
-    let begun = Instant::now();
-    while service.connection().get(&format!("/entries/{}", accepted.digest())).status != 200 {
-        assert!(begun.elapsed() < SOON, "{}", service.said());
-        sleep(Duration::from_millis(50));
-    }
+    until(
+        SOON,
+        || service.said(),
+        || service.connection().get(&format!("/entries/{}", accepted.digest())).status == 200,
+    );
     service.stop();
     log.must_be_sound();
 }
@@ -509,10 +510,6 @@ fn what_was_accepted_and_not_placed_when_the_log_was_frozen_gets_its_place_where
 /// Once the process has heard of it: one that follows does when it asks for the lease.
 #[track_caller]
 fn must_end_frozen(service: &Service, statement: &SignedStatement) {
-    let begun = Instant::now();
-    while service.connection().post(statement.bytes()).status != 403 {
-        assert!(begun.elapsed() < SOON, "{}", service.said());
-        sleep(Duration::from_millis(50));
-    }
+    until(SOON, || service.said(), || service.connection().post(statement.bytes()).status == 403);
     must_be_frozen(service, statement);
 }

@@ -2,10 +2,9 @@
 
 use std::fs;
 use std::process::Stdio;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use black_box::{Log, Outcome, Ran, Recorder, on_both_databases};
+use black_box::{Log, Outcome, Ran, Recorder, on_both_databases, until};
 
 /// Entries of the log besides its policy.
 const ENTRIES: usize = 30;
@@ -22,11 +21,7 @@ fn begin_and_kill(log: &Log) {
     let mut command = log.command();
     command.args(RESUME).args(["--rate", "1"]).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
-    let begun = Instant::now();
-    while !log.path("fsck.json").exists() {
-        assert!(begun.elapsed() < PATIENCE, "it writes nothing down");
-        sleep(Duration::from_millis(20));
-    }
+    until(PATIENCE, || "it writes nothing down", || log.path("fsck.json").exists());
     child.kill().unwrap();
     child.wait().unwrap();
 }
@@ -78,21 +73,14 @@ on_both_databases! {
             assert_eq!(recorder.register(&mut connection, &log.statement()), Outcome::Registered);
         }
         let kept = log.path("state/fsck.json");
-        let begun = Instant::now();
-        while !kept.exists() {
-            assert!(begun.elapsed() < PATIENCE, "it writes nothing down: {}", service.said());
-            sleep(Duration::from_millis(50));
-        }
+        until(PATIENCE, || format!("it writes nothing down: {}", service.said()), || kept.exists());
         service.kill();
         let walk = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap()["walk"].clone();
         let before = walk(&fs::read_to_string(&kept).unwrap());
         log.configure("fsck_rate = 100000");
         let service = log.serve();
-        let begun = Instant::now();
-        while service.metric("tabellion_fsck_last_success_timestamp_seconds") == 0.0 {
-            assert!(begun.elapsed() < PATIENCE, "{}", service.said());
-            sleep(Duration::from_millis(50));
-        }
+        let has_checked = || service.metric("tabellion_fsck_last_success_timestamp_seconds") != 0.0;
+        until(PATIENCE, || service.said(), has_checked);
         // The head that the first process began with is the one that the second has checked first.
         let size = before["head"]["size"].as_u64().unwrap();
         assert!(service.said().contains(&format!("the stored log was checked size={size} ")), "{}", service.said());

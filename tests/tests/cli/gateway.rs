@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use black_box::cli::{Dev, Folder};
-use black_box::{Agent, Connection, Log, McpClient, Told, free_address};
+use black_box::{Agent, Connection, Log, McpClient, Told, free_address, until};
 use serde_json::{Value, json};
 use testkit::McpServer;
 
@@ -159,11 +159,11 @@ fn a_gateway_that_an_mcp_client_starts_as_a_command_prints_nothing_to_standard_o
     command.stdin(Stdio::null()).stdout(file("out")).stderr(file("err"));
     let mut child = command.spawn().expect("the program starts");
     let said = |name: &str| String::from_utf8_lossy(&dev.folder.read(name)).into_owned();
-    let begun = Instant::now();
-    while !(said("out") + &said("err")).contains("Gateway (dev)") {
-        assert!(begun.elapsed() < SOON, "it does not serve: {}", said("err"));
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until(
+        SOON,
+        || format!("it does not serve: {}", said("err")),
+        || (said("out") + &said("err")).contains("Gateway (dev)"),
+    );
     child.kill().expect("our own child");
     child.wait().expect("it ended");
     assert_eq!(said("out"), "");

@@ -3,9 +3,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use black_box::cli::{Dev, Ended, Folder};
+use black_box::until;
 use serde_json::{Value, json};
 
 /// Maximum time until a process that a hook has started is done.
@@ -153,11 +154,7 @@ fn the_hook_ends_before_the_session_is_recorded() {
     let folder = home();
     let arguments = ["record", "hook", "run", "cursor", "--key", "key.pem", "--output", "records"];
     folder.run_with(&arguments, CURSOR_EVENT.as_bytes()).must_end_with(0);
-    let begun = Instant::now();
-    while records(&folder).is_empty() {
-        assert!(begun.elapsed() < PATIENCE, "no record");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until(PATIENCE, || "no record", || !records(&folder).is_empty());
 }
 
 #[test]
@@ -226,9 +223,5 @@ fn start_as_the_agent_does(folder: &Folder, agent: &str, configuration: &str) {
     folder.write("event", if agent == "cursor" { CURSOR_EVENT.to_owned() } else { claude_event(folder) });
     command.stdin(fs::File::open(folder.path("event")).unwrap());
     assert!(command.status().unwrap().success(), "{agent}");
-    let begun = Instant::now();
-    while records(folder).len() == before {
-        assert!(begun.elapsed() < PATIENCE, "{agent}: no record");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until(PATIENCE, || format!("{agent}: no record"), || records(folder).len() != before);
 }

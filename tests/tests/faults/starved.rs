@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use black_box::{
     Call, Cluster, Database, Errno, Fault, Load, Log, Outcome, Recorder, Service, StorageFaults,
-    on_both_databases, resolve_what_was_left_open,
+    on_both_databases, resolve_what_was_left_open, until,
 };
 use rustix::process::Signal;
 
@@ -22,11 +22,11 @@ const STOPS: (u32, Duration) = (2, Duration::from_secs(5));
 
 #[track_caller]
 fn must_register_again(log: &Log, recorder: &Recorder, service: &Service) {
-    let begun = Instant::now();
-    while recorder.register(&mut service.connection(), &log.statement()) != Outcome::Registered {
-        assert!(begun.elapsed() < HEALED, "it does not register again: {}", service.said());
-        sleep(Duration::from_millis(50));
-    }
+    until(
+        HEALED,
+        || format!("it does not register again: {}", service.said()),
+        || recorder.register(&mut service.connection(), &log.statement()) == Outcome::Registered,
+    );
 }
 
 #[test]
@@ -38,11 +38,7 @@ fn r14_a_flood_of_connections_that_takes_every_descriptor_ends_nothing() {
     let address = service.connection().address().trim_start_matches("http://").to_owned();
     let flood: Vec<_> = (0..FLOOD).filter_map(|_| TcpStream::connect(&address).ok()).collect();
     let open = || std::fs::read_dir(format!("/proc/{}/fd", service.pid().as_raw_nonzero())).unwrap().count();
-    let begun = Instant::now();
-    while open() + 1 < DESCRIPTORS as usize {
-        assert!(begun.elapsed() < HEALED, "only {} are open", open());
-        sleep(Duration::from_millis(10));
-    }
+    until(HEALED, || format!("only {} are open", open()), || open() + 1 >= DESCRIPTORS as usize);
     drop(flood);
     must_register_again(&log, &recorder, &service);
     recorder.verdict(&log, service);

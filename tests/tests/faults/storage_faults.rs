@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use black_box::{
     Answer, Call, Cluster, Database, Errno, Fault, Load, Log, Outcome, Recorder, Service, StorageFaults,
+    until,
 };
 use scitt::SignedStatement;
 use scitt::problem::TABELLION;
@@ -92,11 +93,11 @@ impl Scene {
 /// A busy machine may take longer than an answer waits, and accepts what it registers later.
 #[track_caller]
 fn must_register(log: &Log, recorder: &Recorder, service: &Service) {
-    let begun = Instant::now();
-    while recorder.register(&mut service.connection(), &log.statement()) != Outcome::Registered {
-        assert!(begun.elapsed() < HEALED, "it does not register: {}", service.said());
-        sleep(Duration::from_millis(50));
-    }
+    until(
+        HEALED,
+        || format!("it does not register: {}", service.said()),
+        || recorder.register(&mut service.connection(), &log.statement()) == Outcome::Registered,
+    );
 }
 
 fn code(answer: &Answer) -> String {
@@ -243,11 +244,11 @@ fn r07_r11_a_postgres_server_whose_disk_fails_loses_nothing_and_the_log_register
             sleep(Duration::from_millis(300));
         });
         faults.end();
-        let begun = Instant::now();
-        while recorder.register(&mut service.connection(), &log.statement()) != Outcome::Registered {
-            assert!(begun.elapsed() < HEALED, "{fault:?}: it does not register again: {}", service.said());
-            sleep(Duration::from_millis(50));
-        }
+        until(
+            HEALED,
+            || format!("{fault:?}: it does not register again: {}", service.said()),
+            || recorder.register(&mut service.connection(), &log.statement()) == Outcome::Registered,
+        );
     }
     recorder.verdict(&log, service);
 }
@@ -280,11 +281,11 @@ fn r11_a_small_disk_that_is_filled_and_emptied_again_and_again_loses_nothing() {
     recorder.must_have_kept_its_word(&service);
     // The disk is gone with the process, so the service checks itself.
     let checked = service.metric("tabellion_fsck_last_success_timestamp_seconds");
-    let begun = Instant::now();
-    while service.metric("tabellion_fsck_last_success_timestamp_seconds") <= checked + 1.0 {
-        assert!(begun.elapsed() < HEALED, "the log is not checked");
-        sleep(Duration::from_millis(100));
-    }
+    until(
+        HEALED,
+        || "the log is not checked",
+        || service.metric("tabellion_fsck_last_success_timestamp_seconds") > checked + 1.0,
+    );
     service.must_become_ready();
     assert_eq!(service.metric("tabellion_fsck_mismatch_total"), 0.0);
     service.stop();

@@ -1,9 +1,9 @@
 //! Two processes on one log, started by mistake or on purpose: one of them orders, and nobody forks.
 
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use black_box::{Connection, Database, Load, Log, Outcome, Recorder, Service, sql};
+use black_box::{Connection, Database, Load, Log, Outcome, Recorder, Service, sql, until};
 use rustix::process::Signal;
 
 /// How long a follower may take to lead once the leader is gone.
@@ -99,19 +99,11 @@ fn leads(service: &Service) -> bool {
 }
 
 fn expect_registered(recorder: &Recorder, count: usize) {
-    let begun = Instant::now();
-    while recorder.registered() < count {
-        assert!(begun.elapsed() < PATIENCE, "{:?}", recorder.answers());
-        sleep(Duration::from_millis(20));
-    }
+    until(PATIENCE, || format!("{:?}", recorder.answers()), || recorder.registered() >= count);
 }
 
 fn expect_to_lead(service: &Service) {
-    let begun = Instant::now();
-    while !leads(service) {
-        assert!(begun.elapsed() < TAKE_OVER, "it does not take over");
-        sleep(Duration::from_millis(20));
-    }
+    until(TAKE_OVER, || "it does not take over", || leads(service));
 }
 
 /// Ends every session that a paused process holds: those that were busy before it was paused or hold the lease.
@@ -148,11 +140,11 @@ fn reads_from_a_follower_verify_and_its_locator_is_the_same() {
     let statement = log.statement();
     assert_eq!(recorder.register(&mut leader.connection(), &statement), Outcome::Registered);
     let mut connection: Connection = follower.connection();
-    let begun = Instant::now();
-    while recorder.resolve(&mut connection, statement.digest()).unwrap().status != 200 {
-        assert!(begun.elapsed() < Duration::from_secs(5), "a follower never sees the entry");
-        sleep(Duration::from_millis(20));
-    }
+    until(
+        Duration::from_secs(5),
+        || "a follower never sees the entry",
+        || recorder.resolve(&mut connection, statement.digest()).unwrap().status == 200,
+    );
     recorder.must_have_kept_its_word(&follower);
     recorder.verdict(&log, leader);
 }

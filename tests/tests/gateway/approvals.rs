@@ -9,7 +9,9 @@ use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::time::{Duration, Instant};
 
-use black_box::{Agent, Coming, Connection, Gateway, Guarded, McpClient, Ran, Scene, Told, free_address};
+use black_box::{
+    Agent, Coming, Connection, Gateway, Guarded, McpClient, Ran, Scene, Told, free_address, until,
+};
 use scitt::Signer as _;
 use serde_json::{Value, json};
 use testkit::McpServer;
@@ -368,11 +370,7 @@ fn an_answer_under_a_key_that_was_taken_away_does_not_count() {
     let gateway = &world.guarded.gateway;
     fs::copy(gateway.path("mallory.pub.json"), gateway.path("carol.pub.json")).unwrap();
     world.guarded.running.signal(rustix::process::Signal::HUP);
-    let begun = Instant::now();
-    while world.approval(&CAROL, &["list"]).code == Some(0) {
-        assert!(begun.elapsed() < PATIENCE, "{}", world.guarded.running.said());
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    until(PATIENCE, || world.guarded.running.said(), || world.approval(&CAROL, &["list"]).code != Some(0));
     pay(agent, &mut client, &large(), &retry).must_be_denied("invalid_approval");
     assert_eq!(world.calls(), 0);
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use black_box::audit_trail::{Record, must_be_whole, of_kind, records_of};
 use black_box::gateway;
-use black_box::{AUDITOR_TOKEN, Agent, Gateway, McpClient, Scene, Service, Told};
+use black_box::{AUDITOR_TOKEN, Agent, Gateway, McpClient, Scene, Service, Told, until};
 use serde_json::{Value, json};
 use testkit::McpServer;
 
@@ -237,11 +237,11 @@ fn an_outbox_that_is_full_denies_and_one_that_is_drained_serves_again() {
     assert!((1..5).contains(&served) && upstream.calls() == served, "{words:?}");
     agent.call(&mut client, "echo", json!({})).must_be_denied("evidence_backpressure");
     let service = log.serve();
-    let begun = Instant::now();
-    while agent.call(&mut client, "echo", json!({})).verdict().word() != "served" {
-        assert!(begun.elapsed() < PATIENCE, "{}", running.said());
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    until(
+        PATIENCE,
+        || running.said(),
+        || agent.call(&mut client, "echo", json!({})).verdict().word() == "served",
+    );
     running.wait_for_metric("gateway_evidence_pending_records", |left| left == 0.0);
     let records = settled(&service);
     must_be_whole(&records);
@@ -270,11 +270,11 @@ fn a_disk_that_is_full_denies_and_loses_nothing() {
     agent.call(&mut client, "echo", json!({})).must_be_denied("evidence_backpressure");
     assert_eq!(upstream.calls(), served, "what cannot be recorded does not happen");
     fs::remove_file(&ballast).unwrap();
-    let begun = Instant::now();
-    while agent.call(&mut client, "echo", json!({})).verdict().word() != "served" {
-        assert!(begun.elapsed() < PATIENCE, "{}", running.said());
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    until(
+        PATIENCE,
+        || running.said(),
+        || agent.call(&mut client, "echo", json!({})).verdict().word() == "served",
+    );
     running.wait_for_metric("gateway_evidence_pending_records", |left| left == 0.0);
     let records = settled(&service);
     must_be_whole(&records);

@@ -2,9 +2,9 @@
 //! change the rules while it serves.
 
 use std::fs;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use black_box::{Agent, Guarded, Scene};
+use black_box::{Agent, Guarded, Scene, until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use testkit::McpServer;
@@ -80,18 +80,14 @@ fn rules_change_while_it_serves_and_a_mistake_changes_nothing() {
     let rule = "\n[[route.rule]]\nname = \"closed\"\ntool = \"echo\"\nwhen = \"input.tool == \\\"echo\\\"\"\nthen = \"deny\"\n";
     fs::write(&file, format!("{before}{rule}")).unwrap();
     guarded.running.signal(Signal::HUP);
-    let begun = Instant::now();
-    while agent.call(&mut client, "echo", json!({})).verdict().reason() != "policy:closed" {
-        assert!(begun.elapsed() < SOON, "{}", guarded.running.said());
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    until(
+        SOON,
+        || guarded.running.said(),
+        || agent.call(&mut client, "echo", json!({})).verdict().reason() == "policy:closed",
+    );
     fs::write(&file, format!("{before}\nthis is no TOML")).unwrap();
     guarded.running.signal(Signal::HUP);
-    let begun = Instant::now();
-    while !guarded.running.said().contains("line ") {
-        assert!(begun.elapsed() < SOON, "{}", guarded.running.said());
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    until(SOON, || guarded.running.said(), || guarded.running.said().contains("line "));
     agent.call(&mut client, "echo", json!({})).must_be_denied("policy:closed");
     let ran = guarded
         .gateway

@@ -1,9 +1,8 @@
 //! Bytes that go while their proofs stay: erasure, legal hold and retention, as an operator does them.
 
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use black_box::{Answer, Connection, Log, Ran, Service, on_both_databases};
+use black_box::{Answer, Connection, Log, Ran, Service, on_both_databases, until};
 use scitt::{Receipt, SignedStatement};
 use serde_json::Value;
 
@@ -38,11 +37,7 @@ fn on_admin(log: &Log, service: &Service, arguments: &[&str]) -> Ran {
 
 /// Waits until the statement is gone.
 fn expect_gone(connection: &mut Connection, id: &str) {
-    let begun = Instant::now();
-    while statement_of(connection, id).status != 410 {
-        assert!(begun.elapsed() < SOON, "{id} is still there");
-        sleep(Duration::from_millis(50));
-    }
+    until(SOON, || format!("{id} is still there"), || statement_of(connection, id).status == 410);
 }
 
 /// A short note, of the content type that the tests' policy keeps for a second only if told to.

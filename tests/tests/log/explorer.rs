@@ -2,10 +2,9 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use black_box::{Connection, Log, chromium, run_node};
+use black_box::{Connection, Log, chromium, run_node, until};
 use scitt::Signer;
 use serde_json::{Value, json};
 use testkit::agentroa::{chain_statement, delegated, receipt_under, root};
@@ -82,13 +81,11 @@ fn trees_that_disagree_can_be_compared_in_a_browser_of_any_width_without_javascr
     log.database().restore(&old);
     let service = log.serve();
     let mut connection = service.connection();
-    let mut has_trees =
-        || String::from_utf8_lossy(&connection.get("/ui/alarms").body).contains("that disagree");
-    let begun = Instant::now();
-    while !has_trees() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "the page of alarms never shows the trees");
-        sleep(Duration::from_millis(50));
-    }
+    until(
+        Duration::from_secs(60),
+        || "the page of alarms never shows the trees",
+        || String::from_utf8_lossy(&connection.get("/ui/alarms").body).contains("that disagree"),
+    );
     for page in measured(&connection, "without-scripts", &["/ui/alarms".to_owned()]) {
         can_be_read(&page);
         let text = page["text"].as_str().unwrap();

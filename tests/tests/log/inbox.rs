@@ -4,7 +4,7 @@
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use black_box::{Answer, Connection, Log, Outcome, Ran, Recorder, Service, on_a_terminal, sql};
+use black_box::{Answer, Connection, Log, Outcome, Ran, Recorder, Service, on_a_terminal, sql, until};
 use rustix::process::Signal;
 use scitt::{SignedStatement, Signer, StatementBuilder};
 use serde_json::{Value, json};
@@ -98,11 +98,11 @@ fn r57_an_issuer_fills_its_share_of_the_inbox_and_an_operator_refuses_what_is_in
     let leader = log.serve();
     let follower = log.serve();
     // Rows of registered statements count until the leader has removed them.
-    let begun = Instant::now();
-    while sql(&log.database().url(), "SELECT count(*) FROM inbox").trim() != "0" {
-        assert!(begun.elapsed() < SOON, "the inbox is not emptied");
-        sleep(Duration::from_millis(20));
-    }
+    until(
+        SOON,
+        || "the inbox is not emptied",
+        || sql(&log.database().url(), "SELECT count(*) FROM inbox").trim() == "0",
+    );
     leader.signal(Signal::STOP);
     let mut connection = follower.connection();
     let greedy: Vec<_> = (0..3).map(|_| log.statement()).collect();

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use black_box::{Load, Log, Ran, Recorder, Service, on_both_databases, resolve_what_was_left_open};
 use rustix::process::Signal;
@@ -235,10 +235,6 @@ fn secret(path: &std::path::Path, bytes: &[u8]) {
 }
 
 #[track_caller]
-fn until(mut holds: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < LONG_ENOUGH, "it does not come to that");
-        sleep(Duration::from_millis(20));
-    }
+fn until(holds: impl FnMut() -> bool) {
+    black_box::until(LONG_ENOUGH, || "it does not come to that", holds);
 }

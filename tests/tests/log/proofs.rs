@@ -2,10 +2,9 @@
 //! service gone.
 
 use std::fs;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use black_box::{Log, Ran, Service, WitnessHome};
+use black_box::{Log, Ran, Service, WitnessHome, until};
 use ed25519_dalek::SigningKey;
 use serde_json::Value;
 use tlog::cosignature::cosign;
@@ -214,11 +213,11 @@ fn a_proof_as_the_log_serves_it_meets_the_quorum_of_its_witnesses() {
 
     let quorum = ["--verify", "--witness-policy", "witnesses.txt", "-o", "one.tlog-proof"];
     let fetch = ["proof", "inclusion", "one.cose", "--form", "tlog-proof"];
-    let begun = Instant::now();
-    while ask(&log, &service, &[&fetch[..], &quorum].concat()).code != Some(0) {
-        assert!(begun.elapsed() < Duration::from_secs(60), "never cosigned");
-        sleep(Duration::from_millis(200));
-    }
+    until(
+        Duration::from_secs(60),
+        || "never cosigned",
+        || ask(&log, &service, &[&fetch[..], &quorum].concat()).code == Some(0),
+    );
     service.stop();
     let verify = ["verify", "one.cose", "--proof", "one.tlog-proof", "--witness-policy", "witnesses.txt"];
     let verdict = offline(&log, &verify).must_succeed().json();

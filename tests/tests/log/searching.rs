@@ -4,7 +4,7 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use black_box::{Connection, Log, Ran, Recorder, Service, on_both_databases};
+use black_box::{Connection, Log, Ran, Recorder, Service, on_both_databases, until};
 use serde_json::{Value, json};
 
 /// How long an index may take to be read again.
@@ -62,10 +62,7 @@ on_both_databases! {
         assert_eq!(leaves(&both), [0; 0]);
 
         reindex(&log, &service).must_succeed();
-        let begun = Instant::now();
-        while all(&mut connection, "subject=third") != thirds {
-            assert!(begun.elapsed() < SOON, "the index was not read again");
-        }
+        until(SOON, || "the index was not read again", || all(&mut connection, "subject=third") == thirds);
         assert_eq!(all(&mut connection, "subject=other").len(), 20);
         recorder.verdict(&log, service);
     }
@@ -83,10 +80,8 @@ on_both_databases! {
         let service = log.serve();
         let mut connection = service.connection();
         reindex(&log, &service).must_succeed();
-        let begun = Instant::now();
-        while all(&mut connection, "subject=thing") != [1, 2, 4, 5, 6] {
-            assert!(begun.elapsed() < SOON, "{:?}", all(&mut connection, "subject=thing"));
-        }
+        let without_the_damaged = [1, 2, 4, 5, 6];
+        until(SOON, || "the damaged entry is found", || all(&mut connection, "subject=thing") == without_the_damaged);
         assert_eq!(connection.post(log.statement().bytes()).status, 201);
         assert_eq!(all(&mut connection, "subject=thing-1"), [7]);
     }

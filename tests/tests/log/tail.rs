@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use black_box::{Load, Log, Recorder, Service, on_both_databases, resolve_what_was_left_open};
+use black_box::{Load, Log, Recorder, Service, on_both_databases, resolve_what_was_left_open, until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -150,11 +150,7 @@ fn a_process_that_follows_tells_what_another_sequences() {
     // The one that sequences goes; its reader's next entries come from whoever does now.
     first.kill();
     let mut connection = second.connection();
-    let begun = Instant::now();
-    while connection.post(log.statement().bytes()).status != 201 {
-        assert!(begun.elapsed() < PATIENCE, "nobody takes over");
-        thread::sleep(Duration::from_millis(100));
-    }
+    until(PATIENCE, || "nobody takes over", || connection.post(log.statement().bytes()).status == 201);
     assert_eq!(reader.next().unwrap()["index"], 21);
     second.stop();
 }
@@ -209,11 +205,11 @@ impl Tail {
 
     #[track_caller]
     fn wait_for(&self, count: usize) {
-        let begun = Instant::now();
-        while self.told.lock().unwrap().len() < count {
-            assert!(begun.elapsed() < PATIENCE, "{} of {count}", self.told.lock().unwrap().len());
-            thread::sleep(Duration::from_millis(10));
-        }
+        until(
+            PATIENCE,
+            || format!("{} of {count}", self.told.lock().unwrap().len()),
+            || self.told.lock().unwrap().len() >= count,
+        );
     }
 
     fn stop(mut self) -> Vec<Value> {

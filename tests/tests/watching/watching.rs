@@ -6,7 +6,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use black_box::{LyingLog, Watch};
+use black_box::{LyingLog, Watch, until};
 
 /// Exit codes of the monitor.
 const UNREACHABLE: i32 = 7;
@@ -293,11 +293,11 @@ fn refused(watch: &Watch, code: Option<&str>) {
 fn r63_two_monitors_never_work_in_one_folder() {
     let (_log, watch) = watched(10);
     let mut first = watch.run();
-    let begun = Instant::now();
-    while !fs::read_to_string(watch.path("run.log")).unwrap_or_default().contains("watching") {
-        assert!(begun.elapsed() < Duration::from_secs(30), "it does not start");
-        sleep(Duration::from_millis(50));
-    }
+    until(
+        Duration::from_secs(30),
+        || "it does not start",
+        || fs::read_to_string(watch.path("run.log")).unwrap_or_default().contains("watching"),
+    );
     refused(&watch, Some("monitor-in-use"));
     assert_eq!(watch.alarms().code, Some(0), "looking at what is kept disturbs nobody");
     first.kill().unwrap();

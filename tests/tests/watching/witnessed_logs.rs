@@ -1,7 +1,7 @@
 //! A log and its witnesses as processes: partitions, a lost pin, an old backup.
 
 use std::fs;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use black_box::{Log, Outcome, Recorder, Service, WitnessHome, WitnessProcess, on_both_databases, sql};
 use merkle::TreeSize;
@@ -231,10 +231,6 @@ fn metric(service: &Service, name: &str) -> f64 {
 }
 
 #[track_caller]
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "never: {what}");
-        std::thread::sleep(Duration::from_millis(100));
-    }
+fn until(what: &str, is_so: impl FnMut() -> bool) {
+    black_box::until(PATIENCE, || format!("never: {what}"), is_so);
 }

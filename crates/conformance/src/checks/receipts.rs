@@ -77,8 +77,7 @@ fn inclusion_proof(observations: &Observations) -> Judgement {
 
 fn claims(observations: &Observations) -> Judgement {
     let receipt = observations.receipt()?;
-    let claims = receipt.header().claims();
-    match (claims.and_then(|claims| claims.iss()), claims.and_then(|claims| claims.sub())) {
+    match (receipt.header().iss(), receipt.header().sub()) {
         (Some(iss), Some(sub)) => Ok(format!("iss {}, sub {}", quoted(iss), quoted(sub))),
         (None, _) => violated("no iss"),
         (_, None) => violated("no sub"),

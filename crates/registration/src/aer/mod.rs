@@ -164,7 +164,7 @@ pub fn is_execution_receipt(statement: &SignedStatement) -> bool {
 
 /// Checks `sub`: the receipt's `aer_id` or its session, if it has one.
 fn check_subject(header: &Header, receipt: &ExecutionReceipt) -> Result<(), Violation> {
-    let sub = header.claims().and_then(|claims| claims.sub()).unwrap_or_default();
+    let sub = header.sub().unwrap_or_default();
     let session = receipt.chain.is_some() && sub == receipt.session.id.as_str();
     match session || sub == receipt.aer_id.as_str() {
         true => Ok(()),

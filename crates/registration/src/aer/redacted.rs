@@ -22,7 +22,7 @@ pub struct AerRedacted {
 impl AerRedacted {
     /// Parses a statement's protected header.
     pub(crate) fn read(header: &Header) -> AerRedacted {
-        let sub = header.claims().and_then(|claims| claims.sub());
+        let sub = header.sub();
         AerRedacted { aer_id: sub.filter(|sub| sub.parse::<AerId>().is_ok()).map(str::to_owned) }
     }
 }

@@ -58,7 +58,7 @@ impl ChainRecord {
 
     /// Checks that `sub` is the digest.
     fn check_subject(&self, header: &Header) -> Result<(), Violation> {
-        let sub = header.claims().and_then(|claims| claims.sub()).unwrap_or_default();
+        let sub = header.sub().unwrap_or_default();
         let digest = self.digest();
         match sub == digest.to_string() {
             true => Ok(()),

@@ -44,7 +44,7 @@ impl Profile for RegistryOptions {
     fn read_record(&self, header: &Header, payload: &[u8]) -> Result<TypedRecord, Violation> {
         let record = RegistryRecord::read(payload)?;
         let id = record.signed().document().registry_id.as_str();
-        let sub = header.claims().and_then(|claims| claims.sub()).unwrap_or_default();
+        let sub = header.sub().unwrap_or_default();
         match sub == id {
             true => Ok(TypedRecord::new(record)),
             false => {

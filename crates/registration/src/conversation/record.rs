@@ -114,7 +114,7 @@ impl ConversationRecord {
         let mut record = ConversationRecord::of(form, &node);
         record.digest = Sha256::digest(payload).into();
         record.unsound = soundness::check(&node).err();
-        let sub = header.claims().and_then(|claims| claims.sub());
+        let sub = header.sub();
         if sub.is_some_and(|sub| sub != record.session.id.to_string()) {
             record.warnings.add("subject-is-not-session", || "/session/session-id".to_owned());
         }

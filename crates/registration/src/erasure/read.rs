@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{Erasure, ErasureRule};
 use crate::limits::{JSON_DEPTH, MAX_ERASED, MAX_INTEGER, MAX_REASON};
-use crate::utc_time::UtcTime;
+use crate::stated_time::StatedTime;
 use crate::violation::Violation;
 
 /// The names of the payload's members; the last two are optional.
@@ -126,7 +126,7 @@ fn rule(members: &Map<String, Value>) -> Result<String, Violation> {
 
 fn at(members: &Map<String, Value>) -> Result<String, Violation> {
     let at = text(members, "at")?;
-    match UtcTime::parse(at).filter(|at| !at.numeric_offset) {
+    match StatedTime::parse(at).filter(|at| !at.numeric_offset) {
         Some(_) => Ok(at.to_owned()),
         None => {
             let detail = format!("found {}, needed YYYY-MM-DDThh:mm:ssZ, a time that exists", quote(at));

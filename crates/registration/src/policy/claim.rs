@@ -2,7 +2,7 @@
 
 /// A CWT claim that a policy may require (RFC 8392).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Claim {
+pub enum CwtClaim {
     /// The claim `iat`, the time of issue.
     Iat,
     /// The claim `exp`, the time of expiry.
@@ -11,17 +11,17 @@ pub enum Claim {
     Nbf,
 }
 
-impl Claim {
+impl CwtClaim {
     /// All claims with their names.
-    pub const ALL: [(Claim, &'static str); 3] =
-        [(Claim::Iat, "iat"), (Claim::Exp, "exp"), (Claim::Nbf, "nbf")];
+    pub const ALL: [(CwtClaim, &'static str); 3] =
+        [(CwtClaim::Iat, "iat"), (CwtClaim::Exp, "exp"), (CwtClaim::Nbf, "nbf")];
 
     /// The claim's name in RFC 8392.
     pub fn name(self) -> &'static str {
         match self {
-            Claim::Iat => "iat",
-            Claim::Exp => "exp",
-            Claim::Nbf => "nbf",
+            CwtClaim::Iat => "iat",
+            CwtClaim::Exp => "exp",
+            CwtClaim::Nbf => "nbf",
         }
     }
 }

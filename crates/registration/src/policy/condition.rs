@@ -16,7 +16,7 @@ use std::collections::HashSet;
 use expression::Expression;
 use serde_json::{Value, json};
 
-use super::claim::Claim;
+use super::claim::CwtClaim;
 use crate::limits::{MAX_CONDITIONS, MAX_RULE_NAME};
 use crate::section::{Notebook, Section, name, text};
 
@@ -75,7 +75,7 @@ impl Condition {
     pub(super) fn unknown_member(&self, has_record: bool) -> Option<String> {
         let is_known = |path: &Vec<&str>| match path[..] {
             [] => true,
-            ["claims", claim] => Claim::ALL.iter().any(|(_, name)| *name == claim),
+            ["claims", claim] => CwtClaim::ALL.iter().any(|(_, name)| *name == claim),
             ["record", ..] => has_record,
             [name] => MEMBERS.contains(&name),
             _ => false,

@@ -28,9 +28,9 @@ use sha2::{Digest, Sha256};
 
 pub use crate::bound_key::BoundKey;
 pub use crate::content_types::{POLICY_CONTENT_TYPE, essence};
-pub use crate::pattern::Pattern;
+pub use crate::pattern::IssuerPattern;
 pub use crate::section::{Mistake, Mistakes};
-pub use claim::Claim;
+pub use claim::CwtClaim;
 pub use condition::{Condition, Outcome};
 pub use index::{IndexRules, index_table_digest};
 pub use log_end::{LOG_ENDED, LOG_FULL, LogEnd};

@@ -4,13 +4,13 @@ use scitt::Algorithm;
 use scitt::header::{ContentType, Label};
 use scitt::x509::RootCertificate;
 
-use super::claim::Claim;
+use super::claim::CwtClaim;
 use super::condition::Condition;
 use super::index::IndexRules;
 use super::log_end::LogEnd;
 use super::required::Required;
 use crate::bound_key::BoundKey;
-use crate::pattern::Pattern;
+use crate::pattern::IssuerPattern;
 use crate::profile::TypeProfile;
 
 /// The contents of a policy, on which all decisions depend.
@@ -80,7 +80,7 @@ pub struct Anchor {
     /// True if `iss` may be a subject alternative name of the certificate, or a did:x509 that it satisfies.
     pub san: bool,
     /// Patterns of issuers for which any certificate under these roots is accepted.
-    pub issuers: Vec<Pattern>,
+    pub issuers: Vec<IssuerPattern>,
     /// The extended key usage (a dotted OID) that the certificate must have, if set.
     pub eku: Option<String>,
 }
@@ -95,7 +95,7 @@ pub struct TypeRule {
     /// The profile that parses the payload, with its options.
     pub profile: TypeProfile,
     /// Patterns of admitted issuers; empty for all issuers that can be authenticated.
-    pub issuers: Vec<Pattern>,
+    pub issuers: Vec<IssuerPattern>,
     /// Admitted signature algorithms, under either identifier (ES256 and ESP256 are equal); empty for all supported
     /// ones.
     pub algorithms: Vec<Algorithm>,
@@ -106,7 +106,7 @@ pub struct TypeRule {
     /// True if a statement may contain the payload's hash instead (RFC 9995).
     pub hash_envelope: bool,
     /// Required CWT claims in addition to `iss` and `sub`.
-    pub claims: Vec<Claim>,
+    pub claims: Vec<CwtClaim>,
     /// Labels of further required protected header parameters.
     pub headers: Vec<Label>,
     /// The operator's conditions, which are evaluated in order after all other checks.

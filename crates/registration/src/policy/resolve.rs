@@ -7,7 +7,7 @@ use scitt::x509::{self, RootCertificate};
 use scitt::{Algorithm, PublicKey};
 use serde_json::Value;
 
-use super::claim::Claim;
+use super::claim::CwtClaim;
 use super::index::IndexRules;
 use super::log_end::LogEnd;
 use super::model::{Anchor, Contents, Issuer, SelfCertified, TypeRule};
@@ -332,9 +332,9 @@ fn retention(value: &Value) -> Result<u64, String> {
     u64::try_from(length.as_secs()).ok().filter(|seconds| *seconds > 0).ok_or_else(needed)
 }
 
-fn claim(value: &Value) -> Result<Claim, String> {
+fn claim(value: &Value) -> Result<CwtClaim, String> {
     let name = text(value)?;
-    let known = Claim::ALL.iter().find(|(_, known)| *known == name);
+    let known = CwtClaim::ALL.iter().find(|(_, known)| *known == name);
     known.map(|(claim, _)| *claim).ok_or_else(|| format!("{name:?} is not one of iat, exp, nbf"))
 }
 

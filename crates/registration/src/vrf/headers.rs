@@ -123,7 +123,7 @@ fn check_algorithm(header: &Header) -> Result<(), Violation> {
 impl VrfIssuer {
     /// Reads `iss`. A did:key must be of an Ed25519 key, which `kid` names; the `kid` of another issuer is free.
     fn read(header: &Header) -> Result<VrfIssuer, Violation> {
-        let iss = header.claims().and_then(|claims| claims.iss()).unwrap_or_default();
+        let iss = header.iss().unwrap_or_default();
         if !iss.is_empty() && !iss.starts_with("did:key:") {
             return Ok(VrfIssuer::Other(iss.to_owned()));
         }
@@ -159,7 +159,7 @@ fn no_did_key(iss: &str) -> Violation {
 
 /// Returns `sub`, which is a DID or URN.
 fn subject(header: &Header) -> Result<&str, Violation> {
-    let sub = header.claims().and_then(|claims| claims.sub()).unwrap_or_default();
+    let sub = header.sub().unwrap_or_default();
     match is_did_or_urn(sub) {
         true => Ok(sub),
         false => {

@@ -154,7 +154,7 @@ impl ProfileRecord for VrfRecord {
 
 /// Returns the key in the statement's `iss`, a did:key.
 fn key_of_issuer(statement: &SignedStatement) -> Result<PublicKey, Violation> {
-    let iss = statement.header().claims().and_then(|claims| claims.iss()).unwrap_or_default();
+    let iss = statement.header().iss().unwrap_or_default();
     PublicKey::from_did_key(iss).map_err(|error| VrfRule::IssuerDidKey.in_header("15/1", error.to_string()))
 }
 

@@ -10,7 +10,7 @@ use crate::authenticated::Authenticated;
 use crate::demands::PermitDemands;
 use crate::guard::{Guard, GuardKind};
 use crate::limits::CLOCK_SKEW;
-use crate::pattern::{Pattern, pattern, patterns};
+use crate::pattern::{IssuerPattern, pattern, patterns};
 use crate::section::{Section, switch};
 use crate::time_window::{Bound, TimeWindow};
 use crate::violation::{Place, RuleName, Violation};
@@ -34,7 +34,7 @@ pub struct VrfOptions {
     /// True to admit receipts by their hash (reading 21), whose verdict and tier the log does not know.
     pub allow_redacted: bool,
     /// The issuers who may register receipts by their hash; empty for all that the type admits.
-    pub redacted_issuers: Vec<Pattern>,
+    pub redacted_issuers: Vec<IssuerPattern>,
 }
 
 impl VrfOptions {

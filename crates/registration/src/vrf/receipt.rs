@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::members::{Members, count, open_text};
 use super::rule::VrfRule;
-use crate::utc_time::UtcTime;
+use crate::stated_time::StatedTime;
 use crate::violation::Violation;
 
 /// A verification receipt that keeps every rule about its own contents.
@@ -18,7 +18,7 @@ pub struct Receipt {
     /// The receipt's identifier, a lower-case UUID of version 4.
     pub receipt_id: String,
     /// The time at which the verification was completed.
-    pub verified_at: UtcTime,
+    pub verified_at: StatedTime,
     /// The tier: 0 to 3 for a structural receipt, absent or negative otherwise.
     pub tier: Option<i64>,
     /// The outcome of the verification.
@@ -295,9 +295,9 @@ pub(super) fn is_hash(text: &str) -> bool {
 }
 
 /// Parses `verified_at` (section 4.2.1, reading 17).
-fn read_verified_at(top: &Members<'_>) -> Result<UtcTime, Violation> {
+fn read_verified_at(top: &Members<'_>) -> Result<StatedTime, Violation> {
     let text = top.text("verified_at")?;
-    UtcTime::parse(text).ok_or_else(|| {
+    StatedTime::parse(text).ok_or_else(|| {
         top.unfit(VrfRule::VerifiedAt, "verified_at", text, "YYYY-MM-DDThh:mm:ssZ, a time that exists")
     })
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::denial::RevocationPosition;
 use crate::envelope::SchemaVersion;
 use crate::limits::{self, MAX_ENTRIES};
-use crate::signed::{BrokenRule, Document, Signatures, present};
+use crate::signed::{BrokenMemberRule, Document, Signatures, present};
 use crate::text::{AgentId, AttestationId, EnvelopeId, Reference, Sha256Digest, Text, UtcTime};
 
 /// A version of an Agent Identity Registry.
@@ -255,8 +255,8 @@ impl Document for RegistryDocument {
         &self.signatures
     }
 
-    fn check(&self) -> Result<(), BrokenRule> {
-        let broken = |pointer, rule| Err(BrokenRule { pointer, rule });
+    fn check(&self) -> Result<(), BrokenMemberRule> {
+        let broken = |pointer, rule| Err(BrokenMemberRule { pointer, rule });
         let agents_fit = self.keys.iter().all(|key| (key.role == KeyRole::Agent) == key.agent_id.is_some());
         let owner = |key: &KeyEntry| {
             key.agent_id.as_ref().is_none_or(|agent| agent.organization() == key.organization.as_str())
@@ -296,12 +296,12 @@ impl Document for RevocationDelta {
         &self.signatures
     }
 
-    fn check(&self) -> Result<(), BrokenRule> {
+    fn check(&self) -> Result<(), BrokenMemberRule> {
         let fits =
             |entry: &RevocationEntry| (self.previous_sequence + 1..=self.sequence).contains(&entry.sequence);
         match self.sequence > self.previous_sequence && self.revocations.iter().all(fits) {
             true => Ok(()),
-            false => Err(BrokenRule {
+            false => Err(BrokenMemberRule {
                 pointer: "/revocations",
                 rule: "the sequence of a revocation lies after previous_sequence and up to sequence",
             }),

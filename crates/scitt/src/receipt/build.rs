@@ -80,7 +80,7 @@ impl SignedRoot {
 
     /// Returns the signed `iat`: the commit time of the batch in Unix seconds.
     pub fn committed_at(&self) -> Option<u64> {
-        let iat = self.header().ok()?.claims()?.iat()?;
+        let iat = self.header().ok()?.iat()?;
         u64::try_from(iat).ok()
     }
 

@@ -46,7 +46,7 @@ impl Validity {
 
 /// A verified path to a trusted root, as [`verify_chain`] returns it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VerifiedChain {
+pub struct CertificationPath {
     key: PublicKey,
     names: SubjectNames,
     validity: Validity,
@@ -56,7 +56,7 @@ pub struct VerifiedChain {
     root: [u8; 32],
 }
 
-impl VerifiedChain {
+impl CertificationPath {
     /// Returns the key of the end-entity certificate.
     pub fn key(&self) -> &PublicKey {
         &self.key
@@ -103,14 +103,14 @@ pub fn verify_chain(
     roots: &[RootCertificate],
     at: u64,
     eku: Option<&str>,
-) -> Result<VerifiedChain, ChainError> {
+) -> Result<CertificationPath, ChainError> {
     let leaf = check_shape(chain)?;
     let certificate = parse(0, leaf)?;
     let path = build_path(chain, roots, at)?;
     check_usage(&certificate, eku)?;
     let spki = certificate.tbs_certificate().subject_public_key_info();
     let spki = spki.to_der().map_err(|error| malformed(0, &error))?;
-    Ok(VerifiedChain {
+    Ok(CertificationPath {
         key: PublicKey::from_spki_der(&spki)?,
         names: SubjectNames::of(&certificate)?,
         validity: path.validity.intersect(Validity::of(&certificate)),
@@ -120,7 +120,7 @@ pub fn verify_chain(
     })
 }
 
-/// Builds a path that is valid at some time. [`VerifiedChain::validity`] is the interval in which it is valid, and
+/// Builds a path that is valid at some time. [`CertificationPath::validity`] is the interval in which it is valid, and
 /// decisions based on it must be limited to that interval.
 ///
 /// # Errors
@@ -130,7 +130,7 @@ pub fn verify_chain_at_any_time(
     chain: &[&[u8]],
     roots: &[RootCertificate],
     eku: Option<&str>,
-) -> Result<VerifiedChain, ChainError> {
+) -> Result<CertificationPath, ChainError> {
     let leaf = Validity::of(&parse(0, check_shape(chain)?)?);
     let mut refused = ChainError::Empty;
     for at in beginnings(chain, leaf) {

@@ -3,7 +3,7 @@
 //! Implements RFC 9360 (`x5chain`, `x5t`) as RFC 9943, section 6, uses it. All certificates of a header are untrusted
 //! input. A path ends only at a configured [`RootCertificate`]; a self-signed certificate in a header never becomes
 //! one. Paths are built by rustls-webpki at a time that is an argument, and the result carries the interval in which it
-//! is valid ([`VerifiedChain::validity`]), so that a decision can be repeated later.
+//! is valid ([`CertificationPath::validity`]), so that a decision can be repeated later.
 //!
 //! Certificates may be signed with ECDSA on P-256, P-384 or P-521, with Ed25519, or with RSA, which many authorities
 //! still use. The end entity's own key must be one for statements, thus never RSA. The dates of a root are ignored: a
@@ -26,7 +26,7 @@ use thiserror::Error;
 use crate::key::KeyError;
 use crate::limits::CERTIFICATES;
 
-pub use chain::{Validity, VerifiedChain, is_oid, verify_chain, verify_chain_at_any_time};
+pub use chain::{CertificationPath, Validity, is_oid, verify_chain, verify_chain_at_any_time};
 pub use names::SubjectNames;
 pub use root::RootCertificate;
 pub use thumbprint::{SHA_256, check_thumbprint, sha256_thumbprint};

@@ -80,7 +80,7 @@ impl Authority {
     }
 }
 
-fn verify(chain: &[Vec<u8>], roots: &[RootCertificate], at: u64) -> Result<VerifiedChain, ChainError> {
+fn verify(chain: &[Vec<u8>], roots: &[RootCertificate], at: u64) -> Result<CertificationPath, ChainError> {
     let chain: Vec<&[u8]> = chain.iter().map(Vec::as_slice).collect();
     verify_chain(&chain, roots, at, None)
 }

@@ -235,14 +235,16 @@ fn line_of(text: &str, offset: usize) -> usize {
 
 /// The end of a sentence that names bounds; empty if there are none.
 fn in_words<T>(bounds: &impl RangeBounds<T>, show: impl Fn(&T) -> String) -> String {
-    let bound = |bound| match bound {
-        Bound::Included(value) | Bound::Excluded(value) => Some(show(value)),
+    let named = |bound: Bound<&T>, included: &str, excluded: &str| match bound {
+        Bound::Included(value) => Some(format!("{included} {}", show(value))),
+        Bound::Excluded(value) => Some(format!("{excluded} {}", show(value))),
         Bound::Unbounded => None,
     };
-    match (bound(bounds.start_bound()), bound(bounds.end_bound())) {
-        (Some(least), Some(most)) => format!("; at least {least}, at most {most}"),
-        (Some(least), None) => format!("; at least {least}"),
-        (None, Some(most)) => format!("; at most {most}"),
+    let least = named(bounds.start_bound(), "at least", "more than");
+    let most = named(bounds.end_bound(), "at most", "less than");
+    match (least, most) {
+        (Some(least), Some(most)) => format!("; {least}, {most}"),
+        (Some(bound), None) | (None, Some(bound)) => format!("; {bound}"),
         (None, None) => String::new(),
     }
 }
@@ -292,6 +294,15 @@ mod tests {
         assert!(lines[0].ends_with("at most 1048576 bytes"), "{why}");
         assert!(lines[1].starts_with(" 2: every: \"10ms\"") && lines[1].ends_with("at least 1s"), "{why}");
         assert!(lines[2].starts_with(" 3: workers: 9") && lines[2].ends_with("at most 8"), "{why}");
+    }
+
+    #[test]
+    fn a_bound_is_named_as_included_or_excluded() {
+        let words = |bounds: (Bound<u8>, Bound<u8>)| in_words(&bounds, u8::to_string);
+        assert_eq!(words((Bound::Excluded(0), Bound::Included(1))), "; more than 0, at most 1");
+        assert_eq!(words((Bound::Included(1), Bound::Unbounded)), "; at least 1");
+        assert_eq!(words((Bound::Unbounded, Bound::Excluded(9))), "; less than 9");
+        assert_eq!(words((Bound::Unbounded, Bound::Unbounded)), "");
     }
 
     #[test]

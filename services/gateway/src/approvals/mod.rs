@@ -25,7 +25,7 @@ use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::{Json, Router};
 use http::{HeaderMap, StatusCode, header};
 use serde::{Deserialize, Serialize};
-use serving::problem::{Problem, ProblemDetails};
+use serving::problem::{JsonProblem, ProblemDetails};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -110,7 +110,7 @@ pub(crate) fn described() -> OpenApiRouter<Shared> {
     ),
     security(("approver" = []))
 )]
-async fn list(State(shared): State<Shared>, headers: HeaderMap) -> Result<Json<QuestionList>, Problem> {
+async fn list(State(shared): State<Shared>, headers: HeaderMap) -> Result<Json<QuestionList>, JsonProblem> {
     let reader = shared.reader(&headers)?;
     let open = shared.writer.open_questions().await.map_err(|error| unavailable(&error))?;
     let mut approver = None;
@@ -144,7 +144,7 @@ async fn show(
     State(shared): State<Shared>,
     Path(id): Path<String>,
     headers: HeaderMap,
-) -> Result<Json<QuestionView>, Problem> {
+) -> Result<Json<QuestionView>, JsonProblem> {
     let reader = shared.reader(&headers)?;
     let kept = shared.kept(&id).await?;
     // A question that an approver may not answer is reported like one that does not exist.
@@ -180,7 +180,7 @@ async fn answer(
     State(shared): State<Shared>,
     Path(id): Path<String>,
     body: String,
-) -> Result<Json<AnsweredQuestion>, Problem> {
+) -> Result<Json<AnsweredQuestion>, JsonProblem> {
     if !is_id(&id) {
         return Err(unknown());
     }
@@ -193,7 +193,7 @@ async fn answer(
 impl Shared {
     /// Returns the proof in a request, if an approver of any route signed it for this listener. The right to read a
     /// question is checked separately.
-    fn reader(&self, headers: &HeaderMap) -> Result<SignedReader, Problem> {
+    fn reader(&self, headers: &HeaderMap) -> Result<SignedReader, JsonProblem> {
         let text = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let text = text.and_then(|text| text.strip_prefix("Bearer ")).ok_or_else(not_an_approver)?;
         let reader = SignedReader::parse(text, self.writer.now()).map_err(|_| not_an_approver())?;
@@ -218,7 +218,7 @@ impl Shared {
         approver.may_answer(kind, subject.name()).then(|| approver.name.clone())
     }
 
-    async fn kept(&self, id: &str) -> Result<StoredQuestion, Problem> {
+    async fn kept(&self, id: &str) -> Result<StoredQuestion, JsonProblem> {
         if !is_id(id) {
             return Err(unknown());
         }
@@ -227,21 +227,21 @@ impl Shared {
     }
 }
 
-fn unknown() -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "no-question", NotAnswered::Unknown.to_string())
+fn unknown() -> JsonProblem {
+    JsonProblem::new(StatusCode::NOT_FOUND, "no-question", NotAnswered::Unknown.to_string())
 }
 
-fn not_an_approver() -> Problem {
+fn not_an_approver() -> JsonProblem {
     let detail = "questions are shown to approvers, who sign for this address with a key of theirs, just now";
-    Problem::new(StatusCode::UNAUTHORIZED, "not-an-approver", detail)
+    JsonProblem::new(StatusCode::UNAUTHORIZED, "not-an-approver", detail)
 }
 
-fn unavailable(why: &dyn Display) -> Problem {
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "try-again", why.to_string())
+fn unavailable(why: &dyn Display) -> JsonProblem {
+    JsonProblem::new(StatusCode::SERVICE_UNAVAILABLE, "try-again", why.to_string())
 }
 
 /// The problem of an answer that is not taken.
-fn not_answered(error: &NotAnswered) -> Problem {
+fn not_answered(error: &NotAnswered) -> JsonProblem {
     let (status, code) = match error {
         NotAnswered::Unknown => (StatusCode::NOT_FOUND, "no-question"),
         NotAnswered::Answered => (StatusCode::CONFLICT, "question-answered"),
@@ -250,5 +250,5 @@ fn not_answered(error: &NotAnswered) -> Problem {
         NotAnswered::Approval(_) => (StatusCode::FORBIDDEN, "approval-refused"),
         NotAnswered::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "try-again"),
     };
-    Problem::new(status, code, error.to_string())
+    JsonProblem::new(status, code, error.to_string())
 }

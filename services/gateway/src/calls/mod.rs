@@ -72,7 +72,7 @@ use clients::Clients;
 use operator_session::OpenSessions;
 use pending::CallSubject;
 use tasks::Tasks;
-use unanswered::Unanswered;
+use unanswered::UnansweredCalls;
 
 pub use receipt_header::{receipt_header, with_receipt_header};
 pub use refused::{ArgumentsTooLong, REFUSED, words as refusal_words};
@@ -90,7 +90,7 @@ pub struct Shared {
     asked: OpenQuestions,
     clients: Clients,
     tasks: Tasks,
-    unanswered: Unanswered,
+    unanswered: UnansweredCalls,
     tools: Tools,
     operator_sessions: OpenSessions,
 }
@@ -152,7 +152,7 @@ impl Shared {
         patience: Patience,
     ) -> Arc<Self> {
         let (asked, clients) = (OpenQuestions::default(), Clients::default());
-        let (tasks, unanswered) = (Tasks::default(), Unanswered::new(patience.late_answer));
+        let (tasks, unanswered) = (Tasks::default(), UnansweredCalls::new(patience.late_answer));
         let (tools, operator_sessions) = (Tools::default(), OpenSessions::default());
         Arc::new(Self {
             writer,

@@ -27,7 +27,7 @@ type Name = (Arc<str>, String, LooseId);
 
 /// The calls without an answer, and the answers that may be repeated.
 #[derive(Clone)]
-pub struct Unanswered {
+pub struct UnansweredCalls {
     table: Arc<Mutex<UnansweredTable>>,
     given: Cache<Name, Arc<AnsweredCall>>,
     patience: Duration,
@@ -55,7 +55,7 @@ struct AnsweredCall {
     additions: Additions,
 }
 
-/// The entry of a call among those without an answer. Dropping it removes the entry, unless [`Unanswered::keep`] was
+/// The entry of a call among those without an answer. Dropping it removes the entry, unless [`UnansweredCalls::keep`] was
 /// called.
 pub struct UnansweredEntry {
     table: Arc<Mutex<UnansweredTable>>,
@@ -78,7 +78,7 @@ impl Drop for UnansweredEntry {
     }
 }
 
-impl Unanswered {
+impl UnansweredCalls {
     /// An empty table. A call is kept for `patience` after the end of its own stream.
     pub fn new(patience: Duration) -> Self {
         let given = Cache::builder().max_capacity(MAX_REMEMBERED_ANSWERS).time_to_live(patience);

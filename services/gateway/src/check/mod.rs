@@ -16,7 +16,7 @@ use crate::bounded_fetch::FetchError;
 use crate::config::{CommandServer, Config, Route, Server, UpstreamConfig};
 use crate::isolation::Host;
 use crate::keys;
-use crate::oauth::{FetchedKeys, Guard};
+use crate::oauth::{FetchedKeys, TokenCheck};
 use crate::servers::{confinement, one_server};
 pub use effect::without_effect;
 pub use era::{Eras, eras_of};
@@ -99,9 +99,9 @@ fn keys_of(config: &Config) -> CheckFinding {
 fn oauth(config: &Config, route: &Route) -> Option<CheckFinding> {
     let settings = route.oauth.as_ref()?;
     let what = format!("tokens {}", route.path);
-    Some(match Guard::new(settings, &config.public_url, &route.path, &FetchedKeys::default()) {
-        Ok(guard) => {
-            let detail = format!("for {}, metadata at {}", settings.audience, guard.metadata().url());
+    Some(match TokenCheck::new(settings, &config.public_url, &route.path, &FetchedKeys::default()) {
+        Ok(check) => {
+            let detail = format!("for {}, metadata at {}", settings.audience, check.metadata().url());
             CheckFinding::new(what, CheckOutcome::Ok, detail)
         }
         Err(error) => CheckFinding::new(what, CheckOutcome::Failed, error.to_string()),

@@ -38,7 +38,7 @@ pub fn of_route(
     }
     let span = settings.protocol.as_ref().map(Spanned::span);
     let card = match (&settings.agent_card, upstream) {
-        (Some(text), _) => reader.http("agent_card", text),
+        (Some(text), _) => reader.plain_url("agent_card", text),
         (None, Some(UpstreamConfig::One(Server::Http(server)))) => below(&server.url, AGENT_CARD_PATH),
         (None, _) => None,
     };

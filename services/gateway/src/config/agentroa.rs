@@ -115,7 +115,7 @@ fn registry_source(
 ) -> Option<RegistrySource> {
     match given {
         (Some(path), None) => Some(RegistrySource::File(reader.path(path))),
-        (None, Some(text)) => reader.http(&format!("agentroa.{key}_url"), text).map(RegistrySource::Url),
+        (None, Some(text)) => reader.plain_url(&format!("agentroa.{key}_url"), text).map(RegistrySource::Url),
         (None, None) => None,
         (Some(_), Some(_)) => {
             let why = format!("either {key} (a file) or {key}_url");

@@ -87,7 +87,7 @@ pub fn listener(
         let why = format!("{} days at most", MAX_APPROVAL_TIME.as_secs() / 86_400);
         reader.mistake(Some(text.span()), "approvals.expires", why);
     }
-    let url = given.url.as_ref().and_then(|text| reader.http("approvals.url", text));
+    let url = given.url.as_ref().and_then(|text| reader.plain_url("approvals.url", text));
     Some(ApprovalsListener { listen: reader.address("approvals.listen", &given.listen)?, url, time })
 }
 

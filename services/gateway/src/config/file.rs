@@ -29,7 +29,7 @@ pub struct ConfigFile {
     pub hide: Vec<PathBuf>,
     pub log: LogSection,
     #[serde(default)]
-    pub outbox: Outbox,
+    pub outbox: OutboxSection,
     #[serde(default)]
     pub limits: LimitsSection,
     #[serde(default)]
@@ -63,7 +63,7 @@ fn no() -> Spanned<bool> {
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Outbox {
+pub struct OutboxSection {
     pub records: Option<Spanned<u64>>,
     pub bytes: Option<Amount>,
     pub age: Option<SpannedText>,

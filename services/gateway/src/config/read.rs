@@ -1,7 +1,7 @@
 //! Reads a configuration: checks the values of a [`ConfigFile`] and converts them.
 
 use std::net::{IpAddr, SocketAddr};
-use std::ops::Range;
+use std::ops::{Bound, Range};
 use std::path::Path;
 
 use admission::signature::{AgentKey, AgentSubject, Holder, Keyring};
@@ -22,7 +22,7 @@ pub fn read(text: &str, folder: &Path) -> Result<Config, Mistakes> {
     let file: ConfigFile = config_file::parse(text)?;
     let mut reader = GatewayReader::new(text, folder);
     let config = reader.config(file);
-    reader.finish(config)
+    reader.into_config(config)
 }
 
 impl GatewayReader<'_> {
@@ -121,7 +121,7 @@ impl GatewayReader<'_> {
         listen: Option<SocketAddr>,
     ) -> Option<Url> {
         let url = match given {
-            Some(text) => self.http("public_url", text)?,
+            Some(text) => self.plain_url("public_url", text)?,
             None => match Url::parse(issuer.get_ref()) {
                 Ok(url) if matches!(url.scheme(), "http" | "https") => url,
                 _ => Url::parse(&format!("http://{}", listen?)).ok()?,
@@ -185,7 +185,7 @@ impl GatewayReader<'_> {
     }
 
     fn log(&mut self, log: file::LogSection) -> Option<LogTarget> {
-        let url = self.http("log.url", &log.url);
+        let url = self.plain_url("log.url", &log.url);
         let receipt_wait = self.time("log.receipt_wait", log.receipt_wait.as_ref());
         if let (true, None) = (log.receipt_required.get_ref(), &log.trust) {
             let why = "a receipt is worth what it is verified with: give log.trust";
@@ -202,7 +202,7 @@ impl GatewayReader<'_> {
     }
 
     fn judge(&mut self, judge: file::JudgeSection) -> Option<Judge> {
-        let url = self.http("judge.url", &judge.url);
+        let url = self.plain_url("judge.url", &judge.url);
         // V-28: wherever there is a judge, some calls are examined at random.
         let sample_rate =
             self.share("judge.sample_rate", judge.sample_rate.as_ref(), limits::JUDGE_SAMPLE_RATE);
@@ -232,16 +232,9 @@ impl GatewayReader<'_> {
         })
     }
 
-    /// A number above 0 and at most 1.
+    /// A share of calls or of certainty: above 0, at most 1.
     fn share(&mut self, key: &str, given: Option<&Spanned<f64>>, usual: f64) -> f64 {
-        match given {
-            Some(share) if *share.get_ref() > 0.0 && *share.get_ref() <= 1.0 => *share.get_ref(),
-            Some(share) => {
-                self.mistake(Some(share.span()), key, "a number above 0, and 1 at most (V-28)");
-                usual
-            }
-            None => usual,
-        }
+        self.number(key, given, (Bound::Excluded(0.0), Bound::Included(1.0))).unwrap_or(usual)
     }
 
     fn agents(&mut self, agents: &[file::AgentSection]) -> Vec<(Range<usize>, AgentKeys)> {
@@ -309,7 +302,7 @@ impl GatewayReader<'_> {
         })
     }
 
-    fn outbox(&mut self, outbox: file::Outbox) -> Outbox {
+    fn outbox(&mut self, outbox: file::OutboxSection) -> Outbox {
         let usual = Outbox::default();
         Outbox {
             records: outbox.records.map_or(usual.records, Spanned::into_inner),

@@ -41,7 +41,7 @@ impl<'a> GatewayReader<'a> {
     }
 
     /// The configuration with the files that it names, or all mistakes, in the order of their lines.
-    pub fn finish(self, config: Option<Config>) -> Result<Config, Mistakes> {
+    pub fn into_config(self, config: Option<Config>) -> Result<Config, Mistakes> {
         let Self { file, sources } = self;
         file.finish(config.map(|config| Config { sources, ..config }))
     }
@@ -75,8 +75,8 @@ impl<'a> GatewayReader<'a> {
     }
 
     /// An http or https URL without credentials and fragment.
-    pub fn http(&mut self, key: &str, text: &SpannedText) -> Option<Url> {
-        let url = self.file.http(key, text)?;
+    pub fn plain_url(&mut self, key: &str, text: &SpannedText) -> Option<Url> {
+        let url = self.http(key, text)?;
         match url.fragment().is_some() || url.password().is_some() || !url.username().is_empty() {
             true => self.wrong(text, key, "no credentials and no fragment belong in this URL"),
             false => Some(url),

@@ -343,7 +343,7 @@ fn oauth_of(
                 reader.mistake(Some(span), "oauth.resource", "mode \"upstream\" needs the server's own id");
                 return None;
             };
-            let metadata = oauth.metadata.as_ref().and_then(|text| reader.http("oauth.metadata", text));
+            let metadata = oauth.metadata.as_ref().and_then(|text| reader.plain_url("oauth.metadata", text));
             let Some(metadata) = metadata else {
                 let why = "mode \"upstream\" needs the URL of the server's resource metadata";
                 reader.mistake(Some(span), "oauth.metadata", why);
@@ -362,7 +362,7 @@ fn oauth_of(
     let ca_file = reader.relative(oauth.jwks_ca_file);
     let keys = match (oauth.jwks, oauth.jwks_url) {
         (Some(file), None) => KeySource::File(reader.source_file(Some(file))?),
-        (None, Some(text)) => KeySource::Url { url: reader.http("oauth.jwks_url", &text)?, ca_file },
+        (None, Some(text)) => KeySource::Url { url: reader.plain_url("oauth.jwks_url", &text)?, ca_file },
         _ => {
             reader.mistake(Some(span), "oauth.jwks", "either jwks (a file) or jwks_url");
             return None;

@@ -180,7 +180,7 @@ fn http(reader: &mut GatewayReader<'_>, named: ServerSettings) -> Option<HttpSer
     let headers = named.headers.unwrap_or_default();
     let headers = headers.into_iter().filter_map(|(name, value)| header(reader, name, &value)).collect();
     Some(HttpServer {
-        url: reader.http("upstream", &text)?,
+        url: reader.plain_url("upstream", &text)?,
         token_file: reader.relative(named.token_file),
         headers,
         ca_file: reader.relative(named.ca_file),

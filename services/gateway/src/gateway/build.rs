@@ -1,4 +1,4 @@
-//! Builds the routes from the configuration: upstreams, guards, rules and metadata documents.
+//! Builds the routes from the configuration: upstreams, token checks, rules and metadata documents.
 //!
 //! Objects that hold connections, children or sessions are kept for as long as their configuration does not change.
 
@@ -26,7 +26,7 @@ use crate::isolation::{Host, OwnFiles};
 use crate::judge::{HttpJudge, JudgeSettings};
 use crate::keys::Keys;
 use crate::mcp::{Endpoint, Mcp, McpSessions};
-use crate::oauth::{FetchedKeys, Guard};
+use crate::oauth::{FetchedKeys, TokenCheck};
 use crate::posture::{self, PublicDocuments};
 use crate::servers::{confinement, one_server};
 use crate::start_error::StartError;
@@ -68,7 +68,7 @@ impl Builder {
     /// Builds the plan for this configuration. On an error, the current state is not changed.
     ///
     /// # Errors
-    /// A [`StartError`] if an upstream or a guard cannot be made.
+    /// A [`StartError`] if an upstream or a token check cannot be made.
     pub fn plan(&mut self, config: &Config) -> Result<Plan, StartError> {
         config.require_isolation(Host::detect())?;
         let own_files = config.own_files()?;
@@ -78,7 +78,7 @@ impl Builder {
         let mut pages = documents(config, &self.keys).merge(description::routes());
         for route in &config.routes {
             let kept = self.server(config, &own_files, route)?;
-            let (admits, beside) = self.guard(config, route)?;
+            let (admits, beside) = self.token_check(config, route)?;
             pages = pages.merge(beside).merge(agent_card(config, route)?);
             routes.push(Arc::new(Route {
                 path: route.path.clone(),
@@ -157,18 +157,18 @@ impl Builder {
     }
 
     /// The authentication of a route, and the page with its resource metadata.
-    fn guard(
+    fn token_check(
         &self,
         config: &Config,
         route: &RouteConfig,
     ) -> Result<(Arc<dyn Authorizer>, Router), StartError> {
         let Some(oauth) = &route.oauth else { return Ok((Arc::new(AllowAll), Router::new())) };
-        let guard = Guard::new(oauth, &config.public_url, &route.path, &self.fetched_keys)
+        let check = TokenCheck::new(oauth, &config.public_url, &route.path, &self.fetched_keys)
             .map_err(|error| StartError::OAuth { route: route.path.clone(), error })?;
-        let guard = Arc::new(guard);
-        let shown = guard.clone();
-        let metadata = Router::new().route(guard.metadata().path(), get(move || metadata(shown.clone())));
-        Ok((guard, metadata))
+        let check = Arc::new(check);
+        let shown = check.clone();
+        let metadata = Router::new().route(check.metadata().path(), get(move || metadata(shown.clone())));
+        Ok((check, metadata))
     }
 
     /// Ends the children of servers that are not served any more.
@@ -186,7 +186,7 @@ impl Builder {
 }
 
 /// Hides the authentication challenges of an upstream, unless it receives the client's own token, or the gateway has
-/// neither a credential nor a guard for it.
+/// neither a credential nor a check for it.
 fn behind_the_door(route: &RouteConfig, upstream: &Arc<dyn Upstream>) -> Arc<dyn Upstream> {
     let is_ours = match &route.oauth {
         Some(oauth) => oauth.mode == OAuthMode::Gateway,
@@ -216,8 +216,8 @@ fn judge(config: &Config) -> Result<Option<Judging>, StartError> {
     Ok(Some(Judging { judge: Arc::new(asked), meter: judge.meter, usual: judge.cost }))
 }
 
-async fn metadata(guard: Arc<Guard>) -> crate::relay::Response {
-    match guard.metadata().document().await {
+async fn metadata(check: Arc<TokenCheck>) -> crate::relay::Response {
+    match check.metadata().document().await {
         Ok(document) => posture::document_of("application/json", document),
         Err(error) => {
             tracing::warn!(%error, "the server's resource metadata cannot be had");

@@ -1,4 +1,4 @@
-//! The implementation of the front end's [`Authorizer`] by [`Guard`].
+//! The implementation of the front end's [`Authorizer`] by [`TokenCheck`].
 
 use async_trait::async_trait;
 use axum::response::IntoResponse;
@@ -6,7 +6,7 @@ use http::request::Parts;
 use http::{HeaderValue, StatusCode, header};
 use jiff::Timestamp;
 
-use super::{Challenge, Guard};
+use super::{Challenge, TokenCheck};
 use crate::front::{Authorized, Authorizer};
 use crate::relay::Response;
 
@@ -14,7 +14,7 @@ use crate::relay::Response;
 const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("10");
 
 #[async_trait]
-impl Authorizer for Guard {
+impl Authorizer for TokenCheck {
     async fn admit(&self, head: &Parts) -> Result<Authorized, Box<Response>> {
         match Self::admit(self, &head.headers, Timestamp::now()).await {
             Ok(admitted) => Ok(Authorized {

@@ -1,6 +1,6 @@
 //! Authentication with bearer tokens of one issuer, for one audience (R-27, RFC 9728, RFC 8707, MCP authorization).
 //!
-//! A [`Guard`] protects a route. In mode A (`gateway`) a token's `aud` must be the gateway's resource URI; the token is
+//! A [`TokenCheck`] protects a route. In mode A (`gateway`) a token's `aud` must be the gateway's resource URI; the token is
 //! not forwarded, and the server receives the gateway's own credential. In mode B (`upstream`) `aud` must be the
 //! configured id of the server; the token is forwarded, and the metadata are the server's. A route has one mode; a
 //! valid token for the other mode is refused.
@@ -33,7 +33,7 @@ pub use metadata::Metadata;
 use token::{BearerToken, TokenError};
 
 /// The token check of one route.
-pub struct Guard {
+pub struct TokenCheck {
     settings: OAuth,
     keys: KeyBook,
     metadata: Metadata,
@@ -41,7 +41,7 @@ pub struct Guard {
 
 /// The result of an accepted token.
 #[derive(Clone, Debug)]
-pub struct Admitted {
+pub struct AcceptedToken {
     /// The token's subject.
     pub subject: TokenSubject,
     /// The unchanged `Authorization` header for the server in mode B; `None` in mode A.
@@ -59,8 +59,8 @@ pub struct Challenge {
     pub why: String,
 }
 
-impl Guard {
-    /// Makes a guard for the route at `path`, with the issuer's keys fetched so far.
+impl TokenCheck {
+    /// Makes the check for the route at `path`, with the issuer's keys fetched so far.
     ///
     /// # Errors
     /// A [`KeysError`] if the key file cannot be used, or no HTTP client can be built.
@@ -81,7 +81,7 @@ impl Guard {
     ///
     /// # Errors
     /// The [`Challenge`] for the client.
-    pub async fn admit(&self, headers: &HeaderMap, now: Timestamp) -> Result<Admitted, Challenge> {
+    pub async fn admit(&self, headers: &HeaderMap, now: Timestamp) -> Result<AcceptedToken, Challenge> {
         let Some(presented) = bearer(headers).map_err(|why| self.refused(why))? else {
             return Err(self.challenge(StatusCode::UNAUTHORIZED, None, "no token".to_owned()));
         };
@@ -100,7 +100,7 @@ impl Guard {
             OAuthMode::Gateway => None,
             OAuthMode::Upstream { .. } => headers.get(header::AUTHORIZATION).cloned(),
         };
-        Ok(Admitted { subject: claims.subject, passes })
+        Ok(AcceptedToken { subject: claims.subject, passes })
     }
 
     /// The protected resource metadata of this route (RFC 9728).

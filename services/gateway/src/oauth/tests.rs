@@ -14,7 +14,7 @@ use ring::signature::{KeyPair, RSA_PKCS1_SHA256, RsaKeyPair, RsaPublicKeyCompone
 use scitt::{Algorithm, Signer, SigningKey};
 use serde_json::{Value, json};
 
-use super::{Admitted, Challenge, FetchedKeys, Guard};
+use super::{AcceptedToken, Challenge, FetchedKeys, TokenCheck};
 use crate::config::{KeySource, OAuth, OAuthMode};
 
 const NOW: i64 = 1_800_000_000;
@@ -136,8 +136,8 @@ impl Door {
         KeySource::File(self.keys.clone())
     }
 
-    async fn knock(&self, settings: OAuth, token: &str) -> Result<Admitted, Challenge> {
-        admit(&guard(&settings), token).await
+    async fn knock(&self, settings: OAuth, token: &str) -> Result<AcceptedToken, Challenge> {
+        admit(&check(&settings), token).await
     }
 
     /// The reason why mode A refuses these claims.
@@ -148,14 +148,15 @@ impl Door {
     }
 }
 
-fn guard(settings: &OAuth) -> Guard {
-    Guard::new(settings, &"https://gw.example".parse().unwrap(), "/mcp", &FetchedKeys::default()).unwrap()
+fn check(settings: &OAuth) -> TokenCheck {
+    TokenCheck::new(settings, &"https://gw.example".parse().unwrap(), "/mcp", &FetchedKeys::default())
+        .unwrap()
 }
 
-async fn admit(guard: &Guard, token: &str) -> Result<Admitted, Challenge> {
+async fn admit(check: &TokenCheck, token: &str) -> Result<AcceptedToken, Challenge> {
     let mut headers = HeaderMap::new();
     headers.insert("authorization", format!("Bearer {token}").parse().unwrap());
-    guard.admit(&headers, Timestamp::from_second(NOW).unwrap()).await
+    check.admit(&headers, Timestamp::from_second(NOW).unwrap()).await
 }
 
 #[tokio::test]
@@ -174,7 +175,7 @@ async fn a_good_token_says_whose_it_is_and_ends_here_in_mode_a() {
 async fn without_a_token_the_challenge_names_metadata_and_scope() {
     let door = Door::new();
     let told =
-        guard(&settings(door.source())).admit(&HeaderMap::new(), Timestamp::UNIX_EPOCH).await.unwrap_err();
+        check(&settings(door.source())).admit(&HeaderMap::new(), Timestamp::UNIX_EPOCH).await.unwrap_err();
     assert_eq!(told.status, StatusCode::UNAUTHORIZED);
     assert_eq!(
         told.www_authenticate.unwrap(),
@@ -323,18 +324,18 @@ async fn a_configured_type_of_token_is_demanded() {
 #[tokio::test]
 async fn only_one_authorization_header_and_only_bearer() {
     let door = Door::new();
-    let guard = guard(&settings(door.source()));
+    let check = check(&settings(door.source()));
     let now = Timestamp::from_second(NOW).unwrap();
     let good = format!("Bearer {}", door.issuer.token(&claims()));
     let mut headers = HeaderMap::new();
     headers.append("authorization", good.parse().unwrap());
     headers.append("authorization", good.parse().unwrap());
-    assert!(guard.admit(&headers, now).await.is_err());
+    assert!(check.admit(&headers, now).await.is_err());
     headers.clear();
     headers.insert("authorization", good.replace("Bearer", "DPoP").parse().unwrap());
-    assert!(guard.admit(&headers, now).await.is_err());
+    assert!(check.admit(&headers, now).await.is_err());
     headers.insert("authorization", good.replace("Bearer", "bEARER").parse().unwrap());
-    assert!(guard.admit(&headers, now).await.is_ok());
+    assert!(check.admit(&headers, now).await.is_ok());
 }
 
 #[test]
@@ -350,9 +351,9 @@ fn a_set_with_a_private_key_or_without_a_usable_one_is_refused() {
 #[tokio::test]
 async fn mode_a_shows_metadata_of_its_own() {
     let door = Door::new();
-    let guard = guard(&settings(door.source()));
-    assert_eq!(guard.metadata().path(), "/.well-known/oauth-protected-resource/mcp");
-    let shown: Value = serde_json::from_slice(&guard.metadata().document().await.unwrap()).unwrap();
+    let check = check(&settings(door.source()));
+    assert_eq!(check.metadata().path(), "/.well-known/oauth-protected-resource/mcp");
+    let shown: Value = serde_json::from_slice(&check.metadata().document().await.unwrap()).unwrap();
     assert_eq!(shown["resource"], GATEWAY);
     assert_eq!(shown["authorization_servers"], json!([ISSUER]));
 }
@@ -377,9 +378,9 @@ async fn mode_b_shows_the_server_s_metadata_as_they_are() {
     let text = r#"{ "resource":"https://up.example/mcp" , "x":1e2}"#;
     let (metadata, asked) = serving(Arc::new(std::sync::Mutex::new(text.to_owned()))).await;
     let door = Door::new();
-    let guard = guard(&OAuth { mode: OAuthMode::Upstream { metadata }, ..mode_b(door.source()) });
-    assert_eq!(guard.metadata().document().await.unwrap(), text);
-    assert_eq!(guard.metadata().document().await.unwrap(), text);
+    let check = check(&OAuth { mode: OAuthMode::Upstream { metadata }, ..mode_b(door.source()) });
+    assert_eq!(check.metadata().document().await.unwrap(), text);
+    assert_eq!(check.metadata().document().await.unwrap(), text);
     assert_eq!(asked.load(Ordering::Relaxed), 1);
 }
 
@@ -387,32 +388,32 @@ async fn mode_b_shows_the_server_s_metadata_as_they_are() {
 async fn keys_at_a_url_are_fetched_once_and_strangers_tokens_do_not_fetch_them_again() {
     let issuer = Issuer::new();
     let (url, asked) = serving(Arc::new(std::sync::Mutex::new(issuer.jwks().to_string()))).await;
-    let guard = guard(&settings(KeySource::Url { url, ca_file: None }));
+    let check = check(&settings(KeySource::Url { url, ca_file: None }));
     for _ in 0..3 {
-        admit(&guard, &issuer.token(&claims())).await.unwrap();
+        admit(&check, &issuer.token(&claims())).await.unwrap();
         let unknown = issuer.sign(&json!({ "alg": "ES256", "kid": "unknown" }), &claims());
-        assert_eq!(admit(&guard, &unknown).await.unwrap_err().status, StatusCode::UNAUTHORIZED);
+        assert_eq!(admit(&check, &unknown).await.unwrap_err().status, StatusCode::UNAUTHORIZED);
     }
     assert_eq!(asked.load(Ordering::Relaxed), 1);
 }
 
 #[tokio::test]
-async fn a_guard_of_the_same_source_goes_on_with_the_keys_that_were_fetched() {
+async fn a_check_of_the_same_source_goes_on_with_the_keys_that_were_fetched() {
     let issuer = Issuer::new();
     let text = Arc::new(std::sync::Mutex::new(issuer.jwks().to_string()));
     let (url, asked) = serving(text.clone()).await;
     let (fetched, base) = (FetchedKeys::default(), "https://gw.example".parse().unwrap());
     let settings = settings(KeySource::Url { url, ca_file: None });
-    let guard = |path: &str, settings: &OAuth| Guard::new(settings, &base, path, &fetched).unwrap();
-    let before = guard("/mcp", &settings);
+    let check = |path: &str, settings: &OAuth| TokenCheck::new(settings, &base, path, &fetched).unwrap();
+    let before = check("/mcp", &settings);
     admit(&before, &issuer.token(&claims())).await.unwrap();
     *text.lock().unwrap() = "out of order".to_owned();
     let narrower = OAuth { scopes: Vec::new(), ..settings };
-    admit(&guard("/mcp", &narrower), &issuer.token(&claims())).await.unwrap();
+    admit(&check("/mcp", &narrower), &issuer.token(&claims())).await.unwrap();
     assert_eq!(asked.load(Ordering::Relaxed), 1);
     // For another source, no keys are known.
     let elsewhere = KeySource::Url { url: "http://127.0.0.1:9/jwks".parse().unwrap(), ca_file: None };
-    let other = guard("/mcp", &OAuth { keys: elsewhere, ..narrower });
+    let other = check("/mcp", &OAuth { keys: elsewhere, ..narrower });
     assert!(admit(&other, &issuer.token(&claims())).await.is_err());
 }
 
@@ -420,12 +421,12 @@ async fn a_guard_of_the_same_source_goes_on_with_the_keys_that_were_fetched() {
 async fn while_the_keys_are_out_of_reach_nobody_comes_in() {
     let url: url::Url = "http://127.0.0.1:9/jwks".parse().unwrap();
     let told =
-        admit(&guard(&settings(KeySource::Url { url, ca_file: None })), &Issuer::new().token(&claims()))
+        admit(&check(&settings(KeySource::Url { url, ca_file: None })), &Issuer::new().token(&claims()))
             .await;
     assert_eq!(told.unwrap_err().status, StatusCode::SERVICE_UNAVAILABLE);
     let (url, _) = serving(Arc::new(std::sync::Mutex::new("x".repeat(300_000)))).await;
     let told =
-        admit(&guard(&settings(KeySource::Url { url, ca_file: None })), &Issuer::new().token(&claims()))
+        admit(&check(&settings(KeySource::Url { url, ca_file: None })), &Issuer::new().token(&claims()))
             .await;
     assert_eq!(told.unwrap_err().status, StatusCode::SERVICE_UNAVAILABLE);
 }
@@ -434,10 +435,10 @@ async fn while_the_keys_are_out_of_reach_nobody_comes_in() {
 async fn a_flood_of_tokens_does_not_ask_again_and_again_for_keys_that_cannot_be_had() {
     let (url, asked) = serving(Arc::new(std::sync::Mutex::new("no keys".to_owned()))).await;
     let door = Door::new();
-    let guard = guard(&settings(KeySource::Url { url, ca_file: None }));
+    let check = check(&settings(KeySource::Url { url, ca_file: None }));
     let token = door.issuer.token(&claims());
     for _ in 0..20 {
-        assert!(admit(&guard, &token).await.is_err());
+        assert!(admit(&check, &token).await.is_err());
     }
     // One fetch, unless this machine took seconds for twenty refusals.
     assert!(asked.load(Ordering::Relaxed) < 5);

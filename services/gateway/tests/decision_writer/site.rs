@@ -2,18 +2,14 @@
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use client::{Client, Options};
 use gateway::decision_writer::LogConnection;
-use scitt::{Algorithm, CoseKey, Signer, SigningKey};
+use scitt::{CoseKey, Signer, SigningKey};
 use tempfile::TempDir;
-use transparency::{
-    AccessConfig, ClosedTypes, Config, Database, Limits, Rate, ReceiptAlgorithm, Service, SigningKeyFiles,
-    WitnessConfig,
-};
+use transparency::{AccessConfig, ClosedTypes, Config, Limits, Rate, Service};
 use verifier::{TrustStore, TrustedLog};
 
 /// A log's folder, its address, and the service while it runs.
@@ -46,15 +42,7 @@ impl Site {
         let socket = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = socket.local_addr().unwrap().port();
         let site = Self { folder: tempfile::tempdir().unwrap(), port, service: None };
-        for (name, key) in [
-            ("receipt.pem", SigningKey::generate(Algorithm::Es256).unwrap()),
-            ("checkpoint.pem", SigningKey::generate(Algorithm::EdDsa).unwrap()),
-            ("operator.pem", testkit::operator()),
-        ] {
-            fs::write(site.path(name), key.to_pkcs8_pem().unwrap()).unwrap();
-            fs::set_permissions(site.path(name), fs::Permissions::from_mode(0o600)).unwrap();
-        }
-        fs::write(site.path("policy.toml"), policy).unwrap();
+        testkit::write_log_files(site.folder.path(), policy);
         site
     }
 
@@ -65,31 +53,12 @@ impl Site {
 
     async fn go_on_with(&mut self, limits: Limits) {
         let config = Config {
-            origin: testkit::ORIGIN.into(),
-            iss: testkit::LOG_ISS.into(),
             public_url: self.url(),
-            database: Database::Sqlite { path: self.path("log.sqlite"), any_filesystem: false },
-            pin: None,
-            state_dir: self.path("state"),
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, self.port)),
-            admin_listen: None,
-            admin_socket: None,
-            tls: None,
-            migrate: true,
-            plaintext: false,
-            error_documentation: Default::default(),
-            keys: SigningKeyFiles {
-                receipt: self.path("receipt.pem"),
-                checkpoint: self.path("checkpoint.pem"),
-                index: None,
-                operator: Some(self.path("operator.pem")),
-            },
-            receipt_algorithm: ReceiptAlgorithm::Es256,
-            policy: self.path("policy.toml"),
             // These tests read what the gateway registered, as an auditor would.
             access: AccessConfig { closed_types: ClosedTypes(Vec::new()), ..AccessConfig::default() },
-            witnesses: WitnessConfig::default(),
             limits: Limits { writes: Rate::per_second(10_000, 10_000), ..limits },
+            ..Config::in_folder(self.folder.path(), testkit::ORIGIN, testkit::LOG_ISS)
         };
         self.service = Some(Service::start(config).await.unwrap());
     }

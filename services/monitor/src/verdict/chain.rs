@@ -48,8 +48,7 @@ impl ChainLink {
     fn read(statement: &SignedStatement) -> Result<Self, NoFork> {
         let other = |why: String| NoFork::Other(why);
         let headers = VrfHeaders::read(statement.header()).map_err(|why| other(why.to_string()))?;
-        let claims = statement.header().claims();
-        let issuer = claims.and_then(|claims| claims.iss()).unwrap_or_default().to_owned();
+        let issuer = statement.header().iss().unwrap_or_default().to_owned();
         let key = PublicKey::from_did_key(&issuer).map_err(|why| other(why.to_string()))?;
         if statement.is_detached() {
             return Err(other("its payload is not here".into()));

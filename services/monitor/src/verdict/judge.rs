@@ -3,7 +3,6 @@
 use data_encoding::{BASE64, BASE64URL_NOPAD};
 use merkle::{CompactRange, EntryDigest, Hash, LeafHash, NotAHash};
 use scitt::SignedStatement;
-use scitt::header::CwtClaims;
 use tlog::checkpoint::Checkpoint;
 use tlog::cosignature::time_of;
 use tlog::key::VerifierKey;
@@ -304,9 +303,8 @@ fn statement(entry: &EntrySeen) -> Result<String, String> {
         return Err(format!("the statement's digest is {digest}, not {}", entry.entry_id));
     }
     let statement = SignedStatement::parse(bytes).map_err(|why| why.to_string())?;
-    let claims = statement.header().claims();
-    let (issuer, subject) = (claims.and_then(CwtClaims::iss), claims.and_then(CwtClaims::sub));
-    let (issuer, subject) = (issuer.unwrap_or("?"), subject.unwrap_or("?"));
+    let header = statement.header();
+    let (issuer, subject) = (header.iss().unwrap_or("?"), header.sub().unwrap_or("?"));
     Ok(format!("{}: by {issuer}, about {subject}", place(entry)))
 }
 

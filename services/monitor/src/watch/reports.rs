@@ -5,7 +5,6 @@ use client::{Client, ClientError};
 use data_encoding::BASE64URL_NOPAD;
 use merkle::EntryDigest;
 use scitt::SignedStatement;
-use scitt::header::CwtClaims;
 use serde::Deserialize;
 
 use super::Watching;
@@ -158,8 +157,8 @@ impl RefusedReport {
 
 /// Issuer and subject of a statement.
 fn names(statement: &SignedStatement) -> Option<(String, String)> {
-    let claims = statement.header().claims()?;
-    Some((CwtClaims::iss(claims)?.to_owned(), CwtClaims::sub(claims)?.to_owned()))
+    let header = statement.header();
+    Some((header.iss()?.to_owned(), header.sub()?.to_owned()))
 }
 
 async fn statement(client: &Client, entry: &str) -> Option<String> {

@@ -129,7 +129,7 @@ async fn reported(refused: Vec<u8>) -> Vec<AlarmKind> {
     let url = format!("http://{}/", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, app).await });
     let client = client::Client::new(&url, client::Options::default()).unwrap();
-    let iss = registered.header().claims().and_then(|claims| claims.iss()).unwrap().to_owned();
+    let iss = registered.header().iss().unwrap().to_owned();
     let watch = Watch::of(Who::Issuer(iss));
     let target = WatchedLog { watches: vec![watch], ..testing::target() };
     let mut watching = watching(WatchMemory::begun(0));

@@ -15,7 +15,7 @@ use http::header::{HOST, ORIGIN};
 use http::uri::Authority;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use serving::listener::PeerAddress;
-use serving::problem::{Problem, for_every_error};
+use serving::problem::{JsonProblem, for_every_error};
 use serving::unix_socket::SocketPeer;
 use tracing::Instrument;
 
@@ -88,7 +88,7 @@ fn operator(access_control: &AccessControl, request: &Request) -> Result<String,
 }
 
 fn refused<T>(status: StatusCode, code: &'static str, detail: &'static str) -> Result<T, Box<Response>> {
-    Err(Box::new(Problem::new(status, code, detail).into_response()))
+    Err(Box::new(JsonProblem::new(status, code, detail).into_response()))
 }
 
 /// Returns `true` for a TCP request from a program on this host.
@@ -105,7 +105,7 @@ async fn refuse_foreign_hosts(request: Request, next: Next) -> Response {
     }
     let detail =
         "The Host header field names another host: reach the admin listener by its address or as localhost";
-    Problem::new(StatusCode::FORBIDDEN, "foreign-host", detail).into_response()
+    JsonProblem::new(StatusCode::FORBIDDEN, "foreign-host", detail).into_response()
 }
 
 fn names_this_host(request: &Request) -> bool {
@@ -124,5 +124,5 @@ async fn refuse_web_pages(request: Request, next: Next) -> Response {
         return next.run(request).await;
     }
     let detail = "The admin listener does nothing for a web page: the request has an Origin header";
-    Problem::new(StatusCode::FORBIDDEN, "from-a-web-page", detail).into_response()
+    JsonProblem::new(StatusCode::FORBIDDEN, "from-a-web-page", detail).into_response()
 }

@@ -81,7 +81,7 @@ impl RegisteredHead {
     /// A head with its statement at a leaf; `None` if the statement is no head.
     fn parse(statement: SignedStatement, leaf: LeafIndex) -> Option<Self> {
         let head = IndexHead::decode(statement.payload()?).ok()?;
-        let issued_at = statement.header().claims()?.iat().and_then(|at| u64::try_from(at).ok())?;
+        let issued_at = statement.header().iat().and_then(|at| u64::try_from(at).ok())?;
         let entry = statement.digest();
         let (runs, erased) = (OnceCell::new(), Mutex::default());
         Some(Self { head, leaf, entry, statement, issued_at, runs, erased })

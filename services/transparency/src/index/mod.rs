@@ -26,7 +26,7 @@ use merkle::{LeafIndex, TreeSize};
 use registration::{Lookup, LookupKind, SearchValues};
 use sequencer::{Halt, Role, Status};
 use serde::Serialize;
-use serving::problem::Problem;
+use serving::problem::JsonProblem;
 use store::lookup::{BlindLeaf, RunCatalog, RunWriter, SearchIndex};
 use store::{Entry, Indexed, LogReader, Order, Page, Query, StoreError, Term};
 use tokio::sync::{Notify, watch};
@@ -333,7 +333,7 @@ async fn reindex(State(index): State<Arc<Index>>) -> Response {
         Ok(()) => (StatusCode::ACCEPTED, Json(NewIndex { indexed_to: 0 })).into_response(),
         Err(error) => {
             let detail = format!("the index was not dropped: {error}");
-            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "database-unavailable", detail).into_response()
+            JsonProblem::new(StatusCode::SERVICE_UNAVAILABLE, "database-unavailable", detail).into_response()
         }
     }
 }

@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use data_encoding::BASE64URL_NOPAD;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
-use serving::problem::Problem;
+use serving::problem::JsonProblem;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -108,6 +108,6 @@ impl CorrectionError {
 impl IntoResponse for CorrectionError {
     fn into_response(self) -> Response {
         let Self(status, detail) = self;
-        Problem::new(status, "clock-correction", detail).titled("Clock Not Corrected").into_response()
+        JsonProblem::new(status, "clock-correction", detail).titled("Clock Not Corrected").into_response()
     }
 }

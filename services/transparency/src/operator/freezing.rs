@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use registration::operator::Action;
 use sequencer::{Halt, Role};
-use serving::problem::Problem;
+use serving::problem::JsonProblem;
 use store::{SequencerStore, SignatureKind, SignatureStore, StoreError};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -195,5 +195,5 @@ fn explain_freeze_error(error: &StoreError) -> Response {
 }
 
 fn problem(status: StatusCode, code: &'static str, detail: &str) -> Response {
-    Problem::new(status, code, detail.to_owned()).titled("Not Frozen").into_response()
+    JsonProblem::new(status, code, detail.to_owned()).titled("Not Frozen").into_response()
 }

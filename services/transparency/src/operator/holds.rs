@@ -14,7 +14,7 @@ use merkle::{EntryDigest, LeafIndex};
 use registration::operator::Held;
 use scitt::SignedStatement;
 use serde::{Deserialize, Serialize};
-use serving::problem::Problem;
+use serving::problem::JsonProblem;
 use store::custody::CASE_BYTES;
 use store::{Hold, StoreError};
 use utoipa::ToSchema;
@@ -91,7 +91,7 @@ struct HoldsError(StatusCode, String);
 impl IntoResponse for HoldsError {
     fn into_response(self) -> Response {
         let HoldsError(status, detail) = self;
-        Problem::new(status, "hold", detail).into_response()
+        JsonProblem::new(status, "hold", detail).into_response()
     }
 }
 

@@ -11,7 +11,7 @@ use http::StatusCode;
 use merkle::EntryDigest;
 use sequencer::Role;
 use serde::{Deserialize, Serialize};
-use serving::problem::Problem;
+use serving::problem::JsonProblem;
 use store::{PendingKey, Progress, StoreError};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -104,7 +104,7 @@ struct InboxError {
 impl IntoResponse for InboxError {
     fn into_response(self) -> Response {
         let Self { status, code, detail } = self;
-        Problem::new(status, code, detail).into_response()
+        JsonProblem::new(status, code, detail).into_response()
     }
 }
 

@@ -13,7 +13,7 @@ use data_encoding::BASE64URL_NOPAD;
 use http::StatusCode;
 use merkle::TreeSize;
 use serde::{Deserialize, Serialize};
-use serving::problem::Problem;
+use serving::problem::JsonProblem;
 use store::{KeyAnnouncement, LogKey, StoreError};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -150,7 +150,7 @@ struct RotationError(StatusCode, String);
 impl IntoResponse for RotationError {
     fn into_response(self) -> Response {
         let Self(status, detail) = self;
-        Problem::new(status, "key-rotation", detail).into_response()
+        JsonProblem::new(status, "key-rotation", detail).into_response()
     }
 }
 

@@ -144,6 +144,8 @@ fn refused(error: RegisterError) -> OperatorError {
 impl IntoResponse for OperatorError {
     fn into_response(self) -> Response {
         let Self(status, detail) = self;
-        problem::Problem::new(status, "operator-statement", detail).titled("Not Registered").into_response()
+        problem::JsonProblem::new(status, "operator-statement", detail)
+            .titled("Not Registered")
+            .into_response()
     }
 }

@@ -14,7 +14,7 @@ use store::Quotas;
 use crate::limits::Rate;
 use crate::quota::meter::{RateBucket, RateMeter};
 use crate::quota::rates::OverRate;
-use crate::quota::rates::{Issuer, IssuerRates};
+use crate::quota::rates::{CountedIssuer, IssuerRates};
 use crate::quota::shared_counter::{SharedCharge, SharedIssuerQuota};
 
 /// The quota of issuers: counted for all processes, or by this one while the database is unavailable.
@@ -44,7 +44,7 @@ impl IssuerQuota {
 
     /// Charges an issuer; `None` if it has no limit.
     async fn charge(&self, counters: &dyn Quotas, iss: &str) -> Result<Option<ChargedCounter>, OverRate> {
-        let issuer = Issuer::named(iss);
+        let issuer = CountedIssuer::named(iss);
         match self.shared.charge(counters, issuer).await? {
             SharedCharge::Shared { issuer, window } => Ok(Some(ChargedCounter::Shared { issuer, window })),
             SharedCharge::Local => {
@@ -56,7 +56,7 @@ impl IssuerQuota {
     }
 
     /// The meter of an issuer that is counted by this process alone.
-    fn meter(&self, issuer: Issuer) -> Option<&RateMeter> {
+    fn meter(&self, issuer: CountedIssuer) -> Option<&RateMeter> {
         self.local.get(&self.rates().of(issuer)?)
     }
 
@@ -75,8 +75,8 @@ impl IssuerQuota {
 /// The counter that one registration was charged to.
 #[derive(Clone, Copy, Debug)]
 enum ChargedCounter {
-    Shared { issuer: Issuer, window: u64 },
-    Local(Issuer),
+    Shared { issuer: CountedIssuer, window: u64 },
+    Local(CountedIssuer),
 }
 
 /// The charge of one request to its issuer: one registration, however often it is decided.
@@ -199,7 +199,7 @@ mod tests {
         local.refund().await;
         assert!(charged(&quota, &database).await.is_err(), "it was not of this count");
         database.away.store(true, Ordering::Relaxed);
-        let issuer = Issuer::named("a");
+        let issuer = CountedIssuer::named("a");
         let meter = quota.meter(issuer).unwrap();
         assert!(meter.charge(RateBucket::Issuer(issuer)).is_ok(), "it was of that one");
         assert!(meter.charge(RateBucket::Issuer(issuer)).is_err());

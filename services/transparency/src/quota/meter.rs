@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use serving::rate_limit::{Rate, RateLimiter};
 
 use crate::limits::RATE_BUCKETS;
-use crate::quota::rates::{Issuer, OverRate};
+use crate::quota::rates::{CountedIssuer, OverRate};
 
 /// The key of a rate counter: requests with the same bucket are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,7 +18,7 @@ pub enum RateBucket {
     /// A client without a token, by its address as [`client_network`](serving::network::client_network) returns it.
     Address(IpAddr),
     /// An issuer, while this process counts it without the database.
-    Issuer(Issuer),
+    Issuer(CountedIssuer),
     /// Requests whose client is not known.
     Unknown,
 }

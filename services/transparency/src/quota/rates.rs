@@ -38,11 +38,11 @@ impl OverRate {
 
 /// The key of an issuer's counters: the first 16 bytes of the SHA-256 of its `iss`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Issuer(pub(super) [u8; 16]);
+pub struct CountedIssuer(pub(super) [u8; 16]);
 
-impl Issuer {
+impl CountedIssuer {
     /// The shared key of new issuers, once there are more than [`RATE_BUCKETS`](crate::limits::RATE_BUCKETS).
-    pub(super) const CROWD: Issuer = Issuer([0; 16]);
+    pub(super) const CROWD: CountedIssuer = CountedIssuer([0; 16]);
 
     /// The key of the issuer with this `iss`.
     pub fn named(iss: &str) -> Self {
@@ -60,13 +60,13 @@ impl Issuer {
 /// The rate of each issuer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IssuerRates {
-    pub(super) named: HashMap<Issuer, Rate>,
+    pub(super) named: HashMap<CountedIssuer, Rate>,
     pub(super) others: Option<Rate>,
 }
 
 impl IssuerRates {
     /// The rate of this issuer; `None` if it has no limit.
-    pub fn of(&self, issuer: Issuer) -> Option<Rate> {
+    pub fn of(&self, issuer: CountedIssuer) -> Option<Rate> {
         self.named.get(&issuer).copied().or(self.others)
     }
 
@@ -75,11 +75,11 @@ impl IssuerRates {
         self.named.values().copied().chain(self.others)
     }
 
-    pub(super) fn is_named(&self, issuer: Issuer) -> bool {
+    pub(super) fn is_named(&self, issuer: CountedIssuer) -> bool {
         self.named.contains_key(&issuer)
     }
 
-    pub(super) fn window_of(&self, issuer: Issuer) -> Option<Window> {
+    pub(super) fn window_of(&self, issuer: CountedIssuer) -> Option<Window> {
         self.of(issuer).map(Window::of)
     }
 
@@ -90,7 +90,7 @@ impl IssuerRates {
 
 impl From<&Limits> for IssuerRates {
     fn from(limits: &Limits) -> Self {
-        let named = limits.named_issuers.iter().map(|(iss, rate)| (Issuer::named(iss), *rate));
+        let named = limits.named_issuers.iter().map(|(iss, rate)| (CountedIssuer::named(iss), *rate));
         Self { named: named.collect(), others: limits.issuer }
     }
 }

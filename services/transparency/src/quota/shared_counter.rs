@@ -21,7 +21,7 @@ use store::Quotas;
 use tokio::sync::Mutex as Turn;
 
 use crate::limits::{QUOTA_RETRY, QUOTA_TIME, RATE_BUCKETS};
-use crate::quota::rates::{Issuer, IssuerRates, OverRate, Window};
+use crate::quota::rates::{CountedIssuer, IssuerRates, OverRate, Window};
 
 /// Registrations that this process took from an issuer's counter and has not used.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ struct Allowance {
 /// The quotas of all issuers.
 pub struct SharedIssuerQuota {
     rates: IssuerRates,
-    issuers: Mutex<HashMap<Issuer, Arc<Turn<Allowance>>>>,
+    issuers: Mutex<HashMap<CountedIssuer, Arc<Turn<Allowance>>>>,
     /// End of the time in which the database is not queried, after it did not answer.
     silent_until: Mutex<Option<Instant>>,
 }
@@ -46,7 +46,7 @@ pub enum SharedCharge {
     /// The registration is counted in the database, for all processes.
     Shared {
         /// The key it was counted under.
-        issuer: Issuer,
+        issuer: CountedIssuer,
         /// Begin of the window, in Unix seconds.
         window: u64,
     },
@@ -68,14 +68,18 @@ impl SharedIssuerQuota {
     }
 
     /// Charges one registration of an issuer; [`OverRate`] if its quota is used up.
-    pub async fn charge(&self, counters: &dyn Quotas, issuer: Issuer) -> Result<SharedCharge, OverRate> {
+    pub async fn charge(
+        &self,
+        counters: &dyn Quotas,
+        issuer: CountedIssuer,
+    ) -> Result<SharedCharge, OverRate> {
         self.charge_at(counters, issuer, now()).await
     }
 
     async fn charge_at(
         &self,
         counters: &dyn Quotas,
-        issuer: Issuer,
+        issuer: CountedIssuer,
         now: Duration,
     ) -> Result<SharedCharge, OverRate> {
         let Some(rate) = self.rates.of(issuer) else { return Ok(SharedCharge::NoLimit) };
@@ -106,7 +110,7 @@ impl SharedIssuerQuota {
     }
 
     /// Refunds one registration to the window in which it was charged. Ignored if that window is over.
-    pub async fn refund(&self, issuer: Issuer, window: u64) {
+    pub async fn refund(&self, issuer: CountedIssuer, window: u64) {
         let known = self.issuers.lock().unwrap_or_else(PoisonError::into_inner).get(&issuer).cloned();
         let (Some(allowance), Some(Window { limit, .. })) = (known, self.rates.window_of(issuer)) else {
             return;
@@ -118,7 +122,13 @@ impl SharedIssuerQuota {
     }
 
     /// A chunk of an issuer's window; `None` where the database does not answer.
-    async fn take(&self, counters: &dyn Quotas, issuer: Issuer, window: Window, start: u64) -> Option<u64> {
+    async fn take(
+        &self,
+        counters: &dyn Quotas,
+        issuer: CountedIssuer,
+        window: Window,
+        start: u64,
+    ) -> Option<u64> {
         if self.is_silent() {
             return None;
         }
@@ -143,11 +153,11 @@ impl SharedIssuerQuota {
         None
     }
 
-    fn allowance(&self, issuer: Issuer) -> (Issuer, Arc<Turn<Allowance>>) {
+    fn allowance(&self, issuer: CountedIssuer) -> (CountedIssuer, Arc<Turn<Allowance>>) {
         let mut issuers = self.issuers.lock().unwrap_or_else(PoisonError::into_inner);
         let crowded = issuers.len() >= RATE_BUCKETS && !issuers.contains_key(&issuer);
         let crowded = crowded && !self.rates.is_named(issuer);
-        let issuer = if crowded { Issuer::CROWD } else { issuer };
+        let issuer = if crowded { CountedIssuer::CROWD } else { issuer };
         (issuer, issuers.entry(issuer).or_default().clone())
     }
 
@@ -213,7 +223,10 @@ mod tests {
 
     /// The rate of the issuer `a`, and that of the others.
     fn quota_of_a(rate: Rate, others: Option<Rate>) -> SharedIssuerQuota {
-        SharedIssuerQuota::new(IssuerRates { named: HashMap::from([(Issuer::named("a"), rate)]), others })
+        SharedIssuerQuota::new(IssuerRates {
+            named: HashMap::from([(CountedIssuer::named("a"), rate)]),
+            others,
+        })
     }
 
     fn database() -> Database {
@@ -231,7 +244,7 @@ mod tests {
         let mut admitted = 0;
         for n in 0..tries {
             let quota = &quotas[n % quotas.len()];
-            admitted += usize::from(quota.charge_at(database, Issuer::named("a"), now).await.is_ok());
+            admitted += usize::from(quota.charge_at(database, CountedIssuer::named("a"), now).await.is_ok());
         }
         admitted
     }
@@ -276,11 +289,11 @@ mod tests {
         let database = database();
         let now = Duration::from_millis(4_001_500);
         for _ in 0..4 {
-            quota.charge_at(&database, Issuer::named("a"), now).await.unwrap();
+            quota.charge_at(&database, CountedIssuer::named("a"), now).await.unwrap();
         }
-        let over = quota.charge_at(&database, Issuer::named("a"), now).await.unwrap_err();
+        let over = quota.charge_at(&database, CountedIssuer::named("a"), now).await.unwrap_err();
         assert_eq!(over.wait, Duration::from_millis(2_500));
-        assert!(quota.charge_at(&database, Issuer::named("b"), now).await.is_ok(), "another issuer");
+        assert!(quota.charge_at(&database, CountedIssuer::named("b"), now).await.is_ok(), "another issuer");
     }
 
     #[tokio::test]
@@ -288,7 +301,7 @@ mod tests {
         let (named, others) = (Rate::per_second(2, 8), Rate::per_second(1, 1));
         let quota = quota_of_a(named, Some(others));
         let database = database();
-        let charge = async |issuer| quota.charge_at(&database, Issuer::named(issuer), AT).await;
+        let charge = async |issuer| quota.charge_at(&database, CountedIssuer::named(issuer), AT).await;
         for _ in 0..8 {
             charge("a").await.unwrap();
         }
@@ -304,7 +317,7 @@ mod tests {
         let quota = quota_of_a(Rate::per_second(1, 1), None);
         let database = database();
         for _ in 0..100 {
-            let charged = quota.charge_at(&database, Issuer::named("b"), AT).await;
+            let charged = quota.charge_at(&database, CountedIssuer::named("b"), AT).await;
             assert_eq!(charged, Ok(SharedCharge::NoLimit));
         }
         assert_eq!(admitted(&[quota], &database, 10, AT).await, 1);
@@ -313,11 +326,11 @@ mod tests {
     #[tokio::test]
     async fn an_issuer_that_is_named_is_never_counted_with_the_crowd() {
         let quota = quota_of_a(Rate::per_second(1, 1), Some(Rate::per_second(1, 1)));
-        let issuer = |n: u128| Issuer((n + 1).to_be_bytes());
+        let issuer = |n: u128| CountedIssuer((n + 1).to_be_bytes());
         let crowd = (0..RATE_BUCKETS as u128).map(|n| (issuer(n), Arc::default()));
         quota.issuers.lock().unwrap().extend(crowd);
-        assert_eq!(quota.allowance(Issuer::named("b")).0, Issuer::CROWD);
-        assert_eq!(quota.allowance(Issuer::named("a")).0, Issuer::named("a"));
+        assert_eq!(quota.allowance(CountedIssuer::named("b")).0, CountedIssuer::CROWD);
+        assert_eq!(quota.allowance(CountedIssuer::named("a")).0, CountedIssuer::named("a"));
     }
 
     #[tokio::test]
@@ -325,11 +338,11 @@ mod tests {
         let hourly = Rate { period: Duration::from_secs(3600), ..Rate::per_second(1, 1) };
         let quota = quota_of_a(hourly, Some(Rate::per_second(1, 1)));
         let database = database();
-        quota.charge(&database, Issuer::named("a")).await.unwrap();
-        quota.charge(&database, Issuer::named("b")).await.unwrap();
+        quota.charge(&database, CountedIssuer::named("a")).await.unwrap();
+        quota.charge(&database, CountedIssuer::named("b")).await.unwrap();
         quota.sweep(&database).await;
         let another = quota_of_a(hourly, None);
-        assert!(another.charge(&database, Issuer::named("a")).await.is_err(), "the hour is not over");
+        assert!(another.charge(&database, CountedIssuer::named("a")).await.is_err(), "the hour is not over");
         assert_eq!(database.0.as_ref().unwrap().trim(u64::MAX), 2);
     }
 
@@ -337,23 +350,23 @@ mod tests {
     async fn without_the_database_each_process_counts_alone_and_does_not_ask_every_time() {
         let quota = quota(Rate::per_second(1, 1));
         let away = Database(None);
-        assert_eq!(quota.charge_at(&away, Issuer::named("a"), AT).await, Ok(SharedCharge::Local));
+        assert_eq!(quota.charge_at(&away, CountedIssuer::named("a"), AT).await, Ok(SharedCharge::Local));
         let back = database();
         assert_eq!(
-            quota.charge_at(&back, Issuer::named("a"), AT).await,
+            quota.charge_at(&back, CountedIssuer::named("a"), AT).await,
             Ok(SharedCharge::Local),
             "not asked yet"
         );
         tokio::time::sleep(QUOTA_RETRY).await;
-        let charged = quota.charge_at(&back, Issuer::named("a"), AT).await;
+        let charged = quota.charge_at(&back, CountedIssuer::named("a"), AT).await;
         assert!(matches!(charged, Ok(SharedCharge::Shared { .. })), "{charged:?}");
-        assert!(quota.charge_at(&back, Issuer::named("a"), AT).await.is_err());
+        assert!(quota.charge_at(&back, CountedIssuer::named("a"), AT).await.is_err());
     }
 
     #[tokio::test]
     async fn what_is_given_back_counts_in_its_own_window_alone() {
         let quota = quota(Rate::per_second(1, 1));
-        let (database, issuer) = (database(), Issuer::named("a"));
+        let (database, issuer) = (database(), CountedIssuer::named("a"));
         let charge = async |at| quota.charge_at(&database, issuer, at).await;
         let Ok(SharedCharge::Shared { window, .. }) = charge(AT).await else { panic!("charged alone") };
         assert!(charge(AT).await.is_err());
@@ -369,7 +382,7 @@ mod tests {
     async fn windows_that_are_over_are_forgotten() {
         let quota = quota(Rate::per_second(1, 1));
         let database = database();
-        quota.charge_at(&database, Issuer::named("a"), AT).await.unwrap();
+        quota.charge_at(&database, CountedIssuer::named("a"), AT).await.unwrap();
         quota.sweep(&database).await;
         assert!(quota.issuers.lock().unwrap().is_empty());
         assert_eq!(database.0.as_ref().unwrap().trim(u64::MAX), 0);

@@ -103,7 +103,7 @@ pub fn parse(app: &App, bytes: Bytes) -> Result<SignedStatement, Problem> {
 /// 403 with the code `token-scope`.
 pub fn must_cover(caller: &AuthenticatedCaller, statement: &SignedStatement) -> Result<(), Problem> {
     let header = statement.header();
-    let issuer = header.claims().and_then(|claims| claims.iss());
+    let issuer = header.iss();
     let preimage = || header.hash_envelope().and_then(|envelope| envelope.preimage_content_type.as_ref());
     let content_type = header.content_type().or_else(preimage).and_then(ContentType::as_text);
     caller.must_cover(issuer, content_type)

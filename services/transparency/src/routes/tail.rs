@@ -35,7 +35,7 @@ const UNBUFFERED: (HeaderName, &str) = (HeaderName::from_static("x-accel-bufferi
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Position {
+pub struct StreamQuery {
     /// Begin after this leaf; `none`: with the first. Without any of the three, only future entries are sent.
     after: Option<String>,
     /// Begin with this leaf.
@@ -57,7 +57,7 @@ pub struct Position {
     operation_id = "entries_as_events",
     tag = "Log",
     params(
-        Position,
+        StreamQuery,
         EntryValues,
         ("Last-Event-ID" = Option<String>, Header, description = "The last event that was seen: a leaf index, or `none`")
     ),
@@ -73,7 +73,7 @@ pub async fn stream(
     State(app): State<App>,
     Extension(turnstile): Extension<RequestCharge>,
     cut: Option<Extension<ConnectionCloser>>,
-    position: Result<Query<Position>, QueryRejection>,
+    position: Result<Query<StreamQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let Query(position) = position.map_err(|refused| wrong(shortened_to(&wrong_query(&refused), 200)))?;
@@ -87,7 +87,7 @@ pub async fn stream(
 }
 
 /// The first leaf according to the request; `None` if it names no position.
-fn requested_position(position: &Position, headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+fn requested_position(position: &StreamQuery, headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     let mut seen = headers.get_all(LAST_EVENT_ID).iter();
     match (seen.next(), seen.next()) {
         (Some(_), Some(_)) => return Err(wrong("Last-Event-ID stands there twice".into())),

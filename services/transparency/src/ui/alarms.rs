@@ -22,7 +22,7 @@ use crate::routes::wrong_query;
 /// The position in the list of reports.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Position {
+pub struct AlarmsQuery {
     /// List reports after this number.
     after: Option<u64>,
 }
@@ -31,7 +31,7 @@ pub struct Position {
 pub async fn alarms(
     State(app): State<App>,
     Extension(caller): Extension<AuthenticatedCaller>,
-    position: Result<Query<Position>, QueryRejection>,
+    position: Result<Query<AlarmsQuery>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let Query(position) = position.map_err(|refused| wrong_page(wrong_query(&refused)))?;
     let (reports, more) = equivocations::read(&app, &caller, position.after, REPORTS_DEFAULT).await?;

@@ -20,7 +20,7 @@ use crate::routes::wrong_query;
 /// The position in the list.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Position {
+pub struct CheckpointsQuery {
     /// List checkpoints of smaller trees than this.
     before: Option<u64>,
 }
@@ -28,7 +28,7 @@ pub struct Position {
 /// The page of checkpoints and witnesses.
 pub async fn checkpoints(
     State(app): State<App>,
-    position: Result<Query<Position>, QueryRejection>,
+    position: Result<Query<CheckpointsQuery>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let Query(position) = position.map_err(|refused| wrong_page(wrong_query(&refused)))?;
     let before = position.before.map(TreeSize::new);

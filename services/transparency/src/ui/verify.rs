@@ -13,14 +13,18 @@ use axum::Router;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use data_encoding::BASE64;
+use explorer::static_page;
 use http::HeaderName;
 use http::header::{
     CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS,
 };
 use sha2::{Digest, Sha256};
 
-const PAGE: &str = include_str!("verify/page.html");
-const PAGE_WITHOUT_VERIFIER: &str = include_str!("verify/absent.html");
+use crate::edge::media;
+
+const TITLE: &str = "Verify evidence – Tabellion";
+const BODY: &str = include_str!("verify/body.html");
+const BODY_WITHOUT_VERIFIER: &str = include_str!("verify/absent.html");
 const STYLE: &str = include_str!("verify/page.css");
 const HOST_SCRIPT: &str = include_str!("verify/host.js");
 const PAGE_SCRIPT: &str = include_str!("verify/page.js");
@@ -43,14 +47,16 @@ const STYLE_TAG: &str = "<link rel=\"stylesheet\" href=\"verify/page.css\">";
 const HOST_TAG: &str = "<script src=\"verify/host.js\"></script>";
 const SCRIPT_TAG: &str = "<script src=\"verify/page.js\"></script>";
 
+/// The page, or how to verify without it if this build has no verifier.
+static PAGE: LazyLock<String> =
+    LazyLock::new(|| page(if MODULE.is_some() { BODY } else { BODY_WITHOUT_VERIFIER }));
 /// The page with its files in it; `None` if this build has no verifier.
 static OFFLINE_PAGE: LazyLock<Option<String>> = LazyLock::new(|| MODULE.map(offline_page));
 
 /// The routes of the page.
 pub fn routes() -> Router {
-    let page = if MODULE.is_some() { PAGE } else { PAGE_WITHOUT_VERIFIER };
     let router = Router::new()
-        .route("/ui/verify", get(move || async move { file("text/html; charset=utf-8", page) }))
+        .route("/ui/verify", get(|| async { file(media::HTML, PAGE.as_str()) }))
         .route("/ui/verify/page.css", get(|| async { file("text/css; charset=utf-8", STYLE) }));
     let Some(module) = MODULE else { return router };
     router
@@ -58,6 +64,10 @@ pub fn routes() -> Router {
         .route("/ui/verify/page.js", get(|| async { file(SCRIPT_TYPE, PAGE_SCRIPT) }))
         .route("/ui/verify/verifier.wasm", get(move || async move { file("application/wasm", module) }))
         .route("/ui/verify/offline.html", get(|| async { offline() }))
+}
+
+fn page(body: &'static str) -> String {
+    static_page(TITLE, "verify/page.css", body)
 }
 
 const SCRIPT_TYPE: &str = "text/javascript; charset=utf-8";
@@ -79,7 +89,7 @@ fn headers(media_type: &'static str) -> [(HeaderName, &'static str); 4] {
 fn offline() -> Response {
     let page = OFFLINE_PAGE.as_deref().unwrap_or_default();
     let download = (CONTENT_DISPOSITION, "attachment; filename=\"tabellion-verifier.html\"");
-    ([download], file("text/html; charset=utf-8", page)).into_response()
+    ([download], file(media::HTML, page)).into_response()
 }
 
 /// Puts style, scripts and module into the page, with a policy that allows exactly these scripts and no request.
@@ -94,7 +104,8 @@ fn offline_page(module: &[u8]) -> String {
         format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n<style>{STYLE}</style>");
     let module = BASE64.encode(module);
     let module = format!("<script id=\"module\" type=\"application/wasm;base64\">{module}</script>");
-    PAGE.replace(STYLE_TAG, &head)
+    page(BODY)
+        .replace(STYLE_TAG, &head)
         .replace(HOST_TAG, &format!("{module}\n<script>{HOST_SCRIPT}</script>"))
         .replace(SCRIPT_TAG, &format!("<script>{PAGE_SCRIPT}</script>"))
 }

@@ -15,12 +15,10 @@ use bytes::Bytes;
 use merkle::EntryDigest;
 use reqwest::header::{HeaderMap, HeaderName};
 use reqwest::{Client, Method, StatusCode};
-use scitt::{Algorithm, KeySet, Receipt, SignedStatement, SigningKey};
+use scitt::{KeySet, Receipt, SignedStatement, SigningKey};
 use store::{LogReader, LogStore, LogWriter, Memory, SignatureKind, SignatureStore};
 use tempfile::TempDir;
-use transparency::{
-    AccessConfig, Config, Database, Limits, Rate, ReceiptAlgorithm, Service, SigningKeyFiles,
-};
+use transparency::{Config, Limits, Rate, Service};
 
 /// What a client is told when it asks for nothing in particular.
 pub const COSE: &str = "application/cose";
@@ -63,10 +61,7 @@ impl Place {
     /// Fresh keys, and the policy of the test kit.
     pub fn new() -> Self {
         let place = Self { folder: Arc::new(tempfile::tempdir().unwrap()) };
-        place.key("receipt.pem", &SigningKey::generate(Algorithm::Es256).unwrap());
-        place.key("checkpoint.pem", &SigningKey::generate(Algorithm::EdDsa).unwrap());
-        place.key("operator.pem", &testkit::operator());
-        place.policy(&testkit::policy_toml());
+        testkit::write_log_files(place.folder.path(), &testkit::policy_toml());
         place
     }
 
@@ -93,30 +88,10 @@ impl Place {
     pub fn config(&self) -> Config {
         let here = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         Config {
-            origin: testkit::ORIGIN.into(),
-            iss: testkit::LOG_ISS.into(),
-            public_url: "http://127.0.0.1:0".into(),
-            database: Database::Sqlite { path: self.path("log.sqlite"), any_filesystem: false },
-            pin: None,
-            state_dir: self.path("state"),
-            listen: here,
             admin_listen: Some(here),
             admin_socket: Some(self.path("admin.sock")),
-            tls: None,
-            migrate: true,
-            plaintext: false,
-            error_documentation: Default::default(),
-            keys: SigningKeyFiles {
-                receipt: self.path("receipt.pem"),
-                checkpoint: self.path("checkpoint.pem"),
-                index: None,
-                operator: Some(self.path("operator.pem")),
-            },
-            receipt_algorithm: ReceiptAlgorithm::Es256,
-            policy: self.path("policy.toml"),
-            access: AccessConfig::default(),
-            witnesses: transparency::WitnessConfig::default(),
             limits: Limits { writes: Rate::per_second(10_000, 10_000), ..Limits::default() },
+            ..Config::in_folder(self.folder.path(), testkit::ORIGIN, testkit::LOG_ISS)
         }
     }
 

@@ -27,7 +27,7 @@ use serving::config_file::{self, Amount, ConfigReader, Mistakes, SpannedText};
 use sha2::{Digest, Sha256};
 use toml::Spanned;
 
-use super::{Client, Config, LogConfig};
+use super::{ClientConfig, Config, LogConfig};
 use crate::limits::{CLIENTS, LARGEST_QUEUE, LONGEST_WAIT, MOST_WORKERS, REQUESTS_PER_MINUTE};
 
 #[derive(Deserialize)]
@@ -115,7 +115,7 @@ fn config(reader: &mut ConfigReader<'_>, file: File) -> Option<Config> {
     })
 }
 
-fn clients(reader: &mut ConfigReader<'_>, sections: Vec<ClientSection>) -> Vec<Client> {
+fn clients(reader: &mut ConfigReader<'_>, sections: Vec<ClientSection>) -> Vec<ClientConfig> {
     if sections.len() > CLIENTS {
         reader.mistake(None, "client", format!("more than {CLIENTS}"));
     }
@@ -133,14 +133,14 @@ fn clients(reader: &mut ConfigReader<'_>, sections: Vec<ClientSection>) -> Vec<C
     clients
 }
 
-fn client(reader: &mut ConfigReader<'_>, section: ClientSection) -> Option<Client> {
+fn client(reader: &mut ConfigReader<'_>, section: ClientSection) -> Option<ClientConfig> {
     let token_sha256 = token_sha256(reader, &section);
     if let Some(subject) = section.subject.as_ref().filter(|subject| !is_did_or_urn(subject.get_ref())) {
         let why = format!("{:?} is not a DID or URN", subject.get_ref());
         reader.mistake(Some(subject.span()), "subject", why);
     }
     let usual = NonZeroU32::new(REQUESTS_PER_MINUTE).unwrap_or(NonZeroU32::MIN);
-    Some(Client {
+    Some(ClientConfig {
         name: section.name.into_inner(),
         token_sha256: token_sha256?,
         requests_per_minute: section.requests_per_minute.unwrap_or(usual),

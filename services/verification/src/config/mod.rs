@@ -45,7 +45,7 @@ pub struct Config {
     /// Where the codes of problems are documented.
     pub error_documentation: ErrorDocumentation,
     /// The clients. Without any, requests need no token.
-    pub clients: Vec<Client>,
+    pub clients: Vec<ClientConfig>,
 }
 
 /// The log at which receipts are registered.
@@ -63,7 +63,7 @@ pub struct LogConfig {
 
 /// A client of the service.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Client {
+pub struct ClientConfig {
     /// The name, for logs and metrics.
     pub name: String,
     /// SHA-256 of the bearer token.

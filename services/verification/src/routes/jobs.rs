@@ -5,7 +5,7 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use http::header::CACHE_CONTROL;
 use http::{HeaderMap, StatusCode};
-use serving::problem::{Problem, ProblemDetails};
+use serving::problem::{JsonProblem, ProblemDetails};
 
 use super::answers::JobView;
 use super::problem::database;
@@ -32,12 +32,12 @@ pub async fn job(
     State(state): State<ServiceState>,
     Path(id): Path<String>,
     headers: HeaderMap,
-) -> Result<Response, Problem> {
+) -> Result<Response, JsonProblem> {
     let client = state.client(&headers)?;
     let job = state.jobs.store.job(&id).await.map_err(|error| database(&error))?;
     let job = job.filter(|job| job.client == client.name);
     let unknown =
-        || Problem::new(StatusCode::NOT_FOUND, "job-unknown", "there is no such job of this client");
+        || JsonProblem::new(StatusCode::NOT_FOUND, "job-unknown", "there is no such job of this client");
     let described = view(job.ok_or_else(unknown)?, &state.log)?;
     Ok(([(CACHE_CONTROL, "no-cache")], Json(described)).into_response())
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::HeaderMap;
-use serving::problem::Problem;
+use serving::problem::JsonProblem;
 
 use super::problem;
 use crate::clients::{Client, ClientTokens};
@@ -29,7 +29,7 @@ pub struct ServiceState {
 
 impl ServiceState {
     /// Returns the client that sent a request; 401 if it has no valid token.
-    pub fn client(&self, headers: &HeaderMap) -> Result<Arc<Client>, Problem> {
+    pub fn client(&self, headers: &HeaderMap) -> Result<Arc<Client>, JsonProblem> {
         self.clients.of_request(headers).ok_or_else(problem::unauthorized)
     }
 }

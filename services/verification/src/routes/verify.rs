@@ -9,7 +9,7 @@ use checks::CheckRequest;
 use http::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER as RETRY_AFTER_HEADER};
 use http::{HeaderMap, HeaderValue, Request, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use serving::problem::{Problem, ProblemDetails};
+use serving::problem::{JsonProblem, ProblemDetails};
 use verification_store::{JobState, StoredJob};
 
 use super::answers::JobView;
@@ -47,7 +47,7 @@ pub async fn verify(State(state): State<ServiceState>, request: Request<Body>) -
     answer
 }
 
-async fn answer(state: &ServiceState, request: Request<Body>) -> Result<Response, Problem> {
+async fn answer(state: &ServiceState, request: Request<Body>) -> Result<Response, JsonProblem> {
     let client = state.client(request.headers())?;
     client.admit().map_err(quota)?;
     refuse_other_types(request.headers())?;
@@ -60,11 +60,11 @@ async fn answer(state: &ServiceState, request: Request<Body>) -> Result<Response
     let job = state.jobs.submit(&client, &request, &text).await.map_err(not_accepted)?;
     match state.jobs.wait(&job.id, state.waits).await.map_err(|error| database(&error))? {
         Some(job) => respond(job, &state.log),
-        None => Err(Problem::new(StatusCode::GONE, "job-unknown", "the job was removed")),
+        None => Err(JsonProblem::new(StatusCode::GONE, "job-unknown", "the job was removed")),
     }
 }
 
-fn respond(job: StoredJob, log: &str) -> Result<Response, Problem> {
+fn respond(job: StoredJob, log: &str) -> Result<Response, JsonProblem> {
     if let JobState::Failed { code, reason } = job.state {
         return Err(of_failure(code, reason));
     }
@@ -80,38 +80,38 @@ fn respond(job: StoredJob, log: &str) -> Result<Response, Problem> {
 }
 
 /// Describes a job.
-pub fn view(job: StoredJob, log: &str) -> Result<JobView, Problem> {
+pub fn view(job: StoredJob, log: &str) -> Result<JobView, JsonProblem> {
     JobView::of(job, log).map_err(|error| {
         tracing::error!(%error, "a stored receipt cannot be read");
-        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the stored receipt cannot be read")
+        JsonProblem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the stored receipt cannot be read")
     })
 }
 
-fn refuse_other_types(headers: &HeaderMap) -> Result<(), Problem> {
+fn refuse_other_types(headers: &HeaderMap) -> Result<(), JsonProblem> {
     let given = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = given.split(';').next().unwrap_or_default().trim();
     match essence.eq_ignore_ascii_case("application/json") {
         true => Ok(()),
         false => {
             let detail = "a request has the content type application/json";
-            Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "content-type", detail))
+            Err(JsonProblem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "content-type", detail))
         }
     }
 }
 
-async fn body(body: Body, most: usize) -> Result<Bytes, Problem> {
+async fn body(body: Body, most: usize) -> Result<Bytes, JsonProblem> {
     let read = tokio::time::timeout(BODY_TIME, Limited::new(body, most).collect());
     match read.await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
             let detail = format!("a request has at most {most} bytes");
-            Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail))
+            Err(JsonProblem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail))
         }
         Ok(Err(error)) => {
-            Err(Problem::new(StatusCode::BAD_REQUEST, "body", format!("the body broke off: {error}")))
+            Err(JsonProblem::new(StatusCode::BAD_REQUEST, "body", format!("the body broke off: {error}")))
         }
         Err(_) => {
-            Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "timeout", "the body did not arrive in time"))
+            Err(JsonProblem::new(StatusCode::REQUEST_TIMEOUT, "timeout", "the body did not arrive in time"))
         }
     }
 }

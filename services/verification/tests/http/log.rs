@@ -2,17 +2,13 @@
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use client::{Client, Options};
-use scitt::{Algorithm, CoseKey, Signer, SigningKey};
+use scitt::{CoseKey, Signer, SigningKey};
 use serde_json::Value;
 use tempfile::TempDir;
-use transparency::{
-    AccessConfig, ClosedTypes, Config, Database, Limits, Rate, ReceiptAlgorithm, Service, SigningKeyFiles,
-    WitnessConfig,
-};
+use transparency::{AccessConfig, ClosedTypes, Config, Limits, Rate, Service};
 use verifier::{TrustStore, TrustedLog};
 
 /// A log's folder, its address, and the service while it runs.
@@ -28,15 +24,7 @@ impl Log {
         let socket = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = socket.local_addr().unwrap().port();
         let log = Self { folder: tempfile::tempdir().unwrap(), port, service: None };
-        for (name, key) in [
-            ("receipt.pem", SigningKey::generate(Algorithm::Es256).unwrap()),
-            ("checkpoint.pem", SigningKey::generate(Algorithm::EdDsa).unwrap()),
-            ("operator.pem", testkit::operator()),
-        ] {
-            fs::write(log.path(name), key.to_pkcs8_pem().unwrap()).unwrap();
-            fs::set_permissions(log.path(name), fs::Permissions::from_mode(0o600)).unwrap();
-        }
-        fs::write(log.path("policy.toml"), testkit::policy_toml()).unwrap();
+        testkit::write_log_files(log.folder.path(), &testkit::policy_toml());
         log
     }
 
@@ -50,31 +38,12 @@ impl Log {
     /// Runs, at the address that it always had.
     pub async fn go_on(&mut self) {
         let config = Config {
-            origin: testkit::ORIGIN.into(),
-            iss: testkit::LOG_ISS.into(),
             public_url: self.url(),
-            database: Database::Sqlite { path: self.path("log.sqlite"), any_filesystem: false },
-            pin: None,
-            state_dir: self.path("state"),
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, self.port)),
-            admin_listen: None,
-            admin_socket: None,
-            tls: None,
-            migrate: true,
-            plaintext: false,
-            error_documentation: Default::default(),
-            keys: SigningKeyFiles {
-                receipt: self.path("receipt.pem"),
-                checkpoint: self.path("checkpoint.pem"),
-                index: None,
-                operator: Some(self.path("operator.pem")),
-            },
-            receipt_algorithm: ReceiptAlgorithm::Es256,
-            policy: self.path("policy.toml"),
             // These tests read what was registered, as an auditor would.
             access: AccessConfig { closed_types: ClosedTypes(Vec::new()), ..AccessConfig::default() },
-            witnesses: WitnessConfig::default(),
             limits: Limits { writes: Rate::per_second(10_000, 10_000), ..Limits::default() },
+            ..Config::in_folder(self.folder.path(), testkit::ORIGIN, testkit::LOG_ISS)
         };
         self.service = Some(Service::start(config).await.unwrap());
     }

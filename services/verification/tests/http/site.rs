@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use verification::{Client, Config, LogConfig, VerificationService};
+use verification::{ClientConfig, Config, LogConfig, VerificationService};
 use verification_store::VerificationStore;
 
 use crate::fake_runner::FakeRunner;
@@ -119,8 +119,8 @@ impl Site {
 }
 
 /// A client with this token.
-pub fn client(name: &str, token: &str, requests_per_minute: u32) -> Client {
-    Client {
+pub fn client(name: &str, token: &str, requests_per_minute: u32) -> ClientConfig {
+    ClientConfig {
         name: name.into(),
         token_sha256: Sha256::digest(token.as_bytes()).into(),
         requests_per_minute: NonZeroU32::new(requests_per_minute).unwrap(),

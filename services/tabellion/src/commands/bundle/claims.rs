@@ -26,11 +26,8 @@ fn trust_in(trust: &TrustStore, bundle: &EvidenceBundle) -> TrustStore {
     let origin = bundle.checkpoint.lines().next();
     let statements = bundle.entries.iter().chain(&bundle.policies);
     let statements = statements.filter_map(|entry| SignedStatement::parse(entry.statement.clone()).ok());
-    let issuers: Vec<String> = statements
-        .filter_map(|statement| {
-            statement.header().claims().and_then(|claims| claims.iss()).map(str::to_owned)
-        })
-        .collect();
+    let issuers: Vec<String> =
+        statements.filter_map(|statement| statement.header().iss().map(str::to_owned)).collect();
     let mut claimed = trust.clone();
     claimed.logs.retain(|log| log.origin.as_deref() == origin);
     claimed.issuers.retain(|issuer| issuers.contains(&issuer.iss));

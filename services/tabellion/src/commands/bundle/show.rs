@@ -99,12 +99,11 @@ impl EntryContents {
     fn of(entry: &BundleEntry) -> Self {
         let statement = SignedStatement::parse(entry.statement.clone()).ok();
         let header = statement.as_ref().map(SignedStatement::header);
-        let claims = header.and_then(|header| header.claims());
         Self {
             index: entry.proof.index,
             entry_id: statement.as_ref().map(|statement| statement.digest().to_string()),
-            iss: claims.and_then(|claims| claims.iss()).map(str::to_owned),
-            sub: claims.and_then(|claims| claims.sub()).map(str::to_owned),
+            iss: header.and_then(|header| header.iss()).map(str::to_owned),
+            sub: header.and_then(|header| header.sub()).map(str::to_owned),
             content_type: header.and_then(|header| header.content_type()).map(ToString::to_string),
             policy: entry.admitted_by.as_ref().map(|admitted_by| admitted_by.policy),
             rule: entry.admitted_by.as_ref().map(|admitted_by| admitted_by.rule.clone()),

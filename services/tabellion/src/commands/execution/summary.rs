@@ -31,7 +31,7 @@ impl ExecutionSummary {
     /// Summarizes a statement whose signatures were verified or just created.
     pub fn of(statement: &SignedStatement, receipt: &ExecutionReceipt) -> Self {
         let denial = receipt.outcome.denial();
-        let iss = statement.header().claims().and_then(|claims| claims.iss());
+        let iss = statement.header().iss();
         Self {
             entry: statement.digest().to_string(),
             issuer: iss.unwrap_or_default().to_owned(),

@@ -136,10 +136,9 @@ impl RecordSummary {
         receipts: usize,
         checks: Vec<Check>,
     ) -> Self {
-        let claims = statement.header().claims();
         RecordSummary {
             entry: statement.digest().to_string(),
-            recorder: claims.and_then(|claims| claims.iss()).unwrap_or_default().to_owned(),
+            recorder: statement.header().iss().unwrap_or_default().to_owned(),
             session: record.session.id.to_string(),
             entries: record.entries.values().sum(),
             warnings: record.warnings.listed().to_vec(),

@@ -20,7 +20,6 @@ impl SigningTerms<'_> {
     /// requested one.
     pub(super) fn must_agree_with(&self, statement: &SignedStatement, source: &Path) -> Result<(), Failure> {
         let header = statement.header();
-        let claims = header.claims();
         let content_type = header
             .hash_envelope()
             .and_then(|envelope| envelope.preimage_content_type.as_ref())
@@ -28,8 +27,8 @@ impl SigningTerms<'_> {
             .map(ToString::to_string);
         let differences: Vec<(&str, String)> = [
             self.key.filter(|key| !signed_by(statement, key)).map(|_| ("--key", "another key signed".into())),
-            difference("--iss", self.iss, claims.and_then(|claims| claims.iss())),
-            difference("--sub", self.sub, claims.and_then(|claims| claims.sub())),
+            difference("--iss", self.iss, header.iss()),
+            difference("--sub", self.sub, header.sub()),
             difference("--content-type", self.content_type, content_type.as_deref()),
         ]
         .into_iter()

@@ -147,17 +147,13 @@ impl Sign {
                 .fact("found", found)
                 .fact("needed", needed)
         };
-        let claims = statement.header().claims();
-        let claimed = |claim: Option<&str>| claim.unwrap_or_default().to_owned();
-        let (iss, about) = (
-            claimed(claims.and_then(|claims| claims.iss())),
-            claimed(claims.and_then(|claims| claims.sub())),
-        );
+        let header = statement.header();
+        let (iss, about) = (header.iss().unwrap_or_default(), header.sub().unwrap_or_default());
         if iss != issuer {
-            return Err(refuse("is another verifier's, and starts another chain", &iss, issuer));
+            return Err(refuse("is another verifier's, and starts another chain", iss, issuer));
         }
         if about != self.sub {
-            return Err(refuse("is about another agent, and belongs to another chain", &about, &self.sub));
+            return Err(refuse("is about another agent, and belongs to another chain", about, &self.sub));
         }
         match chain.map_err(|violation| broken(&violation))? {
             Chain::Genesis => Ok((statement, 0)),

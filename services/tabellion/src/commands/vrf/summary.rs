@@ -95,11 +95,11 @@ impl VrfSummary {
     }
 
     fn header(statement: &SignedStatement, receipt_id: String, chain: &Chain) -> Self {
-        let claims = statement.header().claims();
+        let header = statement.header();
         Self {
             entry: statement.digest().to_string(),
-            issuer: claims.and_then(|claims| claims.iss()).unwrap_or_default().to_owned(),
-            agent: claims.and_then(|claims| claims.sub()).unwrap_or_default().to_owned(),
+            issuer: header.iss().unwrap_or_default().to_owned(),
+            agent: header.sub().unwrap_or_default().to_owned(),
             receipt_id,
             redacted: None,
             outcome: None,
