@@ -69,6 +69,32 @@ pub async fn a_change_that_relies_on_another_version_conflicts(database: &impl E
     assert_eq!((version(&*store, "s").await, version(&*store, "read").await), (Some(3), Some(2)));
 }
 
+/// Checks that a change may rely on the absence of a stream, until another instance makes the stream.
+pub async fn a_change_that_relies_on_an_absence_conflicts_once_the_stream_is_there(
+    database: &impl EvidenceDatabase,
+) {
+    let (one, other) = (database.handle("one").await, database.handle("other").await);
+    let (mut stream, mut there, mut made) = (Stream::new("s"), Stream::new("there"), Stream::new("made"));
+    there.grow(&*other, 1).await;
+    let relying = |change: Change, made: Option<u64>| {
+        let change = relying_on(change, "absent", None);
+        relying_on(relying_on(change, "made", made), "there", Some(1))
+    };
+    one.commit(&[relying(stream.change(1), None)]).await.unwrap();
+    made.grow(&*other, 0).await;
+    let before = one.streams(&["s"]).await.unwrap();
+    let mut late = relying(stream.clone().change(1), None);
+    late.claims = vec![stream.claim("key")];
+    for _ in 0..2 {
+        assert_eq!(one.commit(std::slice::from_ref(&late)).await, Err(conflict(&["made"])));
+        assert_eq!(one.streams(&["s"]).await.unwrap(), before);
+        assert_eq!(one.record(&late.records[0].id).await.unwrap(), None);
+        assert_eq!(one.claimed(&late.claims).await.unwrap(), [false]);
+    }
+    one.commit(&[relying(stream.change(1), made.version)]).await.unwrap();
+    assert_eq!(version(&*one, "absent").await, None, "nothing makes what is only relied on");
+}
+
 /// Checks that a commit does not move a stream that it relies on.
 pub async fn a_commit_that_moves_what_it_relies_on_is_refused(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;

@@ -68,6 +68,7 @@ macro_rules! evidence_store_contract {
                 what_is_agreed_stays_until_it_is_changed,
                 a_change_from_another_version_conflicts_and_changes_nothing,
                 a_change_that_relies_on_another_version_conflicts,
+                a_change_that_relies_on_an_absence_conflicts_once_the_stream_is_there,
                 a_commit_that_moves_what_it_relies_on_is_refused,
                 a_new_stream_of_a_taken_name_conflicts,
                 a_change_of_a_stream_that_is_not_there_conflicts,

@@ -94,13 +94,16 @@ impl Office {
         arguments: &Value,
         state: Option<OpenedState>,
     ) -> DecisionAnswer {
-        let job = CallJob {
+        call(&self.writer, CallJob { state, ..self.job(caller, envelope, arguments) }).await
+    }
+
+    /// A call that is to be decided.
+    pub fn job(&self, caller: &Caller, envelope: &Value, arguments: &Value) -> CallJob {
+        CallJob {
             caller: caller.clone(),
             envelope: Some(Ok(received(envelope, Carrier::ToolsCall))),
-            state,
             ..unaware(&self.rules.route, "crm.read", arguments)
-        };
-        call(&self.writer, job).await
+        }
     }
 
     fn message(&self, message: &Value) -> MessageJob {

@@ -210,13 +210,7 @@ impl<'a> Batch<'a> {
             match committed {
                 Ok(committed) => {
                     self.streams.insert(name.clone(), StreamChanges::of(&committed));
-                    // A name without a stream is not cached: callers can make up names, and would evict the cache. The
-                    // gateway's own stream may be missing for long, and every batch opens it.
-                    if is_changed_by_others(&name) {
-                        self.context.recent.put(&name, &committed);
-                    } else if committed.version.is_some() || name == self.context.unbound {
-                        cache.put(name, committed);
-                    }
+                    self.context.remember(cache, name, committed);
                 }
                 Err(why) => {
                     tracing::error!(
