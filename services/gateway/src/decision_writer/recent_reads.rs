@@ -1,4 +1,4 @@
-//! [`RecentReads`]: streams of others as the database had them lately, and claims that were used lately.
+//! [`RecentReads`]: streams of others as the database had them lately, names without a stream, and claims that were used.
 //!
 //! A call is decided on these without a query. Its commit is refused if such a stream has another version by then, if one
 //! that did not exist does, or if the call's claim was used; the batch is then decided again on what the database has.

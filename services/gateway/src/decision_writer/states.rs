@@ -288,6 +288,11 @@ pub fn account_stream(key: &str) -> String {
     format!("{ACCOUNTS}{key}")
 }
 
+/// Returns whether this is the stream of an account.
+pub fn is_account_stream(name: &str) -> bool {
+    name.starts_with(ACCOUNTS)
+}
+
 /// Returns the stream that counts a route's pinned tools.
 pub fn catalogue_stream(route: &str) -> String {
     format!("{CATALOGUES}{}", HEXLOWER.encode(&Sha256::digest(route.as_bytes())))

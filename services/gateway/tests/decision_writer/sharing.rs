@@ -49,6 +49,7 @@ over_each_store! {
     every_record_of_both_gateways_is_on_the_log_once,
     a_question_of_one_gateway_is_answered_at_another_and_used_once_at_either,
     a_tool_that_one_gateway_lists_is_not_called_unlisted_at_the_other,
+    a_caller_that_commits_at_one_gateway_needs_an_envelope_at_the_other,
 }
 
 /// V-3, V-12: two processes do not mint budget.
@@ -285,6 +286,19 @@ async fn a_tool_that_one_gateway_lists_is_not_called_unlisted_at_the_other(store
     let told = offices[0].writer.call(checked(2)).await;
     assert!(matches!(told, CallAnswer::Check(_)), "{told:?}");
     drop(told);
+    close(offices).await;
+}
+
+/// V-33: whatever a gateway remembers of the caller's account, or that it has none.
+async fn a_caller_that_commits_at_one_gateway_needs_an_envelope_at_the_other(store: &dyn Store) {
+    let site = Site::start().await;
+    let offices = two(store, &site).await;
+    for session in [SESSION, "session-fedcba9876543210"] {
+        assert!(offices[0].call_plainly().await.pass.is_some(), "nothing is committed yet");
+        assert!(is_accepted(&offices[1].commit_in(session, json!({ "max_calls": 5 })).await));
+        assert_eq!(reason(&offices[0].call_plainly().await), Some(Reason::NoEnvelope));
+        assert!(offices[1].writer.end_session(session).await);
+    }
     close(offices).await;
 }
 

@@ -12,7 +12,7 @@ use crate::decision_writer::context::WriterContext;
 use crate::decision_writer::error::WriterError;
 use crate::decision_writer::record_signer::SignedRecord;
 use crate::decision_writer::session_cache::SessionCache;
-use crate::decision_writer::states::{StreamState, is_changed_by_others};
+use crate::decision_writer::states::StreamState;
 
 /// The working copy of a stream, with its changes.
 #[derive(Clone, Debug)]
@@ -62,10 +62,10 @@ pub struct Batch<'a> {
 }
 
 impl StreamChanges {
-    fn of(committed: &CommittedStream) -> Self {
+    fn of(committed: CommittedStream) -> Self {
         Self {
             version: committed.version,
-            working: committed.clone(),
+            working: committed,
             changed: false,
             agreed_changed: false,
             records: Vec::new(),
@@ -185,8 +185,8 @@ impl<'a> Batch<'a> {
         Self { context, now, streams, used, looked_up, missing: Vec::new(), damaged, bytes: 0 }
     }
 
-    /// Loads these streams, from the cache or else from the database. A stream that cannot be read is noted as damaged,
-    /// and does not affect the others.
+    /// Loads these streams, as the writer knows them or else from the database. A stream that cannot be read is noted as
+    /// damaged, and does not affect the others.
     pub async fn open(
         &mut self,
         store: &dyn EvidenceStore,
@@ -198,18 +198,15 @@ impl<'a> Batch<'a> {
             if self.streams.contains_key(&name) || self.damaged.contains_key(&name) {
                 continue;
             }
-            match cache.get(&name) {
-                Some(committed) => {
-                    let copy = StreamChanges::of(committed);
-                    self.streams.insert(name, copy);
-                }
+            match self.context.known(cache, &name) {
+                Some(committed) => _ = self.streams.insert(name, StreamChanges::of(committed)),
                 None => unknown.push(name),
             }
         }
         for (name, committed) in load(store, unknown).await? {
             match committed {
                 Ok(committed) => {
-                    self.streams.insert(name.clone(), StreamChanges::of(&committed));
+                    self.streams.insert(name.clone(), StreamChanges::of(committed.clone()));
                     self.context.remember(cache, name, committed);
                 }
                 Err(why) => {
@@ -242,7 +239,7 @@ impl<'a> Batch<'a> {
         self.looked_up.extend(early.looked_up.iter().cloned());
         for (name, committed) in &early.streams {
             if self.streams.get(name).is_none_or(|copy| copy.version < committed.version) {
-                self.streams.insert(name.clone(), StreamChanges::of(committed));
+                self.streams.insert(name.clone(), StreamChanges::of(committed.clone()));
             }
         }
     }
@@ -320,7 +317,7 @@ impl<'a> Batch<'a> {
                 let (change, after) = stream.into_change(name.clone(), self.now)?;
                 changes.push(change);
                 committed.push((name, after));
-            } else if is_changed_by_others(&name) {
+            } else if self.context.is_relied_on(&name, stream.version) {
                 read.push(StreamVersion { stream: name, version: stream.version });
             }
         }
