@@ -385,6 +385,8 @@ pub const SETTLE_TIME: Duration = Duration::from_secs(30);
 /// Interval at which an instance that shares its database postpones the due time of its own stream (see
 /// [`UNBOUND_DUE`]).
 pub const ALIVE_EVERY: Duration = Duration::from_secs(10 * 60);
+/// Part of the idle time of a stream, one in so many, by which its end may be late.
+pub const DUE_STEPS: u64 = 1_000;
 /// Time after which an inactive principal's account is checked for remaining content.
 pub const ACCOUNT_DUE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// As [`ACCOUNT_DUE`], for an account with only a count of denials: their minute, and one more.

@@ -52,6 +52,39 @@ pub async fn what_is_agreed_stays_until_it_is_changed(database: &impl EvidenceDa
     }
 }
 
+/// Checks that `Change::keep_until` of `None` keeps the stored time, and that a stream is ended or not.
+pub async fn when_a_stream_ends_stays_until_it_is_changed(database: &impl EvidenceDatabase) {
+    let store = database.handle("one").await;
+    let (mut stream, mut other) = (Stream::new("s"), Stream::new("other"));
+    let end = async || {
+        let kept = store.streams(&["s"]).await.unwrap().remove(0).unwrap();
+        (kept.closed, kept.keep_until)
+    };
+    stream.grow(&*store, 1).await;
+    other.grow(&*store, 1).await;
+    let busy = |change: Change| Change { keep_until: None, ..change };
+    for (change, expected) in [
+        (busy(stream.change(1)), (false, 1_000)),
+        (Change { keep_until: Some(2_000), ..stream.change(0) }, (false, 2_000)),
+        (busy(stream.change(0)), (false, 2_000)),
+        (Change { keep_until: Some(3_000), closed: true, ..stream.change(1) }, (true, 3_000)),
+        (busy(stream.change(0)), (true, 3_000)),
+        (Change { keep_until: Some(4_000), ..stream.change(0) }, (false, 4_000)),
+    ] {
+        store.commit(&[change, other.change(1)]).await.unwrap();
+        assert_eq!(end().await, expected);
+    }
+    let together = [
+        busy(stream.change(0)),
+        Change { keep_until: Some(5_000), ..stream.change(0) },
+        busy(stream.change(1)),
+        busy(other.change(0)),
+    ];
+    store.commit(&together).await.unwrap();
+    assert_eq!(end().await, (false, 5_000));
+    assert_eq!(store.due(5_000, 10).await.unwrap().len(), 2);
+}
+
 /// Checks that a change is committed only while the streams that it relies on have the versions that it names.
 pub async fn a_change_that_relies_on_another_version_conflicts(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;
@@ -296,7 +329,24 @@ pub async fn changes_that_contradict_themselves_are_refused(database: &impl Evid
     let nul = vec![Stream::new("a\0b").change(0)];
     let zero = vec![Change { from: Some(0), ..stream.clone().change(0) }];
     let first = vec![Change { first: 0, ..stream.clone().change(0) }];
-    for changes in [first, twice, stranger, gap, late, claims, foreign, opened, unnamed, long, nul, zero] {
+    let timeless = vec![Change { keep_until: None, ..stream.clone().change(0) }];
+    let ended = Change { keep_until: None, closed: true, from: Some(1), ..stream.clone().change(0) };
+    for changes in [
+        first,
+        timeless,
+        vec![ended],
+        twice,
+        stranger,
+        gap,
+        late,
+        claims,
+        foreign,
+        opened,
+        unnamed,
+        long,
+        nul,
+        zero,
+    ] {
         let outcome = store.commit(&changes).await;
         assert!(
             matches!(outcome, Err(CommitError::Failed(StoreError::Refused(_)))),

@@ -39,7 +39,7 @@ impl Stream {
             agreed: None,
             running: Bytes::from(format!("running {} {:?}", self.name, self.version)),
             closed: false,
-            keep_until: 1_000,
+            keep_until: Some(1_000),
             records: seqs.map(|seq| record(&self.name, seq)).collect(),
             claims: Vec::new(),
             opened: Vec::new(),

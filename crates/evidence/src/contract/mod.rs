@@ -66,6 +66,7 @@ macro_rules! evidence_store_contract {
                 a_new_stream_is_seen_by_another_instance,
                 a_change_moves_a_stream_by_one_version,
                 what_is_agreed_stays_until_it_is_changed,
+                when_a_stream_ends_stays_until_it_is_changed,
                 a_change_from_another_version_conflicts_and_changes_nothing,
                 a_change_that_relies_on_another_version_conflicts,
                 a_change_that_relies_on_an_absence_conflicts_once_the_stream_is_there,

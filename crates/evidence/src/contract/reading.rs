@@ -81,8 +81,8 @@ pub async fn streams_are_due_by_time_until_they_are_closed(database: &impl Evide
     assert_eq!(due(100).await, ["soon"]);
     assert_eq!(due(350).await, ["soon", "late"]);
     assert_eq!(store.due(1_000, 1).await.unwrap()[0].stream, "soon");
-    store.commit(&[Change { keep_until: 350, ..streams[1].change(1) }]).await.unwrap();
-    store.commit(&[Change { keep_until: 350, closed: true, ..streams[0].change(1) }]).await.unwrap();
+    store.commit(&[Change { keep_until: Some(350), ..streams[1].change(1) }]).await.unwrap();
+    store.commit(&[Change { keep_until: Some(350), closed: true, ..streams[0].change(1) }]).await.unwrap();
     assert_eq!(due(1_000).await, ["soon", "later"]);
 }
 

@@ -314,7 +314,7 @@ async fn lists(store: &dyn EvidenceStore, tool: &str) {
         agreed: None,
         running: serde_json::to_vec(&pin).unwrap().into(),
         closed: false,
-        keep_until: gateway::limits::FOR_EVER,
+        keep_until: Some(gateway::limits::FOR_EVER),
         records: Vec::new(),
         claims: Vec::new(),
         opened: Vec::new(),

@@ -19,6 +19,8 @@ use crate::decision_writer::states::StreamState;
 pub struct StreamChanges {
     working: CommittedStream,
     version: Option<u64>,
+    /// Whether the stream was closed, and when it was due.
+    end_before: (bool, u64),
     changed: bool,
     agreed_changed: bool,
     records: Vec<Record>,
@@ -65,6 +67,7 @@ impl StreamChanges {
     fn of(committed: CommittedStream) -> Self {
         Self {
             version: committed.version,
+            end_before: (committed.closed, committed.keep_until),
             working: committed,
             changed: false,
             agreed_changed: false,
@@ -157,6 +160,8 @@ impl StreamChanges {
         let running = state.map(StreamState::running).transpose()?.unwrap_or_default();
         let agreed =
             self.agreed_changed.then(|| state.map(StreamState::agreed).transpose()).transpose()?.flatten();
+        let end = (self.working.closed, self.working.keep_until);
+        let is_other_end = self.version.is_none() || self.working.closed || end != self.end_before;
         let change = Change {
             stream,
             from: self.version,
@@ -164,7 +169,7 @@ impl StreamChanges {
             agreed,
             running,
             closed: self.working.closed,
-            keep_until: self.working.keep_until,
+            keep_until: is_other_end.then_some(self.working.keep_until),
             records: self.records,
             claims: self.claims,
             opened: self.opened,

@@ -32,7 +32,7 @@ pub fn stored(stream: &str, from: Option<u64>, pin: &Pin) -> Change {
         agreed: None,
         running: serde_json::to_vec(pin).unwrap().into(),
         closed: false,
-        keep_until: gateway::limits::FOR_EVER,
+        keep_until: Some(gateway::limits::FOR_EVER),
         records: Vec::new(),
         claims: Vec::new(),
         opened: Vec::new(),
