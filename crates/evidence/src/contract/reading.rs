@@ -70,7 +70,7 @@ pub async fn streams_are_due_by_time_until_they_are_closed(database: &impl Evide
     for (name, keep_until) in [("late", 300), ("soon", 100), ("later", 400), ("over", 50)] {
         let mut stream = Stream::new(name);
         let closed = name == "over";
-        store.commit(&[Change { keep_until, closed, ..stream.change(1) }]).await.unwrap();
+        store.commit(&[Change { keep_until: Some(keep_until), closed, ..stream.change(1) }]).await.unwrap();
         streams.push(stream);
     }
     let due = async |at| {
