@@ -219,8 +219,9 @@ BEGIN
   END IF;
 
   UPDATE stream s
-     SET version = m.to_version, next_seq = s.next_seq + m.records, closed = m.closed,
-         keep_until = m.keep_until, running = m.running
+     SET version = m.to_version, next_seq = s.next_seq + m.records,
+         closed = CASE WHEN m.keep_until IS NULL THEN s.closed ELSE m.closed END,
+         keep_until = coalesce(m.keep_until, s.keep_until), running = m.running
     FROM unnest(names, froms, tos, counts, closeds, keep_untils, runnings)
          AS m (name, from_version, to_version, records, closed, keep_until, running)
    WHERE s.name = m.name AND m.from_version IS NOT NULL;

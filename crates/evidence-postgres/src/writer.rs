@@ -169,7 +169,7 @@ impl<'a> GroupColumns<'a> {
             .bind(each(moves, |moved| moved.first_seq.map(column)))
             .bind(each(moves, |moved| column(moved.records)))
             .bind(each(moves, |moved| moved.closed))
-            .bind(each(moves, |moved| column(moved.keep_until)))
+            .bind(each(moves, |moved| moved.keep_until.map(column)))
             .bind(each(moves, |moved| &moved.running[..]))
             .bind(each(moves, |moved| moved.agreed.map(|agreed| &agreed[..])));
         let query = query

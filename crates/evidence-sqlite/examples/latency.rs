@@ -90,7 +90,7 @@ fn next(streams: &mut [(String, u64)], turn: &mut usize) -> Change {
         agreed: from.is_none().then(|| vec![7; 2_000].into()),
         running: vec![7; RUNNING].into(),
         closed: false,
-        keep_until: 1_800_000_000,
+        keep_until: from.is_none().then_some(1_800_000_000),
         opened: vec![record.id],
         records: vec![record],
         claims: Vec::new(),

@@ -43,20 +43,40 @@ const STREAM: &str = "(SELECT no FROM stream WHERE name = ?)";
 
 /// Moves existing streams by compare-and-swap.
 fn move_streams(script: &mut Script, moves: &[&Move<'_>]) {
+    let (others, lasting): (Vec<&Move<'_>>, Vec<&Move<'_>>) =
+        moves.iter().copied().partition(|moved| moved.keep_until.is_none());
+    swap(script, &others, ["", "", ""]);
+    swap(
+        script,
+        &lasting,
+        [", closed, keep_until", ",?,?", ", closed = moved.closed, keep_until = moved.keep_until"],
+    );
+}
+
+/// Moves streams with these further columns, their placeholders and what is set to them. An index has the columns, and SQLite
+/// writes its pages whenever a statement sets them, even to what they are.
+fn swap(script: &mut Script, moves: &[&Move<'_>], [columns, places, set]: [&str; 3]) {
     for portion in portions(moves) {
         script.add_rows(
-            "WITH moved (name, version, to_version, first_seq, records, closed, keep_until, running) AS (VALUES ",
-            "(?,?,?,?,?,?,?,?)",
-            ") UPDATE stream SET version = moved.to_version, next_seq = next_seq + moved.records, closed = moved.closed,
-                      keep_until = moved.keep_until, running = moved.running
+            &format!(
+                "WITH moved (name, version, to_version, first_seq, records, running{columns}) AS (VALUES "
+            ),
+            &format!("(?,?,?,?,?,?{places})"),
+            &format!(
+                ") UPDATE stream SET version = moved.to_version, next_seq = next_seq + moved.records,
+                      running = moved.running{set}
                  FROM moved
                 WHERE stream.name = moved.name AND stream.version = moved.version
-                  AND stream.next_seq = coalesce(moved.first_seq, stream.next_seq)",
+                  AND stream.next_seq = coalesce(moved.first_seq, stream.next_seq)"
+            ),
             portion,
             |values, moved| {
                 values.bind(moved.stream).bind(moved.from.map(signed)).bind(signed(moved.to));
                 values.bind(moved.first_seq.map(signed)).bind(signed(moved.records));
-                values.bind(moved.closed).bind(signed(moved.keep_until)).bind(&moved.running[..]);
+                values.bind(&moved.running[..]);
+                if let Some(keep_until) = moved.keep_until {
+                    values.bind(moved.closed).bind(signed(keep_until));
+                }
             },
         );
         script.add(&refuse_unless_changed(portion.len()));
@@ -81,7 +101,7 @@ fn make_streams(writing: &mut WriteTransaction<'_>, moves: &[&Move<'_>]) {
         |values, (number, moved)| {
             values.bind(*number).bind(moved.stream).bind(signed(moved.to));
             values.bind(signed(moved.records)).bind(moved.closed);
-            values.bind(signed(moved.keep_until)).bind(&moved.running[..]);
+            values.bind(moved.keep_until.map(signed)).bind(&moved.running[..]);
         },
     );
 }

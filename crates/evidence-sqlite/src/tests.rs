@@ -56,6 +56,21 @@ async fn a_full_disk_refuses_the_commit_and_the_same_commit_happens_once_there_i
 }
 
 #[tokio::test]
+async fn a_change_that_keeps_the_time_of_its_stream_leaves_the_index_of_times_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&folder).await;
+    let mut stream = Stream::new("s");
+    stream.grow(&store, 0).await;
+    let mut wrote = Vec::new();
+    for keep_until in [Some(2_000), None] {
+        let before = store.shared.place.wal_bytes();
+        store.commit(&[Change { keep_until, ..stream.change(0) }]).await.unwrap();
+        wrote.push(store.shared.place.wal_bytes() - before);
+    }
+    assert!(wrote[1] < wrote[0], "{wrote:?}");
+}
+
+#[tokio::test]
 async fn after_an_io_error_another_connection_settles_what_may_have_happened() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder).await;

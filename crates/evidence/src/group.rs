@@ -39,8 +39,9 @@ pub struct Move<'a> {
     pub running: &'a Bytes,
     /// `true` if the stream is closed by the commit.
     pub closed: bool,
-    /// Time as in [`StoredStream::keep_until`](crate::StoredStream::keep_until).
-    pub keep_until: u64,
+    /// Time as in [`StoredStream::keep_until`](crate::StoredStream::keep_until); `None` keeps the stored one, and
+    /// [`StoredStream::closed`](crate::StoredStream::closed) as well.
+    pub keep_until: Option<u64>,
     /// Number of the stream's first record in this commit, if there is one.
     pub first_seq: Option<u64>,
     /// Number of the stream's records in this commit.
@@ -138,8 +139,9 @@ impl<'a> Move<'a> {
         self.to = change.to();
         self.agreed = change.agreed.as_ref().or(self.agreed);
         self.running = &change.running;
-        self.closed = change.closed;
-        self.keep_until = change.keep_until;
+        if change.keep_until.is_some() {
+            (self.closed, self.keep_until) = (change.closed, change.keep_until);
+        }
         self.count(&change.records)
     }
 
@@ -184,6 +186,9 @@ fn check(change: &Change) -> Result<(), StoreError> {
     }
     if !(1..limits::NUMBER).contains(&change.from.unwrap_or(change.first)) {
         return Err(refused(format!("{stream}: there is no such version")));
+    }
+    if change.keep_until.is_none() && (change.from.is_none() || change.closed) {
+        return Err(refused(format!("{stream}: it is made or ended without a time")));
     }
     let strangers = change.records.iter().any(|record| record.stream != *stream)
         || change.claims.iter().any(|claim| claim.stream != *stream);

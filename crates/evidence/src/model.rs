@@ -37,8 +37,9 @@ pub struct Change {
     pub running: Bytes,
     /// `true` if the stream ends.
     pub closed: bool,
-    /// Time as in [`StoredStream::keep_until`].
-    pub keep_until: u64,
+    /// Time as in [`StoredStream::keep_until`]; `None` keeps the stored one, and leaves an open stream open and a closed one
+    /// closed. A change that makes or ends a stream has a time.
+    pub keep_until: Option<u64>,
     /// Next records of the stream, in order of `seq`.
     pub records: Vec<Record>,
     /// Claims that must not have been taken before in this stream.

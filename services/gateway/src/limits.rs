@@ -313,8 +313,10 @@ pub const DOUBT_ATTEMPTS: usize = 3;
 pub const OUTCOME_LINGER: Duration = Duration::from_millis(10);
 /// Maximum number of remembered streams that others change, such as those of tools.
 pub const RECENT_STREAMS: u64 = 1_024;
-/// Time for which such a stream is remembered. A call that is admitted is not decided on an older state in any case, but a
-/// denial that is only counted may be.
+/// Maximum number of remembered names of such streams that do not exist.
+pub const RECENT_ABSENCES: u64 = 1_024;
+/// Time for which such a stream, or its absence, is remembered. A call that is admitted is not decided on an older state in
+/// any case, but a denial that is only counted may be.
 pub const RECENT_STREAM_TIME: Duration = Duration::from_secs(1);
 /// Maximum number of remembered claims that were used.
 pub const RECENT_CLAIMS: u64 = 16_384;
@@ -383,6 +385,8 @@ pub const SETTLE_TIME: Duration = Duration::from_secs(30);
 /// Interval at which an instance that shares its database postpones the due time of its own stream (see
 /// [`UNBOUND_DUE`]).
 pub const ALIVE_EVERY: Duration = Duration::from_secs(10 * 60);
+/// Part of the idle time of a stream, one in so many, by which its end may be late.
+pub const DUE_STEPS: u64 = 1_000;
 /// Time after which an inactive principal's account is checked for remaining content.
 pub const ACCOUNT_DUE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// As [`ACCOUNT_DUE`], for an account with only a count of denials: their minute, and one more.

@@ -52,6 +52,39 @@ pub async fn what_is_agreed_stays_until_it_is_changed(database: &impl EvidenceDa
     }
 }
 
+/// Checks that `Change::keep_until` of `None` keeps the stored time, and that a stream is ended or not.
+pub async fn when_a_stream_ends_stays_until_it_is_changed(database: &impl EvidenceDatabase) {
+    let store = database.handle("one").await;
+    let (mut stream, mut other) = (Stream::new("s"), Stream::new("other"));
+    let end = async || {
+        let kept = store.streams(&["s"]).await.unwrap().remove(0).unwrap();
+        (kept.closed, kept.keep_until)
+    };
+    stream.grow(&*store, 1).await;
+    other.grow(&*store, 1).await;
+    let busy = |change: Change| Change { keep_until: None, ..change };
+    for (change, expected) in [
+        (busy(stream.change(1)), (false, 1_000)),
+        (Change { keep_until: Some(2_000), ..stream.change(0) }, (false, 2_000)),
+        (busy(stream.change(0)), (false, 2_000)),
+        (Change { keep_until: Some(3_000), closed: true, ..stream.change(1) }, (true, 3_000)),
+        (busy(stream.change(0)), (true, 3_000)),
+        (Change { keep_until: Some(4_000), ..stream.change(0) }, (false, 4_000)),
+    ] {
+        store.commit(&[change, other.change(1)]).await.unwrap();
+        assert_eq!(end().await, expected);
+    }
+    let together = [
+        busy(stream.change(0)),
+        Change { keep_until: Some(5_000), ..stream.change(0) },
+        busy(stream.change(1)),
+        busy(other.change(0)),
+    ];
+    store.commit(&together).await.unwrap();
+    assert_eq!(end().await, (false, 5_000));
+    assert_eq!(store.due(5_000, 10).await.unwrap().len(), 2);
+}
+
 /// Checks that a change is committed only while the streams that it relies on have the versions that it names.
 pub async fn a_change_that_relies_on_another_version_conflicts(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;
@@ -67,6 +100,32 @@ pub async fn a_change_that_relies_on_another_version_conflicts(database: &impl E
         store.commit(&[relying_on(stream.change(1), "read", Some(version))]).await.unwrap();
     }
     assert_eq!((version(&*store, "s").await, version(&*store, "read").await), (Some(3), Some(2)));
+}
+
+/// Checks that a change may rely on the absence of a stream, until another instance makes the stream.
+pub async fn a_change_that_relies_on_an_absence_conflicts_once_the_stream_is_there(
+    database: &impl EvidenceDatabase,
+) {
+    let (one, other) = (database.handle("one").await, database.handle("other").await);
+    let (mut stream, mut there, mut made) = (Stream::new("s"), Stream::new("there"), Stream::new("made"));
+    there.grow(&*other, 1).await;
+    let relying = |change: Change, made: Option<u64>| {
+        let change = relying_on(change, "absent", None);
+        relying_on(relying_on(change, "made", made), "there", Some(1))
+    };
+    one.commit(&[relying(stream.change(1), None)]).await.unwrap();
+    made.grow(&*other, 0).await;
+    let before = one.streams(&["s"]).await.unwrap();
+    let mut late = relying(stream.clone().change(1), None);
+    late.claims = vec![stream.claim("key")];
+    for _ in 0..2 {
+        assert_eq!(one.commit(std::slice::from_ref(&late)).await, Err(conflict(&["made"])));
+        assert_eq!(one.streams(&["s"]).await.unwrap(), before);
+        assert_eq!(one.record(&late.records[0].id).await.unwrap(), None);
+        assert_eq!(one.claimed(&late.claims).await.unwrap(), [false]);
+    }
+    one.commit(&[relying(stream.change(1), made.version)]).await.unwrap();
+    assert_eq!(version(&*one, "absent").await, None, "nothing makes what is only relied on");
 }
 
 /// Checks that a commit does not move a stream that it relies on.
@@ -270,7 +329,24 @@ pub async fn changes_that_contradict_themselves_are_refused(database: &impl Evid
     let nul = vec![Stream::new("a\0b").change(0)];
     let zero = vec![Change { from: Some(0), ..stream.clone().change(0) }];
     let first = vec![Change { first: 0, ..stream.clone().change(0) }];
-    for changes in [first, twice, stranger, gap, late, claims, foreign, opened, unnamed, long, nul, zero] {
+    let timeless = vec![Change { keep_until: None, ..stream.clone().change(0) }];
+    let ended = Change { keep_until: None, closed: true, from: Some(1), ..stream.clone().change(0) };
+    for changes in [
+        first,
+        timeless,
+        vec![ended],
+        twice,
+        stranger,
+        gap,
+        late,
+        claims,
+        foreign,
+        opened,
+        unnamed,
+        long,
+        nul,
+        zero,
+    ] {
         let outcome = store.commit(&changes).await;
         assert!(
             matches!(outcome, Err(CommitError::Failed(StoreError::Refused(_)))),

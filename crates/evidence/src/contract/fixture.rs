@@ -39,7 +39,7 @@ impl Stream {
             agreed: None,
             running: Bytes::from(format!("running {} {:?}", self.name, self.version)),
             closed: false,
-            keep_until: 1_000,
+            keep_until: Some(1_000),
             records: seqs.map(|seq| record(&self.name, seq)).collect(),
             claims: Vec::new(),
             opened: Vec::new(),
@@ -117,9 +117,10 @@ pub(super) fn delivered(id: EntryDigest) -> Delivered {
     Delivered { id, leaf_index: Some(7), receipt: Some(Bytes::from_static(b"receipt")) }
 }
 
-/// Makes the change rely on a version of another stream.
-pub(super) fn relying_on(change: Change, stream: &str, version: Option<u64>) -> Change {
-    Change { relies_on: vec![StreamVersion { stream: stream.to_owned(), version }], ..change }
+/// Makes the change rely on a version of another stream, too.
+pub(super) fn relying_on(mut change: Change, stream: &str, version: Option<u64>) -> Change {
+    change.relies_on.push(StreamVersion { stream: stream.to_owned(), version });
+    change
 }
 
 pub(super) fn conflict(names: &[&str]) -> CommitError {

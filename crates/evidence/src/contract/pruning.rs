@@ -50,7 +50,7 @@ pub async fn a_stream_goes_when_it_is_over_and_its_records_are_gone(database: &i
     let claims = vec![stream.claim("key")];
     let agreed = Some(bytes::Bytes::from_static(b"agreed"));
     store.commit(&[Change { claims, agreed, ..stream.change(1) }]).await.unwrap();
-    store.commit(&[Change { closed: true, keep_until: 500, ..stream.change(1) }]).await.unwrap();
+    store.commit(&[Change { closed: true, keep_until: Some(500), ..stream.change(1) }]).await.unwrap();
     let over = Horizon { streams: 501, records: 0 };
     assert_eq!(store.prune(over, 10).await.unwrap(), Pruned::default());
     deliver_all(&*store).await;

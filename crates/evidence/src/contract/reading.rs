@@ -70,7 +70,7 @@ pub async fn streams_are_due_by_time_until_they_are_closed(database: &impl Evide
     for (name, keep_until) in [("late", 300), ("soon", 100), ("later", 400), ("over", 50)] {
         let mut stream = Stream::new(name);
         let closed = name == "over";
-        store.commit(&[Change { keep_until, closed, ..stream.change(1) }]).await.unwrap();
+        store.commit(&[Change { keep_until: Some(keep_until), closed, ..stream.change(1) }]).await.unwrap();
         streams.push(stream);
     }
     let due = async |at| {
@@ -81,8 +81,8 @@ pub async fn streams_are_due_by_time_until_they_are_closed(database: &impl Evide
     assert_eq!(due(100).await, ["soon"]);
     assert_eq!(due(350).await, ["soon", "late"]);
     assert_eq!(store.due(1_000, 1).await.unwrap()[0].stream, "soon");
-    store.commit(&[Change { keep_until: 350, ..streams[1].change(1) }]).await.unwrap();
-    store.commit(&[Change { keep_until: 350, closed: true, ..streams[0].change(1) }]).await.unwrap();
+    store.commit(&[Change { keep_until: Some(350), ..streams[1].change(1) }]).await.unwrap();
+    store.commit(&[Change { keep_until: Some(350), closed: true, ..streams[0].change(1) }]).await.unwrap();
     assert_eq!(due(1_000).await, ["soon", "later"]);
 }
 

@@ -59,13 +59,15 @@ impl EvidenceTables {
             return Err(StoreError::Refused(format!("the record {} is there already", record.id)).into());
         }
         for (moved, next_seq) in group.moves.iter().zip(next_seqs) {
-            let before = self.streams.remove(moved.stream).and_then(|kept| kept.agreed);
+            let before = self.streams.remove(moved.stream);
+            let kept_end = before.as_ref().map_or((false, 0), |before| (before.closed, before.keep_until));
+            let (closed, keep_until) = moved.keep_until.map_or(kept_end, |until| (moved.closed, until));
             let kept = StoredStream {
                 version: moved.to,
-                agreed: moved.agreed.cloned().or(before),
+                agreed: moved.agreed.cloned().or(before.and_then(|before| before.agreed)),
                 running: moved.running.clone(),
-                closed: moved.closed,
-                keep_until: moved.keep_until,
+                closed,
+                keep_until,
                 next_seq,
             };
             self.streams.insert(moved.stream.to_owned(), kept);

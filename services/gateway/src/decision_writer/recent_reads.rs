@@ -1,7 +1,7 @@
-//! [`RecentReads`]: streams of others as the database had them lately, and claims that were used lately.
+//! [`RecentReads`]: streams of others as the database had them lately, names without a stream, and claims that were used.
 //!
-//! A call is decided on these without a query. Its commit is refused if such a stream has another version by then or if the
-//! call's claim was used; the batch is then decided again on what the database has.
+//! A call is decided on these without a query. Its commit is refused if such a stream has another version by then, if one
+//! that did not exist does, or if the call's claim was used; the batch is then decided again on what the database has.
 
 use evidence::Claim;
 use moka::ops::compute::Op;
@@ -9,44 +9,55 @@ use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 
 use super::committed_stream::CommittedStream;
-use crate::decision_writer::states::is_changed_by_others;
-use crate::limits::{RECENT_CLAIMS, RECENT_STREAM_TIME, RECENT_STREAMS};
+use crate::limits::{RECENT_ABSENCES, RECENT_CLAIMS, RECENT_STREAM_TIME, RECENT_STREAMS};
 
 /// Bounded caches that the writer and the arriving calls share.
 pub struct RecentReads {
     streams: Cache<String, CommittedStream>,
+    /// Names without a stream. A cache of its own: callers can make up names, and push out no stream with them.
+    absent: Cache<String, ()>,
     used: Cache<Claim, ()>,
 }
 
 impl Default for RecentReads {
     fn default() -> Self {
         let streams = Cache::builder().max_capacity(RECENT_STREAMS).time_to_live(RECENT_STREAM_TIME);
+        let absent = Cache::builder().max_capacity(RECENT_ABSENCES).time_to_live(RECENT_STREAM_TIME);
         // The default policy turns new claims away once the cache is full: no claim is read more often than another.
         let used = Cache::builder().max_capacity(RECENT_CLAIMS).eviction_policy(EvictionPolicy::lru());
-        Self { streams: streams.build(), used: used.build() }
+        Self { streams: streams.build(), absent: absent.build(), used: used.build() }
     }
 }
 
 impl RecentReads {
-    /// Returns a stream as it was read or committed lately.
+    /// Returns a stream as it was read or committed lately, or [`CommittedStream::nothing`] if there was none.
     pub fn stream(&self, name: &str) -> Option<CommittedStream> {
-        self.streams.get(name)
+        let absent = || self.absent.get(name).map(|()| CommittedStream::nothing());
+        self.streams.get(name).or_else(absent)
     }
 
-    /// Keeps a stream as the database has it, if others change it. One that does not exist is not kept: callers can make up
-    /// names. A slow reader does not replace a version that was committed meanwhile.
+    /// Keeps a stream as the database has it, or that it has none. A slow reader does not replace a version that was
+    /// committed meanwhile.
     pub fn put(&self, name: &str, committed: &CommittedStream) {
-        if is_changed_by_others(name) && committed.version.is_some() {
-            self.streams.entry_by_ref(name).and_compute_with(|known| match known {
-                Some(known) if known.value().version > committed.version => Op::Nop,
-                _ => Op::Put(committed.clone()),
-            });
+        match committed.version {
+            Some(_) => self.put_existing(name, committed),
+            None if self.streams.contains_key(name) => {}
+            None => self.absent.insert(name.to_owned(), ()),
         }
+    }
+
+    fn put_existing(&self, name: &str, committed: &CommittedStream) {
+        self.streams.entry_by_ref(name).and_compute_with(|known| match known {
+            Some(known) if known.value().version > committed.version => Op::Nop,
+            _ => Op::Put(committed.clone()),
+        });
+        self.absent.invalidate(name);
     }
 
     /// Forgets a stream, which has another version by now.
     pub fn forget(&self, name: &str) {
         self.streams.invalidate(name);
+        self.absent.invalidate(name);
     }
 
     /// Returns whether a claim is known to be used. Another one may be used as well.
@@ -90,11 +101,32 @@ mod tests {
     }
 
     #[test]
-    fn sessions_and_names_without_a_stream_are_not_kept() {
-        let (recent, tool) = (RecentReads::default(), tool_stream("/mcp", "made up"));
-        recent.put("session", &at(1));
+    fn a_name_without_a_stream_is_known_until_it_has_one() {
+        let (recent, tool) = (RecentReads::default(), tool_stream("/mcp", "pay"));
+        assert!(recent.stream(&tool).is_none());
         recent.put(&tool, &CommittedStream::nothing());
-        assert!(recent.stream("session").is_none() && recent.stream(&tool).is_none());
+        assert_eq!(recent.stream(&tool).unwrap().version, None);
+        recent.put(&tool, &at(1));
+        recent.put(&tool, &CommittedStream::nothing());
+        assert_eq!(recent.stream(&tool).unwrap().version, Some(1), "a slow reader does not take it away");
+        recent.forget(&tool);
+        assert!(recent.stream(&tool).is_none());
+        recent.put(&tool, &CommittedStream::nothing());
+        recent.forget(&tool);
+        assert!(recent.stream(&tool).is_none());
+    }
+
+    #[test]
+    fn names_that_callers_make_up_keep_no_stream_out() {
+        let (recent, tool) = (RecentReads::default(), tool_stream("/mcp", "pay"));
+        for number in 0..RECENT_ABSENCES * 2 {
+            recent.put(&format!("made up {number}"), &CommittedStream::nothing());
+        }
+        recent.absent.run_pending_tasks();
+        assert!(recent.absent.entry_count() <= RECENT_ABSENCES);
+        recent.put(&tool, &at(1));
+        recent.streams.run_pending_tasks();
+        assert_eq!(recent.stream(&tool).unwrap().version, Some(1));
     }
 
     #[test]

@@ -22,7 +22,7 @@ use super::jobs::{CallJob, MessageJob, MessageKind, RefusalJob};
 use super::published::PublishKeys;
 use super::queue::{QueueSlot, QueuedCall};
 use super::record_outbox::NoReceipt;
-use super::states::{StreamState, account_stream, random};
+use super::states::{StreamState, account_stream, is_tool_stream, random};
 use super::transactions::{EarlyRead, Job};
 use super::{DecisionWriter, Inner};
 
@@ -50,8 +50,9 @@ impl DecisionWriter {
         let needed = (streams_of_others(self, job), claims_of(job));
         let tools = self.rules_of(&job.route).tools;
         // A denial may not even be recorded, so no commit would find out that the tool was approved meanwhile.
-        let is_enough =
-            |stream: &CommittedStream| stream.pin().is_none_or(|pin| tools.fault(Some(pin)).is_none());
+        let is_enough = |name: &str, stream: &CommittedStream| {
+            !is_tool_stream(name) || tools.fault(stream.pin()).is_none()
+        };
         let Inner { context, store, .. } = &*self.inner;
         let read = EarlyRead::of(&context.recent, &**store, needed, is_enough);
         let read = tokio::time::timeout_at(slot.decide_by(), read).await;

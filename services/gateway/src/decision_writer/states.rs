@@ -288,6 +288,11 @@ pub fn account_stream(key: &str) -> String {
     format!("{ACCOUNTS}{key}")
 }
 
+/// Returns whether this is the stream of an account.
+pub fn is_account_stream(name: &str) -> bool {
+    name.starts_with(ACCOUNTS)
+}
+
 /// Returns the stream that counts a route's pinned tools.
 pub fn catalogue_stream(route: &str) -> String {
     format!("{CATALOGUES}{}", HEXLOWER.encode(&Sha256::digest(route.as_bytes())))
@@ -304,10 +309,15 @@ pub const fn tool_streams() -> &'static str {
     TOOLS
 }
 
+/// Returns whether this is the stream of a pinned tool.
+pub fn is_tool_stream(name: &str) -> bool {
+    name.starts_with(TOOLS)
+}
+
 /// Returns whether operator commands or other gateways change a stream while the gateway runs. Then it is remembered only
 /// for a moment, and a decision's commit says on which version it relied.
 pub fn is_changed_by_others(name: &str) -> bool {
-    name.starts_with(TOOLS) || name.starts_with(REGISTRIES)
+    is_tool_stream(name) || name.starts_with(REGISTRIES)
 }
 
 /// Returns the stream of the use of an AgentROA envelope.

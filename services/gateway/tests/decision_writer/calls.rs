@@ -1,13 +1,15 @@
 //! A call from its commitment to its outcome on the log.
 
-use evidence::{EvidenceStore, Memory};
+use evidence::{EvidenceMethod, EvidenceStore, Memory};
 use jose::jws::Jws;
 use scitt::Signer;
 use serde_json::{Value, json};
 use vap::record_key::RecordKey;
 
 use crate::agent::{self, SESSION, call, commit, denied, read, run, sessionless};
-use crate::setup::{assert_on_log_once, offline, open, payload, record, records, settings, story};
+use crate::setup::{
+    assert_on_log_once, failing, offline, open, payload, record, records, settings, story, until,
+};
 use crate::site::Site;
 
 #[tokio::test]
@@ -264,4 +266,18 @@ async fn a_session_whose_name_no_database_takes_harms_nobody() {
     commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
     running.stop().await;
     assert!(store.streams(&[SESSION]).await.unwrap()[0].is_some());
+}
+
+#[tokio::test]
+async fn calls_of_a_caller_without_an_account_read_nothing_from_the_database() {
+    let (_, store, writer, running) = failing().await;
+    // That there is no account is remembered for a second only, which a call on a busy machine may take.
+    until("a call reads nothing", || async {
+        let before = store.calls(EvidenceMethod::Streams);
+        let job = agent::unaware(agent::ADVISORY, "crm.read", &json!({}));
+        run(call(&writer, job).await, None).await;
+        store.calls(EvidenceMethod::Streams) == before
+    })
+    .await;
+    running.stop().await;
 }

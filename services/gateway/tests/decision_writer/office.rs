@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use admission::principal::{Caller, Era, TokenSubject};
-use admission::rules::{Approver, PolicyRule, Rules, Then};
+use admission::rules::{Approver, PolicyRule, Posture, Rules, Then};
 use admission::signature::{AgentKey, Holder, Keyring};
 use evidence::{EvidenceStore, RecordKind, StoredRecord};
 use gateway::decision_writer::{
@@ -13,6 +13,7 @@ use gateway::decision_writer::{
 use scitt::{Signer, SigningKey};
 use serde_json::{Value, json};
 use vap::audit::CallStatus;
+use vap::glob::Pattern;
 use vap::message::slot::Carrier;
 use vap::reason::Reason;
 use vap::verdict::VerdictKind;
@@ -54,7 +55,12 @@ impl Office {
 
     /// Alice declares a session under this budget.
     pub async fn commit(&self, budget: Value) -> DecisionAnswer {
-        let commitment = testkit::agent::commitment(AGENT, SESSION, &budget);
+        self.commit_in(SESSION, budget).await
+    }
+
+    /// The same in another session.
+    pub async fn commit_in(&self, session: &str, budget: Value) -> DecisionAnswer {
+        let commitment = testkit::agent::commitment(AGENT, session, &budget);
         let job = self.message(&signed(&commitment, json!({})));
         message_told(self.writer.commitment(job).await)
     }
@@ -94,13 +100,22 @@ impl Office {
         arguments: &Value,
         state: Option<OpenedState>,
     ) -> DecisionAnswer {
-        let job = CallJob {
+        call(&self.writer, CallJob { state, ..self.job(caller, envelope, arguments) }).await
+    }
+
+    /// Alice calls a tool that may be called without VAP, without VAP.
+    pub async fn call_plainly(&self) -> DecisionAnswer {
+        let plain = unaware(&self.rules.route, "crm.read", &json!({}));
+        call(&self.writer, CallJob { caller: alice(), ..plain }).await
+    }
+
+    /// A call that is to be decided.
+    pub fn job(&self, caller: &Caller, envelope: &Value, arguments: &Value) -> CallJob {
+        CallJob {
             caller: caller.clone(),
             envelope: Some(Ok(received(envelope, Carrier::ToolsCall))),
-            state,
             ..unaware(&self.rules.route, "crm.read", arguments)
-        };
-        call(&self.writer, job).await
+        }
     }
 
     fn message(&self, message: &Value) -> MessageJob {
@@ -121,6 +136,8 @@ fn rules() -> Rules {
     let key = AgentKey::new(Holder::Agent(AGENT.into()), &agent().public_key().to_jwk(), None, None);
     rules.keyring = Keyring::new(vec![key.unwrap()]).unwrap();
     let when = Some("object.get(input.arguments, \"approved\", false) == true");
+    rules.posture = Posture::Restricted;
+    rules.restricted.push(Pattern::new("crm.read").unwrap());
     rules.policy.push(PolicyRule::new("approved", None, when, Then::Approve).unwrap());
     let key = AgentKey::new(Holder::Approver, &approver().public_key().to_jwk(), None, None).unwrap();
     rules.approvals.approvers.push(Approver { name: "carol".into(), tools: Vec::new(), keys: vec![key] });

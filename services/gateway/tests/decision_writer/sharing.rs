@@ -5,9 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use admission::approval::{Approval, Decision};
-use evidence::{DeliveryState, EvidenceStore, RecordKind};
-use gateway::decision_writer::{NotAnswered, OpenedState};
+use admission::tool::{CheckedArguments, Description, Pin, ToolPins};
+use data_encoding::HEXLOWER;
+use evidence::{Change, DeliveryState, EvidenceStore, RecordKind};
+use gateway::decision_writer::{CallAnswer, CallJob, NotAnswered, OpenedState};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use vap::reason::Reason;
 
 use crate::agent::SESSION;
@@ -45,6 +48,8 @@ over_each_store! {
     a_living_gateways_calls_are_not_called_unknown,
     every_record_of_both_gateways_is_on_the_log_once,
     a_question_of_one_gateway_is_answered_at_another_and_used_once_at_either,
+    a_tool_that_one_gateway_lists_is_not_called_unlisted_at_the_other,
+    a_caller_that_commits_at_one_gateway_needs_an_envelope_at_the_other,
 }
 
 /// V-3, V-12: two processes do not mint budget.
@@ -261,6 +266,62 @@ async fn a_question_of_one_gateway_is_answered_at_another_and_used_once_at_eithe
     assert_eq!(served, 1);
     assert_eq!(offices[0].writer.open_questions().await.unwrap(), []);
     close(offices).await;
+}
+
+/// That nobody has listed a tool is remembered for a moment, but no call is served on it any more once somebody has.
+async fn a_tool_that_one_gateway_lists_is_not_called_unlisted_at_the_other(store: &dyn Store) {
+    let site = Site::start().await;
+    let offices = two(store, &site).await;
+    assert!(is_accepted(&offices[0].commit(json!({ "max_calls": 5 })).await));
+    let checked = |ticket: u64| {
+        let arguments = json!({ "ticket": ticket });
+        let job = offices[0].job(&alice(), &envelope(&arguments), &arguments);
+        CallJob { checked: Some(CheckedArguments::default()), ..job }
+    };
+    for ticket in 0..2 {
+        let mut told = crate::agent::call(&offices[0].writer, checked(ticket)).await;
+        told.pass.take().expect("nobody has listed it").settle(ran(None)).await;
+    }
+    lists(&*offices[1].store, "crm.read").await;
+    let told = offices[0].writer.call(checked(2)).await;
+    assert!(matches!(told, CallAnswer::Check(_)), "{told:?}");
+    drop(told);
+    close(offices).await;
+}
+
+/// V-33: whatever a gateway remembers of the caller's account, or that it has none.
+async fn a_caller_that_commits_at_one_gateway_needs_an_envelope_at_the_other(store: &dyn Store) {
+    let site = Site::start().await;
+    let offices = two(store, &site).await;
+    for session in [SESSION, "session-fedcba9876543210"] {
+        assert!(offices[0].call_plainly().await.pass.is_some(), "nothing is committed yet");
+        assert!(is_accepted(&offices[1].commit_in(session, json!({ "max_calls": 5 })).await));
+        assert_eq!(reason(&offices[0].call_plainly().await), Some(Reason::NoEnvelope));
+        assert!(offices[1].writer.end_session(session).await);
+    }
+    close(offices).await;
+}
+
+/// A gateway on this store lists the tool for the first time.
+async fn lists(store: &dyn EvidenceStore, tool: &str) {
+    let (_, description) = Description::of(&json!({ "name": tool }).to_string()).unwrap();
+    let pin = Pin::first("/mcp", tool, description, ToolPins::FirstUse, jiff::Timestamp::now());
+    let digest = Sha256::digest(json!(["/mcp", tool]).to_string());
+    let change = Change {
+        stream: format!("unbound:.tool:{}", HEXLOWER.encode(&digest)),
+        from: None,
+        first: 1,
+        agreed: None,
+        running: serde_json::to_vec(&pin).unwrap().into(),
+        closed: false,
+        keep_until: Some(gateway::limits::FOR_EVER),
+        records: Vec::new(),
+        claims: Vec::new(),
+        opened: Vec::new(),
+        settled: Vec::new(),
+        relies_on: Vec::new(),
+    };
+    store.commit(&[change]).await.unwrap();
 }
 
 /// Each record is one leaf, whoever brought it.

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use evidence::RecordKind;
 use vap::record_key::StreamKey;
 
-use crate::decision_writer::clock::timestamp;
+use crate::decision_writer::clock::{due_after, timestamp};
 use crate::decision_writer::error::WriterError;
 use crate::decision_writer::record_signer::SignedRecord;
 use crate::decision_writer::states::{StreamState, UnboundState};
@@ -59,7 +59,7 @@ fn next_position(batch: &mut Batch<'_>, stream: &str) -> Result<(StreamKey, u64)
     let is_ours = stream.starts_with(&batch.context.unbound);
     let due = match is_own {
         true => batch.context.unbound_due(batch.now / 1000),
-        false => batch.now / 1000 + batch.context.settings.session_idle.as_secs(),
+        false => due_after(batch.now / 1000, batch.context.settings.session_idle),
     };
     let copy = batch.loaded(stream)?;
     if is_ours && copy.state().is_none() {

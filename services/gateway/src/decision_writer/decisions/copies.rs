@@ -9,6 +9,7 @@ use admission::rules::Rules;
 use admission::session::{Account, Reservation, ReservationId, Session};
 use vap::message::is_operator_session;
 
+use crate::decision_writer::clock::due_after;
 use crate::decision_writer::states::{QuestionReservation, SessionState, StreamState, account_stream};
 use crate::decision_writer::transactions::Batch;
 use crate::limits::{ACCOUNT_DUE, DENIALS_DUE, FOR_EVER, QUESTION_SLACK};
@@ -180,7 +181,7 @@ fn keep_account(batch: &mut Batch<'_>, name: &str, changed: impl FnOnce(Account)
     let due = if account.is_passing() { DENIALS_DUE } else { ACCOUNT_DUE };
     if let Some(copy) = batch.stream(name) {
         copy.put(StreamState::Account(account), false);
-        copy.reopen(now + due.as_secs());
+        copy.reopen(due_after(now, due));
     }
 }
 
@@ -194,7 +195,7 @@ fn account_in(batch: &mut Batch<'_>, name: &str) -> Option<Account> {
 
 /// Returns when a session is due, in Unix seconds: at its deadline, or after `session_idle` if that is earlier.
 fn due(session: &Session, batch: &Batch<'_>) -> u64 {
-    let idle = batch.now / 1000 + batch.context.settings.session_idle.as_secs();
+    let idle = due_after(batch.now / 1000, batch.context.settings.session_idle);
     let ends = session.agreed.ends().and_then(|ends| u64::try_from(ends.as_second()).ok());
     ends.unwrap_or(FOR_EVER).min(idle).min(FOR_EVER)
 }

@@ -12,13 +12,15 @@ use crate::decision_writer::context::WriterContext;
 use crate::decision_writer::error::WriterError;
 use crate::decision_writer::record_signer::SignedRecord;
 use crate::decision_writer::session_cache::SessionCache;
-use crate::decision_writer::states::{StreamState, is_changed_by_others};
+use crate::decision_writer::states::StreamState;
 
 /// The working copy of a stream, with its changes.
 #[derive(Clone, Debug)]
 pub struct StreamChanges {
     working: CommittedStream,
     version: Option<u64>,
+    /// Whether the stream was closed, and when it was due.
+    end_before: (bool, u64),
     changed: bool,
     agreed_changed: bool,
     records: Vec<Record>,
@@ -62,10 +64,11 @@ pub struct Batch<'a> {
 }
 
 impl StreamChanges {
-    fn of(committed: &CommittedStream) -> Self {
+    fn of(committed: CommittedStream) -> Self {
         Self {
             version: committed.version,
-            working: committed.clone(),
+            end_before: (committed.closed, committed.keep_until),
+            working: committed,
             changed: false,
             agreed_changed: false,
             records: Vec::new(),
@@ -157,6 +160,8 @@ impl StreamChanges {
         let running = state.map(StreamState::running).transpose()?.unwrap_or_default();
         let agreed =
             self.agreed_changed.then(|| state.map(StreamState::agreed).transpose()).transpose()?.flatten();
+        let end = (self.working.closed, self.working.keep_until);
+        let is_other_end = self.version.is_none() || self.working.closed || end != self.end_before;
         let change = Change {
             stream,
             from: self.version,
@@ -164,7 +169,7 @@ impl StreamChanges {
             agreed,
             running,
             closed: self.working.closed,
-            keep_until: self.working.keep_until,
+            keep_until: is_other_end.then_some(self.working.keep_until),
             records: self.records,
             claims: self.claims,
             opened: self.opened,
@@ -185,8 +190,8 @@ impl<'a> Batch<'a> {
         Self { context, now, streams, used, looked_up, missing: Vec::new(), damaged, bytes: 0 }
     }
 
-    /// Loads these streams, from the cache or else from the database. A stream that cannot be read is noted as damaged,
-    /// and does not affect the others.
+    /// Loads these streams, as the writer knows them or else from the database. A stream that cannot be read is noted as
+    /// damaged, and does not affect the others.
     pub async fn open(
         &mut self,
         store: &dyn EvidenceStore,
@@ -198,25 +203,16 @@ impl<'a> Batch<'a> {
             if self.streams.contains_key(&name) || self.damaged.contains_key(&name) {
                 continue;
             }
-            match cache.get(&name) {
-                Some(committed) => {
-                    let copy = StreamChanges::of(committed);
-                    self.streams.insert(name, copy);
-                }
+            match self.context.known(cache, &name) {
+                Some(committed) => _ = self.streams.insert(name, StreamChanges::of(committed)),
                 None => unknown.push(name),
             }
         }
         for (name, committed) in load(store, unknown).await? {
             match committed {
                 Ok(committed) => {
-                    self.streams.insert(name.clone(), StreamChanges::of(&committed));
-                    // A name without a stream is not cached: callers can make up names, and would evict the cache. The
-                    // gateway's own stream may be missing for long, and every batch opens it.
-                    if is_changed_by_others(&name) {
-                        self.context.recent.put(&name, &committed);
-                    } else if committed.version.is_some() || name == self.context.unbound {
-                        cache.put(name, committed);
-                    }
+                    self.streams.insert(name.clone(), StreamChanges::of(committed.clone()));
+                    self.context.remember(cache, name, committed);
                 }
                 Err(why) => {
                     tracing::error!(
@@ -248,7 +244,7 @@ impl<'a> Batch<'a> {
         self.looked_up.extend(early.looked_up.iter().cloned());
         for (name, committed) in &early.streams {
             if self.streams.get(name).is_none_or(|copy| copy.version < committed.version) {
-                self.streams.insert(name.clone(), StreamChanges::of(committed));
+                self.streams.insert(name.clone(), StreamChanges::of(committed.clone()));
             }
         }
     }
@@ -326,7 +322,7 @@ impl<'a> Batch<'a> {
                 let (change, after) = stream.into_change(name.clone(), self.now)?;
                 changes.push(change);
                 committed.push((name, after));
-            } else if is_changed_by_others(&name) {
+            } else if self.context.is_relied_on(&name, stream.version) {
                 read.push(StreamVersion { stream: name, version: stream.version });
             }
         }

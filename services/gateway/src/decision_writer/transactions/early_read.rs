@@ -32,12 +32,12 @@ impl EarlyRead {
         recent: &RecentReads,
         store: &dyn EvidenceStore,
         (names, mut claims): (Vec<String>, Vec<Claim>),
-        is_enough: impl Fn(&CommittedStream) -> bool,
+        is_enough: impl Fn(&str, &CommittedStream) -> bool,
     ) -> Result<Self, StoreError> {
         claims.retain(|claim| recent.is_used(claim));
         let (mut streams, mut unknown) = (Vec::new(), Vec::new());
         for name in names {
-            match recent.stream(&name).filter(&is_enough) {
+            match recent.stream(&name).filter(|stream| is_enough(&name, stream)) {
                 Some(committed) => streams.push((name, committed)),
                 None => unknown.push(name),
             }

@@ -31,7 +31,6 @@ use super::committed_stream::CommittedStream;
 use super::context::WriterContext;
 use super::error::WriterError;
 use super::recent_reads::RecentReads;
-use super::states::is_changed_by_others;
 use super::status::Alarms;
 use crate::limits::{
     COMMIT_ATTEMPTS, COMMIT_BYTES, COMMIT_JOBS, DOUBT_ATTEMPTS, DOUBT_FIRST_WAIT, DOUBT_LONGEST_WAIT,
@@ -357,10 +356,7 @@ impl Transactions {
         self.gauge.add(count, number(bytes), self.context.clock.seconds());
         self.alarms.committed(count);
         for (name, committed) in committed {
-            match is_changed_by_others(&name) {
-                true => self.context.recent.put(&name, &committed),
-                false => self.cache.put(name, committed),
-            }
+            self.context.remember(&mut self.cache, name, committed);
         }
         changes.iter().flat_map(|change| &change.claims).for_each(|claim| self.context.recent.used(claim));
         if count > 0 {

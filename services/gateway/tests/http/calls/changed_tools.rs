@@ -10,28 +10,35 @@ use crate::world::World;
 /// Another process lists the tool with this argument as a required one, and an operator approves it.
 async fn requires(world: &World, name: &str, argument: &str) {
     let (stream, kept, mut pin) = pinned(world, name).await;
-    let schema = json!({ "type": "object", "required": [argument] });
-    let (_, description) =
-        Description::of(&json!({ "name": name, "inputSchema": schema }).to_string()).unwrap();
-    pin.listed(description, ToolPins::FirstUse, Timestamp::now());
+    pin.listed(description(name, argument), ToolPins::FirstUse, Timestamp::now());
     pin.approve(Timestamp::now());
     // Otherwise the gateway writes it again to record the approval.
     pin.approval_unrecorded = false;
-    let change = Change {
-        stream,
-        from: Some(kept.version),
+    world.store.commit(&[stored(&stream, Some(kept.version), &pin)]).await.unwrap();
+}
+
+/// The description of a tool that requires this argument.
+pub fn description(name: &str, argument: &str) -> Description {
+    let schema = json!({ "type": "object", "required": [argument] });
+    Description::of(&json!({ "name": name, "inputSchema": schema }).to_string()).unwrap().1
+}
+
+/// The change with which a process stores the pin of a tool.
+pub fn stored(stream: &str, from: Option<u64>, pin: &Pin) -> Change {
+    Change {
+        stream: stream.to_owned(),
+        from,
         first: 1,
         agreed: None,
-        running: serde_json::to_vec(&pin).unwrap().into(),
-        closed: kept.closed,
-        keep_until: kept.keep_until,
+        running: serde_json::to_vec(pin).unwrap().into(),
+        closed: false,
+        keep_until: Some(gateway::limits::FOR_EVER),
         records: Vec::new(),
         claims: Vec::new(),
         opened: Vec::new(),
         settled: Vec::new(),
         relies_on: Vec::new(),
-    };
-    world.store.commit(&[change]).await.unwrap();
+    }
 }
 
 /// The stream of a listed tool, as it is stored, and its pin.

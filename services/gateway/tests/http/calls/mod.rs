@@ -15,5 +15,6 @@ mod operator_commitment;
 mod postures;
 mod records;
 mod tasks;
+mod unlisted_tools;
 mod unreachable;
 mod upstream_questions;

@@ -1,0 +1,89 @@
+//! A tool that nobody has listed: its calls are decided without a query, until it is listed.
+
+use std::sync::Arc;
+
+use admission::tool::{Pin, ToolPins};
+use data_encoding::HEXLOWER;
+use evidence::{EvidenceMethod, FailingEvidence, Memory};
+use jiff::Timestamp;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use super::changed_tools::{description, stored};
+use crate::world::World;
+
+/// Allowed by the commitment, and in no list of the server.
+const UNLISTED: &str = "crm.find";
+
+/// The pin of the tool as it is first listed, with this argument as a required one.
+fn first_listed(argument: &str) -> Pin {
+    let described = description(UNLISTED, argument);
+    Pin::first("/mcp", UNLISTED, described, ToolPins::FirstUse, Timestamp::now())
+}
+
+/// Another process lists the tool for the first time, and stores this pin.
+async fn is_listed(world: &World, pin: &Pin) {
+    let digest = Sha256::digest(json!(["/mcp", UNLISTED]).to_string());
+    let stream = format!("unbound:.tool:{}", HEXLOWER.encode(&digest));
+    world.store.commit(&[stored(&stream, None, pin)]).await.unwrap();
+}
+
+#[tokio::test]
+async fn calls_of_a_tool_that_nobody_has_listed_read_nothing_from_the_database() {
+    let store = Arc::new(FailingEvidence::new(Memory::new("only")));
+    let world = World::with(|wishes| wishes.store = store.clone()).await;
+    let agent = world.modern("alice");
+    agent.commit().await;
+    let reads = || store.calls(EvidenceMethod::Streams) + store.calls(EvidenceMethod::Claimed);
+    // What was read is remembered for a second only, which a call on a busy machine may take.
+    for _ in 0..20 {
+        let before = reads();
+        agent.call(UNLISTED, json!({})).await.served();
+        if reads() == before {
+            return;
+        }
+    }
+    panic!("each of 20 calls read from the database");
+}
+
+#[tokio::test]
+async fn a_tool_that_another_process_lists_is_not_called_as_one_that_nobody_has_listed() {
+    let world = World::new().await;
+    let agent = world.modern("alice");
+    agent.commit().await;
+    agent.call(UNLISTED, json!({})).await.served();
+    is_listed(&world, &first_listed("ticket")).await;
+    agent.call(UNLISTED, json!({})).await.denied("arguments_invalid");
+    agent.call(UNLISTED, json!({ "ticket": 1 })).await.served();
+    assert_eq!(world.server.calls(), 2);
+}
+
+#[tokio::test]
+async fn calls_that_are_decided_together_are_each_checked_against_the_tool_that_is_listed_by_then() {
+    let world = World::new().await;
+    let agent = world.modern("alice");
+    agent.commit().await;
+    agent.call(UNLISTED, json!({})).await.served();
+    is_listed(&world, &first_listed("ticket")).await;
+    let (fits, misfits, other) = tokio::join!(
+        agent.call(UNLISTED, json!({ "ticket": 1 })),
+        agent.call(UNLISTED, json!({ "number": 1 })),
+        agent.call("pay", json!({})),
+    );
+    fits.served();
+    misfits.denied("arguments_invalid");
+    other.served();
+}
+
+#[tokio::test]
+async fn a_tool_that_an_operator_approves_is_served_at_once_to_those_who_called_it_in_vain() {
+    let world = World::with(|wishes| wishes.rules.tools.pins = ToolPins::Approved).await;
+    let agent = world.modern("alice");
+    agent.commit().await;
+    agent.call(UNLISTED, json!({ "ticket": 1 })).await.denied("tool_not_approved");
+    let mut pin = first_listed("ticket");
+    pin.approve(Timestamp::now());
+    pin.approval_unrecorded = false;
+    is_listed(&world, &pin).await;
+    agent.call(UNLISTED, json!({ "ticket": 2 })).await.served();
+}
