@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_short_time_is_exact() {
-        for (now, idle) in [(0, 0), (7, 1), (1_000_003, 600), (5, u64::MAX)] {
+        for (now, idle) in [(0_u64, 0), (7, 1), (1_000_003, 600), (5, u64::MAX)] {
             let exact = now.saturating_add(idle);
             let due = due_after(now, Duration::from_secs(idle));
             assert!(due == exact || exact == u64::MAX, "{now} + {idle}: {due}");

@@ -153,7 +153,7 @@ async fn a_call_of_unknown_cost_waits_for_the_one_before_it() {
         let writer = writer.clone();
         async move { read(&writer, SESSION, 2).await }
     });
-    crate::setup::until("it waits", || async { writer.status().waiting_for_cost == 1 }).await;
+    until("it waits", || async { writer.status().waiting_for_cost == 1 }).await;
     run(first, Some(r#"{"usd":4}"#)).await;
     let second = second.await.unwrap();
     assert!(second.pass.is_some(), "{}", second.text);
@@ -177,7 +177,7 @@ async fn another_process_wakes_who_waits_too() {
         let writer = writer.clone();
         async move { read(&writer, SESSION, 2).await }
     });
-    crate::setup::until("it waits", || async { writer.status().waiting_for_cost == 1 }).await;
+    until("it waits", || async { writer.status().waiting_for_cost == 1 }).await;
     run(first, Some(r#"{"usd":4}"#)).await;
     assert!(waits.await.unwrap().pass.is_some());
     running.stop().await;
