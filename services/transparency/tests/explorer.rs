@@ -277,6 +277,18 @@ async fn records_of_a_stream_are_in_the_order_of_their_numbers_whatever_their_le
 }
 
 #[tokio::test]
+async fn a_long_name_of_a_tool_in_a_row_is_cut_and_shown_to_be_cut() {
+    let site = Place::new().start_with(|config| config.access.closed_types = ClosedTypes(Vec::new())).await;
+    for (seq, length, shown) in [(0, 200, "t".repeat(200)), (1, 201, format!("{}…", "t".repeat(200)))] {
+        let mut decision = decision_json(SESSION, seq);
+        decision["tool"] = "t".repeat(length).into();
+        site.registered(&audit_record(&decision)).await;
+        let html = page(&site, &under("/ui/sessions", SESSION)).await;
+        assert!(html.contains(&format!("tool <b>{shown}</b>")), "{html}");
+    }
+}
+
+#[tokio::test]
 async fn a_commitment_and_the_end_of_its_stream_are_in_the_timeline() {
     let site = Place::new().start_with(|config| config.access.closed_types = ClosedTypes(Vec::new())).await;
     let mut commitment = decision_json(SESSION, 0);

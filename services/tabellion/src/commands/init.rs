@@ -12,7 +12,7 @@ use url::Url;
 
 use super::serve::check;
 use crate::console::files::{self, Access, Existing};
-use crate::console::{Exit, Failure, members, safe};
+use crate::console::{Exit, Failure, members, safe, shell};
 use crate::context::Context;
 use crate::exposed_settings::is_loopback;
 use crate::exposed_settings::log::visible_password;
@@ -128,10 +128,11 @@ impl Init {
     }
 
     fn next_steps(&self, config: &Path) -> Vec<String> {
-        let config = config.display();
         let password = has_password(&self.db).then(|| {
+            let config = config.display();
             format!("{config} holds a password and is for its owner only; a file named by TABELLION_DB_FILE can hold it instead")
         });
+        let config = shell::path(config);
         let steps = [
             "list the issuers you admit in policy.toml".into(),
             format!("tabellion config check --config {config}"),

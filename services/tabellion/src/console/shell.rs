@@ -7,9 +7,13 @@ pub fn join(words: &[String]) -> String {
     words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns a path as a word that a POSIX shell reads as this path.
+/// Returns a path as a word that a POSIX shell reads as this path, and a command as no flag.
 pub fn path(path: &Path) -> String {
-    quote(&path.display().to_string())
+    let text = path.display().to_string();
+    match text.starts_with('-') {
+        true => quote(&format!("./{text}")),
+        false => quote(&text),
+    }
 }
 
 /// Returns a word as a POSIX shell reads it.
@@ -34,5 +38,11 @@ mod tests {
         let output = Command::new("sh").args(["-c", &script]).output().unwrap();
         let expected: String = words.iter().map(|word| format!("<{word}>\n")).collect();
         assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_path_is_no_flag() {
+        let words = ["plain/file.cose", "-rf", "-it's"].map(|text| path(Path::new(text)));
+        assert_eq!(words, ["plain/file.cose", "./-rf", r"'./-it'\''s'"]);
     }
 }

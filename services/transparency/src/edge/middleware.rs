@@ -34,7 +34,7 @@ use crate::config::roles::CallerRole;
 use crate::edge::access::needed;
 use crate::edge::html;
 use crate::edge::media;
-use crate::edge::negotiation::{AcceptedTypes, ProblemForm};
+use crate::edge::negotiation::{AcceptedTypes, ProblemForm, is_page};
 use crate::edge::problem::Problem;
 use crate::edge::rate_limit::{self, AccessControl};
 use crate::edge::state::EdgeState;
@@ -78,8 +78,8 @@ impl RequestInfo {
             public,
             authorized: request.headers().contains_key(AUTHORIZATION),
             readable_by: match () {
-                // What a page shows can depend on the caller.
-                () if problem_form == ProblemForm::Page => None,
+                // What a page shows can depend on the caller. `Accept` has no influence: caches store tiles without it.
+                () if is_page(request.uri().path()) => None,
                 () if public => Some(HeaderValue::from_static("*")),
                 () => listed_origin(request, access),
             },

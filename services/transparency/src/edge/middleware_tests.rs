@@ -44,6 +44,7 @@ impl Site {
         let routes = Router::new()
             .route("/entries", post(|body: ReceivedBody| async move { body.bytes }))
             .route("/v1/policy", get(|| async { "thing" }))
+            .route("/tile/{*path}", get(|| async { "tile" }))
             .route("/checkpoint", get(|| async { panic!("a toy broke") as &str }))
             .route("/v1/limits", get(|| async { tokio::time::sleep(Duration::from_millis(300)).await }))
             .with_state(Toy(edge.clone()));
@@ -375,6 +376,15 @@ async fn public_reads_are_for_every_origin_and_writes_for_none() {
     assert_eq!(read.header("access-control-allow-origin"), Some("*"));
     assert_eq!(read.header("access-control-allow-credentials"), None);
     assert_eq!(site.raw(&post_of(1)).await.header("access-control-allow-origin"), None);
+}
+
+#[tokio::test]
+async fn what_a_browser_opened_itself_may_be_read_by_every_origin_from_its_cache() {
+    let site = Site::open(Limits::default()).await;
+    let opened = site.get("/tile/0/000", "Accept: text/html,*/*;q=0.8\r\n").await;
+    assert_eq!((opened.status, opened.header("access-control-allow-origin")), (200, Some("*")));
+    let page = site.get("/ui/nothing", "Accept: text/html,*/*;q=0.8\r\n").await;
+    assert_eq!((page.status, page.header("access-control-allow-origin")), (404, None));
 }
 
 #[tokio::test]

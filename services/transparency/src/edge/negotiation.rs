@@ -48,7 +48,7 @@ impl ProblemForm {
 }
 
 /// Returns `true` for the path of a page for people.
-fn is_page(path: &str) -> bool {
+pub fn is_page(path: &str) -> bool {
     path == "/ui" || path.starts_with("/ui/")
 }
 

@@ -24,8 +24,6 @@ const FACTS: [(&str, &str); 11] = [
     ("tools", "/tools"),
     ("model", "/model"),
 ];
-/// Longest fact in a row, in characters.
-const FACT_CHARS: usize = 80;
 
 /// The rows of these entries.
 pub fn rows(entries: &[EntryView]) -> Vec<EntryRow> {
@@ -51,7 +49,7 @@ fn facts(entry: &EntryView) -> Vec<(String, String)> {
     // The decision of an execution receipt. An audit record of an outcome has the ID of its decision there.
     let decision = is_of_type(entry, AER_JSON).then_some(("decision", "/decision"));
     let shown = decision.into_iter().chain(FACTS);
-    shown.filter_map(|(name, place)| Some((name.to_owned(), short_text(&entry.facts, place)?))).collect()
+    shown.filter_map(|(name, place)| Some((name.to_owned(), text(&entry.facts, place)?))).collect()
 }
 
 fn is_of_type(entry: &EntryView, content_type: &str) -> bool {
@@ -66,10 +64,6 @@ fn session(entry: &EntryView) -> Option<String> {
         _ => text(&entry.facts, "/session"),
     };
     session.filter(|session| session != NO_SESSION && !session.starts_with(UNBOUND))
-}
-
-fn short_text(facts: &Value, place: &str) -> Option<String> {
-    Some(text(facts, place)?.chars().take(FACT_CHARS).collect())
 }
 
 /// Returns the fact at this JSON Pointer as text; of several texts, one after the other.

@@ -102,8 +102,8 @@ fn timeline(
     timeline
 }
 
-/// The entries in the order of their leaves, with the records of each audit stream in the order of their numbers: the log gives
-/// the statements of one batch any positions.
+/// The entries in the order of their leaves, with the records of each audit stream in the order of their numbers: statements
+/// that are registered side by side get leaves in any order.
 fn in_order<'e>(entries: &'e [EntryView], streams: &[Stream]) -> Vec<&'e EntryView> {
     let mut ordered: Vec<&EntryView> = entries.iter().collect();
     for stream in streams {

@@ -16,7 +16,7 @@ use transparency::{BulkAdmission, Config, storage};
 
 use super::failed;
 use crate::commands::serve::config;
-use crate::console::{Exit, Failure, members, safe};
+use crate::console::{Exit, Failure, members, safe, shell};
 use crate::context::Context;
 use crate::runtime;
 use crate::settings::{CONFIG_FILE, Settings};
@@ -56,7 +56,7 @@ impl Grow {
                 safe(&folder),
                 counted(size, "entry", "entries")
             )?;
-            writeln!(out, "next       tabellion bench run --existing {}", safe(&folder))
+            writeln!(out, "next       tabellion bench run --existing {}", safe(&shell::path(&self.folder)))
         })
     }
 

@@ -10,7 +10,7 @@ use registration::Policy as RegistrationPolicy;
 use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, Value};
 
 use super::unsound;
-use crate::console::{Exit, Failure, files, members, safe};
+use crate::console::{Exit, Failure, files, members, safe, shell};
 use crate::context::Context;
 use crate::keyfile;
 
@@ -68,6 +68,7 @@ impl Admit {
         if !is_registered {
             context.console.note("no content type lists this issuer yet: --content-type TYPE");
         }
+        let file = shell::path(&self.policy);
         context.console.note(format!("to publish it: tabellion policy publish {file} --key OPERATOR.pem"));
         Ok(())
     }
