@@ -11,11 +11,13 @@ use axum::routing::post;
 use bytes::Bytes;
 use client::{Client, Options};
 use merkle::EntryDigest;
+use outbox::limits::LAST_ROUNDS;
 use outbox::{
     DeliveredStatement, Delivery, LogConnection, LogRefusal, Outbox, PendingStatement, StorageError,
 };
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// What the outbox was told.
@@ -120,4 +122,15 @@ async fn what_is_pending_at_the_stop_is_submitted_once_more() {
     delivery.run(stopped).await;
     let told: Vec<Event> = std::iter::from_fn(|| events.try_recv().ok()).collect();
     assert_eq!(told, [1, 2].map(|n| Event::Refused(pending(n).id)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_does_not_wait_for_a_log_that_does_not_answer() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (delivery, _events) = delivery(&format!("http://{}", listener.local_addr().unwrap()), true);
+    let stopped = CancellationToken::new();
+    stopped.cancel();
+    let begin = Instant::now();
+    delivery.run(stopped).await;
+    assert!(begin.elapsed() < LAST_ROUNDS * 2, "{:?}", begin.elapsed());
 }

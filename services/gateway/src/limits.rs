@@ -315,8 +315,8 @@ pub const OUTCOME_LINGER: Duration = Duration::from_millis(10);
 pub const RECENT_STREAMS: u64 = 1_024;
 /// Maximum number of remembered names of such streams that do not exist.
 pub const RECENT_ABSENCES: u64 = 1_024;
-/// Time for which such a stream, or its absence, is remembered. A call that is admitted is not decided on an older state in
-/// any case, but a denial that is only counted may be.
+/// Time for which such a stream, or its absence, is remembered. No call is admitted on a state that is not the newest, but a
+/// denial that is only counted may be decided on one of this age.
 pub const RECENT_STREAM_TIME: Duration = Duration::from_secs(1);
 /// Maximum number of remembered claims that were used.
 pub const RECENT_CLAIMS: u64 = 16_384;

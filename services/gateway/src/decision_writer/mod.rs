@@ -299,7 +299,7 @@ impl DecisionWriter {
 
 impl RunningWriter {
     /// Stops the tasks after all jobs handed in so far are written. The stream of this instance is closed unless it has
-    /// a call in flight, and records that the log lacks are sent after the next start.
+    /// a call in flight. Records that the log does not take at once are sent after the next start.
     pub async fn stop(self) {
         self.writer.inner.owed_tasks.close();
         self.writer.inner.owed_tasks.wait().await;
@@ -308,13 +308,15 @@ impl RunningWriter {
             self.writer.end_client_streams().await;
             self.writer.end_unbound().await;
         }
+        // The writer ends before the delivery: what it writes last is delivered too, and is durable if the process is killed
+        // while the log is slow.
+        self.stop_writer.cancel();
+        // A panic of a task is logged where it happens.
+        let _ = self.transactions.await;
         self.stop_others.cancel();
         for other in self.others {
-            // A panic of a task is logged where it happens.
             let _ = other.await;
         }
-        self.stop_writer.cancel();
-        let _ = self.transactions.await;
         if let Err(error) = self.writer.inner.store.leave().await {
             tracing::warn!(%error, "the instance is not signed off; what it left open waits for its lease to end");
         }

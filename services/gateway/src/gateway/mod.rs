@@ -2,8 +2,8 @@
 //!
 //! The start order is: keys, evidence store, decision writer (which settles the calls that the last run left open, and
 //! registers the keys), routes, and finally the listener. The stop order is the reverse: requests in flight finish, the
-//! decision writer writes the jobs that it was given, and records that wait for the log stay in the outbox for the next
-//! start.
+//! decision writer writes the jobs that it was given and then delivers for a moment, and records that the log does not have
+//! by then stay in the outbox for the next start.
 //!
 //! A reloaded configuration changes routes, rules, agents and limits. A route with an unchanged server keeps it, with
 //! its sessions and children. A configuration that cannot be applied changes nothing, and is reported.

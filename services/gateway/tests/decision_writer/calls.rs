@@ -1,14 +1,19 @@
 //! A call from its commitment to its outcome on the log.
 
+use std::sync::Arc;
+
+use admission::rules::{Posture, Rules};
 use evidence::{EvidenceMethod, EvidenceStore, Memory};
+use gateway::decision_writer::WriterSettings;
 use jose::jws::Jws;
 use scitt::Signer;
 use serde_json::{Value, json};
+use vap::glob::Pattern;
 use vap::record_key::RecordKey;
 
 use crate::agent::{self, SESSION, call, commit, denied, read, run, sessionless};
 use crate::setup::{
-    assert_on_log_once, failing, offline, open, payload, record, records, settings, story, until,
+    assert_on_log_once, failing, offline, open, open_under, payload, record, records, settings, story, until,
 };
 use crate::site::Site;
 
@@ -168,7 +173,7 @@ async fn another_process_wakes_who_waits_too() {
     let site = Site::stopped();
     let store = Memory::new("one");
     let other = store.another("two");
-    let shared = || gateway::decision_writer::WriterSettings { shared: true, ..settings() };
+    let shared = || WriterSettings { shared: true, ..settings() };
     let (writer, running) = open(&store, &site, shared()).await;
     let (second, second_running) = open(&other, &site, shared()).await;
     commit(&writer, SESSION, json!({ "max_calls": 9, "limits": { "usd": 10 } })).await;
@@ -279,5 +284,22 @@ async fn calls_of_a_caller_without_an_account_read_nothing_from_the_database() {
         store.calls(EvidenceMethod::Streams) == before
     })
     .await;
+    running.stop().await;
+}
+
+/// V-33: that the caller had no account is still remembered, and the account that it has by then is not in memory any more.
+#[tokio::test]
+async fn a_caller_that_has_committed_needs_an_envelope_also_if_its_account_is_not_in_memory() {
+    let mut rules = Rules::new("/mcp", testkit::GATEWAY, agent::POLICY);
+    rules.posture = Posture::Restricted;
+    rules.restricted.push(Pattern::new("crm.read").unwrap());
+    let rules = Arc::new(rules);
+    let few = WriterSettings { sessions_in_memory: 1, ..settings() };
+    let (site, store) = (Site::stopped(), Memory::new("one"));
+    let (writer, running) = open_under(&store, &site, few, Arc::new(move |_| Some(rules.clone()))).await;
+    let plain = || call(&writer, agent::unaware("/mcp", "crm.read", &json!({})));
+    run(plain().await, None).await;
+    commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
+    assert_eq!(denied(&plain().await), "no_envelope");
     running.stop().await;
 }

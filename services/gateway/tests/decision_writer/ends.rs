@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use evidence::{EvidenceStore, Instances, Memory, Outbox};
+use evidence::{EvidenceMethod, EvidenceStore, FailingEvidence, Fault, Instances, Memory, Outbox};
 use gateway::decision_writer::{CallJob, Clock, WriterSettings};
 use serde_json::json;
 
@@ -38,6 +38,22 @@ async fn the_end_of_a_process_delivers_what_it_wrote_last() {
     running.stop().await;
     assert_eq!(store.backlog().await.unwrap().records, 0);
     assert_on_log_once(&store, &site).await;
+}
+
+#[tokio::test]
+async fn the_end_of_a_process_delivers_an_outcome_that_could_not_be_committed_before() {
+    let (site, memory) = (Site::start().await, Memory::new("one"));
+    let store = FailingEvidence::new(memory.clone());
+    let (writer, running) = open(&store, &site, settings()).await;
+    commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
+    let told = read(&writer, SESSION, 1).await;
+    store.fail(EvidenceMethod::Commit, 1, Fault::Full);
+    run(told, None).await;
+    until("it was tried", || async { store.faults_left() == 0 }).await;
+    running.stop().await;
+    assert_eq!(story(&memory, SESSION).await.last().unwrap(), "outcome executed");
+    assert_eq!(memory.backlog().await.unwrap().records, 0);
+    assert_on_log_once(&memory, &site).await;
 }
 
 #[tokio::test]
