@@ -169,7 +169,10 @@ async fn the_page_of_an_erased_entry_has_commands_for_those_who_have_the_stateme
     for part in ["Erasure at leaf 2", &receipt] {
         assert!(html.contains(part), "no {part}: {html}");
     }
-    assert!(!html.contains("/transparent") && !html.contains("/ui/verify?entry"), "{html}");
+    for absent in ["/transparent", "/ui/verify?entry", "/ui/bundle"] {
+        assert!(!html.contains(absent), "{absent}: {html}");
+    }
+    assert_eq!(site.get(&format!("/ui/bundle?entry={id}")).await.status, 410);
 }
 
 #[tokio::test]
@@ -387,6 +390,30 @@ fn verdict_on(bundle: &EvidenceBundle) -> BundleVerdict {
 }
 
 #[tokio::test]
+async fn an_entry_is_offered_as_a_bundle_that_verifies_with_its_payload_and_its_policy() {
+    let site = Place::new().start_with(|config| config.access.closed_types = ClosedTypes(Vec::new())).await;
+    site.registered(&testkit::opaque("another", &json!({}))).await;
+    let detached = conversation_builder(1, Form::Json).detached().sign(&recorder()).unwrap();
+    let content = conversation_json(1).to_string().into_bytes();
+    assert_eq!(site.post_form(detached.bytes(), &content).await.status, 201);
+    let policy: EntryDigest =
+        site.get("/v1/policy").await.json()["entry_id"].as_str().unwrap().parse().unwrap();
+    for (id, payload) in [(detached.digest(), Some(content)), (policy, None)] {
+        let html = page(&site, &under("/ui/entries", &id.to_string())).await;
+        let link = format!("href=\"/ui/bundle?entry={id}\" download=\"{id}.bundle\"");
+        assert!(html.contains(&link), "no {link}: {html}");
+        let bundle = offered(&site.get(&format!("/ui/bundle?entry={id}")).await, &format!("{id}.bundle"));
+        let [entry] = &bundle.entries[..] else { panic!("{:?}", bundle.entries) };
+        assert_eq!((EntryDigest::of(&entry.statement), &entry.payload), (id, &payload));
+        let policies: Vec<EntryDigest> =
+            bundle.policies.iter().map(|policy| EntryDigest::of(&policy.statement)).collect();
+        assert_eq!((policies, bundle.selections.len()), (vec![policy], 0));
+        let verdict = verdict_on(&bundle);
+        assert!(verdict.is_verified(), "{verdict:#?}");
+    }
+}
+
+#[tokio::test]
 async fn a_session_is_offered_as_a_bundle_that_verifies_and_holds_all_that_the_page_lists() {
     let site = Place::new().start_with(|config| config.access.closed_types = ClosedTypes(Vec::new())).await;
     let mut execution = aer_json(1);
@@ -466,8 +493,10 @@ async fn a_bundle_is_for_those_who_may_read_all_of_it() {
             config.limits.page = 2;
         })
         .await;
-    for seq in 0..3 {
-        site.registered(&audit_record(&decision_json(SESSION, seq))).await;
+    let records: Vec<SignedStatement> =
+        (0..3).map(|seq| audit_record(&decision_json(SESSION, seq))).collect();
+    for record in &records {
+        site.registered(record).await;
     }
     let (path, bundle) = (under("/ui/sessions", SESSION), "/ui/bundle?session=session-1");
     assert!(!page(&site, &path).await.contains(bundle), "audit records are closed to this caller");
@@ -479,9 +508,21 @@ async fn a_bundle_is_for_those_who_may_read_all_of_it() {
     assert!(checked(&ask(&path).await).contains(bundle));
     let whole = offered(&ask(bundle).await, "session.bundle");
     assert_eq!(whole.entries.len(), 3, "also those after the first page");
+    let id = records[1].digest().to_string();
+    let (path, bundle) = (under("/ui/entries", &id), format!("/ui/bundle?entry={id}"));
+    assert!(!page(&site, &path).await.contains("/ui/bundle"), "the record is closed to this caller");
+    assert_eq!(site.get(&bundle).await.status, 401);
+    assert!(checked(&ask(&path).await).contains(&bundle));
+    let alone = offered(&ask(&bundle).await, &format!("{id}.bundle"));
+    assert_eq!(alone.entries.len(), 1);
+    let unknown = format!("entry={}", "0".repeat(64));
+    let both = format!("entry={id}&session=session-1");
     for (query, status) in [
         ("session=nobody", 404),
         ("issuer=nobody&sub=nothing", 404),
+        (unknown.as_str(), 404),
+        ("entry=abc", 400),
+        (both.as_str(), 400),
         ("session=session-1&issuer=a&sub=b", 400),
         ("issuer=a", 400),
         ("agent=a", 400),
