@@ -15,6 +15,7 @@ pub use layout::{PageFrame, STYLE, static_page};
 pub use pages::alarms::{AlarmsPage, IssuerContradiction, SignatureState, TreeConflict, TreeView};
 pub use pages::chain::{ChainItem, ChainPage};
 pub use pages::checkpoints::{CheckpointRow, CheckpointsPage, WitnessRow};
+pub use pages::consistency::{CheckpointNote, ConsistencyPage, ProvenTree};
 pub use pages::delegation::{DelegationChain, DelegationHop, HopLimit, NameList, ReceiptChain};
 pub use pages::entry::{EntryBody, EntryPage, PayloadText, RelatedEntries};
 pub use pages::growth::{GrowthPage, GrowthPoint};

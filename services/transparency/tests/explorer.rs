@@ -158,6 +158,73 @@ async fn the_page_of_an_entry_shows_header_payload_policy_and_downloads() {
 }
 
 #[tokio::test]
+async fn the_consistency_proof_of_two_sizes_is_drawn_with_every_hash_to_both_roots() {
+    let site = Place::new().start().await;
+    for n in 0..6 {
+        site.registered(&testkit::opaque("thing", &json!({ "n": n }))).await;
+    }
+    let list = page_with(&site, "/ui/checkpoints", "Size 7").await;
+    let root = |size: u64| {
+        let row = list.split_once(&format!("/v1/checkpoints/{size}\"")).unwrap().1;
+        row.split_once("root <code>").unwrap().1[..64].to_owned()
+    };
+    for (first, second) in [(2, 7), (3, 7), (4, 6), (6, 7)] {
+        let query = format!("first={first}&second={second}");
+        let html = page(&site, &format!("/ui/consistency?{query}")).await;
+        let json = site.get(&format!("/v1/proof/consistency?{query}")).await.json();
+        let path = json["path"].as_array().unwrap();
+        for hash in path.iter().map(|hash| hash.as_str().unwrap()) {
+            let given = format!("</small><code>{hash}</code>");
+            assert!(html.contains(&given), "{query}: no {given}: {html}");
+        }
+        let hashes = format!("<dt>Hashes in the proof</dt><dd>{}, ", path.len());
+        let signed = "The log signed a checkpoint with this root:";
+        for part in [root(first), root(second), hashes, format!("--second {second} --verify")] {
+            assert!(html.contains(&part), "{query}: no {part}: {html}");
+        }
+        assert_eq!(html.matches(signed).count(), 2, "{query}: {html}");
+        for size in [first, second] {
+            let link = format!("href=\"/ui/verify?checkpoint={size}\"");
+            assert!(html.contains(&link), "{query}: no {link}: {html}");
+        }
+        let left_out = html.contains("the proof leaves out its root");
+        assert_eq!(left_out, [2, 4].contains(&first), "{query}: {html}");
+    }
+}
+
+#[tokio::test]
+async fn the_page_of_checkpoints_asks_for_two_sizes_and_wrong_ones_are_named() {
+    let site = Place::new().start().await;
+    for n in 0..2 {
+        site.registered(&testkit::opaque("thing", &json!({ "n": n }))).await;
+    }
+    let html = page_with(&site, "/ui/checkpoints", "Size 3").await;
+    for part in [
+        "action=\"/ui/consistency\"",
+        "name=\"first\" min=\"1\" value=\"2\"",
+        "name=\"second\" min=\"1\" value=\"3\"",
+    ] {
+        assert!(html.contains(part), "no {part}: {html}");
+    }
+    for (query, reason) in [
+        ("first=3&second=2", "no proof from 3 to 2: the first size is at least 1, and less than the second"),
+        ("first=2&second=2", "no proof from 2 to 2"),
+        ("first=0&second=2", "no proof from 0 to 2"),
+        ("first=2&second=99", "the newest has size 3"),
+        ("first=&second=2", "&quot;&quot; is no tree size"),
+        ("first=01&second=2", "&quot;01&quot; is no tree size"),
+        ("first=1&second=%3Cb%3E", "&quot;&lt;b&gt;&quot; is no tree size"),
+        ("first=1", "missing field `second`"),
+        ("first=1&second=2&third=3", "unknown field `third`"),
+    ] {
+        let answer = site.get(&format!("/ui/consistency?{query}")).await;
+        assert_eq!(answer.status, 400, "{query}: {answer:?}");
+        checked_headers(&answer);
+        assert!(answer.text().contains(reason), "{query}: no {reason}: {}", answer.text());
+    }
+}
+
+#[tokio::test]
 async fn the_page_of_an_erased_entry_has_commands_for_those_who_have_the_statement() {
     let site = Place::new().start().await;
     let statement = testkit::opaque("gone", &json!({}));
@@ -979,9 +1046,15 @@ async fn pages_need_the_roles_of_the_api_and_a_browser_sends_a_token_as_a_passwo
     for page in [&closed, &proof] {
         assert!(!page.contains("/ui/verify?entry="), "no evidence to verify is given to this caller: {page}");
     }
-    for path in
-        ["/ui", "/ui/checkpoints", "/ui/policy", "/ui/growth", "/ui/status", &format!("{entry}/proof")]
-    {
+    for path in [
+        "/ui",
+        "/ui/checkpoints",
+        "/ui/consistency?first=1&second=2",
+        "/ui/policy",
+        "/ui/growth",
+        "/ui/status",
+        &format!("{entry}/proof"),
+    ] {
         assert!(!page(&site, path).await.contains("thing"), "{path}");
         assert!(!page(&site, path).await.contains("/ui/verify?entry="), "{path}: its bytes are for readers");
     }

@@ -53,6 +53,7 @@ fn every_page_can_be_read_in_a_browser_of_any_width_without_javascript() {
         format!("{issuer}/chain?sub={AGENT}"),
         format!("/ui/sessions/{SESSION}"),
         "/ui/checkpoints".to_owned(),
+        "/ui/consistency?first=3&second=7".to_owned(),
         "/ui/policy".to_owned(),
         "/ui/growth".to_owned(),
         "/ui/status".to_owned(),

@@ -49,6 +49,7 @@ pub fn needed(path: &str) -> Option<CallerRole> {
         | "/ui/entries/{entry_id}/proof"
         | "/ui/entries/{entry_id}/receipt"
         | "/ui/checkpoints"
+        | "/ui/consistency"
         | "/ui/policy"
         | "/ui/policy/{revision}"
         | "/ui/growth"
