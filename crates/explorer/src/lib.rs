@@ -11,7 +11,7 @@ mod pages;
 mod rows;
 mod text;
 
-pub use layout::{PageFrame, STYLE, static_page};
+pub use layout::{PageFrame, STYLE, session_address, static_page};
 pub use pages::alarms::{AlarmsPage, IssuerContradiction, SignatureState, TreeConflict, TreeView};
 pub use pages::chain::{ChainItem, ChainPage};
 pub use pages::checkpoints::{CheckpointRow, CheckpointsPage, WitnessRow};

@@ -348,6 +348,32 @@ async fn a_session_is_a_timeline_and_a_missing_record_is_a_gap() {
 }
 
 #[tokio::test]
+async fn a_session_whose_name_is_dots_is_reached_by_the_links_to_it() {
+    let site = Place::new().start_with(|config| config.access.closed_types = ClosedTypes(Vec::new())).await;
+    for session in [".", ".."] {
+        let records: Vec<SignedStatement> =
+            (0..3).map(|seq| audit_record(&decision_json(session, seq))).collect();
+        for record in &records {
+            site.registered(record).await;
+        }
+        let ids: Vec<String> = records.iter().map(|record| record.digest().to_string()).collect();
+        let address = format!("/ui/sessions?session={session}");
+        let entry = page(&site, &under("/ui/entries", &ids[0])).await;
+        let link = format!("<a href=\"{address}\">{session}</a>");
+        assert!(entry.contains(&link), "no {link}: {entry}");
+        let whole = page(&site, &address).await;
+        assert!(ids.iter().all(|id| whole.contains(id)) && whole.contains("none missing"), "{whole}");
+        let first = page(&site, &format!("{address}&limit=2")).await;
+        assert!(first.contains(&ids[1]) && !first.contains(&ids[2]), "{first}");
+        let next = first.split_once("rel=\"next\" href=\"").unwrap().1.split_once('"').unwrap().0;
+        let second = page(&site, &next.replace("&amp;", "&")).await;
+        assert!(second.contains(&ids[2]) && !second.contains(&ids[0]), "{second}");
+    }
+    refused_page(&site, "/ui/sessions").await;
+    assert_eq!(site.get("/ui/sessions?session=nobody").await.status, 404);
+}
+
+#[tokio::test]
 async fn records_of_a_stream_are_in_the_order_of_their_numbers_whatever_their_leaves() {
     let site = Place::new().start_with(|config| config.access.closed_types = ClosedTypes(Vec::new())).await;
     let records: Vec<_> = (0..5).map(|seq| audit_record(&decision_json(SESSION, seq))).collect();

@@ -76,6 +76,7 @@ pub fn needed(path: &str) -> Option<CallerRole> {
         | "/ui/entries/{entry_id}"
         | "/ui/issuers/{iss}"
         | "/ui/issuers/{iss}/chain"
+        | "/ui/sessions"
         | "/ui/sessions/{session}"
         | "/ui/bundle"
         | "/ui/alarms" => Reader,

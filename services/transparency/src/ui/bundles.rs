@@ -106,7 +106,7 @@ impl ListedEntries {
         let (mut listed, mut after) = (Self::default(), None);
         loop {
             reader.charge.charge()?;
-            let paging = SessionPaging::page(after, limit);
+            let paging = SessionPaging::page(after, Some(limit));
             let (view, next) = sessions::read(reader.app, reader.charge, session.to_owned(), &paging).await?;
             listed.add(&view)?;
             after = match (next, view.entries.last()) {

@@ -47,6 +47,7 @@ pub fn routes() -> Router<App> {
         .route("/ui/entries/{entry_id}/receipt", get(proof::receipt))
         .route("/ui/issuers/{iss}", get(issuers::issuer))
         .route("/ui/issuers/{iss}/chain", get(issuers::chain))
+        .route("/ui/sessions", get(session::named))
         .route("/ui/sessions/{session}", get(session::session))
         .route("/ui/bundle", get(bundles::bundle))
         .route("/ui/checkpoints", get(checkpoints::checkpoints))
