@@ -149,6 +149,24 @@ async fn a_search_lists_the_newest_entries_first_and_leads_on_and_shows_its_own_
 }
 
 #[tokio::test]
+async fn the_fields_of_a_search_hold_the_query_as_it_was_sent_with_only_html_escaped() {
+    let site = Place::new().start().await;
+    let heart = "\u{2764}\u{fe0f}/1";
+    site.registered(&testkit::opaque(heart, &json!({}))).await;
+    site.registered(&hostile_statement()).await;
+    let escaped = HOSTILE.replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
+    for (subject, value) in [(heart, heart), (HOSTILE, &*escaped)] {
+        let path = format!("/ui/search?subject_prefix={}", display::percent_encoded(subject));
+        let html = checked(&site.get(&path).await);
+        let field = format!("name=\"subject_prefix\" value=\"{value}\" ");
+        assert!(html.contains(&field), "no {field:?}: {html}");
+        assert!(html.contains("at leaf") && !html.contains("<script"), "{html}");
+        let shown = html.split_once("<h2>Entries</h2>").unwrap().1;
+        assert!(!shown.contains(['\u{fe0f}', '\u{202e}', '\u{1b}']), "rows show code points: {shown}");
+    }
+}
+
+#[tokio::test]
 async fn the_page_of_an_entry_shows_header_payload_policy_and_downloads() {
     let site = Place::new().start().await;
     let statement = testkit::opaque("build/7", &json!({ "answer": 42 }));
