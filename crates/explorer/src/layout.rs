@@ -148,7 +148,23 @@ pub fn issuer_link(issuer: &str) -> Markup {
 
 /// A link to the page of a session.
 pub fn session_link(session: &str) -> Markup {
-    html! { a href={ "/ui/sessions/" (percent_encoded(session)) } { (brief(session)) } }
+    html! { a href=(session_address(session, None)) { (brief(session)) } }
+}
+
+/// The address of the page of a session, with a query.
+///
+/// A name that URL parsers do not keep as a part of a path is in the query: they resolve one or two dots, also
+/// percent-encoded (WHATWG URL, double-dot path segment).
+pub fn session_address(session: &str, query: Option<&str>) -> String {
+    let name = percent_encoded(session);
+    let (address, separator) = match session {
+        "" | "." | ".." => (format!("/ui/sessions?session={name}"), '&'),
+        _ => (format!("/ui/sessions/{name}"), '?'),
+    };
+    match query {
+        Some(query) => format!("{address}{separator}{query}"),
+        None => address,
+    }
 }
 
 /// The link to the next page of a list, if there is one.
@@ -156,6 +172,22 @@ pub fn next_link(address: Option<&str>, name: &str) -> Markup {
     html! {
         @if let Some(address) = address {
             p { a.next rel="next" href=(address) { (name) } }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_has_an_address_that_url_parsers_leave_as_it_is() {
+        let address =
+            |session: &str| [session_address(session, None), session_address(session, Some("after=3"))];
+        assert_eq!(address("a/..b"), ["/ui/sessions/a%2F..b", "/ui/sessions/a%2F..b?after=3"]);
+        for dots in [".", ".."] {
+            let in_query = format!("/ui/sessions?session={dots}");
+            assert_eq!(address(dots), [in_query.clone(), format!("{in_query}&after=3")]);
         }
     }
 }

@@ -11,10 +11,11 @@ mod pages;
 mod rows;
 mod text;
 
-pub use layout::{PageFrame, STYLE, static_page};
+pub use layout::{PageFrame, STYLE, session_address, static_page};
 pub use pages::alarms::{AlarmsPage, IssuerContradiction, SignatureState, TreeConflict, TreeView};
 pub use pages::chain::{ChainItem, ChainPage};
 pub use pages::checkpoints::{CheckpointRow, CheckpointsPage, WitnessRow};
+pub use pages::consistency::{CheckpointNote, ConsistencyPage, ProvenTree};
 pub use pages::delegation::{DelegationChain, DelegationHop, HopLimit, NameList, ReceiptChain};
 pub use pages::entry::{EntryBody, EntryPage, PayloadText, RelatedEntries};
 pub use pages::growth::{GrowthPage, GrowthPoint};

@@ -62,7 +62,7 @@ pub fn implied_root(
     Ok(climb.root(leaf.into(), path).into_root())
 }
 
-/// One step of an inclusion path: two nodes of a level and their parent.
+/// One step of a path to a root: two nodes and their parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathStep {
     /// The left node.
@@ -87,14 +87,7 @@ pub fn inclusion_steps(
     }
     let climb = Climb::from_leaf(index.get(), size.get() - 1);
     expect_length(path, climb.steps())?;
-    let mut node = Hash::from(leaf);
-    let steps = path.iter().enumerate().map(|(height, sibling)| {
-        let sibling_is_left = climb.has_left_sibling(height);
-        let (left, right) = if sibling_is_left { (*sibling, node) } else { (node, *sibling) };
-        node = hash_children(left, right);
-        PathStep { left, right, sibling_is_left, parent: node }
-    });
-    Ok(steps.collect())
+    Ok(steps_from(leaf.into(), climb.siblings(path)))
 }
 
 /// Verifies that the leaf is in the tree with this root. [`ProofError::Root`] if the path leads to another root.
@@ -161,6 +154,57 @@ pub fn implied_roots(
     Ok((climb.left_root(start, path).into_root(), climb.root(start, path).into_root()))
 }
 
+/// The two ways of a consistency proof, from one hash to the root of the older tree and to that of the newer one. The parent
+/// of the last step is the root; without steps, the start is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConsistencySteps {
+    /// The hash at which both ways begin.
+    pub start: Hash,
+    /// Whether the start is the first hash of the proof. A proof omits it if it is the older root.
+    pub start_is_given: bool,
+    /// The steps to the root of the older tree: those of the newer one that have a left sibling.
+    pub older: Vec<PathStep>,
+    /// The steps to the root of the newer tree.
+    pub newer: Vec<PathStep>,
+}
+
+/// The steps of a consistency proof for `0 < older < newer`.
+///
+/// # Errors
+/// [`ProofError::OlderRoot`] if the steps lead to another root of the older tree. The caller must compare the newer root
+/// with a signed one.
+pub fn consistency_steps(
+    older: TreeSize,
+    newer: TreeSize,
+    older_root: RootHash,
+    path: &[Hash],
+) -> Result<ConsistencySteps, ProofError> {
+    if older == newer {
+        return Err(ProofError::Shrunk { older, newer });
+    }
+    let climb = climb(older, newer)?;
+    let (start, siblings) = climb.start(older, older_root, path)?;
+    if climb.left_root(start, siblings).into_root() != older_root {
+        return Err(ProofError::OlderRoot);
+    }
+    Ok(ConsistencySteps {
+        start,
+        start_is_given: siblings.len() < path.len(),
+        older: steps_from(start, climb.siblings(siblings).filter(|(_, is_left)| *is_left)),
+        newer: steps_from(start, climb.siblings(siblings)),
+    })
+}
+
+/// The steps from a node over its siblings, each with whether it is the left one.
+fn steps_from(mut node: Hash, siblings: impl Iterator<Item = (Hash, bool)>) -> Vec<PathStep> {
+    let step = |(sibling, sibling_is_left)| {
+        let (left, right) = if sibling_is_left { (sibling, node) } else { (node, sibling) };
+        node = hash_children(left, right);
+        PathStep { left, right, sibling_is_left, parent: node }
+    };
+    siblings.map(step).collect()
+}
+
 /// Verifies a consistency proof for `0 < older < newer`.
 fn extend(
     older: TreeSize,
@@ -169,13 +213,7 @@ fn extend(
     path: &[Hash],
 ) -> Result<RootHash, ProofError> {
     let climb = climb(older, newer)?;
-    // An older tree that is a single perfect subtree is the start itself; otherwise the path begins with the start.
-    let starts_in_path = !older.get().is_power_of_two();
-    expect_length(path, climb.steps() + usize::from(starts_in_path))?;
-    let (start, path) = match path.split_first() {
-        Some((start, rest)) if starts_in_path => (*start, rest),
-        _ => (older_root.into(), path),
-    };
+    let (start, path) = climb.start(older, older_root, path)?;
     if climb.left_root(start, path).into_root() != older_root {
         return Err(ProofError::OlderRoot);
     }
@@ -215,6 +253,27 @@ impl Climb {
 
     fn steps(&self) -> usize {
         self.below_fork + self.on_edge
+    }
+
+    /// Splits a consistency proof into the node where the climb begins and its siblings.
+    fn start<'p>(
+        &self,
+        older: TreeSize,
+        older_root: RootHash,
+        path: &'p [Hash],
+    ) -> Result<(Hash, &'p [Hash]), ProofError> {
+        // An older tree that is a single perfect subtree is the start itself; otherwise the path begins with the start.
+        let starts_in_path = !older.get().is_power_of_two();
+        expect_length(path, self.steps() + usize::from(starts_in_path))?;
+        Ok(match path.split_first() {
+            Some((start, rest)) if starts_in_path => (*start, rest),
+            _ => (older_root.into(), path),
+        })
+    }
+
+    /// The nodes of the path, each with whether it is the left sibling.
+    fn siblings(&self, path: &[Hash]) -> impl Iterator<Item = (Hash, bool)> {
+        path.iter().enumerate().map(move |(height, sibling)| (*sibling, self.has_left_sibling(height)))
     }
 
     /// The root over all nodes of the path.

@@ -105,6 +105,43 @@ fn the_steps_of_every_path_lead_from_the_leaf_to_the_root() {
 }
 
 #[test]
+fn the_steps_of_every_consistency_proof_lead_to_both_roots_over_the_hashes_of_the_proof() {
+    let mut tree = Definition::of(leaves(70));
+    for (newer, older) in pairs(70).filter(|(_, older)| *older > 0) {
+        let path = tree.proof(older, newer);
+        let roots = (tree.root(older), tree.root(newer));
+        let steps = verify::consistency_steps(size(older), size(newer), roots.0, &path);
+        let steps = steps.expect("the proof leads to the older root");
+        for (way, root) in [(&steps.older, roots.0), (&steps.newer, roots.1)] {
+            let mut node = steps.start;
+            for step in way {
+                let own = if step.sibling_is_left { step.right } else { step.left };
+                assert_eq!(own, node, "{older} to {newer}");
+                assert_eq!(step.parent, merkle::hash_children(step.left, step.right));
+                node = step.parent;
+            }
+            assert_eq!(node, Hash::from(root), "{older} to {newer}");
+        }
+        let sibling = |step: &verify::PathStep| if step.sibling_is_left { step.left } else { step.right };
+        let start = steps.start_is_given.then_some(steps.start);
+        let given: Vec<Hash> = start.into_iter().chain(steps.newer.iter().map(sibling)).collect();
+        assert_eq!(given, path, "{older} to {newer}");
+        let left = steps.newer.iter().filter(|step| step.sibling_is_left).map(sibling);
+        assert!(left.eq(steps.older.iter().map(sibling)), "{older} to {newer}");
+        for refused in [
+            verify::consistency_steps(size(older), size(older), roots.0, &[]),
+            verify::consistency_steps(size(newer), size(older), roots.0, &path),
+            verify::consistency_steps(size(older), size(newer), roots.0, &path[1..]),
+        ] {
+            assert!(refused.is_err(), "{older} to {newer}");
+        }
+        // A proof that leaves out the older root cannot show that it is another one.
+        let wrong = verify::consistency_steps(size(older), size(newer), roots.1, &path);
+        assert_eq!(wrong.is_ok(), older.is_power_of_two(), "{older} to {newer}");
+    }
+}
+
+#[test]
 fn every_consistency_proof_is_the_defined_one_and_verifies() {
     let mut tree = Definition::of(leaves(LARGEST as u64));
     for newer in 1..=LARGEST {

@@ -53,12 +53,27 @@ fn checked_headers(answer: &Answer) {
 /// Reads a page and checks that it loads nothing and holds no raw text of an attacker.
 async fn page(site: &Site, path: &str) -> String {
     let html = checked(&site.get(path).await);
+    holds_no_raw_text(path, &html);
+    html
+}
+
+/// Reads a page that refuses what was asked for, and checks it in the same way.
+async fn refused_page(site: &Site, path: &str) -> String {
+    let answer = site.get(path).await;
+    assert_eq!(answer.status, 400, "{path}: {answer:?}");
+    checked_headers(&answer);
+    let html = answer.text();
+    holds_no_raw_text(path, &html);
+    html
+}
+
+#[track_caller]
+fn holds_no_raw_text(path: &str, html: &str) {
     for raw in
         ["<script", "onerror=alert(1)>", "\u{1b}", "\u{202e}", "\u{e0041}", "href=\"https://evil", " style="]
     {
         assert!(!html.contains(raw), "{path} contains {raw:?}: {html}");
     }
-    html
 }
 
 /// Reads a page again and again until it has this text.
@@ -126,9 +141,29 @@ async fn a_search_lists_the_newest_entries_first_and_leads_on_and_shows_its_own_
     assert!(html.contains("at leaf 3") && !html.contains("at leaf 4"), "{html}");
     let html = page(&site, "/ui/search?order=oldest&limit=1").await;
     assert!(html.contains("at leaf 0") && html.contains("order=oldest"), "{html}");
-    let html = page(&site, "/ui/search?payload_digest=abc").await;
-    assert!(html.contains("payload_digest is a SHA-256") && html.contains("value=\"abc\""), "{html}");
+    let html = refused_page(&site, "/ui/search?payload_digest=abc").await;
+    for part in ["payload_digest is a SHA-256", "value=\"abc\"", "role=\"search\"", "The same as JSON"] {
+        assert!(html.contains(part), "no {part}: {html}");
+    }
     assert!(page(&site, "/ui/search?subject=nothing").await.contains("No entry matches."));
+}
+
+#[tokio::test]
+async fn the_fields_of_a_search_hold_the_query_as_it_was_sent_with_only_html_escaped() {
+    let site = Place::new().start().await;
+    let heart = "\u{2764}\u{fe0f}/1";
+    site.registered(&testkit::opaque(heart, &json!({}))).await;
+    site.registered(&hostile_statement()).await;
+    let escaped = HOSTILE.replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
+    for (subject, value) in [(heart, heart), (HOSTILE, &*escaped)] {
+        let path = format!("/ui/search?subject_prefix={}", display::percent_encoded(subject));
+        let html = checked(&site.get(&path).await);
+        let field = format!("name=\"subject_prefix\" value=\"{value}\" ");
+        assert!(html.contains(&field), "no {field:?}: {html}");
+        assert!(html.contains("at leaf") && !html.contains("<script"), "{html}");
+        let shown = html.split_once("<h2>Entries</h2>").unwrap().1;
+        assert!(!shown.contains(['\u{fe0f}', '\u{202e}', '\u{1b}']), "rows show code points: {shown}");
+    }
 }
 
 #[tokio::test]
@@ -158,6 +193,71 @@ async fn the_page_of_an_entry_shows_header_payload_policy_and_downloads() {
 }
 
 #[tokio::test]
+async fn the_consistency_proof_of_two_sizes_is_drawn_with_every_hash_to_both_roots() {
+    let site = Place::new().start().await;
+    for n in 0..6 {
+        site.registered(&testkit::opaque("thing", &json!({ "n": n }))).await;
+    }
+    let list = page_with(&site, "/ui/checkpoints", "Size 7").await;
+    let root = |size: u64| {
+        let row = list.split_once(&format!("/v1/checkpoints/{size}\"")).unwrap().1;
+        row.split_once("root <code>").unwrap().1[..64].to_owned()
+    };
+    for (first, second) in [(2, 7), (3, 7), (4, 6), (6, 7)] {
+        let query = format!("first={first}&second={second}");
+        let html = page(&site, &format!("/ui/consistency?{query}")).await;
+        let json = site.get(&format!("/v1/proof/consistency?{query}")).await.json();
+        let path = json["path"].as_array().unwrap();
+        for hash in path.iter().map(|hash| hash.as_str().unwrap()) {
+            let given = format!("</small><code>{hash}</code>");
+            assert!(html.contains(&given), "{query}: no {given}: {html}");
+        }
+        let hashes = format!("<dt>Hashes in the proof</dt><dd>{}, ", path.len());
+        let signed = "The log signed a checkpoint with this root:";
+        for part in [root(first), root(second), hashes, format!("--second {second} --verify")] {
+            assert!(html.contains(&part), "{query}: no {part}: {html}");
+        }
+        assert_eq!(html.matches(signed).count(), 2, "{query}: {html}");
+        for size in [first, second] {
+            let link = format!("href=\"/ui/verify?checkpoint={size}\"");
+            assert!(html.contains(&link), "{query}: no {link}: {html}");
+        }
+        let left_out = html.contains("the proof leaves out its root");
+        assert_eq!(left_out, [2, 4].contains(&first), "{query}: {html}");
+    }
+}
+
+#[tokio::test]
+async fn the_page_of_checkpoints_asks_for_two_sizes_and_wrong_ones_are_named() {
+    let site = Place::new().start().await;
+    for n in 0..2 {
+        site.registered(&testkit::opaque("thing", &json!({ "n": n }))).await;
+    }
+    let html = page_with(&site, "/ui/checkpoints", "Size 3").await;
+    for part in [
+        "action=\"/ui/consistency\"",
+        "name=\"first\" min=\"1\" value=\"2\"",
+        "name=\"second\" min=\"1\" value=\"3\"",
+    ] {
+        assert!(html.contains(part), "no {part}: {html}");
+    }
+    for (query, reason) in [
+        ("first=3&second=2", "no proof from 3 to 2: the first size is at least 1, and less than the second"),
+        ("first=2&second=2", "no proof from 2 to 2"),
+        ("first=0&second=2", "no proof from 0 to 2"),
+        ("first=2&second=99", "the newest has size 3"),
+        ("first=&second=2", "&quot;&quot; is no tree size"),
+        ("first=01&second=2", "&quot;01&quot; is no tree size"),
+        ("first=1&second=%3Cb%3E", "&quot;&lt;b&gt;&quot; is no tree size"),
+        ("first=1", "missing field `second`"),
+        ("first=1&second=2&third=3", "unknown field `third`"),
+    ] {
+        let html = refused_page(&site, &format!("/ui/consistency?{query}")).await;
+        assert!(html.contains(reason), "{query}: no {reason}: {html}");
+    }
+}
+
+#[tokio::test]
 async fn the_page_of_an_erased_entry_has_commands_for_those_who_have_the_statement() {
     let site = Place::new().start().await;
     let statement = testkit::opaque("gone", &json!({}));
@@ -169,7 +269,10 @@ async fn the_page_of_an_erased_entry_has_commands_for_those_who_have_the_stateme
     for part in ["Erasure at leaf 2", &receipt] {
         assert!(html.contains(part), "no {part}: {html}");
     }
-    assert!(!html.contains("/transparent") && !html.contains("/ui/verify?entry"), "{html}");
+    for absent in ["/transparent", "/ui/verify?entry", "/ui/bundle"] {
+        assert!(!html.contains(absent), "{absent}: {html}");
+    }
+    assert_eq!(site.get(&format!("/ui/bundle?entry={id}")).await.status, 410);
 }
 
 #[tokio::test]
@@ -230,7 +333,6 @@ async fn text_of_an_attacker_stays_text_on_every_page() {
     }
     let mut paths = vec!["/ui".to_owned(), "/ui/search".into(), "/ui/alarms".into(), "/ui/policy".into()];
     paths.push(format!("/ui/search?subject={}", display::percent_encoded(HOSTILE)));
-    paths.push(format!("/ui/search?{0}={0}", display::percent_encoded(HOSTILE)));
     paths.push(under("/ui/issuers", testkit::ISSUER));
     let did = other.public_key().did_key();
     paths.push(format!("{}/chain?sub={}", under("/ui/issuers", &did), display::percent_encoded(AGENT)));
@@ -240,6 +342,7 @@ async fn text_of_an_attacker_stays_text_on_every_page() {
     }
     let html = page(&site, &under("/ui/entries", &text.digest().to_string())).await;
     assert!(html.contains("&lt;script&gt;alert(1)&lt;/script&gt;") && html.contains("\\u{202e}"), "{html}");
+    refused_page(&site, &format!("/ui/search?{0}={0}", display::percent_encoded(HOSTILE))).await;
     for path in [under("/ui/sessions", HOSTILE), under("/ui/issuers", HOSTILE), under("/ui", HOSTILE)] {
         let answer = site.get(&path).await;
         assert_eq!(answer.status, 404, "{path}");
@@ -260,6 +363,32 @@ async fn a_session_is_a_timeline_and_a_missing_record_is_a_gap() {
     }
     let at = |text: &str| html.find(text).unwrap();
     assert!(at("at leaf 1") < at("records 1 to 2") && at("records 1 to 2") < at("at leaf 2"));
+}
+
+#[tokio::test]
+async fn a_session_whose_name_is_dots_is_reached_by_the_links_to_it() {
+    let site = Place::new().start_with(|config| config.access.closed_types = ClosedTypes(Vec::new())).await;
+    for session in [".", ".."] {
+        let records: Vec<SignedStatement> =
+            (0..3).map(|seq| audit_record(&decision_json(session, seq))).collect();
+        for record in &records {
+            site.registered(record).await;
+        }
+        let ids: Vec<String> = records.iter().map(|record| record.digest().to_string()).collect();
+        let address = format!("/ui/sessions?session={session}");
+        let entry = page(&site, &under("/ui/entries", &ids[0])).await;
+        let link = format!("<a href=\"{address}\">{session}</a>");
+        assert!(entry.contains(&link), "no {link}: {entry}");
+        let whole = page(&site, &address).await;
+        assert!(ids.iter().all(|id| whole.contains(id)) && whole.contains("none missing"), "{whole}");
+        let first = page(&site, &format!("{address}&limit=2")).await;
+        assert!(first.contains(&ids[1]) && !first.contains(&ids[2]), "{first}");
+        let next = first.split_once("rel=\"next\" href=\"").unwrap().1.split_once('"').unwrap().0;
+        let second = page(&site, &next.replace("&amp;", "&")).await;
+        assert!(second.contains(&ids[2]) && !second.contains(&ids[0]), "{second}");
+    }
+    refused_page(&site, "/ui/sessions").await;
+    assert_eq!(site.get("/ui/sessions?session=nobody").await.status, 404);
 }
 
 #[tokio::test]
@@ -399,6 +528,30 @@ fn verdict_on(bundle: &EvidenceBundle) -> BundleVerdict {
 }
 
 #[tokio::test]
+async fn an_entry_is_offered_as_a_bundle_that_verifies_with_its_payload_and_its_policy() {
+    let site = Place::new().start_with(|config| config.access.closed_types = ClosedTypes(Vec::new())).await;
+    site.registered(&testkit::opaque("another", &json!({}))).await;
+    let detached = conversation_builder(1, Form::Json).detached().sign(&recorder()).unwrap();
+    let content = conversation_json(1).to_string().into_bytes();
+    assert_eq!(site.post_form(detached.bytes(), &content).await.status, 201);
+    let policy: EntryDigest =
+        site.get("/v1/policy").await.json()["entry_id"].as_str().unwrap().parse().unwrap();
+    for (id, payload) in [(detached.digest(), Some(content)), (policy, None)] {
+        let html = page(&site, &under("/ui/entries", &id.to_string())).await;
+        let link = format!("href=\"/ui/bundle?entry={id}\" download=\"{id}.bundle\"");
+        assert!(html.contains(&link), "no {link}: {html}");
+        let bundle = offered(&site.get(&format!("/ui/bundle?entry={id}")).await, &format!("{id}.bundle"));
+        let [entry] = &bundle.entries[..] else { panic!("{:?}", bundle.entries) };
+        assert_eq!((EntryDigest::of(&entry.statement), &entry.payload), (id, &payload));
+        let policies: Vec<EntryDigest> =
+            bundle.policies.iter().map(|policy| EntryDigest::of(&policy.statement)).collect();
+        assert_eq!((policies, bundle.selections.len()), (vec![policy], 0));
+        let verdict = verdict_on(&bundle);
+        assert!(verdict.is_verified(), "{verdict:#?}");
+    }
+}
+
+#[tokio::test]
 async fn a_session_is_offered_as_a_bundle_that_verifies_and_holds_all_that_the_page_lists() {
     let site = Place::new().start_with(|config| config.access.closed_types = ClosedTypes(Vec::new())).await;
     let mut execution = aer_json(1);
@@ -478,8 +631,10 @@ async fn a_bundle_is_for_those_who_may_read_all_of_it() {
             config.limits.page = 2;
         })
         .await;
-    for seq in 0..3 {
-        site.registered(&audit_record(&decision_json(SESSION, seq))).await;
+    let records: Vec<SignedStatement> =
+        (0..3).map(|seq| audit_record(&decision_json(SESSION, seq))).collect();
+    for record in &records {
+        site.registered(record).await;
     }
     let (path, bundle) = (under("/ui/sessions", SESSION), "/ui/bundle?session=session-1");
     assert!(!page(&site, &path).await.contains(bundle), "audit records are closed to this caller");
@@ -491,9 +646,21 @@ async fn a_bundle_is_for_those_who_may_read_all_of_it() {
     assert!(checked(&ask(&path).await).contains(bundle));
     let whole = offered(&ask(bundle).await, "session.bundle");
     assert_eq!(whole.entries.len(), 3, "also those after the first page");
+    let id = records[1].digest().to_string();
+    let (path, bundle) = (under("/ui/entries", &id), format!("/ui/bundle?entry={id}"));
+    assert!(!page(&site, &path).await.contains("/ui/bundle"), "the record is closed to this caller");
+    assert_eq!(site.get(&bundle).await.status, 401);
+    assert!(checked(&ask(&path).await).contains(&bundle));
+    let alone = offered(&ask(&bundle).await, &format!("{id}.bundle"));
+    assert_eq!(alone.entries.len(), 1);
+    let unknown = format!("entry={}", "0".repeat(64));
+    let both = format!("entry={id}&session=session-1");
     for (query, status) in [
         ("session=nobody", 404),
         ("issuer=nobody&sub=nothing", 404),
+        (unknown.as_str(), 404),
+        ("entry=abc", 400),
+        (both.as_str(), 400),
         ("session=session-1&issuer=a&sub=b", 400),
         ("issuer=a", 400),
         ("agent=a", 400),
@@ -950,9 +1117,15 @@ async fn pages_need_the_roles_of_the_api_and_a_browser_sends_a_token_as_a_passwo
     for page in [&closed, &proof] {
         assert!(!page.contains("/ui/verify?entry="), "no evidence to verify is given to this caller: {page}");
     }
-    for path in
-        ["/ui", "/ui/checkpoints", "/ui/policy", "/ui/growth", "/ui/status", &format!("{entry}/proof")]
-    {
+    for path in [
+        "/ui",
+        "/ui/checkpoints",
+        "/ui/consistency?first=1&second=2",
+        "/ui/policy",
+        "/ui/growth",
+        "/ui/status",
+        &format!("{entry}/proof"),
+    ] {
         assert!(!page(&site, path).await.contains("thing"), "{path}");
         assert!(!page(&site, path).await.contains("/ui/verify?entry="), "{path}: its bytes are for readers");
     }

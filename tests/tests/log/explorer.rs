@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 use testkit::agentroa::{chain_statement, delegated, receipt_under, root};
 use testkit::{AGENT, SESSION, audit_record, decision_json, receipt, verifier};
 
+use crate::verify_page::browse;
+
 /// Text of an attacker, and a word that is too long for any line.
 const HOSTILE: &str = "<b>bold</b>\u{202e}\u{1b}[31mhttps://evil.example/";
 
@@ -53,6 +55,7 @@ fn every_page_can_be_read_in_a_browser_of_any_width_without_javascript() {
         format!("{issuer}/chain?sub={AGENT}"),
         format!("/ui/sessions/{SESSION}"),
         "/ui/checkpoints".to_owned(),
+        "/ui/consistency?first=3&second=7".to_owned(),
         "/ui/policy".to_owned(),
         "/ui/growth".to_owned(),
         "/ui/status".to_owned(),
@@ -65,6 +68,24 @@ fn every_page_can_be_read_in_a_browser_of_any_width_without_javascript() {
         assert_eq!(page["scripts"], 0, "{}", name(&page));
         assert_eq!(page["focus"][0]["name"], "a Skip to the content", "{}", name(&page));
     }
+    service.stop();
+}
+
+#[test]
+fn a_browser_sends_a_search_again_as_it_was() {
+    let log = Log::sqlite();
+    let service = log.serve();
+    let subject = format!("\u{2764}\u{fe0f} \"&amp;' {HOSTILE}");
+    assert_eq!(service.connection().post(testkit::opaque(&subject, &json!({})).bytes()).status, 201);
+    let form = "new URLSearchParams(new FormData(document.querySelector('form.search')))";
+    let encoded: String = subject.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let address = format!("{}/ui/search?subject_prefix={encoded}", service.url());
+    let seen = browse(&json!([
+        { "open": address },
+        { "read": format!("{form}.get('subject_prefix')") },
+        { "read": "document.querySelectorAll('ol.rows > li').length" },
+    ]));
+    assert_eq!(seen["results"], json!([subject, 1]), "{seen:#}");
     service.stop();
 }
 

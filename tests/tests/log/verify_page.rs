@@ -43,7 +43,7 @@ fn evidence(log: &Log) -> (Service, SignedStatement) {
 
 /// Runs steps of `tests/node/verify_page.mjs`; no script may fail and no policy be broken.
 #[track_caller]
-fn browse(steps: &Value) -> Value {
+pub fn browse(steps: &Value) -> Value {
     let seen = run_node("verify_page.mjs", &[&chromium(), &steps.to_string()]);
     assert_eq!(seen["problems"], json!([]), "{seen:#}");
     seen

@@ -3,6 +3,7 @@
 use display::counted;
 use maud::{Markup, html};
 
+use super::consistency::size_form;
 use crate::layout::{PageFrame, code, next_link, time, verify_link};
 use crate::text::{Excerpt, block, line};
 
@@ -69,6 +70,9 @@ impl CheckpointsPage {
                 }
                 ol.rows { @for witness in &self.witnesses { li { (cosigned(witness)) } } }
             }
+            h2 { "Consistency of two checkpoints" }
+            p.note { "The proof that the larger tree begins with the smaller one, drawn with every hash." }
+            (size_form(self.rows.get(1).map(|row| row.size), self.rows.first().map(|row| row.size)))
             h2 { "Checkpoints" }
             ol.rows { @for row in &self.rows { li { (checkpoint(row)) } } }
             (next_link(self.next.as_deref(), "Older checkpoints"))

@@ -3,7 +3,9 @@
 use maud::{Markup, html};
 use serde_json::Value as Json;
 
-use crate::layout::{PageFrame, code, entry_link, facts, issuer_link, session_link, time, verify_link};
+use crate::layout::{
+    PageFrame, bundle_link, code, entry_link, facts, issuer_link, session_link, time, verify_link,
+};
 use crate::rows::{self, EntryRow, kind};
 use crate::text::{Excerpt, block, line};
 
@@ -137,6 +139,10 @@ impl EntryPage {
                         }
                     }
                     li { a href={ "/v1/entries/" (id) "/payload" } download={ (id) ".payload" } { "Payload" } }
+                    li {
+                        "All of this in one " (bundle_link(&[("entry", id.as_str())], &format!("{id}.bundle")))
+                        ", with the policy that admitted it, for " code { "tabellion verify" }
+                    }
                 }
                 li { a href={ "/ui/entries/" (id) "/receipt" } download={ (id) ".receipt" } { "Receipt" } " (COSE)" }
                 li { a href={ "/v1/entries/" (id) } { "This entry as JSON" } }

@@ -3,6 +3,7 @@
 pub mod alarms;
 pub mod chain;
 pub mod checkpoints;
+pub mod consistency;
 pub mod delegation;
 pub mod entry;
 pub mod growth;

@@ -56,7 +56,7 @@ impl ProofPage {
             }
             ol.path {
                 li { (node("Leaf hash: SHA-256 of one byte 00 and the entry ID", &self.leaf_hash, false)) }
-                @for (number, level) in (1..).zip(&self.levels) { li { (drawn(number, level)) } }
+                (steps(&self.levels))
                 li { p.down aria-hidden="true" { "▼" } (node("Root: computed from the hashes above", &self.root, false)) }
             }
             h2 { "Signature" }
@@ -72,9 +72,14 @@ impl ProofPage {
     }
 }
 
+/// The steps of a proof, as items of a list.
+pub fn steps(levels: &[ProofLevel]) -> Markup {
+    html! { @for (number, level) in (1..).zip(levels) { li { (drawn(number, level)) } } }
+}
+
 fn drawn(number: usize, level: &ProofLevel) -> Markup {
     let name = |side: &str, given: bool| {
-        format!("Step {number}, {side}, {}", if given { "from the proof" } else { "computed" })
+        format!("Step {number}, {side}, {}", if given { "from the proof" } else { "from above" })
     };
     html! {
         p.down aria-hidden="true" { "▼" }
@@ -85,7 +90,8 @@ fn drawn(number: usize, level: &ProofLevel) -> Markup {
     }
 }
 
-fn node(name: &str, hash: &str, given: bool) -> Markup {
+/// A hash with its name. One from the proof has a dashed box.
+pub fn node(name: &str, hash: &str, given: bool) -> Markup {
     let class = if given { "node given" } else { "node" };
     html! { div class=(class) { small { (name) } (code(hash)) } }
 }

@@ -14,7 +14,7 @@ pub struct SearchField {
     pub name: &'static str,
     /// Label of the field.
     pub label: &'static str,
-    /// The value in this search.
+    /// The value in this search. The form sends it again, so the field has it as it is, with invisible characters.
     pub value: String,
 }
 
@@ -43,7 +43,7 @@ impl SearchPage {
                 @for field in &self.fields {
                     label {
                         (field.label)
-                        input type="text" name=(field.name) value=(line(&field.value)) autocomplete="off"
+                        input type="text" name=(field.name) value=(field.value) autocomplete="off"
                             spellcheck="false";
                     }
                 }

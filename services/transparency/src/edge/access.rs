@@ -49,6 +49,7 @@ pub fn needed(path: &str) -> Option<CallerRole> {
         | "/ui/entries/{entry_id}/proof"
         | "/ui/entries/{entry_id}/receipt"
         | "/ui/checkpoints"
+        | "/ui/consistency"
         | "/ui/policy"
         | "/ui/policy/{revision}"
         | "/ui/growth"
@@ -75,6 +76,7 @@ pub fn needed(path: &str) -> Option<CallerRole> {
         | "/ui/entries/{entry_id}"
         | "/ui/issuers/{iss}"
         | "/ui/issuers/{iss}/chain"
+        | "/ui/sessions"
         | "/ui/sessions/{session}"
         | "/ui/bundle"
         | "/ui/alarms" => Reader,

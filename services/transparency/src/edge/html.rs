@@ -1,4 +1,4 @@
-//! Header fields of pages for people.
+//! Header fields of pages for people, and pages with an error status.
 
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY};
 use http::{HeaderMap, HeaderValue};
@@ -14,3 +14,8 @@ pub fn confine(headers: &mut HeaderMap) {
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(PAGE_POLICY));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
 }
+
+/// Marks a response with an error status whose body is the page to show. The body of any other one is replaced by a page
+/// about the problem.
+#[derive(Clone, Copy, Debug)]
+pub struct ErrorPage;

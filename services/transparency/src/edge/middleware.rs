@@ -32,7 +32,7 @@ use tracing::Instrument;
 
 use crate::config::roles::CallerRole;
 use crate::edge::access::needed;
-use crate::edge::html;
+use crate::edge::html::{self, ErrorPage};
 use crate::edge::media;
 use crate::edge::negotiation::{AcceptedTypes, ProblemForm, is_page};
 use crate::edge::problem::Problem;
@@ -203,7 +203,8 @@ fn dressed(
         response = not_acceptable().into_response();
     }
     let status = response.status();
-    if status.is_client_error() || status.is_server_error() {
+    let is_error = status.is_client_error() || status.is_server_error();
+    if is_error && response.extensions().get::<ErrorPage>().is_none() {
         response = with_problem(response, request_info, documentation);
     }
     let headers = response.headers_mut();

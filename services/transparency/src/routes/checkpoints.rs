@@ -177,16 +177,31 @@ pub async fn checkpoint(
     Path(size): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let wrong = || Problem::malformed("size", format!("{} is no tree size", shortened(&size)));
-    let size = TreeSize::new(canonical(&size).ok_or_else(wrong)?);
+    let size = tree_size(&size)?;
     let note: Bytes = of_size(&app, size).await?.to_string().into();
     Ok(conditional_response(&headers, tag(size, &note), NOTE, CACHED, note))
 }
 
+/// Parses a tree size.
+///
+/// # Errors
+/// 400 `size`.
+pub fn tree_size(text: &str) -> Result<TreeSize, Problem> {
+    let wrong = || {
+        let detail = format!("\"{}\" is no tree size, which is a number in plain digits", shortened(text));
+        Problem::malformed("size", detail)
+    };
+    canonical(text).map(TreeSize::new).ok_or_else(wrong)
+}
+
+/// The checkpoint of exactly this size, with its cosignatures; `None` if the log signed none.
+pub async fn signed(app: &App, size: TreeSize) -> Result<Option<Note>, Problem> {
+    Ok(with_cosignatures(&*app.log.store, size).await?.or_else(|| just_published(app, size)))
+}
+
 /// The checkpoint of exactly this size, with its cosignatures; 404 `size-unsigned` if there is none.
 pub async fn of_size(app: &App, size: TreeSize) -> Result<Note, Problem> {
-    let note = with_cosignatures(&*app.log.store, size).await?.or_else(|| just_published(app, size));
-    match note {
+    match signed(app, size).await? {
         Some(note) => Ok(note),
         None => Err(unsigned(app, size).await),
     }

@@ -140,6 +140,12 @@ pub async fn inclusion_path(
     Ok((size, path))
 }
 
+/// The consistency proof between the trees of two sizes, of which the second is at most the newest signed one.
+pub async fn consistency_path(app: &App, first: TreeSize, second: TreeSize) -> Result<Vec<Hash>, Problem> {
+    let second = size(app, Some(second.get())).await?;
+    app.log.receipts.tiles().consistency(first, second).await.map_err(no_proof)
+}
+
 /// That the tree of one size is the beginning of a larger one.
 ///
 /// As JSON and without `second`, the answer holds all that a monitor needs to go on from the tree it has verified: what
@@ -315,7 +321,8 @@ fn hex(path: &[Hash]) -> Vec<String> {
     path.iter().map(Hash::to_string).collect()
 }
 
-fn bad_query(why: &QueryRejection) -> Problem {
+/// The problem of a query that cannot be read.
+pub fn bad_query(why: &QueryRejection) -> Problem {
     Problem::malformed("query", format!("The query cannot be read: {}", shortened(&wrong_query(why))))
 }
 

@@ -55,8 +55,8 @@ pub struct SessionPaging {
 
 impl SessionPaging {
     /// The entries after this leaf, at most so many.
-    pub fn page(after: Option<u64>, limit: usize) -> Self {
-        Self { after, limit: Some(limit) }
+    pub fn page(after: Option<u64>, limit: Option<usize>) -> Self {
+        Self { after, limit }
     }
 }
 

@@ -1,5 +1,5 @@
-//! `/ui/bundle`: the evidence bundle of a session, or of a chain of verification receipts, as a file. The page `/ui/verify`
-//! fetches it too.
+//! `/ui/bundle`: the evidence bundle of an entry, of a session, or of a chain of verification receipts, as a file. The page
+//! `/ui/verify` fetches those of sessions and chains too.
 //!
 //! It is the bundle that `tabellion bundle` gathers, within closer bounds. Not here: the packing ([`super::packing`]).
 
@@ -31,6 +31,8 @@ use crate::run_blocking::run_blocking;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BundleQuery {
+    /// The ID of an entry.
+    entry: Option<String>,
     /// A session.
     session: Option<String>,
     /// The verifier of a chain of verification receipts.
@@ -39,7 +41,7 @@ pub struct BundleQuery {
     sub: Option<String>,
 }
 
-/// The evidence bundle of a session or of a chain.
+/// The evidence bundle of an entry, of a session or of a chain.
 pub async fn bundle(
     State(app): State<App>,
     Extension(charge): Extension<RequestCharge>,
@@ -50,18 +52,29 @@ pub async fn bundle(
     let reader = PageReader { app: &app, caller: &caller, charge: &charge };
     let _turn = app.edge.bundles.acquire().await.map_err(|_| Problem::internal())?;
     match query {
-        BundleQuery { session: Some(session), issuer: None, sub: None } => {
+        BundleQuery { entry: Some(id), session: None, issuer: None, sub: None } => {
+            let digest = id.parse().map_err(|_| Problem::invalid_locator())?;
+            Ok(file(&format!("{digest}.bundle"), &of_entry(reader, digest).await?))
+        }
+        BundleQuery { entry: None, session: Some(session), issuer: None, sub: None } => {
             Ok(file("session.bundle", &of_session(reader, session).await?))
         }
-        BundleQuery { session: None, issuer: Some(issuer), sub: Some(sub) } => {
+        BundleQuery { entry: None, session: None, issuer: Some(issuer), sub: Some(sub) } => {
             Ok(file("chain.bundle", &of_chain(reader, issuer, sub).await?))
         }
-        _ => Err(wrong("give `session`, or `issuer` and `sub`")),
+        _ => Err(wrong("give `entry`, or `session`, or `issuer` and `sub`")),
     }
 }
 
 fn wrong(why: &str) -> Problem {
     Problem::malformed("query", format!("The query cannot be read: {}", shortened(why)))
+}
+
+/// Packs one entry.
+async fn of_entry(reader: PageReader<'_>, digest: EntryDigest) -> Result<EvidenceBundle, Problem> {
+    let leaf = reader.app.log.index_of(digest).await?;
+    let leaf = leaf.ok_or_else(|| Problem::unknown_entry(&digest.to_string()))?;
+    BundlePacker::new(reader).await?.pack([leaf]).await
 }
 
 /// Packs all entries of a session, and the verification receipts that share a digest with them.
@@ -93,7 +106,7 @@ impl ListedEntries {
         let (mut listed, mut after) = (Self::default(), None);
         loop {
             reader.charge.charge()?;
-            let paging = SessionPaging::page(after, limit);
+            let paging = SessionPaging::page(after, Some(limit));
             let (view, next) = sessions::read(reader.app, reader.charge, session.to_owned(), &paging).await?;
             listed.add(&view)?;
             after = match (next, view.entries.last()) {

@@ -10,6 +10,7 @@ mod alarms;
 mod bundles;
 mod checkpoints;
 mod conflicts;
+mod consistency;
 mod delegations;
 mod entry;
 mod growth;
@@ -46,9 +47,11 @@ pub fn routes() -> Router<App> {
         .route("/ui/entries/{entry_id}/receipt", get(proof::receipt))
         .route("/ui/issuers/{iss}", get(issuers::issuer))
         .route("/ui/issuers/{iss}/chain", get(issuers::chain))
+        .route("/ui/sessions", get(session::named))
         .route("/ui/sessions/{session}", get(session::session))
         .route("/ui/bundle", get(bundles::bundle))
         .route("/ui/checkpoints", get(checkpoints::checkpoints))
+        .route("/ui/consistency", get(consistency::consistency))
         .route("/ui/policy", get(policy::in_force))
         .route("/ui/policy/{revision}", get(policy::revision))
         .route("/ui/growth", get(growth::growth))

@@ -3,16 +3,26 @@
 use axum::response::{IntoResponse, Response};
 use display::counted;
 use explorer::{PageFrame, STYLE};
+use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use sequencer::{Halt, Role};
 
-use crate::edge::{html, media};
+use crate::edge::html::{self, ErrorPage};
+use crate::edge::media;
 use crate::log::state::Log;
 
 /// A page as a response.
 pub fn page(html: String) -> Response {
     let mut response = ([(CONTENT_TYPE, media::HTML)], html).into_response();
     html::confine(response.headers_mut());
+    response
+}
+
+/// A page that says why the request was refused, as a response with this status.
+pub fn refusal(status: StatusCode, html: String) -> Response {
+    let mut response = page(html);
+    *response.status_mut() = status;
+    response.extensions_mut().insert(ErrorPage);
     response
 }
 

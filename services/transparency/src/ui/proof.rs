@@ -20,11 +20,11 @@ use crate::log::state::Resolved;
 use crate::routes::EntryId;
 use crate::routes::app::App;
 use crate::routes::bodies::may_read;
+use crate::routes::checkpoints;
 use crate::routes::entries::still_running;
 use crate::routes::proof::inclusion_path;
 use crate::routes::statements::stored_entry;
 use crate::run_blocking::run_blocking;
-use crate::witnessing::with_cosignatures;
 
 /// The page of an inclusion proof.
 pub async fn proof(
@@ -38,7 +38,7 @@ pub async fn proof(
     let leaf_hash = digest.leaf_hash();
     let steps = inclusion_steps(leaf_hash, leaf, size, &path).map_err(|_| Problem::internal())?;
     let root = steps.last().map_or_else(|| leaf_hash.to_string(), |step| step.parent.to_string());
-    let note = with_cosignatures(&*app.log.store, size).await?;
+    let note = checkpoints::signed(&app, size).await?;
     let proof = ProofPage {
         id: digest.to_string(),
         leaf: leaf.get(),
@@ -63,7 +63,8 @@ pub fn is_verifiable(app: &App, caller: &AuthenticatedCaller, entry: Entry) -> b
     })
 }
 
-fn level(step: &PathStep) -> ProofLevel {
+/// A step of a path, to be drawn.
+pub fn level(step: &PathStep) -> ProofLevel {
     ProofLevel {
         left: step.left.to_string(),
         right: step.right.to_string(),

@@ -5,7 +5,7 @@ use axum::response::Response;
 use explorer::{SearchField, SearchPage};
 use http::Uri;
 
-use super::page::{frame, page};
+use super::page::{frame, page, refusal};
 use super::rows::rows;
 use crate::edge::problem::Problem;
 use crate::routes::app::App;
@@ -31,7 +31,7 @@ const FIELDS: [(&str, &str); 10] = [
     ("to_time", "Before"),
 ];
 
-/// The page of search results. A refused search shows the form with the reason.
+/// The page of search results. A refused search shows the form with the reason, with the status of the refusal.
 pub async fn search(State(app): State<App>, RawQuery(query): RawQuery) -> Result<Response, Problem> {
     let pairs = pairs(query.as_deref().unwrap_or_default())?;
     let query = query_of(&pairs);
@@ -39,9 +39,11 @@ pub async fn search(State(app): State<App>, RawQuery(query): RawQuery) -> Result
         Ok(parsed) => search::page(&app, &parsed).await,
         Err(problem) => Err(problem),
     };
-    let (found, next) = match found {
-        Ok((entries, next)) => (Ok(entries), next),
-        Err(problem) if problem.status.is_client_error() => (Err(problem.detail.into_owned()), None),
+    let (found, next, refused) = match found {
+        Ok((entries, next)) => (Ok(entries), next, None),
+        Err(problem) if problem.status.is_client_error() => {
+            (Err(problem.detail.into_owned()), None, Some(problem.status))
+        }
         Err(problem) => return Err(problem),
     };
     let value = |name: &str| pairs.iter().find(|(given, _)| given == name).map(|(_, value)| value.clone());
@@ -58,7 +60,11 @@ pub async fn search(State(app): State<App>, RawQuery(query): RawQuery) -> Result
         found: found.map(|entries| rows(&entries.entries)),
         json: format!("/v1/entries?{query}"),
     };
-    Ok(page(view.html(&frame(&app.log))))
+    let html = view.html(&frame(&app.log));
+    Ok(match refused {
+        None => page(html),
+        Some(status) => refusal(status, html),
+    })
 }
 
 /// The parameters of a query that have a value: a browser sends the empty fields of a form too.

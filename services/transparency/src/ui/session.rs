@@ -1,4 +1,4 @@
-//! `/ui/sessions/{session}`: the timeline of an agent session.
+//! `/ui/sessions/{session}` and `/ui/sessions?session=`: the timeline of an agent session.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -6,8 +6,8 @@ use axum::Extension;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
-use display::percent_encoded;
-use explorer::{PreviousRecord, ReceiptChain, SessionPage, SessionStream, TimelineItem};
+use explorer::{PreviousRecord, ReceiptChain, SessionPage, SessionStream, TimelineItem, session_address};
+use serde::Deserialize;
 
 use super::delegations::{self, PageReader};
 use super::page::{frame, page};
@@ -20,6 +20,7 @@ use crate::limits::SESSION_STREAMS;
 use crate::routes::app::App;
 use crate::routes::bodies::may_read_type;
 use crate::routes::paging::wrong_page;
+use crate::routes::plain_number;
 use crate::routes::sessions::{self, SessionPaging, StreamReference};
 use crate::routes::streams::{self, Stream};
 use crate::routes::wrong_query;
@@ -34,22 +35,51 @@ pub async fn session(
     paging: Result<Query<SessionPaging>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let Query(paging) = paging.map_err(|refused| wrong_page(wrong_query(&refused)))?;
-    let (view, next) = sessions::read(&app, &charge, session, &paging).await?;
-    let streams = streams(&app, &charge, &view.streams).await?;
+    read(PageReader { app: &app, caller: &caller, charge: &charge }, session, &paging).await
+}
+
+/// A session and a position in it, as a query.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NamedSession {
+    /// Its name.
+    session: String,
+    /// List entries after this leaf.
+    #[serde(default, deserialize_with = "plain_number")]
+    after: Option<u64>,
+    /// How many, at most.
+    limit: Option<usize>,
+}
+
+/// The page of a session whose name cannot be a part of a path.
+pub async fn named(
+    State(app): State<App>,
+    Extension(charge): Extension<RequestCharge>,
+    Extension(caller): Extension<AuthenticatedCaller>,
+    query: Result<Query<NamedSession>, QueryRejection>,
+) -> Result<Response, Problem> {
+    let Query(NamedSession { session, after, limit }) =
+        query.map_err(|refused| wrong_page(wrong_query(&refused)))?;
     let reader = PageReader { app: &app, caller: &caller, charge: &charge };
+    read(reader, session, &SessionPaging::page(after, limit)).await
+}
+
+async fn read(reader: PageReader<'_>, session: String, paging: &SessionPaging) -> Result<Response, Problem> {
+    let PageReader { app, caller, charge } = reader;
+    let (view, next) = sessions::read(app, charge, session, paging).await?;
+    let streams = streams(app, charge, &view.streams).await?;
     let chains = delegations::chains(reader, &view.entries).await?;
     let misplaced = previous_records::misplaced(reader, &view.session, &view.entries).await?;
     let is_readable = |entry: &EntryView| {
-        !entry.erased && may_read_type(&app, &caller, entry.iss.as_deref(), entry.content_type.as_deref())
+        !entry.erased && may_read_type(app, caller, entry.iss.as_deref(), entry.content_type.as_deref())
     };
-    let path = format!("/ui/sessions/{}", percent_encoded(&view.session));
     let session = SessionPage {
         timeline: timeline(&view.entries, &streams, chains, misplaced),
         receipts: rows(&view.receipts),
         verifiable: view.entries.iter().chain(&view.receipts).all(is_readable),
         unread_streams: view.streams.len().saturating_sub(streams.len()),
         streams: streams.iter().map(state).collect(),
-        next: next.map(|next| format!("{path}?{next}")),
+        next: next.map(|next| session_address(&view.session, Some(&next))),
         content_types: view.content_types.into_iter().collect(),
         counting: view.counting,
         session: view.session,
