@@ -313,13 +313,15 @@ CREATE TABLE index_erased (
 ) STRICT;
 
 -- Values of some kinds, to be found by their beginning: those of each run in their order, cut into blocks.
+-- WITHOUT ROWID: SQLite does not clear the free space of a page whose rows it moves, and in the pages of a separate index that
+-- space would keep values of a run that was deleted because of an erasure.
 CREATE TABLE index_value (
   build INTEGER NOT NULL,
   kind  INTEGER NOT NULL,
   first TEXT    NOT NULL,                                   -- the first value
   bytes BLOB    NOT NULL,                                   -- the values after it
   PRIMARY KEY (build, kind, first)
-) STRICT;
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE index_state (
   one     INTEGER PRIMARY KEY CHECK (one = 1),

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::error::store_error;
 use crate::head;
 use crate::limits;
-use crate::number::{column, hash, number, rows};
+use crate::number::{column, columns, hash, number, rows};
 
 /// Returns the key of a digest in the table `seen`: its first 128 bits. That makes an accidental collision
 /// unlikely, and a hit is compared in full.
@@ -172,14 +172,13 @@ pub(crate) async fn entries_at(
     log: i16,
     leaves: &[LeafIndex],
 ) -> Result<Vec<Entry>, StoreError> {
-    let indexes: Vec<i64> = leaves.iter().map(|leaf| column(leaf.get())).collect();
     let rows = sqlx::query_as!(
         EntryRow,
         r#"SELECT idx, digest, statement, facts, policy AS "policy?", rule AS "rule?"
              FROM entry LEFT JOIN admission ON admission.log_id = $1 AND admission.number = entry.admission
             WHERE entry.log_id = $1 AND idx = ANY($2)"#,
         log,
-        &indexes
+        &columns(leaves)
     )
     .fetch_all(pool)
     .await

@@ -11,7 +11,7 @@ use merkle::{LeafIndex, TreeSize};
 use sqlx::{AssertSqlSafe, Row};
 use store::contract::{Appender, Indexer, entry};
 use store::fsck::{Fsck, NoFacts};
-use store::lookup::EntryTerms;
+use store::lookup::{Build, EntryTerms, ListedValue, LookupIndex, ValueBlock};
 use store::{
     Collateral, CommitError, Custody, GuardKey, HeadSignature, Inbox, InboxItem, LogReader, LogWriter,
     NewEntry, ServerChecks, SignatureKind, StorageFault, StoreError, TILE_PARTS,
@@ -357,6 +357,34 @@ async fn an_erased_value_is_in_none_of_the_files_once_its_run_is_written_anew() 
         store.erase(&[LeafIndex::new(7)]).await.unwrap();
         index.settle().await;
         assert!(!is_in_a_file(&folder, SECRET.as_bytes()));
+    }
+}
+
+#[tokio::test]
+async fn the_values_of_a_deleted_run_are_in_none_of_the_files_although_others_were_written_beside_it() {
+    for allow_filesystem in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store(&folder, allow_filesystem).await;
+        Appender::with(Arc::new(store.clone()), 1).await;
+        let mut builds = Vec::new();
+        for _ in 0..8 {
+            builds.push(store.begin_run().await.unwrap());
+        }
+        let secret = |build: &Build| format!("run {}, value ", build.get());
+        for n in 0..30 {
+            for build in &builds {
+                let rest = if n % 3 == 0 { 440 } else { 5 };
+                let value = format!("{}{n:03}{}", secret(build), ".".repeat(rest));
+                let block = ValueBlock { first: ListedValue { kind: 1, value }, bytes: vec![0; 6_000] };
+                store.add_values(*build, &[block]).await.unwrap();
+            }
+        }
+        for pair in builds.windows(2) {
+            let secret = secret(&pair[0]);
+            assert!(is_in_a_file(&folder, secret.as_bytes()), "the search finds what is there");
+            while store.sweep(pair[1], 256).await.unwrap() {}
+            assert!(!is_in_a_file(&folder, secret.as_bytes()), "{secret}");
+        }
     }
 }
 

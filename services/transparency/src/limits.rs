@@ -226,6 +226,8 @@ pub const STREAM_RECORDS_A_READ: usize = 16;
 pub const STREAM_GAPS: u64 = 1_000;
 /// Maximum number of digests of a session's page by which verification receipts are searched.
 pub const SESSION_DIGESTS: usize = 1024;
+/// Number of entries of a session's page whose digests are read at one time. Each has at most 4,096.
+pub const SESSION_ENTRIES_A_READ: usize = 32;
 /// Maximum number of verification receipts on a session's page.
 pub const SESSION_RECEIPTS: usize = 256;
 /// Policies cached by a check of the storage.

@@ -29,7 +29,8 @@ impl Turn {
 
     /// Awaits the turn, begins the work, and passes the turn on.
     pub async fn take<T>(mut self, work: impl Future<Output = T>) -> T {
-        while let Some(TurnBefore(passed)) = self.before.take() {
+        // What is awaited stays in place: if this is dropped meanwhile, the next turn awaits it.
+        while let Some(TurnBefore(passed)) = &mut self.before {
             self.before = passed.await.unwrap_or_default();
         }
         let mut work = pin!(work);
@@ -81,5 +82,19 @@ mod tests {
         };
         join_all(Turn::each().take(5).enumerate().map(|(number, turn)| work(number, turn))).await;
         assert_eq!(*begun.borrow(), [0, 1, 3, 4]);
+    }
+
+    #[tokio::test]
+    async fn a_turn_that_is_dropped_while_it_waits_lets_none_pass_the_one_before_it() {
+        let mut turns = Turn::each();
+        let (first, second, third) = (turns.next().unwrap(), turns.next().unwrap(), turns.next().unwrap());
+        let mut third = pin!(third.take(async {}));
+        {
+            let mut second = pin!(second.take(async {}));
+            assert!(poll!(second.as_mut()).is_pending());
+        }
+        assert!(poll!(third.as_mut()).is_pending(), "the first one has not come yet");
+        first.take(async {}).await;
+        assert!(poll!(third.as_mut()).is_ready());
     }
 }

@@ -1,7 +1,8 @@
 //! `POST /v1/entries/batch`: many statements in one request, each registered or refused independently.
 //!
 //! All are decided at once, and submitted to the sequencer in their order without waiting for each other. So they share
-//! its batches, but nothing is atomic: the response has one result for each part. After a lost connection a client submits the batch again, which is safe.
+//! its batches, but nothing is atomic: the response has one result for each part. After a lost connection a client
+//! submits the batch again, which is safe.
 
 use axum::extract::{Extension, State};
 use axum::{Json, response::IntoResponse, response::Response};

@@ -36,7 +36,7 @@ use super::{lead_on, wrong_query};
 use crate::edge::problem::Problem;
 use crate::edge::rate_limit::RequestCharge;
 use crate::index::term;
-use crate::limits::{SESSION_DIGESTS, SESSION_RECEIPTS};
+use crate::limits::{SESSION_DIGESTS, SESSION_ENTRIES_A_READ, SESSION_RECEIPTS};
 use crate::routes::app::App;
 use crate::view::entry_view::EntryView;
 use crate::view::pages::views;
@@ -219,10 +219,15 @@ fn of_receipts(digests: &[String]) -> Vec<Term> {
 /// Reads up to [`SESSION_DIGESTS`] digests by which these entries are indexed; the flag says whether there are more.
 async fn digests(app: &App, entries: &[EntryView]) -> Result<(Vec<String>, bool), Problem> {
     let entries: Vec<LeafIndex> = entries.iter().map(|entry| LeafIndex::new(entry.index)).collect();
-    let rows = app.index.values_of_all(&entries).await?;
     let is_digest = |row: &Lookup| row.kind == LookupKind::Digest;
-    let digests: BTreeSet<String> =
-        rows.into_iter().flatten().filter(is_digest).map(|row| row.value).collect();
+    let mut digests = BTreeSet::new();
+    for some in entries.chunks(SESSION_ENTRIES_A_READ) {
+        let rows = app.index.values_of_all(some).await?;
+        digests.extend(rows.into_iter().flatten().filter(is_digest).map(|row| row.value));
+        if digests.len() > SESSION_DIGESTS {
+            break;
+        }
+    }
     let more = digests.len() > SESSION_DIGESTS;
     Ok((digests.into_iter().take(SESSION_DIGESTS).collect(), more))
 }
