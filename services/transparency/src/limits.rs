@@ -88,8 +88,8 @@ pub const GROWTH_POINTS: u64 = 120;
 pub const ENTRIES_BYTES: usize = 8 << 20;
 /// Number of entries read at one time before their size is known.
 pub const ENTRIES_FIRST: usize = 8;
-/// Largest number of entries read at one time for a page.
-pub const ENTRIES_MOST: usize = 256;
+/// Largest number of entries read at one time for a page: 32 MiB, if they are as large as the default settings allow.
+pub const ENTRIES_MOST: usize = 32;
 /// Number of heads read at one time for the commit times of a page.
 pub const HEADS_CHUNK: usize = 256;
 /// Reports of equivocation on one page.

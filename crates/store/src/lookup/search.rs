@@ -53,8 +53,8 @@ fn check(query: &Query) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The term that a search follows.
-struct RarestTerm {
+/// A term, and its entries if they are few.
+struct CountedTerm {
     keys: Vec<TermKey>,
     /// All its entries, ascending, if counting it has read them.
     entries: Option<Vec<LeafIndex>>,
@@ -64,11 +64,11 @@ struct RarestTerm {
 async fn rarest_first(
     postings: &Postings<'_>,
     terms: &[Term],
-) -> Result<(Option<RarestTerm>, Vec<Vec<TermKey>>), StoreError> {
-    let mut rarest: Option<RarestTerm> = None;
+) -> Result<(Option<CountedTerm>, Vec<Vec<TermKey>>), StoreError> {
+    let mut rarest: Option<CountedTerm> = None;
     let mut others = Vec::new();
     for term in terms {
-        let mut term = RarestTerm { keys: term.keys(), entries: None };
+        let mut term = CountedTerm { keys: term.keys(), entries: None };
         if terms.len() > 1 {
             // Of a term that has more entries than the rarest one, nobody needs to know how many.
             let most = rarest.as_ref().and_then(|rarest| rarest.entries.as_ref()).map_or(FREQUENT, Vec::len);
@@ -84,7 +84,7 @@ async fn rarest_first(
     Ok((rarest, others))
 }
 
-impl RarestTerm {
+impl CountedTerm {
     /// Returns the first `limit` entries of a range.
     async fn entries(
         &self,
@@ -127,7 +127,7 @@ impl SearchPlan {
     async fn run(
         &mut self,
         postings: &Postings<'_>,
-        rarest: &RarestTerm,
+        rarest: &CountedTerm,
         others: &[Vec<TermKey>],
         mut within: Range<u64>,
     ) -> Result<(), StoreError> {
