@@ -47,6 +47,7 @@ pub(super) fn pages(
     let (verifier, agent) = (encoded(&listed.verifier), encoded(&listed.agent));
     pages.push(Page::new("chain of receipts", format!("/ui/issuers/{verifier}/chain?sub={agent}")));
     pages.extend(checkpoints(end));
+    pages.push(Page::new("consistency", format!("/ui/consistency?first={middle}&second={end}")));
     for name in ["policy", "growth", "status", "alarms"] {
         pages.push(Page::new(name, format!("/ui/{name}")));
     }
