@@ -281,7 +281,10 @@ mod tests {
                 command.trim_end_matches(['.', ':', ' ']).to_owned()
             })
         });
-        found.filter(|command| !command.is_empty() && !command.contains(['{', '…']))
+        // `tabellion pin v1` is the name of a format.
+        found.filter(|command| {
+            !command.is_empty() && !command.contains(['{', '…']) && !command.ends_with(" v1")
+        })
     }
 
     #[test]
@@ -331,7 +334,9 @@ mod tests {
         let words = line.split_whitespace().take_while(|word| !PROSE.contains(word));
         let mut words: Vec<&str> = words.collect();
         // The line ends at a quoted value, which is not parsed.
-        words.pop_if(|word| word.starts_with("--"));
+        if words.len() > 1 {
+            words.pop_if(|word| word.starts_with("--"));
+        }
         if words.is_empty() {
             return Some(format!("tabellion {line}: no command"));
         }
