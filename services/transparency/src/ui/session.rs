@@ -110,12 +110,12 @@ fn timeline(
     mut misplaced: BTreeMap<u64, PreviousRecord>,
 ) -> Vec<TimelineItem> {
     let lacking = lacking_outcomes(streams);
+    let numbers: Vec<RecordNumbers<'_>> = streams.iter().map(numbers_of).collect();
     let mut timeline = Vec::with_capacity(entries.len());
-    for entry in in_order(entries, streams) {
-        for stream in streams {
-            let record = stream.records.iter().find(|record| record.entry_id == entry.entry_id);
-            let Some(seq) = record.map(|record| record.seq) else { continue };
-            let gap = stream.gaps.iter().find(|gap| gap.to.checked_add(1) == Some(seq));
+    for entry in in_order(entries, &numbers) {
+        for (stream, numbers) in streams.iter().zip(&numbers) {
+            let Some(seq) = numbers.get(entry.entry_id.as_str()) else { continue };
+            let gap = stream.gaps.iter().find(|gap| gap.to.checked_add(1) == Some(*seq));
             timeline.extend(gap.map(|gap| TimelineItem::Gap {
                 stream: stream.stream.clone(),
                 from: gap.from,
@@ -132,17 +132,21 @@ fn timeline(
     timeline
 }
 
+/// The numbers of the records of an audit stream, by entry ID.
+type RecordNumbers<'s> = HashMap<&'s str, u64>;
+
+fn numbers_of(stream: &Stream) -> RecordNumbers<'_> {
+    stream.records.iter().map(|record| (record.entry_id.as_str(), record.seq)).collect()
+}
+
 /// The entries in the order of their leaves, with the records of each audit stream in the order of their numbers: statements
 /// that are registered side by side get leaves in any order.
-fn in_order<'e>(entries: &'e [EntryView], streams: &[Stream]) -> Vec<&'e EntryView> {
+fn in_order<'e>(entries: &'e [EntryView], numbers: &[RecordNumbers<'_>]) -> Vec<&'e EntryView> {
     let mut ordered: Vec<&EntryView> = entries.iter().collect();
-    for stream in streams {
-        let numbers: HashMap<&str, u64> =
-            stream.records.iter().map(|record| (record.entry_id.as_str(), record.seq)).collect();
-        let number = |entry: &EntryView| numbers.get(entry.entry_id.as_str()).copied();
-        let places: Vec<usize> =
-            (0..ordered.len()).filter(|place| number(ordered[*place]).is_some()).collect();
-        let mut records: Vec<&EntryView> = places.iter().map(|place| ordered[*place]).collect();
+    for numbers in numbers {
+        let number = |entry: &EntryView| numbers.get(entry.entry_id.as_str());
+        let of_stream = ordered.iter().copied().enumerate().filter(|(_, entry)| number(entry).is_some());
+        let (places, mut records): (Vec<usize>, Vec<&EntryView>) = of_stream.unzip();
         records.sort_by_key(|record| number(record));
         places.into_iter().zip(records).for_each(|(place, record)| ordered[place] = record);
     }
