@@ -99,4 +99,8 @@ impl TranslationAccount {
     pub(crate) fn remark(&mut self, file: &str, reason: impl Into<String>) {
         self.remarks.push(Diagnostic { file: file.to_owned(), line: None, reason: reason.into() });
     }
+
+    pub(crate) fn remark_line(&mut self, file: &str, line: usize, reason: impl Into<String>) {
+        self.remarks.push(Diagnostic { file: file.to_owned(), line: Some(line), reason: reason.into() });
+    }
 }

@@ -24,7 +24,7 @@ pub(crate) fn recognizes(value: &Value) -> bool {
 
 /// Reads the session of a file.
 pub(crate) fn read(file: &SourceFile, account: &mut TranslationAccount) -> Vec<Session> {
-    let history = match lines::document(file.content()) {
+    let history = match lines::document(&file.path, file.content(), account) {
         Ok(document) => match Native::of(document) {
             Ok(document) => History::of_document(document, account),
             Err(_) => return Vec::new(),

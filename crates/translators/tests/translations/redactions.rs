@@ -71,7 +71,8 @@ fn a_secret_is_found_after_an_escape_a_colour_and_letters_of_other_scripts() {
 
 #[test]
 fn ordinary_texts_stay() {
-    let text = "the risk-averse task-0123456789abcdef0123 of 0123456789abcdef0123456789abcdef01234567, see https://a.example/@b";
+    let text = "the risk-averse task-0123456789abcdef0123 of 0123456789abcdef0123456789abcdef01234567, \
+                see https://a.example/@b";
     assert_eq!(content(text, &Settings::default()), text);
     assert_eq!(
         content(text, &with_rules(&[RedactionRule::HighEntropy])),
