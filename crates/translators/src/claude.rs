@@ -101,7 +101,7 @@ fn session_id(
     };
     all.remove(&chosen);
     for other in all {
-        account.remark(&file.path, format!("some lines name another session, {other:?}"));
+        account.remark_other_session(&file.path, &other);
     }
     chosen
 }

@@ -37,6 +37,7 @@ pub(crate) fn read(file: &SourceFile, account: &mut TranslationAccount) -> Vec<S
 
 fn session(file: &SourceFile, history: History, account: &mut TranslationAccount) -> Session {
     let mut head = history.head;
+    history.other_sessions.iter().for_each(|other| account.remark_other_session(&file.path, other));
     let mut models = Models::default();
     let values = history.items.iter().filter_map(Item::message);
     let named = values.filter_map(|message| message.text("model").map(str::to_owned));

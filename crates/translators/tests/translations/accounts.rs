@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use translators::{
-    Format, NativeOutcome, SessionSource, Settings, SourceFile, Translation, TranslationAccount, translate,
+    Format, NativeOutcome, SessionSource, Settings, SourceFile, TranslateError, Translation,
+    TranslationAccount, translate,
 };
 
 use crate::fixtures::{FILES, file, opencode_export, opencode_objects, opencode_tree, sources, translated};
@@ -163,6 +164,37 @@ fn files_that_were_joined_lose_nothing_but_what_was_cut_off() {
     let translation = translated(&SessionSource::file("s.jsonl", cut));
     assert_eq!(contents(&translation), ["one", "two"]);
     assert_eq!((translation.account.total, translation.account.broken.len()), (3, 1));
+}
+
+#[test]
+fn another_session_in_the_same_file_is_noted_and_the_first_one_names_the_record() {
+    let text = |lines: &[Value]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+    let codex = |id: &str| json!({ "type": "session_meta", "payload": { "id": id } });
+    let gemini = |id: &str| json!({ "sessionId": id, "projectHash": "h" });
+    let message = json!({ "id": "1", "type": "user", "content": "x" });
+    for lines in [
+        text(&[codex("first"), codex("second"), codex("first")]),
+        text(&[gemini("first"), message, gemini("second"), gemini("first")]),
+    ] {
+        let translation = translated(&SessionSource::file("s.jsonl", lines));
+        assert_eq!(translation.records[0].0.session_id(), "first");
+        let remarks: Vec<&str> =
+            translation.account.remarks.iter().map(|remark| remark.reason.as_str()).collect();
+        assert_eq!(remarks, ["some lines name another session, \"second\""], "{}", translation.format);
+        let record = translation.records[0].0.value().to_string();
+        assert!(record.contains("second"), "what describes it is kept: {record}");
+    }
+}
+
+#[test]
+fn messages_of_another_agent_are_not_taken_for_those_of_codex() {
+    let lines = [
+        json!({ "type": "session", "version": 3, "id": "p", "cwd": "/w" }),
+        json!({ "type": "message", "id": "a", "parentId": null, "message": { "role": "assistant", "content": [] } }),
+    ];
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let error = translate(&SessionSource::file("s.jsonl", text), &Settings::default()).unwrap_err();
+    assert_eq!(error, TranslateError::UnknownFormat);
 }
 
 #[test]
