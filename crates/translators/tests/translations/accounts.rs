@@ -73,6 +73,10 @@ fn what_is_no_session_is_an_error() {
         (b"hello", "format is not one of"),
         (b"[1, 2]", "format is not one of"),
         (b"{\"a\": 1}", "format is not one of"),
+        (
+            b"{\n\"type\": \"user\", \"sessionId\": \"s\"\n}",
+            "no session in claude-jsonl found; line 1: at byte 1",
+        ),
     ] {
         let error =
             translate(&SessionSource::file("x", bytes), &Settings::default()).unwrap_err().to_string();

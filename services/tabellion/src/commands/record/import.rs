@@ -1,7 +1,7 @@
 //! `tabellion record import`: translates session files to records, and signs them.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -85,6 +85,12 @@ impl Import {
         for path in &self.files {
             let found = sources::find(path);
             summary.failed.extend(found.unreadable.iter().map(Failure::in_short));
+            for link in &found.links {
+                summary.skip(context, link, "a link, which is not followed");
+            }
+            if found.sources.is_empty() && found.unreadable.is_empty() {
+                context.console.note(format!("no session file in {}", path.display()));
+            }
             for source in found.sources {
                 match self.import(context, &source, &settings, recorder.as_ref(), &mut summary) {
                     Err(failure) if !self.is_alone(&source) => summary.failed.push(failure.in_short()),
@@ -123,11 +129,11 @@ impl Import {
         let translation = match translate(&source.read()?, settings) {
             Ok(translation) => translation,
             Err(
-                error
-                @ (TranslateError::UnknownFormat | TranslateError::Empty | TranslateError::NoSession(_)),
+                error @ (TranslateError::UnknownFormat
+                | TranslateError::Empty
+                | TranslateError::NoSession { .. }),
             ) if !source.named => {
-                context.console.note(format!("skipped    {}: {error}", source.path.display()));
-                summary.skipped.push(source.path.display().to_string());
+                summary.skip(context, &source.path, &error.to_string());
                 return Ok(());
             }
             Err(error) => return Err(not_translated(&source.path, &error)),
@@ -171,10 +177,17 @@ impl Import {
 #[derive(Default, Serialize)]
 struct ImportSummary {
     sources: Vec<ImportedSource>,
-    /// Files of folders that are no session files.
+    /// Files of folders that are no session files, and links.
     skipped: Vec<String>,
     /// What kept files and folders that were found from being imported.
     failed: Vec<String>,
+}
+
+impl ImportSummary {
+    fn skip(&mut self, context: &Context, path: &Path, reason: &str) {
+        context.console.note(format!("skipped    {}: {reason}", path.display()));
+        self.skipped.push(path.display().to_string());
+    }
 }
 
 #[derive(Serialize)]
