@@ -8,7 +8,8 @@ use clap::Args;
 use display::counted;
 use serde::Serialize;
 use translators::{
-    Format, RecordPart, Redactions, SessionRecord, Settings, TranslateError, TranslationAccount, translate,
+    Diagnostic, Format, RecordPart, Redactions, SessionRecord, Settings, TranslateError, TranslationAccount,
+    translate,
 };
 
 use super::redaction_args::RedactionArgs;
@@ -235,6 +236,16 @@ impl Report for ImportSummary {
 }
 
 impl ImportedSource {
+    /// Names the line that a note is about, or the file or row of a source that has several.
+    fn place(&self, note: &Diagnostic) -> String {
+        let is_whole = Path::new(&self.file).file_name().is_some_and(|name| name == note.file.as_str());
+        match note.line {
+            Some(line) => format!("line {line}: "),
+            None if is_whole => String::new(),
+            None => format!("{}: ", note.file),
+        }
+    }
+
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
         let entries = counted(self.account.total, "entry", "entries");
         writeln!(out, "{} ({}, {entries})", safe(&self.file), self.format)?;
@@ -246,9 +257,8 @@ impl ImportedSource {
         for (kind, outcome, count) in self.account.skipped_parts() {
             writeln!(out, "  {count:6} {:32} {outcome}", safe(kind))?;
         }
-        for broken in self.account.broken.iter().chain(&self.account.remarks) {
-            let line = broken.line.map(|line| format!("line {line}: ")).unwrap_or_default();
-            writeln!(out, "  note   {line}{}", safe(&broken.reason))?;
+        for note in self.account.broken.iter().chain(&self.account.remarks) {
+            writeln!(out, "  note   {}{}", safe(&self.place(note)), safe(&note.reason))?;
         }
         for record in &self.records {
             for (rule, count) in record.redactions.counts() {
