@@ -3,13 +3,17 @@
 use std::borrow::Cow;
 
 use jose::json::{JsonError, JsonErrorKind, Limits, parse_strict};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use crate::account::TranslationAccount;
 use crate::limits::{DETECTION_LINES, NATIVE_DEPTH, SOURCE_BYTES};
+use crate::record;
 use crate::repair::{REPLACED, repaired};
 use crate::source::{SourceFile, without_byte_order_mark};
+
+/// The type of the entry for JSON that cannot be in a record.
+const UNREADABLE: &str = "unreadable-line";
 
 const LIMITS: Limits = Limits { bytes: SOURCE_BYTES, depth: NATIVE_DEPTH };
 
@@ -20,11 +24,12 @@ pub(crate) struct Line {
     pub value: Value,
 }
 
-/// Reads the lines of a file. Empty lines are no entries; a line that is not strict JSON is broken.
+/// Reads the lines of a file. Empty lines are no entries; a line that is no JSON is broken. Of JSON that cannot be in a record
+/// the digest is an entry, so that what was done there is not hidden.
 pub(crate) fn read(file: &SourceFile, account: &mut TranslationAccount) -> Vec<Line> {
     let mut lines = Vec::new();
     for (number, line) in filled(file.content()) {
-        for parsed in parse_line(line) {
+        for (text, parsed) in parse_line(line) {
             account.total += 1;
             match parsed {
                 Ok(Parsed { value, is_repaired }) => {
@@ -33,26 +38,45 @@ pub(crate) fn read(file: &SourceFile, account: &mut TranslationAccount) -> Vec<L
                     }
                     lines.push(Line { number, value });
                 }
-                Err(error) => account.broken(&file.path, Some(number), error.to_string()),
+                Err(error) if error.is_syntax() => {
+                    account.broken(&file.path, Some(number), error.to_string());
+                }
+                Err(error) => {
+                    let reason = format!("only its digest is in the record: {error}");
+                    account.remark_line(&file.path, number, reason);
+                    lines.push(Line { number, value: digest_of(number, text, &error) });
+                }
             }
         }
     }
     lines
 }
 
+/// The entry for JSON that cannot be in a record.
+fn digest_of(number: usize, text: &[u8], error: &JsonError) -> Value {
+    json!({
+        "type": UNREADABLE,
+        "line": number,
+        "bytes": text.len(),
+        "digest": record::digest(text),
+        "reason": error.kind.to_string(),
+    })
+}
+
 /// Parses the first lines of a file, as far as they are JSON.
 pub(crate) fn sample(bytes: &[u8]) -> Vec<Value> {
     let parsed = filled(bytes).take(DETECTION_LINES).flat_map(|(_, line)| parse_line(line));
-    parsed.filter_map(|parsed| Some(parsed.ok()?.value)).collect()
+    parsed.filter_map(|(_, parsed)| Some(parsed.ok()?.value)).collect()
 }
 
-/// Parses a line: one JSON text, or several where a line break is missing, as between files that were joined.
-fn parse_line(line: &[u8]) -> Vec<Result<Parsed, JsonError>> {
+/// Parses a line: one JSON text, or several where a line break is missing, as between files that were joined. Returns each
+/// with its text.
+fn parse_line(line: &[u8]) -> Vec<(&[u8], Result<Parsed, JsonError>)> {
     match parse(line) {
         Err(error) if error.kind == JsonErrorKind::Trailing && line.starts_with(b"{") => {
-            texts(line).into_iter().map(parse).collect()
+            texts(line).into_iter().map(|text| (text, parse(text))).collect()
         }
-        parsed => vec![parsed],
+        parsed => vec![(line, parsed)],
     }
 }
 
