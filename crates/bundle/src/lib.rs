@@ -8,7 +8,7 @@
 //! [`EvidenceBundle::parse`] reads a file strictly, and [`EvidenceBundle::verify`] gives a [`BundleVerdict`] under a
 //! trust store and a witness policy of the reader. The keys in a bundle are claims ([`BundleClaims`]): no verification
 //! uses them. A bundle proves that its entries are in the log, and not that it holds all entries of a session: which
-//! entries belong to a session is the word of the log's index ([`BundleSelection`]).
+//! entries belong to a session is an unsigned list from the log's index ([`BundleSelection`]).
 //!
 //! Pure: no I/O, no clock. Not here: gathering a bundle from a log (`tabellion bundle`), rules of content types
 //! (`registration`), and printing.

@@ -51,7 +51,7 @@ pub struct BundleClaims {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BundleEntry {
-    /// The policy that admitted the entry, according to the log; `None` for a policy in [`EvidenceBundle::policies`].
+    /// The policy that admitted the entry, as the log said, unsigned; `None` for a policy in [`EvidenceBundle::policies`].
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub admitted_by: Option<AdmittedBy>,
     /// The detached payload, or the preimage of a hash envelope (RFC 9995).
@@ -67,7 +67,7 @@ pub struct BundleEntry {
     pub statement: Vec<u8>,
 }
 
-/// The decision that admitted an entry, according to the log.
+/// The decision that admitted an entry, as the log said. It is unsigned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AdmittedBy {

@@ -1,8 +1,9 @@
 //! Verification of a bundle: each entry with its receipt and its proof, the policies, and the answers of searches.
 //!
 //! Policies are statements of the log's operator, whom a reader need not know: if the trust store has no key of theirs,
-//! their signature is left to the log, which verified it. That a policy admitted an entry is the word of the log; the
-//! bundle is verified only if the policy is in it and is registered before the entry.
+//! their signature is left to the log, which verified it. That a policy admitted an entry is an unsigned claim; the bundle
+//! is verified only if the policy is in it and is registered before the entry. The list of a search's entries is unsigned,
+//! too: whoever takes an entry out of the file can take it out of the list.
 
 use std::collections::BTreeSet;
 
@@ -53,10 +54,8 @@ impl EvidenceBundle {
                 format!("the policy at leaf {policy} was registered after the entry at leaf {index}");
             return failed(name, Code::PolicyTooLate, detail);
         }
-        let detail = format!(
-            "leaf {policy}, rule {:?}: according to the log, which an audit verifies",
-            admitted_by.rule
-        );
+        let detail =
+            format!("leaf {policy}, rule {:?}: an unsigned claim, which an audit verifies", admitted_by.rule);
         Check { name, receipt: None, state: CheckState::Ok, code: None, detail }
     }
 
@@ -122,12 +121,12 @@ fn check_selection(selection: &BundleSelection, held: &BTreeSet<EntryDigest>) ->
             failed(name, Code::EntryMissing, detail)
         }
         None => {
-            let detail = format!("all entries of {subject} that the log's index named: {}", entries.len());
+            let detail = format!("all entries that the bundle lists of {subject}: {}", entries.len());
             Check { name, receipt: None, state: CheckState::Ok, code: None, detail }
         }
     };
     let detail = format!(
-        "that {subject} has no other entry up to tree size {indexed_to} is the word of the log's index"
+        "nobody signed that {subject} has no other entry up to tree size {indexed_to}, as the log's index said"
     );
     let (state, code) = (CheckState::NotDone, Some(Code::IndexNotProven));
     [named, Check { name: CheckName::Completeness, receipt: None, state, code, detail }]

@@ -99,4 +99,13 @@ impl TranslationAccount {
     pub(crate) fn remark(&mut self, file: &str, reason: impl Into<String>) {
         self.remarks.push(Diagnostic { file: file.to_owned(), line: None, reason: reason.into() });
     }
+
+    /// Remarks that a file has something of another session than the one that its record is about.
+    pub(crate) fn remark_other_session(&mut self, file: &str, session: &str) {
+        self.remark(file, format!("some lines name another session, {session:?}"));
+    }
+
+    pub(crate) fn remark_line(&mut self, file: &str, line: usize, reason: impl Into<String>) {
+        self.remarks.push(Diagnostic { file: file.to_owned(), line: Some(line), reason: reason.into() });
+    }
 }

@@ -35,9 +35,9 @@ pub(crate) fn read(file: &SourceFile, account: &mut TranslationAccount) -> Vec<S
     }
     let mut session = header(file, &lines, account);
     let with_usage = last_of_each_message(&lines);
-    for Line { number, value } in lines {
+    for (position, Line { value, .. }) in lines.into_iter().enumerate() {
         let kind = native_type(&value);
-        let entries = entries(value, with_usage.contains(&number), &session, account);
+        let entries = entries(value, with_usage.contains(&position), &session, account);
         let kept = entries.first().map_or(SYSTEM_EVENT, Entry::kind);
         account.entry(kind, NativeOutcome::Kept(kept));
         session.entries.extend(entries);
@@ -101,23 +101,23 @@ fn session_id(
     };
     all.remove(&chosen);
     for other in all {
-        account.remark(&file.path, format!("some lines name another session, {other:?}"));
+        account.remark_other_session(&file.path, &other);
     }
     chosen
 }
 
-/// Returns the numbers of the lines that carry the usage: the last of each message of the API.
+/// Returns the positions of the lines that carry the usage: the last of each message of the API.
 fn last_of_each_message(lines: &[Line]) -> BTreeSet<usize> {
     let mut last = BTreeMap::new();
-    for line in lines {
+    for (position, line) in lines.iter().enumerate() {
         let Some(message) = line.value.get("message").filter(|message| message.get("usage").is_some()) else {
             continue;
         };
         let id = message.get("id").and_then(Value::as_str);
         let request = line.value.get("requestId").and_then(Value::as_str);
         // Lines without a message identifier are messages of their own.
-        let alone = if id.is_none() { line.number } else { 0 };
-        last.insert((id, request, alone), line.number);
+        let alone = id.is_none().then_some(position);
+        last.insert((id, request, alone), position);
     }
     last.into_values().collect()
 }

@@ -1,6 +1,7 @@
 //! Errors of a translation. Broken lines are not among them: they are diagnostics of the
 //! [`TranslationAccount`](crate::TranslationAccount).
 
+use crate::account::Diagnostic;
 use crate::format::Format;
 
 /// Error of [`translate`](crate::translate()) and [`redact`](crate::redact).
@@ -29,8 +30,13 @@ pub enum TranslateError {
         files: usize,
     },
     /// The source holds no session in this format.
-    #[error("no session in {0} found")]
-    NoSession(Format),
+    #[error("no session in {format} found{}", because(.broken))]
+    NoSession {
+        /// The format.
+        format: Format,
+        /// The first native entry that could not be read, if there is one.
+        broken: Option<Diagnostic>,
+    },
     /// A hash-chained file does not verify.
     #[error("line {line} breaks the hash chain: {why}")]
     BrokenChain {
@@ -42,4 +48,10 @@ pub enum TranslateError {
     /// A file that should be a record is not a JSON object with a session.
     #[error("not a conversation record in JSON: {0}")]
     NotARecord(String),
+}
+
+fn because(broken: &Option<Diagnostic>) -> String {
+    let Some(Diagnostic { line, reason, .. }) = broken else { return String::new() };
+    let line = line.map(|line| format!("line {line}: ")).unwrap_or_default();
+    format!("; {line}{reason}")
 }

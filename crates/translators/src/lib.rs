@@ -44,6 +44,7 @@ mod opencode;
 mod parts;
 mod record;
 mod redaction;
+mod repair;
 mod session;
 mod source;
 mod time;

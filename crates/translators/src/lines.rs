@@ -1,12 +1,19 @@
 //! Native entries as JSON texts: one on each line, or one after another.
 
-use jose::json::{JsonError, Limits, parse_strict};
-use serde_json::Value;
+use std::borrow::Cow;
+
+use jose::json::{JsonError, JsonErrorKind, Limits, parse_strict};
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use crate::account::TranslationAccount;
 use crate::limits::{DETECTION_LINES, NATIVE_DEPTH, SOURCE_BYTES};
-use crate::source::SourceFile;
+use crate::record;
+use crate::repair::{REPLACED, repaired};
+use crate::source::{SourceFile, without_byte_order_mark};
+
+/// The type of the entry for JSON that cannot be in a record.
+const UNREADABLE: &str = "unreadable-line";
 
 const LIMITS: Limits = Limits { bytes: SOURCE_BYTES, depth: NATIVE_DEPTH };
 
@@ -17,39 +24,112 @@ pub(crate) struct Line {
     pub value: Value,
 }
 
-/// Reads the lines of a file. Empty lines are no entries; a line that is not strict JSON is broken.
+/// Reads the lines of a file. Empty lines are no entries; a line that is no JSON is broken. Of JSON that cannot be in a record
+/// the digest is an entry, so that what was done there is not hidden.
 pub(crate) fn read(file: &SourceFile, account: &mut TranslationAccount) -> Vec<Line> {
     let mut lines = Vec::new();
-    for (number, text) in filled(file.content()) {
-        account.total += 1;
-        match parse(text) {
-            Ok(value) => lines.push(Line { number, value }),
-            Err(error) => account.broken(&file.path, Some(number), error.to_string()),
+    for (number, line) in filled(file.content()) {
+        for (text, parsed) in parse_line(line) {
+            account.total += 1;
+            match parsed {
+                Ok(Parsed { value, is_repaired }) => {
+                    if is_repaired {
+                        account.remark_line(&file.path, number, REPLACED);
+                    }
+                    lines.push(Line { number, value });
+                }
+                Err(error) if error.is_syntax() => {
+                    account.broken(&file.path, Some(number), error.to_string());
+                }
+                Err(error) => {
+                    let reason = format!("only its digest is in the record: {error}");
+                    account.remark_line(&file.path, number, reason);
+                    lines.push(Line { number, value: digest_of(number, text, &error) });
+                }
+            }
         }
     }
     lines
 }
 
+/// The entry for JSON that cannot be in a record.
+fn digest_of(number: usize, text: &[u8], error: &JsonError) -> Value {
+    json!({
+        "type": UNREADABLE,
+        "line": number,
+        "bytes": text.len(),
+        "digest": record::digest(text),
+        "reason": error.kind.to_string(),
+    })
+}
+
 /// Parses the first lines of a file, as far as they are JSON.
 pub(crate) fn sample(bytes: &[u8]) -> Vec<Value> {
-    filled(bytes).take(DETECTION_LINES).filter_map(|(_, text)| parse_strict(text, LIMITS).ok()).collect()
+    let parsed = filled(bytes).take(DETECTION_LINES).flat_map(|(_, line)| parse_line(line));
+    parsed.filter_map(|(_, parsed)| Some(parsed.ok()?.value)).collect()
+}
+
+/// Parses a line: one JSON text, or several where a line break is missing, as between files that were joined. Returns each
+/// with its text.
+fn parse_line(line: &[u8]) -> Vec<(&[u8], Result<Parsed, JsonError>)> {
+    match parse(line) {
+        Err(error) if error.kind == JsonErrorKind::Trailing && line.starts_with(b"{") => {
+            texts(line).into_iter().map(|text| (text, parse(text))).collect()
+        }
+        parsed => vec![(line, parsed)],
+    }
+}
+
+/// Returns the JSON texts that follow each other on a line. What is none is the last of them.
+fn texts(line: &[u8]) -> Vec<&[u8]> {
+    let mut texts = Vec::new();
+    let mut stream = serde_json::Deserializer::from_slice(line).into_iter::<&RawValue>();
+    while let Some(text) = stream.next() {
+        match text {
+            Ok(text) => texts.push(text.get().as_bytes()),
+            Err(_) => {
+                texts.push(&line[stream.byte_offset()..]);
+                break;
+            }
+        }
+    }
+    texts
 }
 
 fn filled(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
-    let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).enumerate();
-    lines.filter(|(_, text)| !text.is_empty()).map(|(index, text)| (index + 1, text))
+    let lines = bytes.split(|byte| *byte == b'\n').map(|line| without_byte_order_mark(line).trim_ascii());
+    lines.enumerate().filter(|(_, text)| !text.is_empty()).map(|(index, text)| (index + 1, text))
 }
 
-/// Parses a file that is one JSON text.
-pub(crate) fn document(bytes: &[u8]) -> Result<Value, String> {
-    parse(bytes).map_err(|error| error.to_string())
-}
-
-/// Parses strict JSON. Numbers that a record may not have become texts.
-fn parse(bytes: &[u8]) -> Result<Value, JsonError> {
-    let mut value = parse_strict(bytes, LIMITS)?;
-    write_out_large_integers(&mut value);
+/// Parses a file or value that is one JSON text; `path` is its name in the account.
+pub(crate) fn document(path: &str, bytes: &[u8], account: &mut TranslationAccount) -> Result<Value, String> {
+    let Parsed { value, is_repaired } = parse(bytes).map_err(|error| error.to_string())?;
+    if is_repaired {
+        account.remark(path, REPLACED);
+    }
     Ok(value)
+}
+
+/// A native JSON text, parsed.
+struct Parsed {
+    value: Value,
+    /// True if characters were replaced.
+    is_repaired: bool,
+}
+
+/// Parses strict JSON. Characters and numbers that a record may not have are replaced, the numbers by texts.
+fn parse(bytes: &[u8]) -> Result<Parsed, JsonError> {
+    let strict = parse_strict(bytes, LIMITS);
+    let (mut value, is_repaired) = match strict {
+        Ok(value) => (value, false),
+        Err(error) if matches!(error.kind, JsonErrorKind::NotUtf8 | JsonErrorKind::LoneSurrogate) => {
+            let text = repaired(bytes).ok_or(error)?;
+            (parse_strict(text.as_bytes(), LIMITS)?, true)
+        }
+        Err(error) => return Err(error),
+    };
+    write_out_large_integers(&mut value);
+    Ok(Parsed { value, is_repaired })
 }
 
 /// Replaces by their digits the numbers that canonical JSON (RFC 8785) writes as integers beyond 64 bits, which a record may not
@@ -72,26 +152,31 @@ fn write_out_large_integers(value: &mut Value) {
 
 /// Parses arguments that are JSON in a text. A text that nests deeper than a native entry may stays a text.
 pub(crate) fn parsed(arguments: Value) -> Value {
-    match arguments.as_str().map(|text| document(text.as_bytes())) {
-        Some(Ok(parsed)) => parsed,
+    match arguments.as_str().map(|text| parse(text.as_bytes())) {
+        Some(Ok(Parsed { value, is_repaired: false })) => value,
         _ => arguments,
     }
 }
 
 /// Parses the first of the JSON texts that follow each other in a file.
 pub(crate) fn first_document(bytes: &[u8]) -> Option<Value> {
-    let first = serde_json::Deserializer::from_slice(bytes).into_iter::<&RawValue>().next()?;
-    document(first.ok()?.get().as_bytes()).ok()
+    let text = String::from_utf8_lossy(bytes);
+    let first = serde_json::Deserializer::from_str(&text).into_iter::<&RawValue>().next()?;
+    Some(parse(first.ok()?.get().as_bytes()).ok()?.value)
 }
 
 /// Parses JSON texts that follow each other in a file, over any number of lines. After a syntax error the rest of the
 /// file is one broken entry.
 pub(crate) fn documents(file: &SourceFile, account: &mut TranslationAccount) -> Vec<Value> {
     let mut found = Vec::new();
-    for text in serde_json::Deserializer::from_slice(file.content()).into_iter::<&RawValue>() {
+    let content = String::from_utf8_lossy(file.content());
+    if matches!(content, Cow::Owned(_)) {
+        account.remark(&file.path, REPLACED);
+    }
+    for text in serde_json::Deserializer::from_str(&content).into_iter::<&RawValue>() {
         account.total += 1;
         let value = match text {
-            Ok(text) => document(text.get().as_bytes()),
+            Ok(text) => document(&file.path, text.get().as_bytes(), account),
             Err(error) => Err(error.to_string()),
         };
         match value {

@@ -9,6 +9,11 @@ use crate::limits::SOURCE_BYTES;
 /// The byte order mark of UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
+/// Returns a text without the byte order mark at its beginning.
+pub(crate) fn without_byte_order_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes)
+}
+
 /// A file of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceFile {
@@ -21,7 +26,7 @@ pub struct SourceFile {
 impl SourceFile {
     /// The content without the byte order mark that some editors place at the beginning.
     pub(crate) fn content(&self) -> &[u8] {
-        self.bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&self.bytes)
+        without_byte_order_mark(&self.bytes)
     }
 
     /// The file's name without its last extension.

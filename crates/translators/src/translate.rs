@@ -78,7 +78,7 @@ pub fn translate(source: &SessionSource, settings: &Settings) -> Result<Translat
         session.attribution = attribution::attribute(session, settings.root.as_deref(), &mut account);
     }
     if sessions.is_empty() {
-        return Err(TranslateError::NoSession(format));
+        return Err(TranslateError::NoSession { format, broken: account.broken.into_iter().next() });
     }
     let terms = RecordTerms {
         about: AboutSource { format, sha256: source.sha256(), bytes: source.bytes(), account: &account },

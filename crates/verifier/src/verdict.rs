@@ -222,7 +222,7 @@ words! {
         IndexHead = "index-head",
         /// The policy that admitted the entry is in the bundle. Not checked by this crate, which reads no bundles.
         Policy = "policy",
-        /// All entries that a search of the log's index named are in the bundle. Not checked by this crate.
+        /// All entries that the bundle lists of a search are in it. Not checked by this crate.
         Selection = "selection",
         /// The log has no other entry that such a search should have named. Checked for a [`SearchProof`](crate::index::SearchProof);
         /// a bundle has none.
@@ -348,9 +348,9 @@ words! {
         PolicyMissing = "policy-missing",
         /// The policy was registered after the entry that it should have admitted.
         PolicyTooLate = "policy-too-late",
-        /// The bundle lacks an entry that the log's index named.
+        /// The bundle lacks an entry that it lists.
         EntryMissing = "entry-missing",
-        /// Nothing proves that the log's index named every entry.
+        /// Nothing proves that the bundle lists every entry.
         IndexNotProven = "index-not-proven",
         /// The payload of the index head cannot be read.
         MalformedIndexHead = "malformed-index-head",

@@ -7,6 +7,7 @@ import random
 import time
 import urllib.error
 import urllib.request
+from http.client import HTTPException
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Union
 
 from . import core
@@ -24,6 +25,8 @@ LONGEST_RETRY_AFTER = 300.0
 MAX_ANSWER_BYTES = 32 << 20
 #: Codes of conditions that last until the operator acts, despite a status that allows retries.
 LASTING = frozenset({"log-halted", "database-damaged"})
+#: Errors of a connection that ended early, or of an answer that is not HTTP.
+BROKEN_OFF = (OSError, HTTPException)
 
 
 class Answer(NamedTuple):
@@ -37,7 +40,7 @@ class Answer(NamedTuple):
         """Parses the body as JSON."""
         try:
             return json.loads(self.body)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise Unreachable(f"the service's answer is no JSON: {error}") from None
 
     def retry_after(self) -> Optional[float]:
@@ -91,7 +94,7 @@ class Http:
             response = self._opener.open(request, timeout=timeout)
         except urllib.error.HTTPError as answered:
             response = answered
-        except OSError as error:
+        except BROKEN_OFF as error:
             raise Unreachable(f"cannot reach {self.base}: {error}") from None
         self._reached = True
         return response
@@ -123,10 +126,13 @@ def read(response: Any) -> Answer:
     """Reads a response of bounded size."""
     try:
         body = response.read(MAX_ANSWER_BYTES + 1)
-    except OSError as error:
+    except BROKEN_OFF as error:
         raise Unreachable(f"the answer broke off: {error}") from None
     if len(body) > MAX_ANSWER_BYTES:
         raise Unreachable(f"the answer has more than {MAX_ANSWER_BYTES} bytes")
+    # What is missing of a body of known length; `read` returns a shorter one without an error.
+    if getattr(response, "length", None):
+        raise Unreachable(f"the answer broke off: {response.length} bytes are missing")
     return Answer(response.status, {name.lower(): value for name, value in response.headers.items()}, body)
 
 
@@ -154,6 +160,6 @@ def _problem(answer: Answer) -> Dict[str, Any]:
             problem = json.loads(answer.body)
         else:
             return {}
-    except (CoreError, ValueError):
+    except (CoreError, ValueError, RecursionError):
         return {}
     return problem if isinstance(problem, dict) else {}

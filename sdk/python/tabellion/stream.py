@@ -8,7 +8,7 @@ import urllib.parse
 from typing import Any, Iterator, List, Mapping, NamedTuple, Optional
 
 from .errors import Unreachable
-from .http import Backoff, Http, error_of, may_retry, read
+from .http import BROKEN_OFF, Backoff, Http, error_of, may_retry, read
 
 #: Silence after which a connection counts as dead: three times the service's keep-alive interval.
 SILENCE_SECONDS = 45.0
@@ -39,7 +39,7 @@ def follow(http: Http, *, after: Optional[int], begin: bool, filters: Mapping[st
                 if fields.get("event") == "entry" and "data" in fields:
                     if last is None or not last.isdigit():
                         raise Unreachable("the stream has an entry without a leaf")
-                    yield EntryEvent(int(last), json.loads(fields["data"]))
+                    yield EntryEvent(int(last), _row(fields["data"]))
         time.sleep(PAUSE_SECONDS)
 
 
@@ -62,6 +62,13 @@ def _connect(http: Http, path: str, last: Optional[str], backoff: Backoff) -> An
             raise error
 
 
+def _row(data: str) -> Any:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise Unreachable(f"an entry of the stream is no JSON: {error}") from None
+
+
 def _events(response: Any) -> Iterator[Mapping[str, str]]:
     """Parses complete events (HTML, section 9.2) until the connection ends."""
     fields: dict = {}
@@ -69,7 +76,7 @@ def _events(response: Any) -> Iterator[Mapping[str, str]]:
     while True:
         try:
             line = response.readline(MAX_LINE_BYTES + 1)
-        except (OSError, ValueError):
+        except (*BROKEN_OFF, ValueError):
             return
         if len(line) > MAX_LINE_BYTES:
             raise Unreachable(f"a line of the stream has more than {MAX_LINE_BYTES} bytes")

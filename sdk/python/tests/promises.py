@@ -5,6 +5,7 @@ import base64
 import hashlib
 import json
 import math
+import socket
 import tempfile
 import threading
 import time
@@ -62,6 +63,27 @@ class Service:
     def __exit__(self, *_):
         self.server.shutdown()
         self.server.server_close()
+
+
+class Broken:
+    """A server that writes these bytes, one text for each connection, and closes the connection."""
+
+    def __init__(self, *answers):
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
+        threading.Thread(target=self.serve, args=[answers], daemon=True).start()
+
+    def serve(self, answers):
+        for answer in answers:
+            with self.socket.accept()[0] as connection:
+                connection.recv(1 << 16)
+                connection.sendall(answer)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
 
 
 def problem(status, code, **headers):
@@ -175,6 +197,17 @@ class Reading(unittest.TestCase):
         for answer in (b"{}", b"[]", b"null", b'{"entries":7}', b'{"entries":"ab"}', b"no JSON"):
             with self.subTest(answer), Service((200, {}, answer)) as service, self.assertRaises(tabellion.Unreachable):
                 tabellion.Client(service.url).session("s")
+
+    def test_an_answer_that_breaks_off_or_is_not_http_is_told_as_no_answer(self):
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+        for answer in [
+            head + b'Content-Length: 1000\r\n\r\n{"entries":[]}',
+            head + b'Transfer-Encoding: chunked\r\n\r\n1000\r\n{"entries":[]}',
+            head + b"Content-Length: 100000\r\n\r\n" + b"[" * 100_000,
+            b"SSH-2.0-OpenSSH\r\n\r\n",
+        ]:
+            with self.subTest(answer[:200]), Broken(answer) as service, self.assertRaises(tabellion.Unreachable):
+                tabellion.Client(service.url, patience=0).session("s-1")
 
     def test_a_statement_is_fetched_by_its_entry_id_and_another_one_is_refused(self):
         asked, other = statement(), tabellion.sign_statement(KEY, b"[]", content_type="application/json", subject="s")
@@ -291,6 +324,18 @@ class Stream(unittest.TestCase):
             followed = tabellion.Client(service.url).follow(begin=True)
             self.assertEqual([next(followed).leaf for _ in range(3)], [0, 1, 2])
 
+    def test_a_stream_that_breaks_off_within_a_chunk_goes_on_too(self):
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+        events = [f'id: {leaf}\nevent: entry\ndata: {{"index":{leaf}}}\n\n'.encode() for leaf in range(2)]
+        with Broken(head + b"1000\r\n" + events[0], head + b"%x\r\n" % len(events[1]) + events[1] + b"\r\n0\r\n\r\n") as service:
+            followed = tabellion.Client(service.url).follow(begin=True)
+            self.assertEqual([next(followed).leaf for _ in range(2)], [0, 1])
+
+    def test_an_entry_that_is_no_json_ends_it(self):
+        with Service((200, {}, b"id: 0\nevent: entry\ndata: {\n\n")) as service:
+            with self.assertRaisesRegex(tabellion.Unreachable, "no JSON"):
+                next(tabellion.Client(service.url).follow(begin=True))
+
 
 def verifier_key(name, algorithm, private):
     """Returns the ID of a key of signed notes, and its verifier key."""
@@ -365,6 +410,15 @@ class Monitoring(unittest.TestCase):
             self.assertEqual(raised.exception.evidence, {"known": known, "seen": other})
         self.assertEqual(self.state.read_bytes(), remembered)
         self.assertEqual(self.observe(known).size, 2)
+
+    def test_an_empty_tree_after_entries_is_a_split_view_and_before_them_it_is_not(self):
+        empty, known = self.key.checkpoint(), self.key.checkpoint("a", "b")
+        self.observe(empty)
+        self.assertEqual(self.observe(known).previous_size, 0)
+        with self.assertRaisesRegex(tabellion.SplitView, "is gone") as raised:
+            self.observe(empty)
+        self.assertEqual(raised.exception.evidence, {"known": known, "seen": empty})
+        self.assertEqual(json.loads(self.state.read_bytes())["size"], 2)
 
     def test_a_tree_that_does_not_continue_the_known_one_is_a_split_view(self):
         proof = json.dumps({"path": [hashlib.sha256(b"\0b").hexdigest()]})

@@ -40,13 +40,21 @@ export async function* follow(http: Http, options: FollowOptions): AsyncGenerato
         last = event.id ?? last;
         if (event.kind === 'entry' && event.data !== undefined) {
           if (!/^\d+$/.test(last ?? '')) throw new Unreachable('the stream has an entry without a leaf');
-          yield { leaf: Number(last), entry: JSON.parse(event.data) };
+          yield { leaf: Number(last), entry: row(event.data) };
         }
       }
     } finally {
       stop.abort();
     }
     await sleep(PAUSE);
+  }
+}
+
+function row(data: string): Record<string, any> {
+  try {
+    return JSON.parse(data);
+  } catch (error) {
+    throw new Unreachable(`an entry of the stream is no JSON: ${error}`);
   }
 }
 

@@ -282,6 +282,11 @@ test('a stream that breaks off goes on after the last entry', async () => {
   });
 });
 
+test('an entry of a stream that is no JSON ends it', () =>
+  against([[200, { 'Content-Type': 'text/event-stream' }, 'id: 0\nevent: entry\ndata: {\n\n']], async (url) => {
+    await assert.rejects(new Client(url).follow({ begin: true }).next(), Unreachable);
+  }));
+
 /** Returns a new key of signed notes: it signs, and has its verifier key. */
 function noteKey(name, algorithm) {
   const { privateKey, publicKey } = generateKeyPairSync('ed25519');
@@ -351,6 +356,14 @@ test('two trees of one size are a split view, and both checkpoints are kept', as
   const known = await observe(undefined, first);
   await assert.rejects(observe(known, other), keeps(first, other));
   assert.deepEqual(await observe(known, first), known);
+});
+
+test('an empty tree after entries is a split view, and before them it is not', async () => {
+  const { checkpoint, observe } = logKey();
+  const [empty, first] = [await checkpoint(), await checkpoint('a', 'b')];
+  const known = await observe(await observe(undefined, empty), first);
+  assert.equal(known.size, 2);
+  await assert.rejects(observe(known, empty), keeps(first, empty));
 });
 
 test('a tree that does not continue the known one is a split view', async () => {

@@ -98,7 +98,7 @@ pub fn explanation(reason: Code) -> &'static str {
         Code::ConsistencyMismatch => "the tree that is known is not the beginning of what the log signed",
         Code::PolicyMissing => "the policy that admitted the entry is not in the bundle",
         Code::PolicyTooLate => "the policy was registered after the entry",
-        Code::EntryMissing => "the bundle lacks an entry that the log's index named",
+        Code::EntryMissing => "the bundle lacks an entry that it lists",
         Code::IndexContradicted => "the log's index names an entry for a term that it does not have",
         Code::EntryUnneeded => "the file has an entry that is no part of the answer",
         Code::NoMonitor => "that the log's index is right is its claim",
@@ -111,7 +111,7 @@ pub fn explanation(reason: Code) -> &'static str {
         Code::IndexBeyondHead => "the head does not index all leaves of the search",
         Code::IndexRunsWrong => "the log signed an index head with other runs than its size requires",
         Code::IndexProofInvalid => "nothing proves that the answer is complete",
-        Code::IndexNotProven => "that the log's index named every entry is its word",
+        Code::IndexNotProven => "nothing proves that the bundle lists every entry",
         Code::LeftToLog | Code::NoWitness | Code::NotReached => "not everything could be checked",
     }
 }

@@ -248,3 +248,14 @@ fn make_readable(folder: &Folder, name: &str) {
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(folder.path(name), fs::Permissions::from_mode(0o644)).expect("our own file");
 }
+
+#[test]
+fn a_checkpoint_that_is_verified_as_a_statement_names_the_command_for_it() {
+    let folder = Folder::new();
+    folder.write("checkpoint", "log.example\n0\nAAAA\n\n\u{2014} log.example AAAA\n");
+    let refused = folder.run(&["verify", "checkpoint"]);
+    refused.must_end_with(4);
+    for text in ["[no-statement]", "tabellion checkpoint verify checkpoint"] {
+        assert!(refused.stderr.contains(text), "{refused}");
+    }
+}

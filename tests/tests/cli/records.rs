@@ -66,6 +66,20 @@ fn what_is_no_session_in_a_folder_is_skipped_and_a_file_that_was_named_is_refuse
     assert_eq!(refused, "unknown-format");
 }
 
+#[test]
+fn a_folder_without_sessions_and_links_in_a_folder_are_not_passed_over_in_silence() {
+    let folder = recorder();
+    fs::create_dir(folder.path("sessions")).unwrap();
+    let empty = folder.run(&["record", "import", "sessions"]);
+    empty.must_end_with(0);
+    assert!(empty.stderr.contains("no session file in sessions"), "{}", empty.stderr);
+    std::os::unix::fs::symlink(session("cursor.jsonl"), folder.path("sessions/cursor.jsonl")).unwrap();
+    std::os::unix::fs::symlink(session("opencode"), folder.path("sessions/opencode")).unwrap();
+    let imported = folder.run(&["record", "import", "--json", "sessions"]).must_end_with(0).json();
+    assert_eq!(imported["skipped"], json!(["sessions/cursor.jsonl", "sessions/opencode"]));
+    assert_eq!(imported["sources"], json!([]));
+}
+
 /// The files that an import wrote, without repetitions.
 fn written(imported: &Value) -> BTreeSet<String> {
     let sources = imported["sources"].as_array().unwrap().iter();

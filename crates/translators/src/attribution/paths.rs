@@ -58,10 +58,15 @@ fn below_digest<'p>(path: &'p str, digest: &str) -> Option<&'p str> {
         .map(|(_, rest)| rest)
 }
 
-/// Returns a path of Windows with the separators of others, and without one at the end.
+/// Returns a path of Windows with the separators of others, and without one at the end. Editors write the letter of a drive in
+/// either case, so it becomes a capital.
 fn with_slashes(path: &str) -> String {
-    let is_windows = starts_at_a_drive(path) || !path.contains('/');
-    let path = if is_windows { path.replace('\\', "/") } else { path.to_owned() };
+    let starts_at_a_drive = starts_at_a_drive(path);
+    let is_windows = starts_at_a_drive || !path.contains('/');
+    let mut path = if is_windows { path.replace('\\', "/") } else { path.to_owned() };
+    if starts_at_a_drive && let Some(drive) = path.get_mut(..1) {
+        drive.make_ascii_uppercase();
+    }
     path.trim_end_matches('/').to_owned()
 }
 

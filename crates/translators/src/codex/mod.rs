@@ -7,6 +7,8 @@ mod events;
 mod items;
 mod usage;
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::account::{NativeOutcome, TranslationAccount};
@@ -26,13 +28,18 @@ pub(crate) fn recognizes(line: &Value) -> bool {
         Some("session_meta" | "response_item" | "event_msg" | "turn_context") => {
             line.get("payload").is_some()
         }
-        Some("function_call" | "function_call_output" | "function_result" | "message") => {
-            line.get("payload").is_none() && line.get("sessionId").is_none()
-        }
+        Some("function_call" | "function_call_output" | "function_result") => is_bare(line),
+        // Other agents write messages in which an object has the role.
+        Some("message") => is_bare(line) && line.get("role").is_some(),
         Some("compacted" | "world_state") => line.get("payload").is_some(),
         None => line.get("role").is_some() && line.get("created_at").is_some(),
         _ => false,
     }
+}
+
+/// Returns whether a line has no envelope.
+fn is_bare(line: &Value) -> bool {
+    line.get("payload").is_none() && line.get("sessionId").is_none()
 }
 
 /// Reads the session of a file.
@@ -42,17 +49,29 @@ pub(crate) fn read(file: &SourceFile, account: &mut TranslationAccount) -> Vec<S
         return Vec::new();
     }
     let mut session = header(file, &lines);
+    for other in other_sessions(&lines, &session.id) {
+        account.remark_other_session(&file.path, other);
+    }
     let mut reader = LineReader { echoes: Echoes::of(&lines), counter: Counter::default(), account };
     session.entries = lines.into_iter().filter_map(|line| reader.entry(line.value)).collect();
     vec![session]
 }
 
+/// Returns the other sessions that a file describes: those that this one continues, or that were joined with it.
+fn other_sessions<'l>(lines: &'l [Line], id: &str) -> BTreeSet<&'l str> {
+    let ids = of_type(lines, "session_meta").filter_map(|meta| meta.get("id")?.as_str());
+    ids.filter(|other| *other != id).collect()
+}
+
+/// Returns the payloads of the lines of a type.
+fn of_type<'l>(lines: &'l [Line], kind: &'static str) -> impl Iterator<Item = &'l Value> {
+    let matching =
+        lines.iter().filter(move |line| line.value.get("type").and_then(Value::as_str) == Some(kind));
+    matching.filter_map(|line| line.value.get("payload"))
+}
+
 fn header(file: &SourceFile, lines: &[Line]) -> Session {
-    let of_type = |kind: &'static str| {
-        let matching =
-            lines.iter().filter(move |line| line.value.get("type").and_then(Value::as_str) == Some(kind));
-        matching.filter_map(|line| line.value.get("payload"))
-    };
+    let of_type = |kind: &'static str| of_type(lines, kind);
     let meta = of_type("session_meta").next().unwrap_or(&Value::Null);
     let text = |name: &str| meta.get(name).and_then(Value::as_str).map(str::to_owned);
     let mut models = Models::default();

@@ -53,8 +53,8 @@ pub(crate) fn read(source: &SessionSource, account: &mut TranslationAccount) -> 
 /// Parses the value of a row; `None` if it is broken.
 fn object(row: &SourceFile, account: &mut TranslationAccount) -> Option<Native> {
     account.total += 1;
-    let object =
-        lines::document(&row.bytes).and_then(|value| Native::of(value).map_err(|_| "no object".to_owned()));
+    let object = lines::document(&row.path, &row.bytes, account)
+        .and_then(|value| Native::of(value).map_err(|_| "no object".to_owned()));
     object.map_err(|reason| account.broken(&row.path, None, reason)).ok()
 }
 

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::CLI_NAME;
 use crate::account::{NativeOutcome, TranslationAccount};
 use crate::entry::{ASSISTANT, Entry, REASONING, TOOL_CALL, TOOL_RESULT, USER};
+use crate::repair::REPLACED;
 use crate::session::Session;
 use crate::source::SourceFile;
 
@@ -26,7 +27,7 @@ pub(crate) fn recognizes(bytes: &[u8]) -> bool {
 pub(crate) fn read(file: &SourceFile, account: &mut TranslationAccount) -> Vec<Session> {
     let text = String::from_utf8_lossy(file.content());
     if matches!(text, std::borrow::Cow::Owned(_)) {
-        account.remark(&file.path, "bytes that are not UTF-8 were replaced");
+        account.remark(&file.path, REPLACED);
     }
     let mut reader = TextReader { role: USER, block: None, entries: Vec::new(), account };
     text.lines().for_each(|line| reader.read(line));

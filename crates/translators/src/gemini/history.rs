@@ -4,7 +4,7 @@
 //! Messages that a `$rewindTo` or `$set.messages` removes from the chat did happen, so they stay in the record,
 //! marked as withdrawn.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Map, Value};
 
@@ -20,6 +20,8 @@ pub(super) struct History {
     /// Members of the session other than its messages.
     pub head: Native,
     pub items: Vec<Item>,
+    /// Sessions other than that of the head which lines describe.
+    pub other_sessions: BTreeSet<String>,
     /// Places of the messages that the chat shows, in its order.
     visible: Vec<usize>,
     /// Place of each message by its identifier.
@@ -90,11 +92,23 @@ impl History {
             let data = Map::from_iter([("to".into(), target.into())]);
             self.items.push(Item::Event { kind: "rewind", data, unmapped: line });
         } else if line.get("sessionId").is_some() && line.get("type").is_none() {
-            account.entry("metadata", NativeOutcome::Kept("session"));
-            self.head.extend(line);
+            self.describe(line, account);
         } else {
             self.add_message(line.into_value(), account);
         }
+    }
+
+    /// Handles a line with metadata. The session of the first one stays; what describes another one is an event.
+    fn describe(&mut self, metadata: Native, account: &mut TranslationAccount) {
+        let is_known = |known: &str| metadata.text("sessionId") == Some(known);
+        if self.head.text("sessionId").is_none_or(is_known) {
+            account.entry("metadata", NativeOutcome::Kept("session"));
+            return self.head.extend(metadata);
+        }
+        account.entry("metadata", NativeOutcome::Kept("system-event"));
+        self.other_sessions.extend(metadata.text("sessionId").map(str::to_owned));
+        let (data, unmapped) = (metadata.rest(), Native::default());
+        self.items.push(Item::Event { kind: "metadata", data, unmapped });
     }
 
     fn set(&mut self, mut changes: Native, unmapped: Native, account: &mut TranslationAccount) {

@@ -24,7 +24,7 @@ pub(crate) fn recognizes(value: &Value) -> bool {
 
 /// Reads the session of a file.
 pub(crate) fn read(file: &SourceFile, account: &mut TranslationAccount) -> Vec<Session> {
-    let history = match lines::document(file.content()) {
+    let history = match lines::document(&file.path, file.content(), account) {
         Ok(document) => match Native::of(document) {
             Ok(document) => History::of_document(document, account),
             Err(_) => return Vec::new(),
@@ -37,6 +37,7 @@ pub(crate) fn read(file: &SourceFile, account: &mut TranslationAccount) -> Vec<S
 
 fn session(file: &SourceFile, history: History, account: &mut TranslationAccount) -> Session {
     let mut head = history.head;
+    history.other_sessions.iter().for_each(|other| account.remark_other_session(&file.path, other));
     let mut models = Models::default();
     let values = history.items.iter().filter_map(Item::message);
     let named = values.filter_map(|message| message.text("model").map(str::to_owned));

@@ -4,8 +4,10 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::account::TranslationAccount;
 use crate::lines;
 use crate::native::Native;
+use crate::source::SourceFile;
 
 /// Columns with the names that their values had as members.
 const RENAMED: [(&str, &str); 4] = [
@@ -24,10 +26,11 @@ const TIMES: [(&str, &str); 4] = [
 
 /// Makes the object of a row. Columns without a counterpart stay under their names, and times of `data` count before
 /// those of columns.
-pub(super) fn object(row: &[u8]) -> Result<Value, String> {
-    let mut columns = Native::of(lines::document(row)?).map_err(|_| "the row is no object".to_owned())?;
+pub(super) fn object(row: &SourceFile, account: &mut TranslationAccount) -> Result<Value, String> {
+    let columns = lines::document(&row.path, &row.bytes, account)?;
+    let mut columns = Native::of(columns).map_err(|_| "the row is no object".to_owned())?;
     let mut object = match columns.take_text("data") {
-        Some(data) => match lines::document(data.as_bytes())? {
+        Some(data) => match lines::document(&row.path, data.as_bytes(), account)? {
             Value::Object(members) => members,
             _ => return Err("the column data is no JSON object".to_owned()),
         },

@@ -73,7 +73,7 @@ impl Objects {
 /// Reads a file of the tree. The folders of the storage are `session/PROJECT`, `message/SESSION` and `part/MESSAGE`.
 fn in_tree(file: &SourceFile, account: &mut TranslationAccount) -> Option<Stored> {
     account.total += 1;
-    let value = match lines::document(file.content()) {
+    let value = match lines::document(&file.path, file.content(), account) {
         Ok(value) => value,
         Err(reason) => {
             account.broken(&file.path, None, reason);
@@ -92,7 +92,7 @@ fn in_tree(file: &SourceFile, account: &mut TranslationAccount) -> Option<Stored
 fn in_row(row: &SourceFile, account: &mut TranslationAccount) -> Option<Stored> {
     account.total += 1;
     let (table, _) = row.path.split_once('/')?;
-    match database::object(&row.bytes) {
+    match database::object(row, account) {
         Ok(value) => Some(stored(table, value)),
         Err(reason) => {
             account.broken(&row.path, None, reason);

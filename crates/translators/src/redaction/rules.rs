@@ -30,24 +30,37 @@ pub enum RedactionRule {
     HighEntropy,
 }
 
+/// Where a token begins: at a word of ASCII letters, or after an escape or a colour of a terminal, whose last character is
+/// a letter or a digit. JSON in a text has escapes (`\n`, `\u001b`), and a URL has `%20`. The group is text to keep.
+macro_rules! token_start {
+    () => {
+        r"((?-u:\b)|\\(?:[bfnrtv]|u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2})|%[0-9A-Fa-f]{2}|\[[0-9;]*m)"
+    };
+}
+
 /// Expressions with their replacements; `$1` is text to keep.
 const EXPRESSIONS: [(RedactionRule, &str, &str); 5] = [
-    (RedactionRule::Userinfo, r#"(?i)\b([a-z][a-z0-9+.-]*://)[^\s/"'<>?#\\]+@"#, "$1"),
+    (RedactionRule::Userinfo, r#"(?i)([a-z][a-z0-9+.-]*://)[^\s/"'<>?#\\]+@"#, "$1"),
     (
         RedactionRule::PrivateKey,
         r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\z)",
         "[redacted:private-key]",
     ),
-    (RedactionRule::Jwt, r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*", "[redacted:jwt]"),
+    (
+        RedactionRule::Jwt,
+        concat!(token_start!(), r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"),
+        "${1}[redacted:jwt]",
+    ),
     (
         RedactionRule::Token,
         concat!(
-            r"\b(?:sk-(?:ant|proj|svcacct|admin|or)-[A-Za-z0-9_-]{16,}|sk-[A-Za-z0-9]{20,}",
+            token_start!(),
+            r"(?:sk-(?:ant|proj|svcacct|admin|or)-[A-Za-z0-9_-]{16,}|sk-[A-Za-z0-9]{20,}",
             r"|[sr]k_(?:live|test)_[A-Za-z0-9]{16,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{22,}",
             r"|glpat-[A-Za-z0-9_-]{20,}|(?:AKIA|ASIA)[A-Z0-9]{16}|xox[abeprs]-[A-Za-z0-9-]{10,}",
             r"|AIza[A-Za-z0-9_-]{35}|npm_[A-Za-z0-9]{36}|hf_[A-Za-z0-9]{30,}|pypi-[A-Za-z0-9_-]{50,})"
         ),
-        "[redacted:token]",
+        "${1}[redacted:token]",
     ),
     (RedactionRule::HomePath, r#"([/\\](?:home|Users)[/\\]+)[^/\\\s"':~]+"#, "$1~"),
 ];

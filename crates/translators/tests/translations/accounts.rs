@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use translators::{
-    Format, NativeOutcome, SessionSource, Settings, Translation, TranslationAccount, translate,
+    Format, NativeOutcome, SessionSource, Settings, SourceFile, TranslateError, Translation,
+    TranslationAccount, translate,
 };
 
 use crate::fixtures::{FILES, file, opencode_export, opencode_objects, opencode_tree, sources, translated};
@@ -72,6 +73,10 @@ fn what_is_no_session_is_an_error() {
         (b"hello", "format is not one of"),
         (b"[1, 2]", "format is not one of"),
         (b"{\"a\": 1}", "format is not one of"),
+        (
+            b"{\n\"type\": \"user\", \"sessionId\": \"s\"\n}",
+            "no session in claude-jsonl found; line 1: at byte 1",
+        ),
     ] {
         let error =
             translate(&SessionSource::file("x", bytes), &Settings::default()).unwrap_err().to_string();
@@ -99,6 +104,101 @@ fn a_file_that_ends_in_the_middle_of_a_line_loses_only_this_line() {
     let end = whole.iter().rposition(|byte| *byte == b'}').unwrap();
     let account = translated(&SessionSource::file("codex.jsonl", &whole[..end])).account;
     assert_eq!((account.total, account.accounted(), account.broken.len()), (lines, lines, 1));
+}
+
+/// A line of Claude Code with this JSON text, without its quotes, as what the user says.
+fn claude_line(content: &str) -> Vec<u8> {
+    let line =
+        r#"{"type":"user","sessionId":"s","message":{"role":"user","content":"CONTENT"}}"#.to_owned() + "\n";
+    line.replace("CONTENT", content).into_bytes()
+}
+
+fn contents(translation: &Translation) -> Vec<&str> {
+    let entries = translation.records[0].0.value()["session"]["entries"].as_array().unwrap();
+    entries.iter().map(|entry| entry["content"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_character_that_no_record_can_have_is_replaced_and_noted_and_the_entry_stays() {
+    let not_utf8: Vec<u8> =
+        claude_line("a~b").into_iter().map(|byte| if byte == b'~' { 0xff } else { byte }).collect();
+    let lines = [
+        claude_line(r"cut \ud83d"),
+        claude_line(r"\ude00 \ud83d\ude00 \\ud83d \ud83d\ud83d\uDE00 \u00e9"),
+        not_utf8,
+        claude_line("plain"),
+    ];
+    let translation = translated(&SessionSource::file("s.jsonl", lines.concat()));
+    assert_eq!(
+        contents(&translation),
+        ["cut \u{fffd}", "\u{fffd} \u{1f600} \\ud83d \u{fffd}\u{1f600} \u{e9}", "a\u{fffd}b", "plain"]
+    );
+    let noted: Vec<_> = translation.account.remarks.iter().map(|remark| remark.line).collect();
+    assert_eq!((noted, translation.account.broken.len()), (vec![Some(1), Some(2), Some(3)], 0));
+}
+
+#[test]
+fn such_a_character_does_not_cost_a_session_of_one_document_or_of_a_database() {
+    let gemini = br#"{"sessionId":"g","projectHash":"h","messages":[{"id":"1","type":"user","content":"cut \ud83d"}]}"#;
+    let row = |path: &str, columns: Value| SourceFile {
+        path: path.to_owned(),
+        bytes: columns.to_string().into_bytes(),
+    };
+    let part = r#"{"type":"text","text":"cut \ud83d"}"#;
+    let rows = vec![
+        row("session/s", json!({ "id": "s", "directory": "/w" })),
+        row("message/m", json!({ "id": "m", "session_id": "s", "data": r#"{"role":"user"}"# })),
+        row("part/p", json!({ "id": "p", "session_id": "s", "message_id": "m", "data": part })),
+    ];
+    for source in [SessionSource::file("g.json", gemini.as_slice()), SessionSource::rows(rows)] {
+        let translation = translated(&source);
+        assert_eq!(contents(&translation), ["cut \u{fffd}"], "{}", translation.format);
+        assert_eq!(translation.account.remarks.len(), 1, "{}", translation.format);
+    }
+}
+
+#[test]
+fn files_that_were_joined_lose_nothing_but_what_was_cut_off() {
+    let line = |content: &str| String::from_utf8(claude_line(content)).unwrap();
+    let joined = [line("one").trim_end(), &line("two"), "\u{feff}", &line("three")].concat();
+    let translation = translated(&SessionSource::file("s.jsonl", joined));
+    assert_eq!(contents(&translation), ["one", "two", "three"]);
+    assert_eq!((translation.account.total, translation.account.broken.len()), (3, 0));
+    let cut = [line("one").trim_end(), r#"{"type":"us"#, "\n", &line("two")].concat();
+    let translation = translated(&SessionSource::file("s.jsonl", cut));
+    assert_eq!(contents(&translation), ["one", "two"]);
+    assert_eq!((translation.account.total, translation.account.broken.len()), (3, 1));
+}
+
+#[test]
+fn another_session_in_the_same_file_is_noted_and_the_first_one_names_the_record() {
+    let text = |lines: &[Value]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+    let codex = |id: &str| json!({ "type": "session_meta", "payload": { "id": id } });
+    let gemini = |id: &str| json!({ "sessionId": id, "projectHash": "h" });
+    let message = json!({ "id": "1", "type": "user", "content": "x" });
+    for lines in [
+        text(&[codex("first"), codex("second"), codex("first")]),
+        text(&[gemini("first"), message, gemini("second"), gemini("first")]),
+    ] {
+        let translation = translated(&SessionSource::file("s.jsonl", lines));
+        assert_eq!(translation.records[0].0.session_id(), "first");
+        let remarks: Vec<&str> =
+            translation.account.remarks.iter().map(|remark| remark.reason.as_str()).collect();
+        assert_eq!(remarks, ["some lines name another session, \"second\""], "{}", translation.format);
+        let record = translation.records[0].0.value().to_string();
+        assert!(record.contains("second"), "what describes it is kept: {record}");
+    }
+}
+
+#[test]
+fn messages_of_another_agent_are_not_taken_for_those_of_codex() {
+    let lines = [
+        json!({ "type": "session", "version": 3, "id": "p", "cwd": "/w" }),
+        json!({ "type": "message", "id": "a", "parentId": null, "message": { "role": "assistant", "content": [] } }),
+    ];
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let error = translate(&SessionSource::file("s.jsonl", text), &Settings::default()).unwrap_err();
+    assert_eq!(error, TranslateError::UnknownFormat);
 }
 
 #[test]

@@ -260,11 +260,13 @@ fn cursor_states_no_folder_so_that_the_root_is_given() {
 
 #[test]
 fn paths_of_windows_are_relative_with_slashes() {
-    let mut call = written("c1", "a\n");
-    call[0]["cwd"] = json!("C:\\work\\shop");
-    call[1]["cwd"] = json!("C:\\work\\shop");
-    call[0]["message"]["content"][0]["input"]["file_path"] = json!("C:\\work\\shop\\src\\a.rs");
-    assert_eq!(by_model(&claude_record(&[call]), "src/a.rs"), [(1, 1)]);
+    for path in ["C:\\work\\shop\\src\\a.rs", "c:\\work\\shop\\src\\a.rs", "c:/work/shop/src/a.rs"] {
+        let mut call = written("c1", "a\n");
+        call[0]["cwd"] = json!("C:\\work\\shop");
+        call[1]["cwd"] = json!("C:\\work\\shop");
+        call[0]["message"]["content"][0]["input"]["file_path"] = json!(path);
+        assert_eq!(by_model(&claude_record(&[call]), "src/a.rs"), [(1, 1)], "{path}");
+    }
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! Arbitrary and damaged input: no panic, and no entry unaccounted for.
 
+use data_encoding::HEXLOWER;
 use proptest::prelude::*;
 use registration::conversation::{ConversationRecord, Form};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use testkit::conversation;
 use translators::{Format, SessionSource, Settings, SourceFile, translate};
 
@@ -101,7 +103,27 @@ proptest! {
 }
 
 #[test]
-fn an_entry_nested_too_deep_is_broken_and_the_deepest_allowed_one_fits_in_a_record() {
+fn json_that_cannot_be_in_a_record_leaves_its_digest() {
+    let first = json!({ "type": "user", "sessionId": "s", "message": { "role": "user", "content": "x" } });
+    let deep = format!("{{\"type\":\"x\",\"d\":{}}}", in_text(&json!(1), 60).as_str().unwrap());
+    let reserved = r#"{"$serde_json::private::Number":"1"}"#;
+    for line in [deep.as_str(), r#"{"a":1,"a":2}"#, reserved, r#"{"n":1e400}"#] {
+        let source = SessionSource::file("s.jsonl", format!("{first}\n{line}\n"));
+        for format in [Format::Claude, Format::Codex, Format::Cursor, Format::Gemini] {
+            check(&source, Some(format));
+            let settings = Settings { format: Some(format), ..Settings::default() };
+            let translation = translate(&source, &settings).unwrap();
+            let entry = &translation.records[0].0.value()["session"]["entries"][1];
+            assert_eq!(entry["event-type"], "unreadable-line", "{format}: {entry}");
+            let digest = HEXLOWER.encode(&Sha256::digest(line));
+            assert_eq!(entry["data"]["digest"], format!("sha256:{digest}"), "{format}: {entry}");
+            assert_eq!(translation.account.remarks[0].line, Some(2), "{format}");
+        }
+    }
+}
+
+#[test]
+fn an_entry_nested_too_deep_is_not_recognized_and_the_deepest_allowed_one_fits_in_a_record() {
     let nested = |depth: usize| {
         let line = format!(
             "{{\"type\":\"x\",\"sessionId\":\"s\",\"d\":{}{}}}",

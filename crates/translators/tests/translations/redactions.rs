@@ -48,9 +48,31 @@ fn secrets_are_replaced_by_the_name_of_the_rule() {
 }
 
 #[test]
+fn a_secret_is_found_after_an_escape_a_colour_and_letters_of_other_scripts() {
+    let web_token = ["eyJhbGciOiJIUzI1NiJ9", "eyJzdWIiOiIxMjM0In0", "c2lnbmF0dXJl"].join(".");
+    let url = "https://me:pass@host/x".to_owned();
+    for (secret, left) in
+        [(token(1), "[redacted:token]"), (web_token, "[redacted:jwt]"), (url, "https://host/x")]
+    {
+        for before in [
+            r#"{"output":"one\n"#,
+            r#"{"output":"\u003d"#,
+            r"\x1b[1;32m",
+            "\u{1b}[32m",
+            "https://a.example/?q=Bearer%20",
+            "令牌",
+            "é",
+        ] {
+            let found = content(&format!("{before}{secret}\""), &Settings::default());
+            assert_eq!(found, format!("{before}{left}\""));
+        }
+    }
+}
+
+#[test]
 fn ordinary_texts_stay() {
-    let text =
-        "the risk-averse task-runner of 0123456789abcdef0123456789abcdef01234567, see https://a.example/@b";
+    let text = "the risk-averse task-0123456789abcdef0123 of 0123456789abcdef0123456789abcdef01234567, \
+                see https://a.example/@b";
     assert_eq!(content(text, &Settings::default()), text);
     assert_eq!(
         content(text, &with_rules(&[RedactionRule::HighEntropy])),

@@ -1,14 +1,15 @@
 //! `tabellion record import`: translates session files to records, and signs them.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 use display::counted;
 use serde::Serialize;
 use translators::{
-    Format, RecordPart, Redactions, SessionRecord, Settings, TranslateError, TranslationAccount, translate,
+    Diagnostic, Format, RecordPart, Redactions, SessionRecord, Settings, TranslateError, TranslationAccount,
+    translate,
 };
 
 use super::redaction_args::RedactionArgs;
@@ -85,6 +86,12 @@ impl Import {
         for path in &self.files {
             let found = sources::find(path);
             summary.failed.extend(found.unreadable.iter().map(Failure::in_short));
+            for link in &found.links {
+                summary.skip(context, link, "a link, which is not followed");
+            }
+            if found.sources.is_empty() && found.unreadable.is_empty() {
+                context.console.note(format!("no session file in {}", path.display()));
+            }
             for source in found.sources {
                 match self.import(context, &source, &settings, recorder.as_ref(), &mut summary) {
                     Err(failure) if !self.is_alone(&source) => summary.failed.push(failure.in_short()),
@@ -123,11 +130,11 @@ impl Import {
         let translation = match translate(&source.read()?, settings) {
             Ok(translation) => translation,
             Err(
-                error
-                @ (TranslateError::UnknownFormat | TranslateError::Empty | TranslateError::NoSession(_)),
+                error @ (TranslateError::UnknownFormat
+                | TranslateError::Empty
+                | TranslateError::NoSession { .. }),
             ) if !source.named => {
-                context.console.note(format!("skipped    {}: {error}", source.path.display()));
-                summary.skipped.push(source.path.display().to_string());
+                summary.skip(context, &source.path, &error.to_string());
                 return Ok(());
             }
             Err(error) => return Err(not_translated(&source.path, &error)),
@@ -171,10 +178,17 @@ impl Import {
 #[derive(Default, Serialize)]
 struct ImportSummary {
     sources: Vec<ImportedSource>,
-    /// Files of folders that are no session files.
+    /// Files of folders that are no session files, and links.
     skipped: Vec<String>,
     /// What kept files and folders that were found from being imported.
     failed: Vec<String>,
+}
+
+impl ImportSummary {
+    fn skip(&mut self, context: &Context, path: &Path, reason: &str) {
+        context.console.note(format!("skipped    {}: {reason}", path.display()));
+        self.skipped.push(path.display().to_string());
+    }
 }
 
 #[derive(Serialize)]
@@ -222,6 +236,16 @@ impl Report for ImportSummary {
 }
 
 impl ImportedSource {
+    /// Names the line that a note is about, or the file or row of a source that has several.
+    fn place(&self, note: &Diagnostic) -> String {
+        let is_whole = Path::new(&self.file).file_name().is_some_and(|name| name == note.file.as_str());
+        match note.line {
+            Some(line) => format!("line {line}: "),
+            None if is_whole => String::new(),
+            None => format!("{}: ", note.file),
+        }
+    }
+
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
         let entries = counted(self.account.total, "entry", "entries");
         writeln!(out, "{} ({}, {entries})", safe(&self.file), self.format)?;
@@ -233,9 +257,8 @@ impl ImportedSource {
         for (kind, outcome, count) in self.account.skipped_parts() {
             writeln!(out, "  {count:6} {:32} {outcome}", safe(kind))?;
         }
-        for broken in self.account.broken.iter().chain(&self.account.remarks) {
-            let line = broken.line.map(|line| format!("line {line}: ")).unwrap_or_default();
-            writeln!(out, "  note   {line}{}", safe(&broken.reason))?;
+        for note in self.account.broken.iter().chain(&self.account.remarks) {
+            writeln!(out, "  note   {}{}", safe(&self.place(note)), safe(&note.reason))?;
         }
         for record in &self.records {
             for (rule, count) in record.redactions.counts() {

@@ -3,11 +3,16 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use jose::json::{Limits, TextRules, check_rules};
 use session_databases::DatabaseError;
+use translators::limits::{NATIVE_DEPTH, SOURCE_BYTES};
 use translators::{SessionSource, SourceFile};
 
 use super::writing::{WATCH_LOCK, WATCH_STATE};
 use crate::console::{Exit, Failure, files};
+
+/// What a last line is checked with.
+const LAST_LINE: Limits = Limits { bytes: SOURCE_BYTES, depth: NATIVE_DEPTH };
 
 /// The folders of OpenCode's storage.
 const STORAGE: [&str; 2] = ["session", "message"];
@@ -30,6 +35,8 @@ pub struct NamedSource {
 /// The sources at a path.
 pub struct Found {
     pub sources: Vec<NamedSource>,
+    /// Links below a folder to what may be sources. They are not followed.
+    pub links: Vec<PathBuf>,
     /// A failure for each folder that cannot be read.
     pub unreadable: Vec<Failure>,
 }
@@ -68,17 +75,22 @@ fn unusable_database(path: &Path, error: &DatabaseError) -> Failure {
 }
 
 /// Returns a source without the lines that are still being written: what follows the last line break of each file of
-/// lines.
+/// lines, unless it is an object already.
 pub fn complete_lines(source: &SessionSource) -> SessionSource {
     let files = source.files().iter().map(|file| {
-        let end = match file.path.ends_with(".jsonl") {
-            true => file.bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1),
-            false => file.bytes.len(),
-        };
+        let end = if file.path.ends_with(".jsonl") { complete_bytes(&file.bytes) } else { file.bytes.len() };
         SourceFile { path: file.path.clone(), bytes: file.bytes[..end].to_vec() }
     });
     let files = files.collect();
     if source.is_rows() { SessionSource::rows(files) } else { SessionSource::tree(files) }
+}
+
+/// Returns the length of a file's complete lines. The last line of a session may have no line break for good.
+fn complete_bytes(bytes: &[u8]) -> usize {
+    let lines = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let is_object = bytes[lines..].starts_with(b"{")
+        && check_rules(&bytes[lines..], LAST_LINE, TextRules::Syntax).is_ok();
+    if is_object { bytes.len() } else { lines }
 }
 
 /// Returns the sources at a path: the file, the storage tree, or the session files and storage trees below a folder.
@@ -88,17 +100,18 @@ pub fn find(path: &Path) -> Found {
             if files::is_stream(path) { "stdin".as_ref() } else { path.file_stem().unwrap_or_default() };
         let name = stem.to_string_lossy().into_owned();
         let source = NamedSource { path: path.to_owned(), name, named: true };
-        return Found { sources: vec![source], unreadable: Vec::new() };
+        return Found { sources: vec![source], links: Vec::new(), unreadable: Vec::new() };
     }
-    let Below { mut files, apart: storages, unreadable } = Below::folder(path, is_storage);
+    let Below { mut files, apart: storages, mut links, unreadable } = Below::folder(path, is_storage);
     files.retain(|file| is_session(file));
+    links.retain(|link| is_session(link) || link.is_dir());
     files.extend(storages);
     files.sort();
     let named = |source: PathBuf| {
         let name = relative(&source.with_extension(""), path).replace('/', "-");
         NamedSource { path: source, name, named: false }
     };
-    Found { sources: files.into_iter().map(named).collect(), unreadable }
+    Found { sources: files.into_iter().map(named).collect(), links, unreadable }
 }
 
 fn is_storage(folder: &Path) -> bool {
@@ -129,6 +142,8 @@ struct Below {
     files: Vec<PathBuf>,
     /// Folders whose files are not among them.
     apart: Vec<PathBuf>,
+    /// Ordered by path.
+    links: Vec<PathBuf>,
     /// A failure for each folder that cannot be read.
     unreadable: Vec<Failure>,
 }
@@ -139,6 +154,7 @@ impl Below {
         let mut below = Below::default();
         below.add(folder, is_apart);
         below.files.sort();
+        below.links.sort();
         below
     }
 
@@ -152,6 +168,7 @@ impl Below {
                 Ok((path, kind)) if kind.is_dir() && is_apart(&path) => self.apart.push(path),
                 Ok((path, kind)) if kind.is_dir() => self.add(&path, is_apart),
                 Ok((path, kind)) if kind.is_file() => self.files.push(path),
+                Ok((path, kind)) if kind.is_symlink() => self.links.push(path),
                 Ok(_) => {}
                 Err(error) => self.unreadable.push(files::unreadable(folder, &error)),
             }
@@ -162,4 +179,24 @@ impl Below {
 fn relative(path: &Path, root: &Path) -> String {
     let steps = path.strip_prefix(root).unwrap_or(path).iter().map(|step| step.to_string_lossy());
     steps.collect::<Vec<_>>().join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_last_line_without_a_line_break_counts_as_soon_as_it_is_an_object() {
+        for (bytes, complete) in [
+            ("{\"a\":1}\n{\"b\":{}}", "{\"a\":1}\n{\"b\":{}}"),
+            ("{\"a\":1}\n{\"b\":{}", "{\"a\":1}\n"),
+            ("{\"a\":1}\n12", "{\"a\":1}\n"),
+            ("{\"a\":1}\n", "{\"a\":1}\n"),
+            ("{\"a\":", ""),
+            ("", ""),
+        ] {
+            let source = complete_lines(&SessionSource::file("s.jsonl", bytes));
+            assert_eq!(source.files()[0].bytes, complete.as_bytes(), "{bytes}");
+        }
+    }
 }

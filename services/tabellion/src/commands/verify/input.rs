@@ -39,7 +39,11 @@ pub fn statement_bytes(file: &Path) -> Result<Vec<u8>, Failure> {
 /// Returns the bytes, which were read from `file`, if they begin like a statement.
 pub fn checked_statement(file: &Path, bytes: Vec<u8>) -> Result<Vec<u8>, Failure> {
     if !bytes.starts_with(TAGGED_SIGN1) {
-        return Err(nothing("no-statement", format!("{} holds no statement", name(file))));
+        let failure = nothing("no-statement", format!("{} holds no statement", name(file)));
+        return Err(match is_note(&bytes) {
+            true => failure.hint(format!("tabellion checkpoint verify {}", shell::path(file))),
+            false => failure,
+        });
     }
     if Receipt::parse(bytes.clone()).is_ok() {
         return Err(nothing("no-statement", format!("{} is a receipt, and no statement", file.display()))
@@ -55,8 +59,12 @@ pub fn receipt_bytes(file: &Path) -> Result<Vec<u8>, Failure> {
 
 /// Reads a file that contains a signed note.
 pub fn checkpoint_bytes(file: &Path) -> Result<Vec<u8>, Failure> {
-    let is_note = |bytes: &[u8]| bytes.windows(NOTE_SIGNATURE.len()).any(|at| at == NOTE_SIGNATURE);
     read(file, "no-checkpoint", "checkpoint", is_note)
+}
+
+/// Returns whether a file contains a signed note.
+fn is_note(bytes: &[u8]) -> bool {
+    bytes.windows(NOTE_SIGNATURE.len()).any(|at| at == NOTE_SIGNATURE)
 }
 
 /// Reads a file that begins like a tlog-proof.
