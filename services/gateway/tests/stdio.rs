@@ -324,6 +324,34 @@ async fn a_cancellation_reaches_the_child_but_a_disconnection_is_none() {
 }
 
 #[tokio::test]
+async fn what_the_server_says_after_a_cancellation_is_not_on_the_stream_of_the_cancelled_call() {
+    let server = server("legacy");
+    let client = Client::with_session(&server, OLD).await;
+    drop(client.post(call(json!(5), "hold", "t")).await.unwrap());
+    let cancelled =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 5}});
+    client.post(cancelled).await.unwrap();
+    let got = messages(client.post(call(json!(6), "log", "t")).await.unwrap()).await;
+    assert_eq!(got[0]["method"], "notifications/message", "the one open call may have caused it");
+    let mut events = Events::of(client.post(call(json!(7), "ask", "t")).await.unwrap());
+    assert_eq!(events.message().await["method"], "elicitation/create");
+}
+
+#[tokio::test]
+async fn calls_that_were_cancelled_do_not_keep_a_client_from_calling() {
+    let server = server("legacy");
+    let client = Client::with_session(&server, OLD).await;
+    for id in 0..=limits::SESSION_CALLS {
+        let held = client.post(call(json!(id), "hold", "t")).await.unwrap();
+        assert_eq!(held.status, StatusCode::OK, "call {id}");
+        let cancelled =
+            json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
+        client.post(cancelled).await.unwrap();
+    }
+    assert_eq!(client.call("held", json!({})).await["result"]["held"], 0);
+}
+
+#[tokio::test]
 async fn a_server_that_writes_without_end_is_ended() {
     let server = server("legacy");
     let client = Client::with_session(&server, OLD).await;

@@ -14,8 +14,8 @@ use super::error_data::{self, ErrorData};
 use crate::decision_writer::{AdmittedCall, CallOutcomeReport, DecisionAnswer};
 use crate::frame::RawId;
 use crate::frame::reply::{self, Reply};
-use crate::front::{UPSTREAM_FAILED, failure_text};
-use crate::relay::{Over, Passing, Tap};
+use crate::front::failure_text;
+use crate::relay::{Over, Passing, Tap, UPSTREAM_FAILED};
 use crate::upstream::UpstreamError;
 use crate::upstream::text::may_be_message;
 

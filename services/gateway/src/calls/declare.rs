@@ -43,7 +43,7 @@ impl Calls {
                 let passage = self.passage(&caller, Some(id.clone()));
                 let declared = DeclarationTap {
                     calls,
-                    id,
+                    id: id.clone(),
                     frame,
                     caller,
                     invocation,
@@ -53,12 +53,12 @@ impl Calls {
                     succeeded,
                     passage,
                 };
-                relay::watch(answer, Box::new(declared)).await
+                relay::watch(answer, Box::new(declared), Some(&id)).await
             }
             // The message does not count on this method, but the caller would believe a Verdict in the answer.
             Ok(answer) => {
-                let passage = self.passage(&caller, Some(id));
-                relay::watch(answer, Box::new(UnrelatedTap { passage })).await
+                let passage = self.passage(&caller, Some(id.clone()));
+                relay::watch(answer, Box::new(UnrelatedTap { passage }), Some(&id)).await
             }
             Err(Unanswered::Upstream(error)) => unanswered(Some(&id), &error),
             // The client has cancelled and does not read this.

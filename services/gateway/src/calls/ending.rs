@@ -22,8 +22,7 @@ use crate::clarify::state::Sealed;
 use crate::decision_writer::{AdmittedCall, CallOutcomeReport, DecisionAnswer, HeldRequest};
 use crate::frame::RawId;
 use crate::frame::reply::{self, Reply};
-use crate::front::UPSTREAM_FAILED;
-use crate::relay::Passing;
+use crate::relay::{Passing, UPSTREAM_FAILED};
 use crate::upstream::{Exchange, UpstreamError};
 
 /// An admitted call that is not settled. Dropping it records the outcome `unknown`, or `refused` if nothing was sent.

@@ -71,7 +71,7 @@ impl Calls {
         match relay::ask(&*call.endpoint.upstream, request, &call.client).await {
             Ok(answer) => {
                 let refused = !answer.status.is_success();
-                Ok((answer, OutcomeTap { listed, id, refused, passage }))
+                Ok((answer, OutcomeTap { listed, id, refused, spoiled: false, passage }))
             }
             Err(Unanswered::Upstream(error)) => {
                 tracing::warn!(%error, "a call was not answered");
@@ -98,6 +98,8 @@ struct OutcomeTap {
     id: RawId,
     /// `true` if the HTTP status is an error, so that no result follows.
     refused: bool,
+    /// `true` if a message was withheld that some client would have taken for the answer: no other one follows it.
+    spoiled: bool,
     passage: AnswerStream,
 }
 
@@ -105,7 +107,9 @@ struct OutcomeTap {
 impl Tap for OutcomeTap {
     async fn message(&mut self, text: Bytes) -> Passing {
         let Ok(reply) = Reply::parse(text.clone()) else {
-            return if self.passage.annotated { unreadable(&text) } else { Passing::Untouched };
+            let passing = if self.passage.annotated { unreadable(&text) } else { Passing::Untouched };
+            self.spoiled |= passing == Passing::Withheld;
+            return passing;
         };
         if reply.answers(&self.id) {
             let mut owes = self.listed.owes().lock().await;
@@ -113,7 +117,9 @@ impl Tap for OutcomeTap {
                 return ending.end(&reply).await;
             }
         }
-        self.passage.unrelated(&reply).await
+        let passing = self.passage.unrelated(&reply).await;
+        self.spoiled |= passing == Passing::Withheld && reply.is_mistaken_for_answer(&self.id);
+        passing
     }
 
     async fn over(&mut self, how: Over) -> Option<Bytes> {
@@ -121,9 +127,9 @@ impl Tap for OutcomeTap {
         let era = owes.as_ref()?.era();
         match how {
             // The response is an HTTP error only: it has passed unchanged, and nothing follows it.
-            Over::Complete if self.refused => None,
+            Over::Complete if self.refused && !self.spoiled => None,
             // A legacy server may end this stream and answer on another.
-            Over::Complete | Over::Resumed if era == Era::Legacy => {
+            Over::Complete | Over::Resumed if era == Era::Legacy && !self.spoiled => {
                 self.passage.shared.unanswered.keep(&self.listed);
                 None
             }

@@ -111,8 +111,11 @@ impl Calls {
         let annotated = known.as_ref().is_some_and(|known| known.annotated);
         let passage = AnswerStream { annotated, ..self.passage(&inbound.caller, Some(id.clone())) };
         match (relay::ask(&*inbound.endpoint.upstream, inbound.exchange, &inbound.client).await, known) {
-            (Ok(answer), Some(known)) => relay::watch(answer, Box::new(Last { id, known, passage })).await,
-            (Ok(answer), None) => relay::watch(answer, Box::new(UnrelatedTap { passage })).await,
+            (Ok(answer), Some(known)) => {
+                let last = Last { id: id.clone(), known, passage };
+                relay::watch(answer, Box::new(last), Some(&id)).await
+            }
+            (Ok(answer), None) => relay::watch(answer, Box::new(UnrelatedTap { passage }), Some(&id)).await,
             (Err(Unanswered::Upstream(error)), _) => unanswered(Some(&id), &error),
             // The client has cancelled and does not read this.
             (Err(Unanswered::Cancelled), _) => relay::error(StatusCode::BAD_GATEWAY, -32603, "cancelled"),

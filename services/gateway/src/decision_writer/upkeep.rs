@@ -66,7 +66,7 @@ impl DecisionWriter {
         match self.inner.store.due(self.inner.context.clock.seconds(), UPKEEP_PAGE).await {
             Ok(due) => {
                 for listed in due {
-                    self.hand_in(Box::new(CloseWork::if_due(self.clone(), listed.stream)));
+                    self.hand_in(Box::new(CloseWork::if_due(self.clone(), listed)));
                 }
             }
             Err(error) => tracing::warn!(%error, "what is due could not be looked for"),

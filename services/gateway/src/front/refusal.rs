@@ -8,11 +8,8 @@ use http::{HeaderValue, StatusCode};
 
 use crate::frame::{FrameError, RawId, reply};
 use crate::relay;
-use crate::relay::Response;
+use crate::relay::{Response, UPSTREAM_FAILED};
 use crate::upstream::UpstreamError;
-
-/// JSON-RPC error code: the upstream gave no answer.
-pub const UPSTREAM_FAILED: i32 = -31001;
 
 /// Reason why the front end refuses a request.
 #[derive(Debug)]

@@ -48,11 +48,9 @@ async fn advertised(inbound: Inbound) -> Response {
                 let named = headers::text(&answer.headers, &SESSION);
                 opening.caller = opening.caller.given(named.map(str::to_owned));
             }
-            relay::watch(
-                answer,
-                Box::new(Advertising { handlers: inbound.endpoint.handlers.clone(), opening }),
-            )
-            .await
+            let id = opening.frame.id().cloned();
+            let tap = Advertising { handlers: inbound.endpoint.handlers.clone(), opening };
+            relay::watch(answer, Box::new(tap), id.as_ref()).await
         }
         Err(error) => unanswered(opening.frame.id(), &error),
     }
@@ -63,8 +61,8 @@ async fn passed(inbound: Inbound) -> Response {
     match inbound.endpoint.upstream.exchange(inbound.exchange).await {
         Ok(answer) => {
             let handlers = inbound.endpoint.handlers.clone();
-            let tap = Listening { handlers, caller: inbound.caller, own: id };
-            relay::watch(answer, Box::new(tap)).await
+            let tap = Listening { handlers, caller: inbound.caller, own: id.clone() };
+            relay::watch(answer, Box::new(tap), id.as_ref()).await
         }
         Err(error) => unanswered(id.as_ref(), &error),
     }

@@ -109,7 +109,7 @@ impl Visit<'_> {
         match listened(&*self.endpoint.upstream, exchange, let_go).await {
             Ok(answer) => {
                 let tap = Listening { handlers: self.endpoint.handlers.clone(), caller, own: None };
-                ending_with(relay::watch(answer, Box::new(tap)).await, self.request.draining.stop)
+                ending_with(relay::watch(answer, Box::new(tap), None).await, self.request.draining.stop)
             }
             Err(error) => unanswered(None, &error),
         }

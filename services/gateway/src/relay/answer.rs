@@ -10,11 +10,15 @@ use tokio::sync::mpsc;
 use super::tapped::{Leaving, Tapped};
 use super::{Client, Response};
 use super::{Over, Passing, Tap};
+use crate::frame::{RawId, reply};
 use crate::limits::{MAX_ANSWER_BYTES, MESSAGES_AHEAD};
 use crate::memory::ANSWERS;
 use crate::upstream::events::is_event_stream;
 use crate::upstream::text::may_be_message;
 use crate::upstream::{AnswerBody, UpstreamAnswer, UpstreamError};
+
+/// JSON-RPC error code: the upstream gave no answer.
+pub const UPSTREAM_FAILED: i32 = -31001;
 
 /// The header that asks intermediate proxies not to buffer (`X-Accel-Buffering`).
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
@@ -39,10 +43,11 @@ pub fn pass(answer: UpstreamAnswer) -> Response {
     }
 }
 
-/// Passes the answer through a tap. The answer ends when the client disconnects.
-pub async fn watch(answer: UpstreamAnswer, tap: Box<dyn Tap>) -> Response {
+/// Passes the answer through a tap. The answer ends when the client disconnects. `id` is that of the request, if it is
+/// one.
+pub async fn watch(answer: UpstreamAnswer, tap: Box<dyn Tap>, id: Option<&RawId>) -> Response {
     if form(&answer) != AnswerForm::Events {
-        return shown(answer, tap, Leaving::Dropped).await;
+        return shown(answer, tap, Leaving::Dropped, id).await;
     }
     let tapped = Tapped::new(answer.body, tap, Leaving::Dropped);
     let body = stream::unfold(tapped, async |mut tapped| Some((ok(tapped.next().await?), tapped)));
@@ -53,7 +58,7 @@ pub async fn watch(answer: UpstreamAnswer, tap: Box<dyn Tap>) -> Response {
 pub async fn forward(answer: UpstreamAnswer, tap: Box<dyn Tap>, client: &Client) -> Response {
     let leaving = Leaving::of_call(client);
     if form(&answer) != AnswerForm::Events {
-        return shown(answer, tap, leaving).await;
+        return shown(answer, tap, leaving, None).await;
     }
     let mut tapped = Tapped::new(answer.body, tap, leaving);
     let (sender, receiver) = mpsc::channel(MESSAGES_AHEAD);
@@ -74,14 +79,19 @@ pub fn json(status: StatusCode, message: Bytes) -> Response {
 
 /// A JSON-RPC error of the gateway's own, for a request whose id could not be read.
 pub fn error(status: StatusCode, code: i32, words: &str) -> Response {
-    json(status, crate::frame::reply::error(None, code, words, None))
+    json(status, reply::error(None, code, words, None))
 }
 
-async fn shown(answer: UpstreamAnswer, mut tap: Box<dyn Tap>, leaving: Leaving) -> Response {
+async fn shown(
+    answer: UpstreamAnswer,
+    mut tap: Box<dyn Tap>,
+    leaving: Leaving,
+    id: Option<&RawId>,
+) -> Response {
     let (status, mut headers) = (answer.status, answer.headers.clone());
     let text = match whole(answer, leaving).await {
         Ok(text) => text,
-        Err(over) => return last_words(tap.over(over).await),
+        Err(over) => return last_words(tap.over(over).await, id),
     };
     if !may_be_message(&text) {
         tap.over(Over::Complete).await;
@@ -91,18 +101,21 @@ async fn shown(answer: UpstreamAnswer, mut tap: Box<dyn Tap>, leaving: Leaving) 
     let last = tap.over(Over::Complete).await;
     let text = match (passing, last) {
         (Passing::Untouched, _) => text,
-        (Passing::Replaced(text), _) | (Passing::Withheld, Some(text)) => ANSWERS.share(None).attach(text),
-        (Passing::Withheld, None) => return last_words(None),
+        (Passing::Replaced(text), _) => ANSWERS.share(None).attach(text),
+        (Passing::Withheld, last) => return last_words(last, id),
     };
     headers.remove(CONTENT_LENGTH);
     response(status, headers, Body::from(text))
 }
 
-/// The response in place of a lost answer: the tap's last message, or a JSON-RPC error with status 502.
-fn last_words(words: Option<Bytes>) -> Response {
-    match words {
-        Some(words) => json(StatusCode::OK, words),
-        None => error(StatusCode::BAD_GATEWAY, -32603, "the upstream's answer is lost"),
+/// The response in place of a lost answer: the tap's last message, or else a JSON-RPC error. It has the request's id and
+/// the status 200, or the status 502 without a request.
+fn last_words(words: Option<Bytes>, id: Option<&RawId>) -> Response {
+    const LOST: &str = "the upstream's answer is lost";
+    match (words, id) {
+        (Some(words), _) => json(StatusCode::OK, words),
+        (None, Some(_)) => json(StatusCode::OK, reply::error(id, UPSTREAM_FAILED, LOST, None)),
+        (None, None) => error(StatusCode::BAD_GATEWAY, UPSTREAM_FAILED, LOST),
     }
 }
 

@@ -23,7 +23,7 @@ use bytes::Bytes;
 
 use crate::upstream::{Exchange, Upstream, UpstreamAnswer, UpstreamError};
 
-pub use answer::{error, events, forward, json, pass, watch};
+pub use answer::{UPSTREAM_FAILED, error, events, forward, json, pass, watch};
 pub use client::Client;
 pub use opened::{OpenedStream, open};
 

@@ -8,9 +8,8 @@ use serde_json::Value;
 
 use crate::frame::RawId;
 use crate::frame::reply::{self, Reply};
-use crate::front::UPSTREAM_FAILED;
 use crate::limits::MAX_ANSWER_BYTES;
-use crate::relay::Response;
+use crate::relay::{Response, UPSTREAM_FAILED};
 use crate::upstream::events::{Splitter, is_event_stream};
 use crate::upstream::text::may_be_message;
 

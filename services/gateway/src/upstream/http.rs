@@ -1,7 +1,8 @@
 //! An upstream that is reached over Streamable HTTP.
 //!
 //! Each request is sent once: no retries, no redirects (a redirect would send a call to a destination that was not
-//! decided on), and no decompression. An error says whether the request can have had an effect.
+//! decided on), and no decompression. A client gets no redirect either, since it would follow it around the gateway. An
+//! error says whether the request can have had an effect.
 //!
 //! Not here: the client's own token (`oauth`, mode B); the choice of headers that are forwarded (`front`).
 
@@ -13,7 +14,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use client::https::{self, NoHttpClient};
 use futures::{Stream, StreamExt, stream};
-use http::header::AUTHORIZATION;
+use http::header::{AUTHORIZATION, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use thiserror::Error;
@@ -119,6 +120,10 @@ impl Upstream for Http {
         let answer = tokio::time::timeout(self.answer_time, answer).await;
         let answer = answer.map_err(|_elapsed| UpstreamError::TimedOut)?.map_err(failed)?;
         let (status, headers) = (answer.status(), from_upstream(answer.headers().clone()));
+        if status.is_redirection() && headers.contains_key(LOCATION) {
+            let why = format!("it redirects ({status}): configure the address to which it does");
+            return Err(UpstreamError::Lost(why));
+        }
         let streams = is_event_stream(&headers);
         let body = answer.bytes_stream().map(|chunk| chunk.map_err(failed));
         let body = match streams {

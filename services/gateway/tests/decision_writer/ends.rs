@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use evidence::{EvidenceMethod, EvidenceStore, FailingEvidence, Fault, Instances, Memory, Outbox};
+use evidence::{Change, EvidenceMethod, EvidenceStore, FailingEvidence, Fault, Instances, Memory, Outbox};
 use gateway::decision_writer::{CallJob, Clock, WriterSettings};
 use serde_json::json;
 
@@ -137,6 +137,37 @@ async fn among_several_the_stream_of_one_that_died_is_ended_by_another() {
     })
     .await;
     second_running.stop().await;
+}
+
+#[tokio::test]
+async fn a_session_that_is_due_since_another_gateway_changed_it_ends_though_this_one_knows_a_later_time() {
+    let store = Memory::new("one");
+    let shared = WriterSettings { shared: true, ..settings() };
+    let (writer, running) = open(&store, &Site::stopped(), shared).await;
+    commit(&writer, SESSION, json!({ "max_calls": 3 })).await;
+    make_due(&store.another("two"), SESSION).await;
+    until("it ends", || async { story(&store, SESSION).await.last().unwrap() == "closed" }).await;
+    running.stop().await;
+}
+
+/// Makes a stream due at once, as another gateway does that marks it as ending, and then dies.
+async fn make_due(store: &Memory, stream: &str) {
+    let stored = store.streams(&[stream]).await.unwrap().remove(0).unwrap();
+    let change = Change {
+        stream: stream.to_owned(),
+        from: Some(stored.version),
+        first: 1,
+        agreed: None,
+        running: stored.running,
+        closed: false,
+        keep_until: Some(1),
+        records: Vec::new(),
+        claims: Vec::new(),
+        opened: Vec::new(),
+        settled: Vec::new(),
+        relies_on: Vec::new(),
+    };
+    store.commit(&[change]).await.unwrap();
 }
 
 #[tokio::test]

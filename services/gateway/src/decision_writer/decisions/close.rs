@@ -6,7 +6,7 @@ use admission::decide;
 use admission::principal::Caller;
 use admission::record;
 use admission::session::Stage;
-use evidence::RecordKind;
+use evidence::{RecordKind, StreamSummary};
 use tokio::sync::oneshot;
 
 use super::audit_records::append_next;
@@ -23,8 +23,8 @@ use crate::limits::{ACCOUNT_DUE, ENDING_AGAIN_AFTER, FOR_EVER, QUESTION_SHOWN};
 pub struct CloseWork {
     writer: DecisionWriter,
     stream: String,
-    /// Close only if the stream is due.
-    due: bool,
+    /// Close only if the stream is due, which it was at this version in the database.
+    due: Option<u64>,
     /// Close only if this caller is the session's principal.
     caller: Option<Caller>,
     since: Instant,
@@ -49,7 +49,7 @@ impl CloseWork {
         Self {
             writer,
             stream,
-            due: false,
+            due: None,
             caller: None,
             since: Instant::now(),
             reply,
@@ -57,9 +57,9 @@ impl CloseWork {
         }
     }
 
-    /// A job that closes `stream` if it is due: past its deadline, or idle for long.
-    pub fn if_due(writer: DecisionWriter, stream: String) -> Self {
-        Self { due: true, ..Self::new(writer, stream, None) }
+    /// A job that closes a stream that the database listed as due, past its deadline or idle for long, if it still is.
+    pub fn if_due(writer: DecisionWriter, listed: StreamSummary) -> Self {
+        Self { due: Some(listed.version), ..Self::new(writer, listed.stream, None) }
     }
 
     /// A job that closes `stream` if `caller` is its session's principal.
@@ -72,7 +72,7 @@ impl CloseWork {
             Some(StreamState::Session(state)) => state.session.agreed.principal().is_shown_by(caller, None),
             _ => false,
         };
-        let due = !self.due || copy.keep_until() <= now;
+        let due = self.due.is_none() || copy.keep_until() <= now;
         copy.state().is_some() && !copy.is_closed() && due && self.caller.as_ref().is_none_or(is_shown)
     }
 
@@ -105,7 +105,7 @@ impl CloseWork {
             }
             return Ok(JobStep::Decided);
         }
-        if self.due && is_at_work(copy, now) {
+        if self.due.is_some() && is_at_work(copy, now) {
             // The session was idle for long, but a task is running, and its agent may return.
             if let Some(copy) = batch.stream(&self.stream) {
                 copy.keep(now + ENDING_AGAIN_AFTER.as_secs());
@@ -181,6 +181,10 @@ impl Work for CloseWork {
         vec![self.stream.clone(), self.writer.unbound().to_owned()]
     }
 
+    fn seen(&self) -> Option<(&str, u64)> {
+        Some((&self.stream, self.due?))
+    }
+
     fn since(&self) -> Instant {
         self.since
     }
@@ -202,7 +206,7 @@ impl Work for CloseWork {
         match why {
             WriterError::Unrecordable(_) | WriterError::Stopping => None,
             // The next round of upkeep finds the stream due again.
-            _ if self.due => None,
+            _ if self.due.is_some() => None,
             _ => Some(self),
         }
     }

@@ -266,6 +266,7 @@ impl Transactions {
 
     /// Decides all jobs in order, on fresh working copies.
     async fn decide(&mut self, jobs: &mut Vec<Job>) -> Result<batch::BatchChanges, WriterError> {
+        jobs.iter().filter_map(|job| job.seen()).for_each(|(stream, seen)| self.forget_older(stream, seen));
         let early = early_reads(&self.context.recent, &*self.store, jobs).await?;
         'afresh: loop {
             let context = self.context.clone();
@@ -370,6 +371,15 @@ impl Transactions {
     fn forget(&mut self, stream: &str) {
         self.cache.remove(stream);
         self.context.recent.forget(stream);
+    }
+
+    /// Forgets a stream if what is known of it is older than this version. Another process may have changed it, and
+    /// nothing that this process commits would conflict with that.
+    fn forget_older(&mut self, stream: &str, seen: u64) {
+        let known = self.context.known(&mut self.cache, stream);
+        if known.is_some_and(|known| known.version < Some(seen)) {
+            self.forget(stream);
+        }
     }
 
     /// Checks the parked calls: another process may have settled the call they wait for, without a notification here,

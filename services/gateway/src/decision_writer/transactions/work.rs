@@ -18,6 +18,12 @@ pub trait Work: Send {
         Vec::new()
     }
 
+    /// Returns a stream and a version of it that the database has: if the writer knows an older one, it reads the stream
+    /// again before it decides the job.
+    fn seen(&self) -> Option<(&str, u64)> {
+        None
+    }
+
     /// Returns what was read for the job before it was handed in, once; otherwise its streams and claims are read
     /// before it is decided.
     fn take_early_read(&mut self) -> Option<EarlyRead> {

@@ -5,7 +5,8 @@
 //! to the request that waits for the task's result. A request of the server (elicitation, sampling, roots) goes to the
 //! one open call, because a client may refuse it elsewhere. If several calls are open, it goes to the common stream if
 //! that has a reader, and otherwise to the newest call, so that no call waits for an answer to a request that was never
-//! read.
+//! read. A call that its client has cancelled counts as open no more: most servers never answer it, and its client no
+//! longer reads its stream. An answer that comes all the same still finds it.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -31,6 +32,8 @@ struct RoutedCall {
     task: Option<String>,
     /// True if the request may make the server send requests of its own.
     acts: bool,
+    /// True if the client has cancelled the request.
+    cancelled: bool,
 }
 
 /// The destination of a child's message.
@@ -62,7 +65,7 @@ impl Routing {
     /// The reason, as [`NotTaken`], if not.
     pub fn may_open(&self, request: &RpcMessage<'_>) -> Result<(), NotTaken> {
         let id = request.id().and_then(Id::read).ok_or(NotTaken::NoId)?;
-        if self.calls.len() >= limits::SESSION_CALLS {
+        if self.open().count() >= limits::SESSION_CALLS {
             return Err(NotTaken::TooMany);
         }
         if self.calls.values().any(|call| call.id == id) {
@@ -81,6 +84,7 @@ impl Routing {
             token: request.meta(meta::PROGRESS_TOKEN).and_then(Id::read),
             task: (method == "tasks/result").then(|| request.param("taskId")?.string()).flatten(),
             acts: matches!(&*method, "tools/call" | "prompts/get" | "resources/read" | "tasks/result"),
+            cancelled: false,
         };
         self.calls.insert(stream, call);
     }
@@ -91,9 +95,31 @@ impl Routing {
         self.asked.retain(|_, asked_on| *asked_on != stream);
     }
 
+    /// Records that a message of the client cancels a request, if it does. Beyond [`limits::SESSION_CALLS`] of them, the
+    /// oldest cancelled request is removed, and its stream returned.
+    pub fn note_cancellation(&mut self, message: &RpcMessage<'_>) -> Option<StreamNo> {
+        if message.method().as_deref() != Some("notifications/cancelled") {
+            return None;
+        }
+        let id = message.param("requestId").and_then(Id::read)?;
+        self.calls.values_mut().find(|call| call.id == id)?.cancelled = true;
+        let mut cancelled = self.calls.iter().filter(|(_, call)| call.cancelled).map(|(stream, _)| *stream);
+        let (oldest, others) = (cancelled.next()?, cancelled.count());
+        if others < limits::SESSION_CALLS {
+            return None;
+        }
+        self.closed(oldest);
+        Some(oldest)
+    }
+
     /// Returns whether any request is open.
     pub fn is_busy(&self) -> bool {
-        !self.calls.is_empty()
+        self.open().next().is_some()
+    }
+
+    /// The requests that are neither answered nor cancelled, oldest first.
+    fn open(&self) -> impl DoubleEndedIterator<Item = (StreamNo, &RoutedCall)> {
+        self.calls.iter().filter(|(_, call)| !call.cancelled).map(|(stream, call)| (*stream, call))
     }
 
     /// The destination of a child's message. `listening`: the common stream has a reader.
@@ -152,17 +178,17 @@ impl Routing {
         match self.only_call() {
             Some(stream) => stream,
             None if listening => COMMON,
-            None => self.calls.keys().next_back().copied().unwrap_or(COMMON),
+            None => self.open().next_back().map_or(COMMON, |(stream, _)| stream),
         }
     }
 
     /// The only open call of a method that may cause questions; without one, the only open request.
     fn only_call(&self) -> Option<StreamNo> {
         let acting: Vec<StreamNo> =
-            self.calls.iter().filter(|(_, call)| call.acts).map(|(no, _)| *no).collect();
-        match (&*acting, self.calls.len()) {
-            ([only], _) => Some(*only),
-            ([], 1) => self.calls.keys().next().copied(),
+            self.open().filter(|(_, call)| call.acts).map(|(stream, _)| stream).collect();
+        let all: Vec<StreamNo> = self.open().map(|(stream, _)| stream).collect();
+        match (&*acting, &*all) {
+            ([only], _) | ([], [only]) => Some(*only),
             _ => None,
         }
     }
@@ -240,6 +266,41 @@ mod tests {
         open(&mut routing, waits, r#"{"id":3,"method":"tasks/result","params":{"taskId":"t"}}"#);
         let question = r#"{"id":0,"method":"elicitation/create","params":{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}}}"#;
         assert_eq!(route(&mut routing, question), MessageRoute::On(waits));
+    }
+
+    fn cancels(routing: &mut Routing, id: &str) -> Option<StreamNo> {
+        let text = format!(r#"{{"method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#);
+        routing.note_cancellation(&RpcMessage::read(&text).unwrap())
+    }
+
+    #[test]
+    fn a_cancelled_call_gets_its_late_answer_and_no_question_of_another() {
+        let mut routing = two_calls();
+        assert_eq!(cancels(&mut routing, "\"1\""), None);
+        let question = RpcMessage::read(r#"{"id":0,"method":"elicitation/create"}"#).unwrap();
+        assert_eq!(routing.route(&question, true), MessageRoute::On(A), "the other one is open");
+        cancels(&mut routing, "1");
+        assert!(!routing.is_busy());
+        for listening in [true, false] {
+            assert_eq!(routing.route(&question, listening), MessageRoute::On(COMMON));
+        }
+        let log = r#"{"method":"notifications/message","params":{}}"#;
+        assert_eq!(route(&mut routing, log), MessageRoute::On(COMMON));
+        assert_eq!(route(&mut routing, r#"{"id":1,"result":{}}"#), MessageRoute::Answer(A, "1".into()));
+    }
+
+    #[test]
+    fn cancelled_calls_do_not_use_up_the_open_ones_and_are_not_kept_without_end() {
+        let mut routing = Routing::default();
+        let most = limits::SESSION_CALLS as u64;
+        let mut removed = Vec::new();
+        for number in 1..=2 * most {
+            open(&mut routing, StreamNo(number), &format!(r#"{{"id":{number},"method":"tools/call"}}"#));
+            removed.extend(cancels(&mut routing, &number.to_string()));
+        }
+        assert_eq!(removed, (1..=most).map(StreamNo).collect::<Vec<_>>(), "the oldest ones");
+        assert_eq!(routing.calls.len(), limits::SESSION_CALLS);
+        assert_eq!(route(&mut routing, r#"{"id":1,"result":{}}"#), MessageRoute::Nowhere);
     }
 
     #[test]

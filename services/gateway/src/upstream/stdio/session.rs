@@ -121,6 +121,10 @@ impl StdioSession {
     /// Forwards a notification, or a response to a request of the server.
     pub async fn tell(&self, message: &RpcMessage<'_>) -> UpstreamAnswer {
         self.touch();
+        let removed = self.routing().note_cancellation(message);
+        if let Some(stream) = removed {
+            self.streams.forget(stream);
+        }
         match self.child.write(message.text().as_bytes()).await {
             Ok(()) => answer::empty(StatusCode::ACCEPTED),
             Err(Gone) => answer::no_such_session(None),
@@ -171,15 +175,19 @@ impl StdioSession {
         self.child.gone().await;
     }
 
-    /// Returns whether the session was unused for longer than [`limits::SESSION_IDLE`].
+    /// Returns whether the session was unused for longer than [`limits::SESSION_IDLE`] and no stream of it is read. A
+    /// request that is open until then is one that the server does not answer and whose client has gone.
     pub fn is_idle(&self) -> bool {
-        self.idle_for().is_some_and(|unused| unused > limits::SESSION_IDLE)
+        self.unused() > limits::SESSION_IDLE && !self.streams.somebody_reads()
     }
 
     /// The time since the client's last message. `None` while a request is open or a stream is read.
     pub fn idle_for(&self) -> Option<Duration> {
-        let unused = self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
-        (!self.routing().is_busy() && !self.streams.somebody_reads()).then_some(unused)
+        (!self.routing().is_busy() && !self.streams.somebody_reads()).then(|| self.unused())
+    }
+
+    fn unused(&self) -> Duration {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
     }
 
     async fn open(&self, message: &RpcMessage<'_>) -> Result<(StreamNo, StreamReader), PostRefusal> {

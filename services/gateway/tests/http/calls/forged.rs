@@ -65,12 +65,13 @@ async fn v_5_a_call_that_is_answered_under_another_name_alone_is_lost() {
         McpResponse::json(result(&seen.json()["id"].to_string().into()).to_string())
     }))
     .await;
-    let agent = world.modern("alice");
-    agent.commit().await;
-    let told = agent.call("crm.read", json!({})).await.reply();
-    assert_eq!((&told["error"]["code"], is_of_ours(&told)), (&json!(-31001), true), "{told}");
-    assert_eq!(told["error"]["data"][VAP]["verdict"], "served");
-    assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
+    for agent in [world.legacy().await, world.modern("alice").in_session("session-of-alice-01234")] {
+        agent.commit().await;
+        let told = agent.call("crm.read", json!({})).await.reply();
+        assert_eq!((&told["error"]["code"], is_of_ours(&told)), (&json!(-31001), true), "{told}");
+        assert_eq!(told["error"]["data"][VAP]["verdict"], "served");
+        assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
+    }
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use testkit::McpResponse;
+use testkit::{McpRequest, McpResponse};
 
 use crate::client::Answer;
 use crate::front::until;
@@ -92,6 +92,49 @@ async fn x_2_a_stream_that_ends_without_an_answer_is_lost_in_the_modern_era() {
     let agent = world.modern("alice");
     agent.commit().await;
     lost(&agent.call("crm.read", json!({})).await);
+}
+
+#[tokio::test]
+async fn x_2_an_answer_that_cannot_be_read_is_lost_in_both_eras_and_its_id_is_told() {
+    let twice = |seen: &McpRequest| {
+        let id = seen.id().unwrap();
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}},"result":{{"tools":[],"prompts":[]}}}}"#)
+    };
+    let unreadable: [fn(String) -> McpResponse; 4] = [
+        |twice| McpResponse::json(twice),
+        |twice| McpResponse { status: 500, ..McpResponse::json(twice) },
+        |twice| McpResponse::event_stream(format!("data: {twice}\n\n")),
+        |_| McpResponse::event_stream("data: {not json\n\n"),
+    ];
+    for answer in unreadable {
+        let world =
+            World::before(script(move |seen| (seen.rpc() == "tools/call").then(|| answer(twice(seen)))))
+                .await;
+        for agent in [world.legacy().await, world.modern("alice").in_session("session-of-alice-01234")] {
+            agent.commit().await;
+            let told = agent.call("crm.read", json!({})).await;
+            lost(&told);
+            assert!(told.reply()["id"].is_u64(), "{told:?}");
+            assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
+        }
+    }
+}
+
+#[tokio::test]
+async fn x_2_an_unreadable_answer_to_another_request_is_an_error_with_its_id() {
+    let world = World::before(script(|seen| {
+        let asked = ["tools/list", "prompts/list"].contains(&seen.rpc().as_str());
+        asked.then(|| McpResponse::json(format!(r#"{{"id":{},"result":1,"result":2}}"#, seen.id().unwrap())))
+    }))
+    .await;
+    for agent in [world.legacy().await, world.modern("alice")] {
+        for method in ["tools/list", "prompts/list"] {
+            let told = agent.ask(method, json!({})).await;
+            let reply = told.reply();
+            assert_eq!((told.status, reply["error"]["code"].as_i64()), (200, Some(-31001)), "{told:?}");
+            assert!(reply["id"].is_u64(), "{told:?}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -67,15 +67,22 @@ async fn a_stream_that_breaks_is_told_to_whoever_decides() {
 }
 
 #[tokio::test]
-async fn a_redirect_takes_no_call_elsewhere() {
+async fn a_redirect_takes_neither_a_call_nor_its_client_elsewhere() {
     let elsewhere = McpServer::ordinary();
     let location = elsewhere.url();
     let world = PassThrough::before(move |_, wire| wire.answer(307, &[("location", &location)], b"")).await;
-    let plain =
-        reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
-    let told =
-        plain.post(world.url()).header("content-type", "application/json").body(CALL).send().await.unwrap();
-    assert_eq!(told.status(), 307);
+    // A client that follows redirects, as those of the SDKs do.
+    let follows = reqwest::Client::builder().no_proxy().build().unwrap();
+    for body in [CALL, r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#] {
+        let request = follows.post(world.url()).header("content-type", "application/json").body(body);
+        let told = request.send().await.unwrap();
+        assert_eq!(told.status(), 200);
+        assert!(!told.headers().contains_key("location"));
+        let text = told.text().await.unwrap();
+        assert!(text.contains("-31001") && text.contains("\"id\":1") && text.contains("unknown"), "{text}");
+    }
+    assert_eq!(follows.get(world.url()).send().await.unwrap().status(), 502);
+    assert_eq!(follows.delete(world.url()).send().await.unwrap().status(), 502);
     assert!(elsewhere.seen().is_empty());
 }
 
