@@ -114,9 +114,11 @@ fn everything_fails(error: Errno, codes: &[&str]) {
     let refusals = scene.refusals();
     assert!(!refusals.is_empty() && refusals.iter().all(|code| codes.contains(&&**code)), "{refusals:?}");
     assert!(refusals.contains(&codes[0].to_owned()), "{refusals:?}");
+    scene.service.must_find("a registration could not be stored");
     scene.must_read();
     scene.faults.end();
     scene.must_register_again();
+    scene.service.must_become_ready();
     scene.verdict();
 }
 
