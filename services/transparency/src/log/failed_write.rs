@@ -9,7 +9,7 @@ use std::time::Instant;
 use arc_swap::ArcSwapOption;
 use store::StoreError;
 
-use crate::limits::FAILED_WRITE_SHOWN;
+use crate::limits::FAILED_WRITE_REPORTED;
 use crate::log::registration_outcome::{RegisterError, Registration};
 
 /// The fault that the newest registration found, until a registration succeeds.
@@ -23,14 +23,14 @@ struct FoundFault {
 }
 
 impl FailedWrite {
-    /// The fault, in words; `None` if a registration has succeeded since, or if none was tried for [`FAILED_WRITE_SHOWN`].
-    pub fn shown(&self) -> Option<String> {
-        self.shown_at(Instant::now())
+    /// The fault, in words; `None` if a registration has succeeded since, or if none was tried for [`FAILED_WRITE_REPORTED`].
+    pub fn reported(&self) -> Option<String> {
+        self.reported_at(Instant::now())
     }
 
-    fn shown_at(&self, now: Instant) -> Option<String> {
-        let is_shown = |found: &Arc<FoundFault>| now.duration_since(found.at) < FAILED_WRITE_SHOWN;
-        let found = self.0.load_full().filter(is_shown)?;
+    fn reported_at(&self, now: Instant) -> Option<String> {
+        let is_recent = |found: &Arc<FoundFault>| now.duration_since(found.at) < FAILED_WRITE_REPORTED;
+        let found = self.0.load_full().filter(is_recent)?;
         Some(format!("a registration could not be stored: {}", found.error))
     }
 
@@ -63,25 +63,25 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_of_the_storage_is_shown_until_a_registration_succeeds() {
+    fn a_fault_of_the_storage_is_reported_until_a_registration_succeeds() {
         let write = FailedWrite::default();
         write.learn(&Err(RegisterError::Frozen));
         write.learn(&Err(StoreError::Unavailable("away".into()).into()));
-        assert_eq!(write.shown(), None);
+        assert_eq!(write.reported(), None);
         write.learn(&failed());
         let said = "a registration could not be stored: the storage is read-only: no writes";
-        assert_eq!(write.shown().as_deref(), Some(said));
+        assert_eq!(write.reported().as_deref(), Some(said));
         write.learn(&accepted(true));
-        assert!(write.shown().is_some(), "a duplicate writes nothing");
+        assert!(write.reported().is_some(), "a duplicate writes nothing");
         write.learn(&accepted(false));
-        assert_eq!(write.shown(), None);
+        assert_eq!(write.reported(), None);
     }
 
     #[test]
-    fn a_fault_that_no_registration_has_met_for_a_while_is_not_shown() {
+    fn a_fault_that_no_registration_has_met_for_a_while_is_not_reported() {
         let write = FailedWrite::default();
         write.learn(&failed());
-        assert!(write.shown_at(Instant::now() + FAILED_WRITE_SHOWN / 2).is_some());
-        assert_eq!(write.shown_at(Instant::now() + FAILED_WRITE_SHOWN), None);
+        assert!(write.reported_at(Instant::now() + FAILED_WRITE_REPORTED / 2).is_some());
+        assert_eq!(write.reported_at(Instant::now() + FAILED_WRITE_REPORTED), None);
     }
 }
