@@ -144,7 +144,7 @@ mod tests {
             stream.read_to_string(&mut heard).await.expect("the connection ends in order");
             heard
         };
-        tokio::time::timeout(PATIENCE, talking).await.unwrap()
+        timeout(PATIENCE, talking).await.unwrap()
     }
 
     fn head(path: &str, more: &str) -> String {
@@ -179,14 +179,11 @@ mod tests {
         let mut stream = connect(&running).await;
         stream.write_all(head("/unread", "content-length: 10\r\n").as_bytes()).await.unwrap();
         let mut first = [0; 12];
-        let hearing = tokio::time::timeout(DISCARD_TIME / 2, stream.read_exact(&mut first));
+        let hearing = timeout(DISCARD_TIME / 2, stream.read_exact(&mut first));
         hearing.await.expect("it comes at once").unwrap();
         assert_eq!(&first, b"HTTP/1.1 429");
         let mut rest = Vec::new();
-        tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest))
-            .await
-            .expect("the connection ends")
-            .unwrap();
+        timeout(PATIENCE, stream.read_to_end(&mut rest)).await.expect("the connection ends").unwrap();
         running.cut().await;
     }
 
@@ -205,7 +202,7 @@ mod tests {
         let mut stream = connect(&running).await;
         stream.write_all(head("/unread", "content-length: 10\r\n").as_bytes()).await.unwrap();
         stream.readable().await.unwrap();
-        let stopping = tokio::time::timeout(DISCARD_TIME / 2, running.drain());
+        let stopping = timeout(DISCARD_TIME / 2, running.drain());
         stopping.await.expect("it stops at once");
     }
 
