@@ -50,11 +50,6 @@ impl Service {
         Self::start(log, &[])
     }
 
-    /// Starts a process that ignores a signal.
-    pub fn started_deaf_to(log: &Log, signal: &str) -> Result<Self, Ran> {
-        Self::spawned(log.command_through("env", &[&format!("--ignore-signal={signal}")]), log, &[]).serving()
-    }
-
     /// Starts a process with at most this number of open files.
     pub fn started_with_descriptors(log: &Log, most: u32) -> Result<Self, Ran> {
         Self::started_through(log, "prlimit", &[&format!("--nofile={most}")], &[])

@@ -33,4 +33,5 @@ pub mod signals;
 pub mod tls;
 pub mod units;
 pub mod unix_socket;
+mod unread_body;
 mod write_timeout;

@@ -20,6 +20,11 @@ pub const DRAIN_TIME: Duration = Duration::from_secs(6);
 pub const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 /// Pause after a failed `accept`, for example without free file descriptors.
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Bytes of a request body that are read and dropped after the service has stopped reading it, so that the client can read the
+/// response.
+pub const DISCARD_BYTES: usize = 16 << 20;
+/// Time for reading and dropping the rest of a request body.
+pub const DISCARD_TIME: Duration = Duration::from_secs(2);
 /// Interval of HTTP/2 pings.
 pub const PING_EVERY: Duration = Duration::from_secs(20);
 /// Timeout for the acknowledgement of an HTTP/2 ping.

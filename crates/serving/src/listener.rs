@@ -36,6 +36,7 @@ use crate::problem::{self, ErrorDocumentation};
 use crate::request_id::numbered;
 use crate::tls::Tls;
 use crate::unix_socket::{AdminSocket, SocketPeer};
+use crate::unread_body::discarding_the_rest;
 use crate::write_timeout::WriteTimeout;
 
 /// The connection preface of HTTP/2 (RFC 9113, section 3.4).
@@ -404,9 +405,9 @@ where
     > + use<S> {
         let (service, peer, cut, slot) =
             (self.service.clone(), self.peer, self.cut.clone(), self.slot.clone());
-        let settings = self.settings.clone();
+        let (settings, stop) = (self.settings.clone(), self.stop.clone());
         service_fn(move |request: Request<Incoming>| {
-            let mut request = request.map(Body::new);
+            let mut request = discarding_the_rest(request, &stop);
             match peer {
                 ClientAddress::Tcp(peer) => drop(request.extensions_mut().insert(peer)),
                 ClientAddress::Unix(peer) => drop(request.extensions_mut().insert(peer)),

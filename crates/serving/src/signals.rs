@@ -7,7 +7,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
 
 /// Waits for SIGTERM or SIGINT. From the call on these signals no longer end the process, also before the future is
-/// polled.
+/// polled. Nor does SIGXFSZ: a write beyond the limit of a file's size (`ulimit -f`) fails like one on a full disk, and
+/// reading goes on.
 ///
 /// # Panics
 /// Panics outside of a tokio runtime.
@@ -22,6 +23,10 @@ pub fn stop_signal() -> impl Future<Output = ()> {
                 std::future::pending().await
             }
         }
+    }
+    // A handler stays when what receives the signal is dropped.
+    if let Err(error) = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())) {
+        tracing::warn!(%error, "a write beyond the limit of a file's size would end this process");
     }
     let (terminate, interrupt) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
     async {

@@ -72,6 +72,7 @@ fn server_config(files: &TlsFiles) -> Result<ServerConfig, TlsError> {
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
         .with_single_cert(chain, key)?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    // A client that offers only others gets no connection (RFC 7301, section 3.2).
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec(), b"http/1.0".to_vec()];
     Ok(config)
 }

@@ -30,10 +30,6 @@ pub const SMALL_BODIES_PART: usize = 4;
 pub const SMALL_BODY_BYTES: usize = 64 << 10;
 /// One client's share of that pool holds the first bytes of at least this many bodies.
 pub const SMALL_BODIES: usize = 64;
-/// Bytes of an oversized body that are read and dropped, so that the client can read the response.
-pub const DISCARD_BYTES: usize = 16 << 20;
-/// Time for reading and dropping an oversized body.
-pub const DISCARD_TIME: Duration = Duration::from_secs(2);
 /// Time for which a freeze waits for the last head to be signed, and again for its signature to be stored.
 pub const FREEZE_TIME: Duration = Duration::from_secs(10);
 /// Time limit of a complete stop.
@@ -337,6 +333,9 @@ impl Default for TailLimits {
     }
 }
 
+/// Time for which `/readyz` reports a registration that could not be stored. Then it is 200 again, so that a load balancer sends
+/// the next one, which finds out whether the storage works.
+pub const FAILED_WRITE_REPORTED: Duration = Duration::from_secs(60);
 /// Interval at which the free space is measured. At the highest rate one second writes far less than `min_free_bytes`.
 pub const SPACE_CHECK: Duration = Duration::from_secs(1);
 

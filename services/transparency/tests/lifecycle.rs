@@ -4,10 +4,16 @@
 
 mod common;
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
 use std::time::Duration;
 
 use common::{Place, Site, backup_with_signatures, client, refusal};
 use reqwest::Method;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use scitt::{Algorithm, SignedStatement, SigningKey};
 use serde_json::json;
 use serving::tls::TlsFiles;
@@ -353,6 +359,36 @@ async fn tls_speaks_http_1_and_2_and_takes_a_new_certificate_on_reload() {
     assert_eq!(trusting(&second).get(&keys).send().await.unwrap().status(), 200, "the last good one stays");
     let plain = client().request(Method::GET, keys.replace("https", "http")).send().await;
     assert!(plain.is_err() || plain.unwrap().status().is_client_error());
+}
+
+#[tokio::test]
+async fn tls_speaks_http_1_0_with_a_client_that_offers_nothing_else() {
+    let place = Place::new();
+    let certificate = certificate(&place);
+    let files = TlsFiles { certificate: place.path("tls.pem"), key: place.path("tls.key") };
+    let site = place.start_with(|config| config.tls = Some(files)).await;
+    let port = site.service.addresses().public.port();
+    let heard = tokio::task::spawn_blocking(move || over_http_1_0(&certificate, port)).await.unwrap();
+    assert!(heard.starts_with("HTTP/1.0 200"), "{heard}");
+}
+
+/// Fetches the keys over HTTP/1.0, the only protocol that this client offers (ALPN).
+fn over_http_1_0(certificate: &str, port: u16) -> String {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()).unwrap();
+    let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
+    let config = config.with_safe_default_protocol_versions().unwrap();
+    let mut config = config.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.0".to_vec()];
+    let name = "localhost".try_into().unwrap();
+    let mut connection = ClientConnection::new(Arc::new(config), name).unwrap();
+    let mut socket = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let mut stream = rustls::Stream::new(&mut connection, &mut socket);
+    stream.write_all(b"GET /.well-known/scitt-keys HTTP/1.0\r\n\r\n").unwrap();
+    let mut heard = Vec::new();
+    // The service may close the connection without a closure alert.
+    let _ = stream.read_to_end(&mut heard);
+    String::from_utf8_lossy(&heard).into_owned()
 }
 
 fn certificate(place: &Place) -> String {

@@ -134,7 +134,7 @@ on_both_databases! {
 fn i11_reads_go_on_while_the_disk_has_no_room() {
     let log = Log::sqlite();
     let recorder = Recorder::new();
-    let service = Service::started_deaf_to(&log, "XFSZ").unwrap();
+    let service = log.serve();
     let old = Old::of(&log, &service, &recorder);
     let room = Some(256 << 10);
     prlimit(Some(service.pid()), Resource::Fsize, Rlimit { current: room, maximum: room }).unwrap();

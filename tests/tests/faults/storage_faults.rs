@@ -9,6 +9,7 @@ use black_box::{
     Answer, Call, Cluster, Database, Errno, Fault, Load, Log, Outcome, Recorder, Service, StorageFaults,
     until,
 };
+use rustix::process::{Resource, Rlimit, prlimit};
 use scitt::SignedStatement;
 use scitt::problem::TABELLION;
 use serde_json::json;
@@ -114,9 +115,11 @@ fn everything_fails(error: Errno, codes: &[&str]) {
     let refusals = scene.refusals();
     assert!(!refusals.is_empty() && refusals.iter().all(|code| codes.contains(&&**code)), "{refusals:?}");
     assert!(refusals.contains(&codes[0].to_owned()), "{refusals:?}");
+    scene.service.must_find("a registration could not be stored");
     scene.must_read();
     scene.faults.end();
     scene.must_register_again();
+    scene.service.must_become_ready();
     scene.verdict();
 }
 
@@ -318,6 +321,29 @@ fn r11_below_the_threshold_nothing_is_registered_and_everything_is_read() {
         must_register(&log, &recorder, &service);
         service.stop();
     }
+}
+
+/// Beyond the limit (`ulimit -f`) the kernel ends a process that does not handle the signal.
+#[test]
+fn r11_a_limit_of_the_size_of_files_refuses_registration_until_it_is_lifted() {
+    let log = Log::sqlite();
+    log.configure(UNTIL_FULL);
+    let (recorder, service) = (Recorder::new(), log.serve());
+    must_register(&log, &recorder, &service);
+    limit_files(&service, Some(3_000_000));
+    let is_refused = |n| recorder.register(&mut service.connection(), &large(n)) == Outcome::TurnedAway;
+    assert!((0..200).any(is_refused), "the limit is never reached: {:?}", recorder.answers());
+    service.must_find("a registration could not be stored");
+    assert_eq!(service.connection().get("/checkpoint").status, 200);
+    limit_files(&service, None);
+    must_register(&log, &recorder, &service);
+    service.must_become_ready();
+    recorder.verdict(&log, service);
+}
+
+/// Sets the number of bytes that a file of the process may have.
+fn limit_files(service: &Service, most: Option<u64>) {
+    prlimit(Some(service.pid()), Resource::Fsize, Rlimit { current: most, maximum: None }).unwrap();
 }
 
 /// The pin is raised in place, which needs no room.

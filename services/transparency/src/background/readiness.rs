@@ -29,6 +29,7 @@ pub async fn obstacles(log: &Log) -> Vec<String> {
         found.push(obstacle.to_string());
     }
     found.extend(log.space.low().map(|why| format!("registration is refused: {why}")));
+    found.extend(log.failed_write.reported());
     found.extend(log.fsck.named());
     found.extend(log.signer.missing());
     if log.policies.current().is_none() {

@@ -4,19 +4,21 @@
 //! The reservation ends when the [`ReceivedBody`] is dropped. No client gets more than its share, and the first bytes of
 //! each body come from a separate pool: slow large bodies exclude neither other clients nor small statements. Callers
 //! with a token have a reserve that anonymous callers cannot use up.
+//!
+//! Not here: what a client still sends of a body that is refused (`serving`).
 
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
-use http::header::{CONTENT_LENGTH, EXPECT};
+use http::header::CONTENT_LENGTH;
 use http_body_util::BodyExt;
 
 use crate::edge::body_budget::ReservedBytes;
 use crate::edge::problem::Problem;
 use crate::edge::rate_limit::RequestCharge;
 use crate::edge::state::EdgeState;
-use crate::limits::{DISCARD_BYTES, DISCARD_TIME, Limits};
+use crate::limits::Limits;
 use crate::quota::meter::RateBucket;
 
 /// A complete request body with its reservation in the budget.
@@ -48,27 +50,14 @@ impl ReceivedBody {
     pub async fn read(request: Request, edge: &EdgeState, most: usize) -> Result<Self, Problem> {
         let limits = edge.limits.load_full();
         let announced = announced(&request);
-        let asks_first = request.headers().contains_key(EXPECT);
         let client =
             request.extensions().get::<RequestCharge>().map_or(RateBucket::Unknown, RequestCharge::bucket);
-        let mut body = request.into_body();
         if announced.is_some_and(|length| length > most as u64) {
-            if !asks_first {
-                discard(&mut body).await;
-            }
             return Err(too_large(most));
         }
+        let mut body = request.into_body();
         let reading = read(&mut body, edge, client, announced, most);
-        match tokio::time::timeout(limits.body_time, reading).await {
-            Ok(Ok(received)) => Ok(received),
-            Ok(Err(problem)) => {
-                if problem.status == StatusCode::PAYLOAD_TOO_LARGE {
-                    discard(&mut body).await;
-                }
-                Err(problem)
-            }
-            Err(_) => Err(too_slow(&limits)),
-        }
+        tokio::time::timeout(limits.body_time, reading).await.unwrap_or_else(|_| Err(too_slow(&limits)))
     }
 }
 
@@ -103,21 +92,6 @@ async fn read(
         }
     }
     Ok(ReceivedBody { bytes: only.unwrap_or_else(|| bytes.freeze()), _reserved: reserved })
-}
-
-/// Reads up to [`DISCARD_BYTES`] for at most [`DISCARD_TIME`], so that a client that is still sending gets the
-/// response.
-async fn discard(body: &mut Body) {
-    let reading = async {
-        let mut seen = 0;
-        while let Some(Ok(frame)) = body.frame().await {
-            seen += frame.data_ref().map_or(0, Bytes::len);
-            if seen > DISCARD_BYTES {
-                break;
-            }
-        }
-    };
-    let _ = tokio::time::timeout(DISCARD_TIME, reading).await;
 }
 
 fn announced(request: &Request) -> Option<u64> {

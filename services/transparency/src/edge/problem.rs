@@ -227,14 +227,20 @@ pub fn shortened(text: &str) -> String {
 /// Quotes foreign text like [`shortened`], in at most `bytes` bytes.
 pub fn shortened_to(text: &str, bytes: usize) -> String {
     let mut short = String::new();
+    // Length of the beginning after which there is room for the ellipsis.
+    let mut cut = 0;
     for c in text.chars() {
         let piece =
             if c.is_ascii_graphic() || c == ' ' { c.to_string() } else { c.escape_unicode().to_string() };
-        if short.len() + piece.len() > bytes - '…'.len_utf8() {
+        if short.len() + piece.len() > bytes {
+            short.truncate(cut);
             short.push('…');
             break;
         }
         short.push_str(&piece);
+        if short.len() + '…'.len_utf8() <= bytes {
+            cut = short.len();
+        }
     }
     short
 }
@@ -250,5 +256,14 @@ mod tests {
         assert!(quoted.len() <= ECHO_BYTES);
         assert!(quoted.chars().all(|c| c.is_ascii_graphic() || c == '…'));
         assert_eq!(shortened("abc"), "abc");
+    }
+
+    #[test]
+    fn an_entry_id_is_quoted_whole_and_a_longer_text_is_cut() {
+        let id = "0".repeat(ECHO_BYTES);
+        assert_eq!(shortened(&id), id);
+        let longer = shortened(&format!("{id}1"));
+        assert_eq!(longer, format!("{}…", "0".repeat(61)));
+        assert_eq!(longer.len(), ECHO_BYTES);
     }
 }

@@ -8,6 +8,7 @@ pub mod dry_run;
 pub mod entry_reader;
 pub mod equivocation;
 pub mod erasures;
+pub mod failed_write;
 pub mod free_space;
 pub mod heads;
 pub mod open_findings;

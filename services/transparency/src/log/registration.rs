@@ -48,6 +48,7 @@ impl Log {
 
     fn counted(&self, outcome: Result<Registration, RegisterError>) -> Result<Registered, RegisterError> {
         self.metrics.registration(outcome_of(&outcome));
+        self.failed_write.learn(&outcome);
         outcome.map(|registration| registration.registered)
     }
 

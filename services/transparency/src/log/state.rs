@@ -12,6 +12,7 @@ use crate::edge::rate_limit::AccessControl;
 use crate::keys::signer::LogSigner;
 use crate::log::decided::DecidedTerms;
 use crate::log::erasures::{CarriedOut, EraserWakeup};
+use crate::log::failed_write::FailedWrite;
 use crate::log::free_space::FreeSpace;
 use crate::log::open_findings::OpenFindings;
 use crate::log::policies::Policies;
@@ -65,6 +66,8 @@ pub struct Log {
     pub fsck: OpenFindings,
     /// The free space of the disks.
     pub space: FreeSpace,
+    /// The last registration that the database could not store.
+    pub failed_write: FailedWrite,
     /// The witnesses and their cosignatures.
     pub witnessing: Arc<Witnessing>,
     /// Wakes the task that deletes erased bytes.

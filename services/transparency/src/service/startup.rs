@@ -18,6 +18,7 @@ use crate::keys::signer::{IntroduceError, LogSigner};
 use crate::log::admission::InboxRedecider;
 use crate::log::decided::DecidedTerms;
 use crate::log::erasures::{CarriedOut, EraserWakeup};
+use crate::log::failed_write::FailedWrite;
 use crate::log::free_space::FreeSpace;
 use crate::log::open_findings::OpenFindings;
 use crate::log::policies::Policies;
@@ -160,6 +161,7 @@ pub async fn open_log(
         obstacle: ArcSwapOption::empty(),
         fsck: OpenFindings::default(),
         space,
+        failed_write: FailedWrite::default(),
         witnessing,
         erasing: EraserWakeup::default(),
         carried_out: CarriedOut::default(),
