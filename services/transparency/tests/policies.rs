@@ -107,11 +107,6 @@ async fn the_configuration_documents_name_the_policy_entry() {
         let id = second.digest().to_string();
         assert!(answer.text().contains(&id), "{answer:?}");
         assert!(answer.text().contains(&format!("/v1/entries/{id}/statement")), "{answer:?}");
-        let since = answer.header("deprecation").unwrap().strip_prefix('@');
-        assert!(
-            since.is_some_and(|seconds| seconds.parse::<u64>().is_ok()),
-            "a date of RFC 9745: {answer:?}"
-        );
     }
 }
 

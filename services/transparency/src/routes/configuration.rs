@@ -1,6 +1,6 @@
 //! Configuration documents of older SCRAPI drafts (-04 to -06), for peers that still request them.
 //!
-//! Both refer to their successor, the key set, and carry a `Deprecation` header field (RFC 9745). They also contain the leaf rule,
+//! Both refer to their successor, the key set, and carry a `Deprecation` header field. They also contain the leaf rule,
 //! which a verifier needs, and the entry of the registration policy in force.
 
 use axum::extract::State;
@@ -12,9 +12,6 @@ use scitt::cbor::ItemWriter;
 use super::Binary;
 use crate::edge::media;
 use crate::routes::app::App;
-
-/// The month of draft -07, which removed these documents, as a date of structured fields (RFC 9745, RFC 9651).
-const DEPRECATED: &str = "@1769904000";
 
 /// The issuer of receipts (draft -06).
 #[utoipa::path(
@@ -56,7 +53,7 @@ fn document(app: &App) -> Response {
         [
             (CONTENT_TYPE, media::CBOR),
             (CACHE_CONTROL, "public, max-age=300"),
-            (HeaderName::from_static("deprecation"), DEPRECATED),
+            (HeaderName::from_static("deprecation"), "true"),
         ],
         body.into_bytes(),
     )
