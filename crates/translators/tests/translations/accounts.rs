@@ -209,14 +209,26 @@ fn another_session_in_the_same_file_is_noted_and_the_first_one_names_the_record(
 }
 
 #[test]
-fn messages_of_another_agent_are_not_taken_for_those_of_codex() {
-    let lines = [
+fn sessions_of_other_agents_are_not_taken_for_those_of_codex_or_claude_code() {
+    let pi = [
         json!({ "type": "session", "version": 3, "id": "p", "cwd": "/w" }),
         json!({ "type": "message", "id": "a", "parentId": null, "message": { "role": "assistant", "content": [] } }),
     ];
-    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    let error = translate(&SessionSource::file("s.jsonl", text), &Settings::default()).unwrap_err();
-    assert_eq!(error, TranslateError::UnknownFormat);
+    let qwen = |kind: &str, member: &str, content: Value| {
+        let mut line =
+            json!({ "uuid": "1", "parentUuid": null, "sessionId": "q", "type": kind, "cwd": "/w" });
+        line[member] = content;
+        line
+    };
+    let qwen = [
+        qwen("system", "systemPayload", json!({ "uiEvent": {} })),
+        qwen("user", "message", json!({ "role": "user", "parts": [{ "text": "x" }] })),
+    ];
+    for lines in [pi, qwen] {
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        let error = translate(&SessionSource::file("s.jsonl", text), &Settings::default()).unwrap_err();
+        assert_eq!(error, TranslateError::UnknownFormat);
+    }
 }
 
 #[test]
