@@ -21,10 +21,11 @@ use crate::usage::{TokenUsage, count, sum};
 /// The model of messages that Claude Code itself writes.
 const SYNTHETIC: &str = "<synthetic>";
 
-/// Returns whether a line is one of Claude Code's.
+/// Returns whether a line is one of Claude Code's. Lines of Qwen Code have the same members, but `parts` in place of the content.
 pub(crate) fn recognizes(line: &Value) -> bool {
     let has = |name: &str| line.get(name).is_some();
-    has("type") && (has("sessionId") || has("leafUuid") || has("uuid") || has("messageId"))
+    let is_of_qwen = has("systemPayload") || line.pointer("/message/parts").is_some();
+    has("type") && (has("sessionId") || has("leafUuid") || has("uuid") || has("messageId")) && !is_of_qwen
 }
 
 /// Reads the session of a file.

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use jose::json::{JsonError, JsonErrorKind, Limits, parse_strict};
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -73,31 +74,37 @@ pub(crate) fn sample(bytes: &[u8]) -> Vec<Value> {
 /// with its text.
 fn parse_line(line: &[u8]) -> Vec<(&[u8], Result<Parsed, JsonError>)> {
     match parse(line) {
-        Err(error) if error.kind == JsonErrorKind::Trailing && line.starts_with(b"{") => {
-            texts(line).into_iter().map(|text| (text, parse(text))).collect()
-        }
+        Err(_) if line.starts_with(b"{") => texts(line).into_iter().map(|text| (text, parse(text))).collect(),
         parsed => vec![(line, parsed)],
     }
 }
 
 /// Returns the JSON texts that follow each other on a line. What is none is the last of them.
 fn texts(line: &[u8]) -> Vec<&[u8]> {
-    let mut texts = Vec::new();
-    let mut stream = serde_json::Deserializer::from_slice(line).into_iter::<&RawValue>();
-    while let Some(text) = stream.next() {
-        match text {
-            Ok(text) => texts.push(text.get().as_bytes()),
-            Err(_) => {
-                texts.push(&line[stream.byte_offset()..]);
-                break;
-            }
-        }
+    let (mut texts, mut rest) = (Vec::new(), line);
+    while !rest.is_empty() {
+        let (text, after) = rest.split_at(first_length(rest).unwrap_or(rest.len()));
+        texts.push(text);
+        rest = trimmed(after);
     }
     texts
 }
 
+/// Returns the length of the first of the JSON texts that follow each other; `None` if there is none. Its characters are not
+/// checked, as they may be replaced.
+fn first_length(texts: &[u8]) -> Option<usize> {
+    let mut stream = serde_json::Deserializer::from_slice(texts).into_iter::<IgnoredAny>();
+    stream.next()?.ok()?;
+    Some(stream.byte_offset())
+}
+
+/// Returns a line without the byte order mark of a file that was joined with others, and without blanks around it.
+fn trimmed(line: &[u8]) -> &[u8] {
+    without_byte_order_mark(line.trim_ascii()).trim_ascii()
+}
+
 fn filled(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
-    let lines = bytes.split(|byte| *byte == b'\n').map(|line| without_byte_order_mark(line).trim_ascii());
+    let lines = bytes.split(|byte| *byte == b'\n').map(trimmed);
     lines.enumerate().filter(|(_, text)| !text.is_empty()).map(|(index, text)| (index + 1, text))
 }
 

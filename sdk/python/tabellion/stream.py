@@ -50,14 +50,14 @@ def _connect(http: Http, path: str, last: Optional[str], backoff: Backoff) -> An
     while True:
         try:
             response = http.open(path, headers, timeout=SILENCE_SECONDS)
+            if response.status == 200:
+                return response
+            with response:
+                error = error_of(read(response))
         except Unreachable:
             if not backoff.wait(None):
                 raise
             continue
-        if response.status == 200:
-            return response
-        with response:
-            error = error_of(read(response))
         if not may_retry(error) or not backoff.wait(error.retry_after):
             raise error
 

@@ -331,6 +331,12 @@ class Stream(unittest.TestCase):
             followed = tabellion.Client(service.url).follow(begin=True)
             self.assertEqual([next(followed).leaf for _ in range(2)], [0, 1])
 
+    def test_an_error_that_breaks_off_is_tried_again(self):
+        error = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 1000\r\n\r\n{"
+        event = b'id: 0\nevent: entry\ndata: {"index":0}\n\n'
+        with Broken(error, b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + event) as service:
+            self.assertEqual(next(tabellion.Client(service.url).follow(begin=True)).leaf, 0)
+
     def test_an_entry_that_is_no_json_ends_it(self):
         with Service((200, {}, b"id: 0\nevent: entry\ndata: {\n\n")) as service:
             with self.assertRaisesRegex(tabellion.Unreachable, "no JSON"):

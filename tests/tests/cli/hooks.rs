@@ -87,6 +87,27 @@ fn each_agents_session_becomes_a_signed_record_when_it_ends() {
 }
 
 #[test]
+fn a_session_file_that_has_become_smaller_since_its_last_checkpoint_is_noted() {
+    let folder = home();
+    let event = claude_event(&folder);
+    let session = folder.path(".claude/projects/-srv-shop/ses-1.jsonl");
+    let text = fs::read_to_string(&session).unwrap();
+    let record = || run(&folder, "claude-code", &[], &event);
+    assert_eq!(record().must_end_with(0).stderr, "");
+    let beginning: String = text.split_inclusive('\n').take(3).collect();
+    for smaller in [beginning.as_str(), ""] {
+        fs::write(&session, smaller).unwrap();
+        let noted = record().must_end_with(0).stderr.clone();
+        let size = format!("smaller: {} bytes, after ", smaller.len());
+        assert!(noted.contains(&size), "{noted}");
+    }
+    assert_eq!(records(&folder).len(), 2);
+    fs::write(&session, text).unwrap();
+    assert_eq!(record().must_end_with(0).stderr, "");
+    assert_eq!(records(&folder).len(), 3);
+}
+
+#[test]
 fn a_session_that_goes_on_becomes_a_chain_and_waits_for_a_log_that_does_not_answer() {
     let dev = Dev::start();
     let folder = &dev.folder;

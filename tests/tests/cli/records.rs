@@ -481,6 +481,22 @@ fn watching_tells_sources_of_similar_names_apart_and_goes_on_after_a_bad_one() {
     assert_eq!(names.filter(|name| name.to_string_lossy().ends_with(".cose")).count(), 2);
 }
 
+#[test]
+fn watching_notes_a_link_that_it_does_not_follow() {
+    let folder = recorder();
+    fs::create_dir(folder.path("sessions")).unwrap();
+    std::os::unix::fs::symlink(session("cursor.jsonl"), folder.path("sessions/cursor.jsonl")).unwrap();
+    let arguments = ["record", "import", "--watch", "--key", "key.pem", "--output", "records", "sessions"];
+    let mut command = folder.command(&arguments);
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut note = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut note).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(note, "sessions/cursor.jsonl: a link, which is not followed\n");
+}
+
 /// Makes a pipe, which nobody writes to.
 fn make_pipe(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());

@@ -31,10 +31,11 @@ pub enum RedactionRule {
 }
 
 /// Where a token begins: at a word of ASCII letters, or after an escape or a colour of a terminal, whose last character is
-/// a letter or a digit. JSON in a text has escapes (`\n`, `\u001b`), and a URL has `%20`. The group is text to keep.
+/// a letter or a digit. JSON in a text has escapes (`\n`, `\u001b`), a URL has `%20`, a URL in a URL `%2520`, and `grep` ends each
+/// colour with `[K`. The group is text to keep.
 macro_rules! token_start {
     () => {
-        r"((?-u:\b)|\\(?:[bfnrtv]|u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2})|%[0-9A-Fa-f]{2}|\[[0-9;]*m)"
+        r"((?-u:\b)|\\(?:[bfnrtv]|u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2})|%(?:25)*[0-9A-Fa-f]{2}|\[[0-9;]*[mK])"
     };
 }
 

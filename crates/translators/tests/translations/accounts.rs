@@ -171,6 +171,24 @@ fn files_that_were_joined_lose_nothing_but_what_was_cut_off() {
 }
 
 #[test]
+fn a_text_that_is_joined_to_one_with_a_flaw_is_an_entry_of_its_own() {
+    let not_utf8 =
+        b"{\"type\":\"user\",\"sessionId\":\"s\",\"message\":{\"role\":\"user\",\"content\":\"\xff\"}}";
+    let flawed: [(&[u8], usize); 4] = [
+        (not_utf8, 0),
+        (br#"{"type":"user","sessionId":"s","uuid":"\ud83d"}"#, 0),
+        (br#"{"type":"x","type":"y"}"#, 0),
+        (b"{]", 1),
+    ];
+    for (flawed, broken) in flawed {
+        let bytes = [claude_line("one").as_slice(), flawed, b"\xef\xbb\xbf ", &claude_line("two")].concat();
+        let account = translated(&SessionSource::file("s.jsonl", bytes)).account;
+        assert_eq!((account.total, account.broken.len()), (3 - broken as u64, broken), "{account:?}");
+        assert_eq!(account.remarks.len(), 1 - broken, "{account:?}");
+    }
+}
+
+#[test]
 fn another_session_in_the_same_file_is_noted_and_the_first_one_names_the_record() {
     let text = |lines: &[Value]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
     let codex = |id: &str| json!({ "type": "session_meta", "payload": { "id": id } });
@@ -191,14 +209,26 @@ fn another_session_in_the_same_file_is_noted_and_the_first_one_names_the_record(
 }
 
 #[test]
-fn messages_of_another_agent_are_not_taken_for_those_of_codex() {
-    let lines = [
+fn sessions_of_other_agents_are_not_taken_for_those_of_codex_or_claude_code() {
+    let pi = [
         json!({ "type": "session", "version": 3, "id": "p", "cwd": "/w" }),
         json!({ "type": "message", "id": "a", "parentId": null, "message": { "role": "assistant", "content": [] } }),
     ];
-    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    let error = translate(&SessionSource::file("s.jsonl", text), &Settings::default()).unwrap_err();
-    assert_eq!(error, TranslateError::UnknownFormat);
+    let qwen = |kind: &str, member: &str, content: Value| {
+        let mut line =
+            json!({ "uuid": "1", "parentUuid": null, "sessionId": "q", "type": kind, "cwd": "/w" });
+        line[member] = content;
+        line
+    };
+    let qwen = [
+        qwen("system", "systemPayload", json!({ "uiEvent": {} })),
+        qwen("user", "message", json!({ "role": "user", "parts": [{ "text": "x" }] })),
+    ];
+    for lines in [pi, qwen] {
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        let error = translate(&SessionSource::file("s.jsonl", text), &Settings::default()).unwrap_err();
+        assert_eq!(error, TranslateError::UnknownFormat);
+    }
 }
 
 #[test]

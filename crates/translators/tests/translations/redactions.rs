@@ -59,7 +59,9 @@ fn a_secret_is_found_after_an_escape_a_colour_and_letters_of_other_scripts() {
             r#"{"output":"\u003d"#,
             r"\x1b[1;32m",
             "\u{1b}[32m",
+            "\u{1b}[01;31m\u{1b}[K",
             "https://a.example/?q=Bearer%20",
+            "https://a.example/?next=%2Fb%3Fq%3DBearer%2520",
             "令牌",
             "é",
         ] {

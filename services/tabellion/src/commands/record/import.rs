@@ -15,7 +15,7 @@ use translators::{
 use super::redaction_args::RedactionArgs;
 use super::registering::CheckpointLog;
 use super::sign::Recorder;
-use super::sources::{self, NamedSource};
+use super::sources::{self, LINK, NamedSource};
 use super::watch::Watch;
 use super::writing::{CheckedRecord, RECORD_BYTES, not_translated, record_file};
 use crate::console::files::{self, Access, Existing};
@@ -87,7 +87,7 @@ impl Import {
             let found = sources::find(path);
             summary.failed.extend(found.unreadable.iter().map(Failure::in_short));
             for link in &found.links {
-                summary.skip(context, link, "a link, which is not followed");
+                summary.skip(context, link, LINK);
             }
             if found.sources.is_empty() && found.unreadable.is_empty() {
                 context.console.note(format!("no session file in {}", path.display()));

@@ -3,16 +3,19 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use jose::json::{Limits, TextRules, check_rules};
+use jose::json::{Limits, MAX_DEPTH, TextRules, check_rules};
 use session_databases::DatabaseError;
-use translators::limits::{NATIVE_DEPTH, SOURCE_BYTES};
+use translators::limits::SOURCE_BYTES;
 use translators::{SessionSource, SourceFile};
 
 use super::writing::{WATCH_LOCK, WATCH_STATE};
 use crate::console::{Exit, Failure, files};
 
-/// What a last line is checked with.
-const LAST_LINE: Limits = Limits { bytes: SOURCE_BYTES, depth: NATIVE_DEPTH };
+/// The note about a link in a folder.
+pub const LINK: &str = "a link, which is not followed";
+
+/// Limits of a last line. It may nest deeper than a native entry may, as the digest of such a line is recorded.
+const LAST_LINE: Limits = Limits { bytes: SOURCE_BYTES, depth: MAX_DEPTH };
 
 /// The folders of OpenCode's storage.
 const STORAGE: [&str; 2] = ["session", "message"];
@@ -184,6 +187,13 @@ fn relative(path: &Path, root: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_last_line_that_nests_too_deep_for_a_record_counts() {
+        let bytes = format!("{{\"a\":{}{}}}", "[".repeat(100), "]".repeat(100));
+        let source = complete_lines(&SessionSource::file("s.jsonl", bytes.as_str()));
+        assert_eq!(source.bytes(), bytes.len());
+    }
 
     #[test]
     fn a_last_line_without_a_line_break_counts_as_soon_as_it_is_an_object() {

@@ -26,7 +26,7 @@ use translators::{SessionRecord, SessionSource, Settings, Translation, translate
 use super::checkpoint::{Checkpoint, SessionOrigin};
 use super::registering::CheckpointLog;
 use super::sign::Recorder;
-use super::sources::{self, NamedSource};
+use super::sources::{self, LINK, NamedSource};
 use super::writing::{CheckedRecord, WATCH_LOCK, WATCH_STATE, not_translated};
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure, members, safe};
@@ -45,6 +45,8 @@ pub struct Watch {
     /// By source what is wrong with it: the digest of a content that cannot be translated, or the failure to read it. Each
     /// is noted once.
     refused: BTreeMap<String, String>,
+    /// By source the size in bytes to which it shrank. Each is noted once.
+    shrunk: BTreeMap<String, usize>,
     _lock: Lock,
 }
 
@@ -64,6 +66,9 @@ struct State {
 struct SourceState {
     /// SHA-256 digest of the source at the last look.
     digest: String,
+    /// Its size in bytes.
+    #[serde(default)]
+    bytes: usize,
     sessions: BTreeMap<String, Checkpoint>,
 }
 
@@ -92,6 +97,7 @@ impl Watch {
             log,
             state: State::read(&output.join(WATCH_STATE))?,
             refused: BTreeMap::new(),
+            shrunk: BTreeMap::new(),
             _lock: lock,
         })
     }
@@ -141,13 +147,17 @@ impl Watch {
     fn look(&mut self, context: &Context) -> Result<(), Failure> {
         let found = sources::find(&self.folder);
         for failure in found.unreadable {
-            self.refuse(context, failure.in_short(), failure.in_short(), &failure);
+            self.refuse(context, failure.in_short(), failure.in_short(), &failure.in_short());
+        }
+        for link in found.links {
+            let link = link.display().to_string();
+            self.refuse(context, link.clone(), LINK.to_owned(), &format!("{link}: {LINK}"));
         }
         for source in found.sources {
             let key = source.path.display().to_string();
             match source.read() {
                 Ok(content) => self.look_at(context, &source, key, &sources::complete_lines(&content))?,
-                Err(failure) => self.refuse(context, key, failure.in_short(), &failure),
+                Err(failure) => self.refuse(context, key, failure.in_short(), &failure.in_short()),
             }
         }
         Ok(())
@@ -160,6 +170,7 @@ impl Watch {
         key: String,
         content: &SessionSource,
     ) -> Result<(), Failure> {
+        self.note_if_smaller(context, &key, content.bytes());
         let digest = content.sha256();
         let known = self.state.sources.get(&key).map(|state| &state.digest);
         let is_new = known != Some(&digest) && self.refused.get(&key) != Some(&digest);
@@ -170,9 +181,20 @@ impl Watch {
     }
 
     /// Notes what is wrong with a source, unless that was noted before.
-    fn refuse(&mut self, context: &Context, key: String, wrong: String, failure: &Failure) {
+    fn refuse(&mut self, context: &Context, key: String, wrong: String, note: &str) {
         if self.refused.insert(key, wrong.clone()).as_ref() != Some(&wrong) {
-            context.console.note(failure.in_short());
+            context.console.note(note);
+        }
+    }
+
+    /// Notes that a source has become smaller since its last checkpoint, unless that was noted before. Session
+    /// files usually only grow, so somebody may have removed entries.
+    fn note_if_smaller(&mut self, context: &Context, key: &str, bytes: usize) {
+        let before = self.state.sources.get(key).map_or(0, |state| state.bytes);
+        if bytes < before && self.shrunk.insert(key.to_owned(), bytes) != Some(bytes) {
+            context.console.note(format!(
+                "{key} has become smaller: {bytes} bytes, after {before}. What is missing is in earlier checkpoints"
+            ));
         }
     }
 
@@ -217,7 +239,7 @@ impl Watch {
             }
             sessions.insert(session.to_owned(), checkpoint);
         }
-        self.state.sources.insert(key, SourceState { digest, sessions });
+        self.state.sources.insert(key, SourceState { digest, bytes: content.bytes(), sessions });
         self.state.write(&self.output.join(WATCH_STATE))?;
         written.iter().try_for_each(|checkpoint| checkpoint.print(context))
     }
@@ -253,7 +275,8 @@ impl Watch {
         match translate(content, &settings) {
             Ok(translation) => Some(translation),
             Err(error) => {
-                self.refuse(context, key.to_owned(), content.sha256(), &not_translated(&source.path, &error));
+                let note = not_translated(&source.path, &error).in_short();
+                self.refuse(context, key.to_owned(), content.sha256(), &note);
                 None
             }
         }
