@@ -38,8 +38,10 @@ pub struct InclusionQuery {
     /// The entry's ID; this or `index`.
     entry_id: Option<String>,
     /// The leaf index; this or `entry_id`.
+    #[serde(default, deserialize_with = "super::plain_number")]
     index: Option<u64>,
     /// The tree size; unless given, that of `/checkpoint` if its tree holds the leaf, and else the newest signed one.
+    #[serde(default, deserialize_with = "super::plain_number")]
     size: Option<u64>,
 }
 
@@ -49,8 +51,10 @@ pub struct InclusionQuery {
 #[into_params(parameter_in = Query)]
 pub struct ConsistencyQuery {
     /// The smaller size; 0 for a reader that has seen nothing yet.
+    #[serde(deserialize_with = "super::required_number")]
     first: u64,
     /// The larger size; that of `/checkpoint` unless given, and then JSON carries that checkpoint too.
+    #[serde(default, deserialize_with = "super::plain_number")]
     second: Option<u64>,
 }
 
