@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use store::{HeadSignature, SignatureKind};
 use utoipa::{IntoParams, ToSchema};
 
+use super::statements::leaf_of;
 use super::{Binary, checkpoints, tlog, wrong_query};
 use crate::edge::media;
 use crate::edge::problem::{Problem, shortened};
@@ -238,8 +239,7 @@ async fn leaf(app: &App, query: &InclusionQuery) -> Result<LeafIndex, Problem> {
     match (&query.entry_id, query.index) {
         (Some(id), None) => {
             let digest: EntryDigest = id.parse().map_err(|_| Problem::invalid_locator())?;
-            let found = app.log.index_of(digest).await?;
-            found.ok_or_else(|| Problem::unknown_entry(&digest.to_string()))
+            leaf_of(app, digest).await
         }
         (None, Some(index)) => Ok(LeafIndex::new(index)),
         _ => Err(Problem::malformed("query", "Give `entry_id` or `index`, one of the two")),
