@@ -83,6 +83,9 @@ pub enum LocationError {
         /// Name of the file system.
         name: &'static str,
     },
+    /// The file system is mounted read-only.
+    #[error("{0}")]
+    ReadOnly(String),
     /// A file is missing, cannot be used, or is not the one that was opened.
     #[error("{0}")]
     Refused(String),
@@ -313,7 +316,11 @@ fn with_suffix(database: &Path, suffix: &str) -> PathBuf {
 }
 
 fn cannot(verb: &str, path: &Path, error: &io::Error) -> LocationError {
-    LocationError::Refused(format!("cannot {verb} {}: {error}", path.display()))
+    let text = format!("cannot {verb} {}: {error}", path.display());
+    match error.kind() {
+        io::ErrorKind::ReadOnlyFilesystem => LocationError::ReadOnly(text),
+        _ => LocationError::Refused(text),
+    }
 }
 
 #[cfg(test)]

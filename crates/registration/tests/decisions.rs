@@ -182,7 +182,12 @@ fn claims_about_time_become_the_permits_window() {
     assert_eq!(permit.valid(), TimeWindow { not_before: Some(earliest), not_after: Some(NOW + 59) });
     assert!(permit.refusal_at(earliest).is_none(), "the issuer's clock may be ahead of the log's");
     assert_eq!(permit.refusal_at(earliest - 1).unwrap().violation.rule.as_str(), "nbf");
-    assert_eq!(permit.refusal_at(NOW + 60).unwrap().violation.rule.as_str(), "exp");
+    let late = permit.refusal_at(NOW + 60).unwrap().violation;
+    assert_eq!(late.rule.as_str(), "exp");
+    let time = |seconds| jiff::Timestamp::from_second(seconds).unwrap();
+    let detail =
+        format!("the log's time is {}, the statement stood until {}", time(now + 60), time(now + 59));
+    assert_eq!(late.detail, detail);
     let backwards = signed(note().claim(5, now.into()).claim(4, (now - 600).into()));
     assert_eq!(refused(&backwards, &policy()), "never-valid");
     assert_eq!(refused(&signed(note().claim(4, 0_i64.into())), &policy()), "exp");

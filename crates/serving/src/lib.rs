@@ -17,6 +17,7 @@ pub mod admin;
 pub mod collector;
 pub mod config_file;
 pub mod connections;
+pub mod content_coding;
 pub mod database_metrics;
 pub mod description;
 pub mod guarded_body;

@@ -25,12 +25,18 @@ pub(crate) fn discarding_the_rest(request: Request<Incoming>, stop: &Cancellatio
     if request.version() > Version::HTTP_11 {
         return request.map(Body::new);
     }
-    // A client that asks first sends nothing before the service reads.
-    let arrives = !request.headers().contains_key(EXPECT);
+    let arrives = !asks_first(&request);
     request.map(|incoming| match incoming.is_end_stream() {
         true => Body::empty(),
         false => Body::new(RequestBody { incoming: Some(incoming), arrives, stop: stop.clone() }),
     })
+}
+
+/// Returns `true` if the client sends nothing before the service reads (RFC 9110, section 10.1.1).
+fn asks_first(request: &Request<Incoming>) -> bool {
+    let expected = request.headers().get(EXPECT);
+    request.version() == Version::HTTP_11
+        && expected.is_some_and(|expected| expected.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
 struct RequestBody {
@@ -174,6 +180,26 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn the_rest_of_a_body_beyond_the_limit_is_not_taken_for_requests() {
+        let running = serve().await;
+        let requests = HEALTH.repeat(2 * DISCARD_BYTES / HEALTH.len());
+        let head = head("/unread", &format!("content-length: {}\r\n", requests.len()));
+        let (mut reading, mut writing) = connect(&running).await.into_split();
+        let sending = async {
+            writing.write_all(head.as_bytes()).await.unwrap();
+            writing.write_all(&requests).await.expect_err("the connection ends before the body")
+        };
+        let mut heard = Vec::new();
+        // The connection may end with a reset.
+        let talking = async { tokio::join!(sending, reading.read_to_end(&mut heard)) };
+        drop(timeout(PATIENCE, talking).await.expect("the connection ends"));
+        let heard = String::from_utf8(heard).unwrap();
+        assert_eq!(heard.matches("HTTP/1.1 ").count(), 1, "{heard}");
+        assert!(heard.starts_with("HTTP/1.1 429"), "{heard}");
+        running.cut().await;
+    }
+
+    #[tokio::test]
     async fn the_response_does_not_wait_for_a_body_that_does_not_come() {
         let running = serve().await;
         let mut stream = connect(&running).await;
@@ -193,6 +219,15 @@ mod tests {
         let head = head("/unread", "content-length: 10\r\nexpect: 100-continue\r\n");
         let heard = exchange(&running, &[head.as_bytes()]).await;
         assert!(heard.starts_with("HTTP/1.1 429"), "not 100: {heard}");
+        running.cut().await;
+    }
+
+    #[tokio::test]
+    async fn a_client_that_expects_anything_else_sends_its_body_and_goes_on() {
+        let running = serve().await;
+        let head = head("/unread", &format!("content-length: {LARGE}\r\nexpect: 200-ok\r\n"));
+        let heard = exchange(&running, &[head.as_bytes(), &vec![b'a'; LARGE], HEALTH]).await;
+        assert!(heard.starts_with("HTTP/1.1 429") && heard.ends_with("here"), "{heard}");
         running.cut().await;
     }
 

@@ -13,6 +13,7 @@ pub(crate) fn store_error(error: LocationError) -> StoreError {
     match error {
         LocationError::InUse(text) => StoreError::InUse(text),
         LocationError::FileSystem { .. } => StoreError::Refused(format!("{error}, or set allow_filesystem")),
+        LocationError::ReadOnly(text) => StoreError::Storage(StorageFault::ReadOnly, text),
         LocationError::Refused(text) => StoreError::Refused(text),
         LocationError::Unknown(text) => StoreError::Storage(StorageFault::Io, text),
     }

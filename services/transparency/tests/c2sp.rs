@@ -6,7 +6,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Place, Site};
+use common::{Place, Site, refusal};
 use merkle::tile::{TileId, TilePath};
 use merkle::{CompactRange, EntryDigest, Hash, LeafHash, LeafIndex, RootHash, TreeSize, verify};
 use reqwest::Method;
@@ -317,6 +317,30 @@ async fn proofs_that_cannot_be_are_refused_with_the_reason() {
     ] {
         let answer = site.get(&format!("/v1/proof/{query}")).await;
         assert_eq!(answer.status, status, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn a_number_in_a_query_has_one_form_and_a_refusal_names_its_parameter() {
+    let (site, _) = log_of(4).await;
+    for (query, code, parameter) in [
+        ("proof/consistency?first=01", "query", "first: "),
+        ("proof/consistency?first=1&second=%2B2", "query", "second: "),
+        ("proof/inclusion?index=00", "query", "index: "),
+        ("proof/inclusion?index=1&size=02", "query", "size: "),
+        ("checkpoints?size=0", "page", "`size`"),
+        ("checkpoints?limit=025", "page", "limit: "),
+        ("entries?limit=03", "page", "limit: "),
+        ("evidence?from=01", "page", "from: "),
+        ("erasures?after=01", "page", "after: "),
+        ("equivocations?limit=%2B1", "page", "limit: "),
+        ("issuers/someone/chain?sub=one&after=01", "page", "after: "),
+        ("issuers/someone/chain?after=1", "page", "`sub`"),
+    ] {
+        let answer = site.get(&format!("/v1/{query}")).await;
+        assert_eq!(answer.refusal(), refusal(400, "Malformed request", code), "{query}");
+        let detail = answer.problem().detail.unwrap();
+        assert!(detail.contains(parameter), "{query}: {detail}");
     }
 }
 

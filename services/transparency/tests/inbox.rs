@@ -173,11 +173,27 @@ async fn the_operator_lists_what_is_accepted_and_refuses_one_of_it() {
         assert!(item["age_seconds"].as_u64().unwrap() < 60 && item["accepted"].is_string(), "{item}");
     }
     let (id, nobody) = (one.digest().to_string(), "0".repeat(64));
+    let entry = format!("/v1/entries/{id}");
+    let readings = [
+        format!("{entry}/statement"),
+        format!("{entry}/evidence"),
+        format!("/v1/proof/inclusion?entry_id={id}"),
+        entry,
+    ];
+    for path in &readings {
+        let answer = site.get(path).await;
+        assert_eq!(answer.refusal(), refusal(404, "Not Found", "entry-pending"), "{path}");
+        assert!(answer.header("retry-after").is_some(), "{path}");
+    }
     let (status, refused) = refuse(&site, &id, "sent by mistake").await;
     assert_eq!((status, &refused["entry_id"]), (200, &id.clone().into()), "{refused}");
     let answer = site.get(&site.location(&one)).await;
     assert_eq!(answer.refusal(), refusal(404, "Registration Failed", "registration-failed"));
     assert_eq!(answer.problem().detail.as_deref(), Some("refused by the operator: sent by mistake"));
+    for path in &readings {
+        let answer = site.get(path).await;
+        assert_eq!(answer.refusal(), refusal(404, "Registration Failed", "registration-failed"), "{path}");
+    }
     for (entry, reason, status, code) in [
         (id.as_str(), "again", 409, "inbox-decided"),
         (&nobody, "why", 404, "not-in-inbox"),

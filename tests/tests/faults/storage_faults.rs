@@ -323,6 +323,18 @@ fn r11_below_the_threshold_nothing_is_registered_and_everything_is_read() {
     }
 }
 
+#[test]
+fn r13_a_start_on_a_read_only_disk_ends_with_the_reason() {
+    let (log, faults) = (Log::sqlite(), StorageFaults::new());
+    log.serve().stop();
+    let data = log.path("data").canonicalize().unwrap();
+    faults.begin(&Fault::of_everything(Errno::ReadOnly, &data));
+    let Err(ended) = Service::started_with_faults(&log, &faults) else { panic!("it started") };
+    assert!(ended.code == Some(7) && ended.stderr.contains("storage-read-only"), "{ended}");
+    faults.end();
+    log.serve().stop();
+}
+
 /// Beyond the limit (`ulimit -f`) the kernel ends a process that does not handle the signal.
 #[test]
 fn r11_a_limit_of_the_size_of_files_refuses_registration_until_it_is_lifted() {

@@ -5,8 +5,9 @@ use std::net::IpAddr;
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http_body_util::BodyExt;
+use serving::content_coding::is_coded;
 
 use super::headers;
 use super::refusal::RequestRefusal;
@@ -48,8 +49,7 @@ fn check_media(headers: &HeaderMap) -> Result<(), RequestRefusal> {
     if headers::repeats(headers, &CONTENT_TYPE) {
         return Err(RequestRefusal::RepeatedHeader("Content-Type"));
     }
-    let encoded = headers.get_all(CONTENT_ENCODING).iter();
-    if encoded.into_iter().any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+    if is_coded(headers) {
         return Err(RequestRefusal::Media("compressed messages are not accepted"));
     }
     let mut parts = headers::text(headers, &CONTENT_TYPE).unwrap_or_default().split(';');

@@ -13,9 +13,10 @@ use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use http::header::CONTENT_LENGTH;
 use http_body_util::BodyExt;
+use serving::content_coding::is_coded;
 
 use crate::edge::body_budget::ReservedBytes;
-use crate::edge::problem::Problem;
+use crate::edge::problem::{CONTENT_CODING, Problem};
 use crate::edge::rate_limit::RequestCharge;
 use crate::edge::state::EdgeState;
 use crate::limits::Limits;
@@ -48,6 +49,9 @@ impl ReceivedBody {
 
     /// Reads a body of at most `most` bytes.
     pub async fn read(request: Request, edge: &EdgeState, most: usize) -> Result<Self, Problem> {
+        if is_coded(request.headers()) {
+            return Err(coded());
+        }
         let limits = edge.limits.load_full();
         let announced = announced(&request);
         let client =
@@ -96,6 +100,11 @@ async fn read(
 
 fn announced(request: &Request) -> Option<u64> {
     request.headers().get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+fn coded() -> Problem {
+    let detail = "The request body has a content coding; it is accepted without one";
+    Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, CONTENT_CODING, "Unsupported Media Type", detail)
 }
 
 fn too_large(most: usize) -> Problem {

@@ -19,7 +19,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
 use http::header::{
-    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCEPT_ENCODING, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, ALLOW,
     AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HOST, ORIGIN, REFERRER_POLICY, RETRY_AFTER,
     SERVER, VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
@@ -35,7 +35,7 @@ use crate::edge::access::needed;
 use crate::edge::html::{self, ErrorPage};
 use crate::edge::media;
 use crate::edge::negotiation::{AcceptedTypes, ProblemForm, is_page};
-use crate::edge::problem::Problem;
+use crate::edge::problem::{CONTENT_CODING, Problem};
 use crate::edge::rate_limit::{self, AccessControl};
 use crate::edge::state::EdgeState;
 
@@ -279,6 +279,10 @@ fn with_problem(
     }
     if request_info.problem_form == ProblemForm::Page {
         html::confine(headers);
+    }
+    // Not with other 415s, so that a client can tell them apart (RFC 9110, section 12.5.3).
+    if problem.code == CONTENT_CODING {
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     }
     if let Some(seconds) = problem.retry_after {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));

@@ -274,6 +274,23 @@ async fn bodies_are_bounded_one_by_one() {
 }
 
 #[tokio::test]
+async fn a_body_with_a_content_coding_is_refused_with_the_one_that_is_accepted() {
+    let site = Site::open(Limits::default()).await;
+    let coded = async |coding: &str| {
+        let head = format!(
+            "POST /entries HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Encoding: {coding}\r\n"
+        );
+        site.raw(format!("{head}Content-Length: 2\r\n\r\n{{}}").as_bytes()).await
+    };
+    for coding in ["gzip", "identity, br"] {
+        let refused = coded(coding).await;
+        assert_eq!((refused.status, refused.title().as_str()), (415, "Unsupported Media Type"), "{coding}");
+        assert_eq!(refused.header("accept-encoding"), Some("identity"), "{coding}");
+    }
+    assert_eq!(coded("identity").await.status, 200);
+}
+
+#[tokio::test]
 async fn a_client_that_asks_first_is_told_before_it_sends() {
     let site = Site::open(Limits { statement_bytes: 1000, ..Limits::default() }).await;
     let head = "POST /entries HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nConnection: close\r\n";

@@ -17,6 +17,9 @@ use uuid::Uuid;
 
 use crate::limits::ECHO_BYTES;
 
+/// The code of a request body with a content coding.
+pub const CONTENT_CODING: &str = "content-coding";
+
 /// A failed request, described for the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {

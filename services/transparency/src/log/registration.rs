@@ -34,7 +34,7 @@ impl Log {
         statement: &SignedStatement,
         payload: Option<&Bytes>,
     ) -> Result<Registered, RegisterError> {
-        self.counted(self.register_once(statement, payload, None).await)
+        self.counted(Instant::now(), self.register_once(statement, payload, None).await)
     }
 
     /// Registers a statement like [`register`](Self::register), and submits it to the sequencer in its turn.
@@ -43,12 +43,16 @@ impl Log {
         statement: &SignedStatement,
         turn: Turn,
     ) -> Result<Registered, RegisterError> {
-        self.counted(self.register_once(statement, None, Some(turn)).await)
+        self.counted(Instant::now(), self.register_once(statement, None, Some(turn)).await)
     }
 
-    fn counted(&self, outcome: Result<Registration, RegisterError>) -> Result<Registered, RegisterError> {
+    fn counted(
+        &self,
+        begun: Instant,
+        outcome: Result<Registration, RegisterError>,
+    ) -> Result<Registered, RegisterError> {
         self.metrics.registration(outcome_of(&outcome));
-        self.failed_write.learn(&outcome);
+        self.failed_write.learn(begun, &outcome);
         outcome.map(|registration| registration.registered)
     }
 

@@ -196,6 +196,24 @@ pub fn still_running(app: &App) -> Response {
     (StatusCode::NO_CONTENT, headers).into_response()
 }
 
+/// The problem of an ID that no entry has; it says what became of a statement that was accepted.
+pub async fn absent(app: &App, digest: EntryDigest) -> Problem {
+    match app.log.resolve(digest).await {
+        // It may have been registered in the meantime.
+        Ok(Resolved::Pending | Resolved::Receipt(_)) => waiting(app),
+        Ok(Resolved::Failed(why)) => failed(why),
+        Ok(Resolved::Unknown) => Problem::unknown_entry(&digest.to_string()),
+        Err(why) => why.into(),
+    }
+}
+
+/// 404 with `Retry-After`.
+fn waiting(app: &App) -> Problem {
+    let detail = "The statement is accepted and waits for its place in the log";
+    let retry_after = app.edge.limits.load().retry_after;
+    Problem::new(StatusCode::NOT_FOUND, "entry-pending", "Not Found", detail).retry_after(retry_after.into())
+}
+
 fn failed(why: String) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "registration-failed", "Registration Failed", why)
 }

@@ -15,7 +15,8 @@ use store::KeptReport;
 use utoipa::{IntoParams, ToSchema};
 
 use super::bodies::is_open;
-use super::lead_on;
+use super::paging::wrong_page;
+use super::{lead_on, wrong_query};
 use crate::edge::access::AuthenticatedCaller;
 use crate::edge::problem::Problem;
 use crate::limits::{REPORTS_BYTES, REPORTS_CHUNK, REPORTS_DEFAULT, REPORTS_PAGE};
@@ -28,8 +29,10 @@ use crate::time::rfc3339;
 #[into_params(parameter_in = Query)]
 pub struct ReportPaging {
     /// List reports after this number; from the first when absent.
+    #[serde(default, deserialize_with = "super::plain_number")]
     pub after: Option<u64>,
     /// How many, at most: 1 to 64, 16 unless given.
+    #[serde(default, deserialize_with = "super::plain_number")]
     pub limit: Option<usize>,
 }
 
@@ -119,7 +122,7 @@ pub async fn equivocations(
 ) -> Result<Response, Problem> {
     let wrong =
         || Problem::malformed("page", format!("after is a number, limit a number from 1 to {REPORTS_PAGE}"));
-    let Query(page) = page.map_err(|_| wrong())?;
+    let Query(page) = page.map_err(|refused| wrong_page(wrong_query(&refused)))?;
     let limit = page.limit.unwrap_or(REPORTS_DEFAULT);
     if !(1..=REPORTS_PAGE).contains(&limit) {
         return Err(wrong());

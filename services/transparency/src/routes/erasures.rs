@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 use store::ErasureStore;
 use utoipa::{IntoParams, ToSchema};
 
+use super::paging::wrong_page;
+use super::wrong_query;
 use crate::edge::problem::Problem;
 use crate::limits::ERASURES_PAGE;
 use crate::log::entry_reader::EntryReader;
@@ -74,8 +76,10 @@ pub struct Erasures {
 #[into_params(parameter_in = Query)]
 pub struct Numbers {
     /// List erasures after this number; from the first when absent.
+    #[serde(default, deserialize_with = "super::plain_number")]
     after: Option<u64>,
     /// How many, at most.
+    #[serde(default, deserialize_with = "super::plain_number")]
     limit: Option<u64>,
 }
 
@@ -97,7 +101,7 @@ pub async fn list(
 ) -> Result<Response, Problem> {
     let wrong =
         || Problem::malformed("page", format!("after is a number, limit one from 1 to {ERASURES_PAGE}"));
-    let Query(page) = page.map_err(|_| wrong())?;
+    let Query(page) = page.map_err(|refused| wrong_page(wrong_query(&refused)))?;
     let limit = page.limit.unwrap_or(ERASURES_PAGE);
     let from = page.after.map_or(Some(0), |after| after.checked_add(1)).ok_or_else(wrong)?;
     let to = from.checked_add(limit).filter(|_| (1..=ERASURES_PAGE).contains(&limit)).ok_or_else(wrong)?;

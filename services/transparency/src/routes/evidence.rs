@@ -24,8 +24,9 @@ use store::{Collateral, Entry, Order};
 use utoipa::{IntoParams, ToSchema};
 
 use super::bodies::is_open;
+use super::paging::wrong_page;
 use super::statements::{CACHED, stored_entry};
-use super::{EntryId, lead_on};
+use super::{EntryId, lead_on, wrong_query};
 use crate::edge::access::AuthenticatedCaller;
 use crate::edge::problem::Problem;
 use crate::index::term;
@@ -130,8 +131,10 @@ pub async fn evidence(
 #[into_params(parameter_in = Query)]
 pub struct EvidenceRange {
     /// The first leaf; 0 when absent.
+    #[serde(default, deserialize_with = "super::plain_number")]
     from: Option<u64>,
     /// How many, at most.
+    #[serde(default, deserialize_with = "super::plain_number")]
     limit: Option<usize>,
 }
 
@@ -187,7 +190,7 @@ fn bounds(range: Result<Query<EvidenceRange>, QueryRejection>) -> Result<(u64, u
     let wrong = || {
         Problem::malformed("page", format!("from is a leaf index, limit a number from 1 to {EVIDENCE_PAGE}"))
     };
-    let Query(range) = range.map_err(|_| wrong())?;
+    let Query(range) = range.map_err(|refused| wrong_page(wrong_query(&refused)))?;
     let limit = range.limit.unwrap_or(EVIDENCE_PAGE);
     if !(1..=EVIDENCE_PAGE).contains(&limit) {
         return Err(wrong());

@@ -19,8 +19,9 @@ use serde_json::Value as Json_;
 use store::{Entry, Order};
 use utoipa::{IntoParams, ToSchema};
 
-use super::lead_on;
+use super::paging::{first_leaf, wrong_page};
 use super::search::goes_on_after;
+use super::{lead_on, wrong_query};
 use crate::edge::problem::Problem;
 use crate::index::term;
 use crate::limits::CHAIN_PAGE;
@@ -117,6 +118,7 @@ pub struct WhichChain {
     /// The agent that the receipts are about: their `sub`.
     pub sub: String,
     /// Go on after this leaf.
+    #[serde(default, deserialize_with = "super::plain_number")]
     pub after: Option<u64>,
 }
 
@@ -212,7 +214,7 @@ pub async fn chain(
     Path(iss): Path<String>,
     requested: Result<Query<WhichChain>, QueryRejection>,
 ) -> Result<Response, Problem> {
-    let Query(requested) = requested.map_err(|_| wrong_chain())?;
+    let Query(requested) = requested.map_err(|refused| wrong_page(wrong_query(&refused)))?;
     let (view, last) = read_chain(&app, iss, &requested).await?;
     let path = format!("v1/issuers/{}/chain", percent_encoded(&view.issuer));
     let query = |last: u64| format!("sub={}&after={last}", percent_encoded(&view.subject));
@@ -224,11 +226,6 @@ pub async fn chain(
     Ok(response)
 }
 
-/// 400: the query names no chain.
-pub fn wrong_chain() -> Problem {
-    Problem::malformed("page", "sub names the agent; after is a leaf index")
-}
-
 /// Reads a page of a chain; returns it with the leaf after which there is more.
 pub async fn read_chain(
     app: &App,
@@ -236,7 +233,7 @@ pub async fn read_chain(
     requested: &WhichChain,
 ) -> Result<(ChainView, Option<u64>), Problem> {
     let reached = app.index.caught_up().await?;
-    let start = requested.after.map_or(Some(0), |after| after.checked_add(1)).ok_or_else(wrong_chain)?;
+    let start = first_leaf(requested.after)?;
     let terms = vec![term(LookupKind::Issuer, &iss), term(LookupKind::Subject, &requested.sub)];
     let within = start..u64::MAX;
     let page = app.index.search(terms, within.clone(), Order::OldestFirst, CHAIN_PAGE).await?;

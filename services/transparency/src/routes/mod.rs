@@ -83,9 +83,15 @@ pub fn wrong_query(refused: &QueryRejection) -> String {
 }
 
 /// Deserializes an optional number of a query in [`canonical`] form.
-pub fn plain_number<'de, D: Deserializer<'de>>(query: D) -> Result<Option<u64>, D::Error> {
+pub fn plain_number<'de, D: Deserializer<'de>, N: TryFrom<u64>>(query: D) -> Result<Option<N>, D::Error> {
+    required_number(query).map(Some)
+}
+
+/// Deserializes a number of a query in [`canonical`] form.
+pub fn required_number<'de, D: Deserializer<'de>, N: TryFrom<u64>>(query: D) -> Result<N, D::Error> {
     let text = String::deserialize(query)?;
-    canonical(&text).map(Some).ok_or_else(|| D::Error::custom("not a number in plain digits"))
+    let number = canonical(&text).and_then(|number| N::try_from(number).ok());
+    number.ok_or_else(|| D::Error::custom("not a number in plain digits"))
 }
 
 /// Adds `Link: rel="next"` with the address of the next page.

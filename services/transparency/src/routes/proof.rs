@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use store::{HeadSignature, SignatureKind};
 use utoipa::{IntoParams, ToSchema};
 
+use super::statements::leaf_of;
 use super::{Binary, checkpoints, tlog, wrong_query};
 use crate::edge::media;
 use crate::edge::problem::{Problem, shortened};
@@ -38,8 +39,10 @@ pub struct InclusionQuery {
     /// The entry's ID; this or `index`.
     entry_id: Option<String>,
     /// The leaf index; this or `entry_id`.
+    #[serde(default, deserialize_with = "super::plain_number")]
     index: Option<u64>,
     /// The tree size; unless given, that of `/checkpoint` if its tree holds the leaf, and else the newest signed one.
+    #[serde(default, deserialize_with = "super::plain_number")]
     size: Option<u64>,
 }
 
@@ -49,8 +52,10 @@ pub struct InclusionQuery {
 #[into_params(parameter_in = Query)]
 pub struct ConsistencyQuery {
     /// The smaller size; 0 for a reader that has seen nothing yet.
+    #[serde(deserialize_with = "super::required_number")]
     first: u64,
     /// The larger size; that of `/checkpoint` unless given, and then JSON carries that checkpoint too.
+    #[serde(default, deserialize_with = "super::plain_number")]
     second: Option<u64>,
 }
 
@@ -234,8 +239,7 @@ async fn leaf(app: &App, query: &InclusionQuery) -> Result<LeafIndex, Problem> {
     match (&query.entry_id, query.index) {
         (Some(id), None) => {
             let digest: EntryDigest = id.parse().map_err(|_| Problem::invalid_locator())?;
-            let found = app.log.index_of(digest).await?;
-            found.ok_or_else(|| Problem::unknown_entry(&digest.to_string()))
+            leaf_of(app, digest).await
         }
         (None, Some(index)) => Ok(LeafIndex::new(index)),
         _ => Err(Problem::malformed("query", "Give `entry_id` or `index`, one of the two")),

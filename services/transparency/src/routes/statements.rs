@@ -10,7 +10,7 @@ use merkle::{EntryDigest, LeafIndex};
 use store::Entry;
 
 use super::bodies::must_be_open;
-use super::entries::still_running;
+use super::entries::{absent, still_running};
 use super::{Binary, EntryId};
 use crate::edge::access::AuthenticatedCaller;
 use crate::edge::media;
@@ -107,10 +107,17 @@ pub fn erased() -> Problem {
     Problem::new(StatusCode::GONE, "erased", "Gone", detail)
 }
 
-/// The entry with this ID, or 404. A damaged entry is an error.
+/// The entry with this ID, or 404, which says what became of a statement that was accepted. A damaged entry is an error.
 pub async fn stored_entry(app: &App, digest: EntryDigest) -> Result<Entry, Problem> {
-    let unknown = || Problem::unknown_entry(&digest.to_string());
-    let index = app.log.index_of(digest).await?.ok_or_else(unknown)?;
-    let entry = app.log.store.entry(index).await?.ok_or_else(unknown)?;
-    Ok(entry.verified()?)
+    let index = leaf_of(app, digest).await?;
+    let entry = app.log.store.entry(index).await?;
+    Ok(entry.ok_or_else(|| Problem::unknown_entry(&digest.to_string()))?.verified()?)
+}
+
+/// The leaf of the entry with this ID, or the 404 of [`stored_entry`].
+pub async fn leaf_of(app: &App, digest: EntryDigest) -> Result<LeafIndex, Problem> {
+    match app.log.index_of(digest).await? {
+        Some(leaf) => Ok(leaf),
+        None => Err(absent(app, digest).await),
+    }
 }

@@ -24,6 +24,7 @@ use crate::routes::wrong_query;
 #[serde(deny_unknown_fields)]
 pub struct AlarmsQuery {
     /// List reports after this number.
+    #[serde(default, deserialize_with = "crate::routes::plain_number")]
     after: Option<u64>,
 }
 

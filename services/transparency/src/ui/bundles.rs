@@ -24,6 +24,7 @@ use crate::routes::app::App;
 use crate::routes::issuers::{self, WhichChain};
 use crate::routes::names::behind;
 use crate::routes::sessions::{self, Session, SessionPaging};
+use crate::routes::statements::leaf_of;
 use crate::routes::wrong_query;
 use crate::run_blocking::run_blocking;
 
@@ -72,8 +73,7 @@ fn wrong(why: &str) -> Problem {
 
 /// Packs one entry.
 async fn of_entry(reader: PageReader<'_>, digest: EntryDigest) -> Result<EvidenceBundle, Problem> {
-    let leaf = reader.app.log.index_of(digest).await?;
-    let leaf = leaf.ok_or_else(|| Problem::unknown_entry(&digest.to_string()))?;
+    let leaf = leaf_of(reader.app, digest).await?;
     BundlePacker::new(reader).await?.pack([leaf]).await
 }
 

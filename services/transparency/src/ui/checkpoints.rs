@@ -22,6 +22,7 @@ use crate::routes::wrong_query;
 #[serde(deny_unknown_fields)]
 pub struct CheckpointsQuery {
     /// List checkpoints of smaller trees than this.
+    #[serde(default, deserialize_with = "crate::routes::plain_number")]
     before: Option<u64>,
 }
 

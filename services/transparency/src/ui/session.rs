@@ -48,6 +48,7 @@ pub struct NamedSession {
     #[serde(default, deserialize_with = "plain_number")]
     after: Option<u64>,
     /// How many, at most.
+    #[serde(default, deserialize_with = "plain_number")]
     limit: Option<usize>,
 }
 
