@@ -157,6 +157,22 @@ async fn clients_that_never_say_that_they_are_done_lock_nobody_out() {
 }
 
 #[tokio::test]
+async fn a_session_that_was_read_until_now_was_not_idle_for_longest() {
+    let mut program = program("legacy");
+    program.children = 2;
+    let server = Stdio::new(program, "small").sparing(Duration::ZERO);
+    let reads = Client::with_session(&server, OLD).await;
+    let listens = reads.get(None).await;
+    let older = Client::with_session(&server, OLD).await;
+    drop(listens);
+    let next = Client::with_session(&server, OLD).await;
+    assert_eq!(older.post(listing(1)).await.unwrap().status, StatusCode::NOT_FOUND);
+    for client in [reads, next] {
+        assert_eq!(client.call("echo", json!({})).await["id"], "call of echo");
+    }
+}
+
+#[tokio::test]
 async fn a_newcomer_takes_no_session_of_another_client() {
     let mut program = program("legacy");
     program.children = 4;

@@ -175,19 +175,21 @@ impl StdioSession {
         self.child.gone().await;
     }
 
-    /// Returns whether the session was unused for longer than [`limits::SESSION_IDLE`] and no stream of it is read. A
-    /// request that is open until then is one that the server does not answer and whose client has gone.
+    /// Returns whether the session was unused for longer than [`limits::SESSION_IDLE`]. A request that is open until
+    /// then is one that the server does not answer and whose client has gone.
     pub fn is_idle(&self) -> bool {
-        self.unused() > limits::SESSION_IDLE && !self.streams.somebody_reads()
+        self.unused_for().is_some_and(|unused| unused > limits::SESSION_IDLE)
     }
 
-    /// The time since the client's last message. `None` while a request is open or a stream is read.
+    /// The time for which the session was unused. `None` while a request is open or a stream is read.
     pub fn idle_for(&self) -> Option<Duration> {
-        (!self.routing().is_busy() && !self.streams.somebody_reads()).then(|| self.unused())
+        self.unused_for().filter(|_| !self.routing().is_busy())
     }
 
-    fn unused(&self) -> Duration {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    /// The time since the client's last message, or since it last read a stream. `None` while a stream is read.
+    fn unused_for(&self) -> Option<Duration> {
+        let silent = self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
+        self.streams.unread_for().map(|unread| unread.min(silent))
     }
 
     async fn open(&self, message: &RpcMessage<'_>) -> Result<(StreamNo, StreamReader), PostRefusal> {
