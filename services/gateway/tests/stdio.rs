@@ -73,6 +73,22 @@ async fn a_request_without_session_is_400_and_one_with_an_unknown_session_404() 
 }
 
 #[tokio::test]
+async fn a_request_in_a_revision_that_is_not_the_sessions_is_400_and_the_session_goes_on() {
+    let server = server("legacy");
+    let mut client = Client::with_session(&server, "2025-10-10").await;
+    for version in ["latest", "2025-10-11", "", "2024-11-05 "] {
+        client.header("mcp-protocol-version", version);
+        assert_eq!(client.post(listing(1)).await.unwrap().status, StatusCode::BAD_REQUEST, "{version:?}");
+        assert_eq!(client.get(None).await.status, StatusCode::BAD_REQUEST, "{version:?}");
+    }
+    for version in ["2025-10-10", "2025-03-26", OLD, LATER] {
+        client.header("mcp-protocol-version", version);
+        assert_eq!(client.call("echo", json!({})).await["id"], "call of echo", "{version}");
+    }
+    assert_eq!(client.get(None).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
 async fn a_session_id_cannot_be_guessed_and_is_visible_ascii() {
     let server = server("legacy");
     let answer = Client::of(&server).post(initialize(OLD)).await.unwrap();

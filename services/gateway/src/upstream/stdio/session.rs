@@ -155,6 +155,11 @@ impl StdioSession {
         }
     }
 
+    /// Returns the agreed protocol revision.
+    pub fn version(&self) -> Option<&str> {
+        self.version.get().map(String::as_str)
+    }
+
     /// Ends the child.
     pub fn end(&self) {
         self.child.stop();
@@ -210,7 +215,7 @@ impl StdioSession {
     /// The answer with this stream: an event that was already read comes first, and before it, since revision
     /// 2025-11-25, a priming event.
     fn stream(&self, reader: StreamReader, first: Option<Bytes>) -> UpstreamAnswer {
-        let primed = self.version.get().is_some_and(|version| &**version >= PRIMING_SINCE);
+        let primed = self.version().is_some_and(|version| version >= PRIMING_SINCE);
         let place = EventPosition { stream: reader.place().stream, number: 0 };
         let start = (primed && place.stream != COMMON).then(|| answer::priming(&place.to_string()));
         answer::events(as_events(reader, start.into_iter().chain(first).collect()))
