@@ -73,6 +73,22 @@ async fn a_request_without_session_is_400_and_one_with_an_unknown_session_404() 
 }
 
 #[tokio::test]
+async fn a_request_in_a_revision_that_is_not_the_sessions_is_400_and_the_session_goes_on() {
+    let server = server("legacy");
+    let mut client = Client::with_session(&server, "2025-10-10").await;
+    for version in ["latest", "2025-10-11", "", "2024-11-05 "] {
+        client.header("mcp-protocol-version", version);
+        assert_eq!(client.post(listing(1)).await.unwrap().status, StatusCode::BAD_REQUEST, "{version:?}");
+        assert_eq!(client.get(None).await.status, StatusCode::BAD_REQUEST, "{version:?}");
+    }
+    for version in ["2025-10-10", "2025-03-26", OLD, LATER] {
+        client.header("mcp-protocol-version", version);
+        assert_eq!(client.call("echo", json!({})).await["id"], "call of echo", "{version}");
+    }
+    assert_eq!(client.get(None).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
 async fn a_session_id_cannot_be_guessed_and_is_visible_ascii() {
     let server = server("legacy");
     let answer = Client::of(&server).post(initialize(OLD)).await.unwrap();
@@ -154,6 +170,22 @@ async fn clients_that_never_say_that_they_are_done_lock_nobody_out() {
         "nobody loses a session that is read or busy"
     );
     drop((held, listens));
+}
+
+#[tokio::test]
+async fn a_session_that_was_read_until_now_was_not_idle_for_longest() {
+    let mut program = program("legacy");
+    program.children = 2;
+    let server = Stdio::new(program, "small").sparing(Duration::ZERO);
+    let reads = Client::with_session(&server, OLD).await;
+    let listens = reads.get(None).await;
+    let older = Client::with_session(&server, OLD).await;
+    drop(listens);
+    let next = Client::with_session(&server, OLD).await;
+    assert_eq!(older.post(listing(1)).await.unwrap().status, StatusCode::NOT_FOUND);
+    for client in [reads, next] {
+        assert_eq!(client.call("echo", json!({})).await["id"], "call of echo");
+    }
 }
 
 #[tokio::test]

@@ -116,8 +116,8 @@ impl A2a {
         }
         match relay::ask(&*self.agent, pass.release(held), &client).await {
             Ok(answer) => {
-                let tap = AnswerTap::new(id, error_data, pass, decision);
-                relay::forward(answer, Box::new(tap), &client).await
+                let tap = AnswerTap::new(id.clone(), error_data, pass, decision);
+                relay::forward(answer, Box::new(tap), &client, Some(&id)).await
             }
             Err(Unanswered::Upstream(error)) => {
                 if matches!(error, UpstreamError::NeverSent(_)) {

@@ -27,7 +27,7 @@ impl Calls {
     ) -> Response {
         let client = call.client.clone();
         match self.sent(call, decision, pass).await {
-            Ok((answer, outcome)) => relay::forward(answer, Box::new(outcome), &client).await,
+            Ok((answer, outcome)) => relay::forward(answer, Box::new(outcome), &client, None).await,
             Err(words) => relay::json(StatusCode::OK, words),
         }
     }
@@ -98,7 +98,7 @@ struct OutcomeTap {
     id: RawId,
     /// `true` if the HTTP status is an error, so that no result follows.
     refused: bool,
-    /// `true` if a message was withheld that some client would have taken for the answer: no other one follows it.
+    /// `true` if a message was withheld that some client would have taken for the answer: mostly no other one follows it.
     spoiled: bool,
     passage: AnswerStream,
 }
@@ -106,30 +106,21 @@ struct OutcomeTap {
 #[async_trait]
 impl Tap for OutcomeTap {
     async fn message(&mut self, text: Bytes) -> Passing {
-        let Ok(reply) = Reply::parse(text.clone()) else {
-            let passing = if self.passage.annotated { unreadable(&text) } else { Passing::Untouched };
-            self.spoiled |= passing == Passing::Withheld;
-            return passing;
-        };
-        if reply.answers(&self.id) {
-            let mut owes = self.listed.owes().lock().await;
-            if let Some(ending) = owes.take() {
-                return ending.end(&reply).await;
-            }
-        }
-        let passing = self.passage.unrelated(&reply).await;
-        self.spoiled |= passing == Passing::Withheld && reply.is_mistaken_for_answer(&self.id);
+        let passing = self.inspected(&text).await;
+        self.spoiled |= passing == Passing::Withheld && relay::may_be_answer(&text, &self.id);
         passing
     }
 
     async fn over(&mut self, how: Over) -> Option<Bytes> {
         let mut owes = self.listed.owes().lock().await;
-        let era = owes.as_ref()?.era();
+        let is_legacy = owes.as_ref()?.era() == Era::Legacy;
+        // Whoever has resumed reads another stream now, and nothing that is said here.
+        let is_lost = self.spoiled && !matches!(how, Over::Resumed);
         match how {
             // The response is an HTTP error only: it has passed unchanged, and nothing follows it.
             Over::Complete if self.refused && !self.spoiled => None,
             // A legacy server may end this stream and answer on another.
-            Over::Complete | Over::Resumed if era == Era::Legacy && !self.spoiled => {
+            Over::Complete | Over::Resumed if is_legacy && !is_lost => {
                 self.passage.shared.unanswered.keep(&self.listed);
                 None
             }
@@ -139,5 +130,20 @@ impl Tap for OutcomeTap {
             Over::Broken(error) => Some(owes.take()?.lost(&error)),
             Over::Abandoned => None,
         }
+    }
+}
+
+impl OutcomeTap {
+    async fn inspected(&self, text: &Bytes) -> Passing {
+        let Ok(reply) = Reply::parse(text.clone()) else {
+            return if self.passage.annotated { unreadable(text) } else { Passing::Untouched };
+        };
+        if reply.answers(&self.id) {
+            let mut owes = self.listed.owes().lock().await;
+            if let Some(ending) = owes.take() {
+                return ending.end(&reply).await;
+            }
+        }
+        self.passage.unrelated(&reply).await
     }
 }

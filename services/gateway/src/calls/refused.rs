@@ -14,6 +14,7 @@ use crate::decision_writer::DecisionAnswer;
 use crate::frame::{RawId, reply};
 use crate::relay;
 use crate::relay::Response;
+use crate::upstream::answer::no_such_session;
 
 /// The JSON-RPC code for parameters that cannot be used.
 const INVALID_PARAMS: i32 = -32602;
@@ -21,9 +22,12 @@ const INVALID_PARAMS: i32 = -32602;
 pub const REFUSED: i32 = -31002;
 
 impl Calls {
-    /// Answers a call that is not forwarded.
+    /// Answers a call that is not forwarded: in band, or with the status 404 in an MCP session that has ended.
     pub(super) fn refuse(&self, call: &PendingCall, decision: &DecisionAnswer) -> Response {
-        relay::json(StatusCode::OK, self.refusal(call, decision))
+        match is_in_ended_session(call, decision) {
+            true => relay::pass(no_such_session(Some(call.id.text()))),
+            false => relay::json(StatusCode::OK, self.refusal(call, decision)),
+        }
     }
 
     /// Builds the message for a call that is not forwarded: a question for the client, a tool's error or a JSON-RPC
@@ -40,6 +44,14 @@ impl Calls {
             }
         }
     }
+}
+
+/// Returns whether the session under the operator's commitment has ended, which a client without VAP has through its MCP
+/// session. After 404 it begins a new one; a denial in band would be the answer to each of its calls from now on.
+fn is_in_ended_session(call: &PendingCall, decision: &DecisionAnswer) -> bool {
+    let is_closed = matches!(decision.verdict.verification.reason, Some(Reason::SessionClosed));
+    let has_session = call.client.era() == Era::Legacy && call.caller.mcp_session.is_some();
+    is_closed && has_session && !call.speaks_vap
 }
 
 /// Returns the members for the answer to a call: echo, Verdict and evidence.

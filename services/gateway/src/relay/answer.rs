@@ -7,6 +7,7 @@ use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use tokio::sync::mpsc;
 
+use super::awaited_answer::AwaitedAnswer;
 use super::tapped::{Leaving, Tapped};
 use super::{Client, Response};
 use super::{Over, Passing, Tap};
@@ -19,6 +20,8 @@ use crate::upstream::{AnswerBody, UpstreamAnswer, UpstreamError};
 
 /// JSON-RPC error code: the upstream gave no answer.
 pub const UPSTREAM_FAILED: i32 = -31001;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// The header that asks intermediate proxies not to buffer (`X-Accel-Buffering`).
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
@@ -44,23 +47,29 @@ pub fn pass(answer: UpstreamAnswer) -> Response {
 }
 
 /// Passes the answer through a tap. The answer ends when the client disconnects. `id` is that of the request, if it is
-/// one.
+/// one: if its answer is withheld, an error takes its place.
 pub async fn watch(answer: UpstreamAnswer, tap: Box<dyn Tap>, id: Option<&RawId>) -> Response {
     if form(&answer) != AnswerForm::Events {
         return shown(answer, tap, Leaving::Dropped, id).await;
     }
-    let tapped = Tapped::new(answer.body, tap, Leaving::Dropped);
+    let tapped = Tapped::new(answer.body, awaited(tap, id), Leaving::Dropped);
     let body = stream::unfold(tapped, async |mut tapped| Some((ok(tapped.next().await?), tapped)));
     events(answer.status, answer.headers, Body::from_stream(body))
 }
 
-/// Passes the answer to a call through a tap. The era determines the effect of a disconnect (`Leaving::of_call`).
-pub async fn forward(answer: UpstreamAnswer, tap: Box<dyn Tap>, client: &Client) -> Response {
+/// Passes the answer to a call through a tap. The era determines the effect of a disconnect (`Leaving::of_call`). `id` is
+/// that of the call, if the tap does not build the error in place of a withheld answer itself.
+pub async fn forward(
+    answer: UpstreamAnswer,
+    tap: Box<dyn Tap>,
+    client: &Client,
+    id: Option<&RawId>,
+) -> Response {
     let leaving = Leaving::of_call(client);
     if form(&answer) != AnswerForm::Events {
-        return shown(answer, tap, leaving, None).await;
+        return shown(answer, tap, leaving, id).await;
     }
-    let mut tapped = Tapped::new(answer.body, tap, leaving);
+    let mut tapped = Tapped::new(answer.body, awaited(tap, id), leaving);
     let (sender, receiver) = mpsc::channel(MESSAGES_AHEAD);
     client.spawn(async move {
         while let Some(bytes) = tapped.next().await {
@@ -70,10 +79,17 @@ pub async fn forward(answer: UpstreamAnswer, tap: Box<dyn Tap>, client: &Client)
     events(answer.status, answer.headers, received(receiver))
 }
 
+fn awaited(tap: Box<dyn Tap>, id: Option<&RawId>) -> Box<dyn Tap> {
+    match id {
+        Some(id) => Box::new(AwaitedAnswer::new(tap, id.clone())),
+        None => tap,
+    }
+}
+
 /// A JSON response with a message of the gateway's own.
 pub fn json(status: StatusCode, message: Bytes) -> Response {
     let mut headers = HeaderMap::new();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(CONTENT_TYPE, JSON);
     response(status, headers, Body::from(message))
 }
 
@@ -91,7 +107,7 @@ async fn shown(
     let (status, mut headers) = (answer.status, answer.headers.clone());
     let text = match whole(answer, leaving).await {
         Ok(text) => text,
-        Err(over) => return last_words(tap.over(over).await, id),
+        Err(over) => return last_words((status, headers), tap.over(over).await, id),
     };
     if !may_be_message(&text) {
         tap.over(Over::Complete).await;
@@ -102,21 +118,34 @@ async fn shown(
     let text = match (passing, last) {
         (Passing::Untouched, _) => text,
         (Passing::Replaced(text), _) => ANSWERS.share(None).attach(text),
-        (Passing::Withheld, last) => return last_words(last, id),
+        (Passing::Withheld, last) => return last_words((status, headers), last, id),
     };
     headers.remove(CONTENT_LENGTH);
     response(status, headers, Body::from(text))
 }
 
 /// The response in place of a lost answer: the tap's last message, or else a JSON-RPC error. It has the request's id and
-/// the status 200, or the status 502 without a request.
-fn last_words(words: Option<Bytes>, id: Option<&RawId>) -> Response {
-    const LOST: &str = "the upstream's answer is lost";
-    match (words, id) {
-        (Some(words), _) => json(StatusCode::OK, words),
-        (None, Some(_)) => json(StatusCode::OK, reply::error(id, UPSTREAM_FAILED, LOST, None)),
-        (None, None) => error(StatusCode::BAD_GATEWAY, UPSTREAM_FAILED, LOST),
+/// the status 200, or the status 502 without a request. A refusal keeps its status and headers: clients begin a new
+/// session after 404, and ask for a token after 401.
+fn last_words(
+    (status, mut headers): (StatusCode, HeaderMap),
+    words: Option<Bytes>,
+    id: Option<&RawId>,
+) -> Response {
+    let is_for_request = words.is_some() || id.is_some();
+    let words = words.unwrap_or_else(|| lost(id));
+    if !status.is_client_error() {
+        return json(if is_for_request { StatusCode::OK } else { StatusCode::BAD_GATEWAY }, words);
     }
+    headers.remove(CONTENT_LENGTH);
+    headers.remove(CONTENT_ENCODING);
+    headers.insert(CONTENT_TYPE, JSON);
+    response(status, headers, Body::from(words))
+}
+
+/// The JSON-RPC error in place of a lost answer.
+pub fn lost(id: Option<&RawId>) -> Bytes {
+    reply::error(id, UPSTREAM_FAILED, "the upstream's answer is lost", None)
 }
 
 /// Reads an answer's body to its end.

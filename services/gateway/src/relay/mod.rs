@@ -5,13 +5,15 @@
 //! control.
 //!
 //! * [`pass`]: without a tap; a disconnect of the client ends the upstream's answer, as without a gateway;
-//! * [`watch`]: with a tap; a disconnect ends the answer as well (GET streams, `initialize`);
+//! * [`watch`]: with a tap; a disconnect ends the answer as well (GET streams, `initialize`), and an error takes the place
+//!   of a request's answer that is withheld;
 //! * [`forward`]: the answer to a call, with a tap; in the modern era a disconnect cancels it, in the legacy era the
 //!   answer is read to its end, because its outcome is recorded;
 //! * [`open`]: a stream that the gateway starts itself, to ask the client a question before the upstream receives the
 //!   request.
 
 mod answer;
+mod awaited_answer;
 mod client;
 mod opened;
 mod tapped;
@@ -24,6 +26,7 @@ use bytes::Bytes;
 use crate::upstream::{Exchange, Upstream, UpstreamAnswer, UpstreamError};
 
 pub use answer::{UPSTREAM_FAILED, error, events, forward, json, pass, watch};
+pub use awaited_answer::may_be_answer;
 pub use client::Client;
 pub use opened::{OpenedStream, open};
 

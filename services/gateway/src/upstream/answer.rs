@@ -1,5 +1,5 @@
 //! HTTP answers in the form of a Streamable HTTP server, for the answers that [`stdio`](super::stdio) and
-//! [`federation`](super::federation) make themselves.
+//! [`federation`](super::federation) make themselves, and for calls in a session that has ended.
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
@@ -77,6 +77,12 @@ pub fn no_message() -> UpstreamAnswer {
 /// Status 404: an unknown or ended session.
 pub fn no_such_session(id: Option<&str>) -> UpstreamAnswer {
     error(StatusCode::NOT_FOUND, id, UNAVAILABLE, "there is no such session (any more)")
+}
+
+/// Status 400: a request of a session that names a revision which nobody has agreed on.
+pub fn unknown_revision(id: Option<&str>) -> UpstreamAnswer {
+    let why = "MCP-Protocol-Version names no revision of this session";
+    error(StatusCode::BAD_REQUEST, id, INVALID_REQUEST, why)
 }
 
 /// Status 405, with the `Allow` header.

@@ -22,7 +22,9 @@ use url::Url;
 
 use super::{Exchange, Upstream, UpstreamAnswer, UpstreamError};
 use crate::config::HttpServer;
-use crate::limits::{CONNECT_TIME, UPSTREAM_IDLE, UPSTREAM_IDLE_CONNECTIONS, UPSTREAM_KEEP_ALIVE};
+use crate::limits::{
+    CONNECT_TIME, MAX_SHOWN_LINE, UPSTREAM_IDLE, UPSTREAM_IDLE_CONNECTIONS, UPSTREAM_KEEP_ALIVE,
+};
 use crate::upstream::events::is_event_stream;
 use crate::upstream::headers::from_upstream;
 
@@ -92,6 +94,15 @@ impl Http {
         }
         request
     }
+
+    /// The address of a redirect for the log: without its query and password, which may be secret. `None` if it is not a
+    /// URL.
+    fn target(&self, location: &HeaderValue) -> Option<String> {
+        let mut target = self.url.join(location.to_str().ok()?).ok()?;
+        target.set_query(None);
+        let _ = target.set_password(None);
+        Some(target.as_str().chars().take(MAX_SHOWN_LINE).collect())
+    }
 }
 
 fn own_headers(server: &HttpServer) -> Result<HeaderMap, HttpError> {
@@ -120,9 +131,9 @@ impl Upstream for Http {
         let answer = tokio::time::timeout(self.answer_time, answer).await;
         let answer = answer.map_err(|_elapsed| UpstreamError::TimedOut)?.map_err(failed)?;
         let (status, headers) = (answer.status(), from_upstream(answer.headers().clone()));
-        if status.is_redirection() && headers.contains_key(LOCATION) {
-            let why = format!("it redirects ({status}): configure the address to which it does");
-            return Err(UpstreamError::Lost(why));
+        if let Some(location) = headers.get(LOCATION).filter(|_| status.is_redirection()) {
+            let target = self.target(location).unwrap_or_else(|| "no URL".to_owned());
+            return Err(UpstreamError::Lost(format!("it redirects ({status}) to {target}")));
         }
         let streams = is_event_stream(&headers);
         let body = answer.bytes_stream().map(|chunk| chunk.map_err(failed));

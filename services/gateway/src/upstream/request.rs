@@ -2,7 +2,7 @@
 
 use data_encoding::BASE64URL_NOPAD;
 use http::header::ACCEPT;
-use http::{HeaderMap, HeaderName, Method};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
 use super::text::{RpcKind, RpcMessage};
 use super::{Exchange, UpstreamError};
@@ -17,6 +17,9 @@ pub const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 pub const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 /// The header that repeats the name or URI in a modern request.
 pub const NAME: HeaderName = HeaderName::from_static("mcp-name");
+
+/// The protocol revisions with sessions.
+const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
 /// The first protocol revision without sessions. Revisions are dates, so their text order is their order.
 const FIRST_MODERN: &str = "2026-07-28";
@@ -42,6 +45,13 @@ pub fn is_modern(request: &Exchange, message: &RpcMessage<'_>) -> bool {
 pub fn speaks_modern(headers: &HeaderMap) -> bool {
     let version = headers.get(VERSION).and_then(|version| version.to_str().ok());
     version.is_some_and(|version| is_date(version) && version >= FIRST_MODERN)
+}
+
+/// Returns whether a request of a session names a revision in its header that has sessions, or the one that the session
+/// `agreed` on. True without a header.
+pub fn speaks_legacy(headers: &HeaderMap, agreed: Option<&str>) -> bool {
+    let is_one = |version: &HeaderValue| LEGACY.into_iter().chain(agreed).any(|known| version == known);
+    headers.get(VERSION).is_none_or(is_one)
 }
 
 fn is_date(text: &str) -> bool {

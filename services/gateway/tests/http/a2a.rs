@@ -319,6 +319,24 @@ async fn an_answer_to_another_request_or_to_none_leaves_the_outcome_unknown() {
 }
 
 #[tokio::test]
+async fn an_answer_that_cannot_be_read_is_an_error_with_the_id_of_its_request() {
+    const TWICE: &str = r#"{"jsonrpc":"2.0","id":"r-1","result":1,"result":2}"#;
+    let site = Site::answering(|_, agent| agent.json(TWICE)).await;
+    let answer = site.ask(&envelope(), "message/send").await;
+    assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(-31001), &json!("r-1")));
+    assert_eq!(site.outcome().await, "unknown");
+    let site = Site::answering(|_, agent| {
+        agent.stream();
+        agent.event(TWICE);
+    })
+    .await;
+    let (status, text) = site.post(&request(&envelope(), "message/stream")).await;
+    let answer: Value = serde_json::from_str(text.split_once("data: ").unwrap().1.trim_end()).unwrap();
+    assert_eq!((status, &answer["error"]["code"], &answer["id"]), (200, &json!(-31001), &json!("r-1")));
+    assert_eq!(site.outcome().await, "unknown");
+}
+
+#[tokio::test]
 async fn an_extended_card_which_would_lead_around_the_gateway_is_not_served() {
     let site = Site::answering(|seen, agent| agent.result(seen, r#"{"url":"http://agent.example/"}"#)).await;
     let answer = site.ask(&envelope(), "agent/getAuthenticatedExtendedCard").await;

@@ -109,7 +109,7 @@ impl Scribe {
     async fn forward(&self, inbound: Inbound) -> Response {
         match relay::ask(&*inbound.endpoint.upstream, inbound.exchange, &inbound.client).await {
             Ok(answer) => {
-                relay::forward(answer, Box::new(Copying(self.notes.clone())), &inbound.client).await
+                relay::forward(answer, Box::new(Copying(self.notes.clone())), &inbound.client, None).await
             }
             Err(Unanswered::Upstream(error)) => {
                 self.notes.write(format!("unanswered {error}"));

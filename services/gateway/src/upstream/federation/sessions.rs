@@ -101,12 +101,15 @@ impl FederatedSessions {
         self.lock().remove(id)
     }
 
-    /// Removes and returns the sessions that were idle for longer than `FEDERATED_IDLE` and that no request or stream
-    /// holds.
+    /// Removes and returns the sessions that were idle for longer than `FEDERATED_IDLE`. One that a request or a stream
+    /// holds is in use.
     pub fn remove_idle(&self) -> Vec<Arc<FederatedSession>> {
         let mut idle = Vec::new();
         self.lock().retain(|_, session| {
-            let goes = session.is_idle() && Arc::strong_count(session) == 1;
+            if Arc::strong_count(session) > 1 {
+                session.touch();
+            }
+            let goes = session.is_idle();
             if goes {
                 idle.push(Arc::clone(session));
             }
@@ -122,5 +125,21 @@ impl FederatedSessions {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<FederatedSession>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_that_a_stream_holds_is_in_use_until_the_stream_ends() {
+        let sessions = FederatedSessions::default();
+        sessions.insert("id".into(), FederatedSession::new(Vec::new()));
+        let held = sessions.get("id").unwrap();
+        let used = || *held.used.lock().unwrap();
+        let before = used();
+        assert!(sessions.remove_idle().is_empty());
+        assert!(used() > before);
     }
 }

@@ -33,7 +33,7 @@ use self::session::{Begun, StdioSession};
 use self::shared::SharedChild;
 use super::request::{
     LAST_EVENT, SESSION, accepts_events, header, is_initialize, is_method_of_the_past, is_modern,
-    new_session_id,
+    new_session_id, speaks_legacy,
 };
 use super::text::{Json, RpcKind, RpcMessage};
 use super::{ClientName, Exchange, Upstream, UpstreamAnswer, UpstreamError, answer};
@@ -164,13 +164,19 @@ impl Stdio {
         answer::empty(StatusCode::OK)
     }
 
-    /// The living session that a request names, or the refusal.
+    /// The living session that a request names, or the refusal. A request in a revision that is not the session's is
+    /// refused, too.
     fn session(&self, request: &Exchange, id: Option<&str>) -> Result<Arc<StdioSession>, UpstreamAnswer> {
         let Some(named) = header(request, &SESSION) else {
             return Err(answer::session_missing(id));
         };
         let session = self.sessions.lock().open.get(named).map(|owned| Arc::clone(&owned.session));
-        session.filter(|session| session.is_alive()).ok_or_else(|| answer::no_such_session(id))
+        let session =
+            session.filter(|session| session.is_alive()).ok_or_else(|| answer::no_such_session(id))?;
+        match speaks_legacy(&request.headers, session.version()) {
+            true => Ok(session),
+            false => Err(answer::unknown_revision(id)),
+        }
     }
 }
 

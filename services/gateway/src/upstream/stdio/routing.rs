@@ -171,7 +171,7 @@ impl Routing {
 
     fn of_task(&self, message: &RpcMessage<'_>) -> Option<StreamNo> {
         let task = message.meta(meta::RELATED_TASK)?.get("taskId")?.string()?;
-        self.find(|call| call.task.as_ref() == Some(&task))
+        self.open().find(|(_, call)| call.task.as_ref() == Some(&task)).map(|(stream, _)| stream)
     }
 
     fn of_question(&self, listening: bool) -> StreamNo {
@@ -287,6 +287,19 @@ mod tests {
         let log = r#"{"method":"notifications/message","params":{}}"#;
         assert_eq!(route(&mut routing, log), MessageRoute::On(COMMON));
         assert_eq!(route(&mut routing, r#"{"id":1,"result":{}}"#), MessageRoute::Answer(A, "1".into()));
+    }
+
+    #[test]
+    fn a_question_of_a_task_goes_to_who_waits_for_its_result_now() {
+        let mut routing = Routing::default();
+        let waits = |id| format!(r#"{{"id":{id},"method":"tasks/result","params":{{"taskId":"t"}}}}"#);
+        let question = r#"{"id":0,"method":"elicitation/create","params":{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}}}"#;
+        open(&mut routing, A, &waits(1));
+        cancels(&mut routing, "1");
+        assert_eq!(route(&mut routing, question), MessageRoute::On(COMMON), "its client has cancelled");
+        open(&mut routing, B, &waits(2));
+        open(&mut routing, StreamNo(3), r#"{"id":3,"method":"tools/call"}"#);
+        assert_eq!(route(&mut routing, question), MessageRoute::On(B));
     }
 
     #[test]

@@ -155,6 +155,11 @@ impl StdioSession {
         }
     }
 
+    /// Returns the agreed protocol revision.
+    pub fn version(&self) -> Option<&str> {
+        self.version.get().map(String::as_str)
+    }
+
     /// Ends the child.
     pub fn end(&self) {
         self.child.stop();
@@ -175,19 +180,21 @@ impl StdioSession {
         self.child.gone().await;
     }
 
-    /// Returns whether the session was unused for longer than [`limits::SESSION_IDLE`] and no stream of it is read. A
-    /// request that is open until then is one that the server does not answer and whose client has gone.
+    /// Returns whether the session was unused for longer than [`limits::SESSION_IDLE`]. A request that is open until
+    /// then is one that the server does not answer and whose client has gone.
     pub fn is_idle(&self) -> bool {
-        self.unused() > limits::SESSION_IDLE && !self.streams.somebody_reads()
+        self.unused_for().is_some_and(|unused| unused > limits::SESSION_IDLE)
     }
 
-    /// The time since the client's last message. `None` while a request is open or a stream is read.
+    /// The time for which the session was unused. `None` while a request is open or a stream is read.
     pub fn idle_for(&self) -> Option<Duration> {
-        (!self.routing().is_busy() && !self.streams.somebody_reads()).then(|| self.unused())
+        self.unused_for().filter(|_| !self.routing().is_busy())
     }
 
-    fn unused(&self) -> Duration {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    /// The time since the client's last message, or since it last read a stream. `None` while a stream is read.
+    fn unused_for(&self) -> Option<Duration> {
+        let silent = self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
+        self.streams.unread_for().map(|unread| unread.min(silent))
     }
 
     async fn open(&self, message: &RpcMessage<'_>) -> Result<(StreamNo, StreamReader), PostRefusal> {
@@ -208,7 +215,7 @@ impl StdioSession {
     /// The answer with this stream: an event that was already read comes first, and before it, since revision
     /// 2025-11-25, a priming event.
     fn stream(&self, reader: StreamReader, first: Option<Bytes>) -> UpstreamAnswer {
-        let primed = self.version.get().is_some_and(|version| &**version >= PRIMING_SINCE);
+        let primed = self.version().is_some_and(|version| version >= PRIMING_SINCE);
         let place = EventPosition { stream: reader.place().stream, number: 0 };
         let start = (primed && place.stream != COMMON).then(|| answer::priming(&place.to_string()));
         answer::events(as_events(reader, start.into_iter().chain(first).collect()))

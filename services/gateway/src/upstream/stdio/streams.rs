@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio::sync::Notify;
@@ -93,6 +94,8 @@ struct StreamTable {
     kept_bytes: usize,
     kept_events: usize,
     broken: bool,
+    /// The time at which the last reader left.
+    left: Option<Instant>,
 }
 
 #[derive(Debug, Default)]
@@ -163,9 +166,11 @@ impl SessionStreams {
         self.lock().streams.get(&COMMON).is_some_and(|common| common.reader.is_some())
     }
 
-    /// Returns whether any stream has a reader.
-    pub fn somebody_reads(&self) -> bool {
-        self.lock().streams.values().any(|stream| stream.reader.is_some())
+    /// The time since a stream was read, [`Duration::MAX`] if none was. `None` while one has a reader.
+    pub fn unread_for(&self) -> Option<Duration> {
+        let inner = self.lock();
+        let is_read = inner.streams.values().any(|stream| stream.reader.is_some());
+        (!is_read).then(|| inner.left.map_or(Duration::MAX, |left| left.elapsed()))
     }
 
     /// Reads a stream from its first unread event.
@@ -349,6 +354,7 @@ impl StreamReader {
 impl Drop for StreamReader {
     fn drop(&mut self) {
         let mut inner = self.streams.lock();
+        inner.left = Some(Instant::now());
         let stream = inner.streams.get_mut(&self.at.stream);
         if let Some(stream) = stream.filter(|stream| stream.reader == Some(self.number)) {
             stream.reader = None;
@@ -437,6 +443,16 @@ mod tests {
         assert!(matches!(reader.next().await, NextEvent::Event(_)));
         assert_eq!(event(reader.next().await), "small");
         saying.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn the_time_without_a_reader_begins_when_the_last_one_leaves() {
+        let streams = Arc::new(SessionStreams::default());
+        assert_eq!(streams.unread_for(), Some(Duration::MAX));
+        let reader = streams.read(COMMON).unwrap();
+        assert_eq!(streams.unread_for(), None);
+        drop(reader);
+        assert!(streams.unread_for().is_some_and(|unread| unread < Duration::from_secs(60)));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Answers that come another way (legacy): on a GET stream, after the stream of the call ended.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::executor::block_on;
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 use testkit::McpResponse;
 use tokio::sync::Notify;
 
-use crate::client::VAP;
+use crate::client::{PATIENCE, VAP};
 use crate::front::until;
 use crate::world::{Script, World, script};
 
@@ -156,4 +157,40 @@ async fn v_5_a_name_that_looks_like_the_calls_is_withheld_on_another_stream() {
         let answer = agent.get("e-1").await.served();
         assert!(answer.messages().iter().all(|message| message["id"] == CALL), "{answer:?}");
     }
+}
+
+#[tokio::test]
+async fn an_answer_on_the_stream_that_the_client_resumed_counts_whatever_came_before() {
+    let is_let_go = AtomicBool::new(false);
+    let world = World::before(Box::new(move |seen, wire| {
+        match seen.rpc().as_str() {
+            "tools/call" => {
+                wire.stream();
+                wire.bytes("id: e-1\ndata: {not json\n\n");
+                wire.is_hung_up_on();
+                is_let_go.store(true, Ordering::SeqCst);
+            }
+            "GET" if is_let_go.load(Ordering::SeqCst) => wire.respond(&McpResponse::events(&[result(CALL)])),
+            "GET" => wire.respond(&McpResponse::events(&[])),
+            _ => return false,
+        }
+        true
+    }))
+    .await;
+    let agent = world.legacy().await;
+    agent.commit().await;
+    let call = agent.message("tools/call", &agent.call_params("crm.read", &json!({})));
+    let mut reading = agent.stream(&call).await;
+    reading.until("id: e-1").await;
+    drop(reading);
+    let resumed = async {
+        loop {
+            let answer = agent.get("e-1").await;
+            if !answer.text.is_empty() {
+                break answer;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, resumed).await.unwrap().served();
+    assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "executed");
 }

@@ -174,6 +174,11 @@ async fn the_session_ends_with_the_mcp_session() {
         }
     };
     tokio::time::timeout(crate::client::PATIENCE, closed).await.expect("the session is closed");
+    let late = client.plain("crm.read", json!({})).await;
+    assert_eq!((late.status, &late.reply()["error"]["code"]), (404, &json!(-32001)), "{late:?}");
+    assert_eq!(world.server.calls(), 1);
+    let again = world.legacy().await;
+    assert_eq!(again.plain("crm.read", json!({})).await.verdict(), "served");
 }
 
 #[tokio::test]

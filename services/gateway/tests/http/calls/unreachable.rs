@@ -138,6 +138,64 @@ async fn x_2_an_unreadable_answer_to_another_request_is_an_error_with_its_id() {
 }
 
 #[tokio::test]
+async fn x_2_an_unreadable_answer_on_a_stream_is_followed_by_an_error_with_its_id() {
+    let world = World::before(script(|seen| {
+        let id = seen.id().unwrap_or_default();
+        let twice = format!(r#"{{"id":{id},"result":1,"result":2}}"#);
+        let asked = ["tools/list", "prompts/list"].contains(&seen.rpc().as_str());
+        asked.then(|| McpResponse::event_stream(format!("id: 1\ndata: {twice}\n\n")))
+    }))
+    .await;
+    for agent in [world.legacy().await, world.modern("alice")] {
+        for method in ["tools/list", "prompts/list"] {
+            let told = agent.ask(method, json!({})).await;
+            let messages = told.messages();
+            assert_eq!((messages.len(), &messages[0]["error"]["code"]), (1, &json!(-31001)), "{told:?}");
+            assert!(messages[0]["id"].is_u64(), "{told:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn x_2_an_answer_that_comes_after_unreadable_text_is_the_only_one() {
+    let world = World::before(script(|seen| {
+        let prompts = json!({ "jsonrpc": "2.0", "id": seen.json()["id"], "result": { "prompts": [] } });
+        let stream = format!("data: {{not json\n\ndata: {prompts}\n\n");
+        (seen.rpc() == "prompts/list").then(|| McpResponse::event_stream(stream))
+    }))
+    .await;
+    for agent in [world.legacy().await, world.modern("alice")] {
+        let messages = agent.ask("prompts/list", json!({})).await.messages();
+        assert_eq!((messages.len(), &messages[0]["result"]["prompts"]), (1, &json!([])), "{messages:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_that_cannot_be_read_keeps_its_status_and_challenge() {
+    let challenge = ("WWW-Authenticate", "Bearer");
+    let world = World::before(script(move |seen| {
+        let status = match seen.rpc().as_str() {
+            "tools/call" => 404,
+            "prompts/list" => 401,
+            _ => return None,
+        };
+        let headers = vec![challenge, ("Content-Type", "application/json"), ("Content-Encoding", "gzip")];
+        Some(McpResponse { status, headers, body: b"\x1f\x8b".to_vec() })
+    }))
+    .await;
+    let agent = world.legacy().await;
+    agent.commit().await;
+    let call = agent.call("crm.read", json!({})).await;
+    assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
+    let list = agent.ask("prompts/list", json!({})).await;
+    for (told, status) in [(call, 404), (list, 401)] {
+        assert_eq!((told.status, &told.reply()["error"]["code"]), (status, &json!(-31001)), "{told:?}");
+        assert_eq!(told.headers["www-authenticate"], "Bearer");
+        assert!(!told.headers.contains_key("content-encoding"), "{told:?}");
+    }
+}
+
+#[tokio::test]
 async fn x_2_who_sent_no_vap_is_told_of_none_in_an_error() {
     let world = World::with(|wishes| {
         wishes.url = Some("http://127.0.0.1:9/".into());

@@ -69,7 +69,7 @@ async fn a_stream_that_breaks_is_told_to_whoever_decides() {
 #[tokio::test]
 async fn a_redirect_takes_neither_a_call_nor_its_client_elsewhere() {
     let elsewhere = McpServer::ordinary();
-    let location = elsewhere.url();
+    let location = format!("{}?key=secret", elsewhere.url());
     let world = PassThrough::before(move |_, wire| wire.answer(307, &[("location", &location)], b"")).await;
     // A client that follows redirects, as those of the SDKs do.
     let follows = reqwest::Client::builder().no_proxy().build().unwrap();
@@ -84,6 +84,8 @@ async fn a_redirect_takes_neither_a_call_nor_its_client_elsewhere() {
     assert_eq!(follows.get(world.url()).send().await.unwrap().status(), 502);
     assert_eq!(follows.delete(world.url()).send().await.unwrap().status(), 502);
     assert!(elsewhere.seen().is_empty());
+    world.notes.holds(&format!("to {}", elsewhere.url())).await;
+    assert!(world.notes.all().iter().all(|note| !note.contains("secret")), "{:?}", world.notes.all());
 }
 
 #[tokio::test]

@@ -1,0 +1,54 @@
+//! [`AwaitedAnswer`]: the error in place of an answer that was withheld from an event stream.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use super::answer::lost;
+use super::{Over, Passing, Tap};
+use crate::frame::RawId;
+use crate::frame::reply::Reply;
+
+/// A tap for the event stream that answers a request. If another tap withholds the answer, the stream ends with an error
+/// for the request; otherwise its client would wait in vain.
+pub struct AwaitedAnswer {
+    tap: Box<dyn Tap>,
+    id: RawId,
+    is_withheld: bool,
+    has_passed: bool,
+}
+
+impl AwaitedAnswer {
+    /// The answer to the request `id`, on a stream that passes through `tap`.
+    pub fn new(tap: Box<dyn Tap>, id: RawId) -> Self {
+        Self { tap, id, is_withheld: false, has_passed: false }
+    }
+
+    fn is_answer(&self, text: &Bytes) -> bool {
+        Reply::parse(text.clone()).is_ok_and(|reply| reply.answers(&self.id))
+    }
+}
+
+#[async_trait]
+impl Tap for AwaitedAnswer {
+    async fn message(&mut self, text: Bytes) -> Passing {
+        let passing = self.tap.message(text.clone()).await;
+        match &passing {
+            Passing::Withheld => self.is_withheld |= may_be_answer(&text, &self.id),
+            Passing::Untouched => self.has_passed = self.has_passed || self.is_answer(&text),
+            Passing::Replaced(text) => self.has_passed = self.has_passed || self.is_answer(text),
+        }
+        passing
+    }
+
+    async fn over(&mut self, how: Over) -> Option<Bytes> {
+        let last = self.tap.over(how).await;
+        let is_lost = self.is_withheld && !self.has_passed;
+        last.or_else(|| is_lost.then(|| lost(Some(&self.id))))
+    }
+}
+
+/// Returns whether some client would take this text for the answer to the request `id`. Of a text that cannot be read,
+/// nobody knows.
+pub fn may_be_answer(text: &Bytes, id: &RawId) -> bool {
+    Reply::parse(text.clone()).map_or(true, |reply| reply.answers(id) || reply.is_mistaken_for_answer(id))
+}
