@@ -24,7 +24,9 @@ fn after(n: u64, previous: &SignedStatement, position: u64) -> SignedStatement {
 fn place_with(options: &str) -> Place {
     let place = Place::new();
     let issuers = "issuers = [\"did:key:*\"]";
-    place.policy(&testkit::policy_toml().replace(issuers, &format!("{issuers}\n[type.vrf]\n{options}\n")));
+    place.write_policy(
+        &testkit::policy_toml().replace(issuers, &format!("{issuers}\n[type.vrf]\n{options}\n")),
+    );
     place
 }
 

@@ -122,7 +122,7 @@ async fn a_degraded_decision_is_registered_where_the_policy_says_so() {
     let gateways = "[[type.aer.gateway]]";
     let lenient =
         testkit::policy_toml().replace(gateways, &format!("[type.aer]\nallow_degraded = true\n{gateways}"));
-    place.policy(&lenient);
+    place.write_policy(&lenient);
     let site = place.start().await;
     site.registered(&degraded(1)).await;
     let told = facts(&site, &degraded(1)).await;
