@@ -12,9 +12,9 @@ use scitt::{Algorithm, SignError, SignedStatement, Signer, SigningKey, Statement
 use serde_json::Value;
 
 use super::document;
-use crate::commands::statement::{self, with_extension};
-use crate::console::files::{self, Access, Existing};
-use crate::console::{Exit, Failure, members};
+use crate::commands::signed_output::SignedOutput;
+use crate::commands::statement;
+use crate::console::{Exit, Failure, files};
 use crate::context::Context;
 use crate::keyfile;
 
@@ -42,15 +42,8 @@ impl Sign {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let recorder = Recorder::read(&self.key, self.iss)?;
         let (statement, message) = recorder.sign(&files::read(&self.file)?, &self.file)?;
-        let stream = files::is_stream(&self.file).then(|| self.file.clone());
-        let output = self.output.or(stream).unwrap_or_else(|| with_extension(&self.file, "cose"));
-        files::write(&output, &message, Access::Ordinary, Existing::Keep)?;
-        if files::is_stream(&output) {
-            return Ok(());
-        }
-        context.console.note(format!("wrote      {}", output.display()));
-        let entry = statement.digest().to_string();
-        context.console.print(&members! { entry }, |out| writeln!(out, "{entry}"))
+        let output = SignedOutput::of(&self.file, self.output);
+        output.write(context, &message, || statement::print_entry(context, &statement))
     }
 }
 
