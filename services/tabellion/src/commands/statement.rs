@@ -154,12 +154,7 @@ pub fn sign(
         Form::Attached => StatementBuilder::new(payload).content_type(terms.content_type),
     };
     let kid = key.public_key().thumbprint();
-    builder
-        .kid(kid)
-        .iss(terms.iss)
-        .sub(terms.sub)
-        .sign(key)
-        .map_err(|error| Failure::new(Exit::Failure, "cannot-sign", error.to_string()))
+    builder.kid(kid).iss(terms.iss).sub(terms.sub).sign(key).map_err(keyfile::cannot_sign)
 }
 
 /// Reads a statement from a file, or from standard input for `-`.

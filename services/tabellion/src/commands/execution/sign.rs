@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use registration::aer::{AerRecord, AerStatement, BuildAerError, VerifyingKeys};
+use registration::aer::{AerRecord, AerStatement, VerifyingKeys};
 use scitt::{SignedStatement, Signer};
 
 use super::summary::ExecutionSummary;
 use crate::commands::signed_output::SignedOutput;
-use crate::console::{Exit, Failure, files};
+use crate::console::{Failure, files};
 use crate::context::Context;
 use crate::keyfile;
 
@@ -43,10 +43,10 @@ impl Sign {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let gateway = keyfile::read(&self.key)?;
         let statement = self.statement()?;
-        let receipt = statement.receipt(&gateway).map_err(cannot_sign)?;
+        let receipt = statement.receipt(&gateway).map_err(keyfile::cannot_sign)?;
         let issuer = self.issuer_key.as_deref().map(keyfile::read).transpose()?;
         let issuer = issuer.as_ref().unwrap_or(&gateway);
-        let signed = statement.sign_with(&gateway, issuer).map_err(cannot_sign)?;
+        let signed = statement.sign_with(&gateway, issuer).map_err(keyfile::cannot_sign)?;
         // Signatures already in the receipt are verified, too.
         let gateway = [gateway.public_key().clone(), issuer.public_key().clone()];
         let keys = VerifyingKeys { gateway: &gateway, issuer: issuer.public_key() };
@@ -83,8 +83,4 @@ impl Sign {
         }
         output.write(context, signed.bytes(), || context.console.result(summary))
     }
-}
-
-fn cannot_sign(error: BuildAerError) -> Failure {
-    Failure::new(Exit::Failure, "cannot-sign", error.to_string())
 }

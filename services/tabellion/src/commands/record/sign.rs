@@ -8,7 +8,7 @@ use registration::Violation;
 use registration::conversation::{AGENT_CONVERSATION, ConversationRecord, check_trace_metadata};
 use scitt::cbor::Value as Cbor;
 use scitt::limits::STATEMENT_BYTES;
-use scitt::{Algorithm, SignError, SignedStatement, Signer, SigningKey, StatementBuilder};
+use scitt::{Algorithm, SignedStatement, Signer, SigningKey, StatementBuilder};
 use serde_json::Value;
 
 use super::document;
@@ -63,7 +63,7 @@ impl Recorder {
 
     /// A recorder with a key of its own, for checks.
     fn unnamed() -> Result<Self, Failure> {
-        let key = SigningKey::generate(Algorithm::EdDsa).map_err(cannot_sign)?;
+        let key = SigningKey::generate(Algorithm::EdDsa).map_err(keyfile::cannot_sign)?;
         let iss = key.public_key().did_key();
         Ok(Recorder { key, iss })
     }
@@ -82,7 +82,7 @@ impl Recorder {
             Some(metadata) => builder.unprotected(TRACE_METADATA, metadata),
             None => builder,
         };
-        let message = builder.encode(&self.key).map_err(cannot_sign)?;
+        let message = builder.encode(&self.key).map_err(keyfile::cannot_sign)?;
         if message.len() > STATEMENT_BYTES {
             return Err(too_large(file, message.len()));
         }
@@ -97,10 +97,6 @@ fn too_large(file: &Path, bytes: usize) -> Failure {
     Failure::new(Exit::Failure, "record-too-large", what)
         .fact("at most", format!("{STATEMENT_BYTES} bytes"))
         .hint("leave something out, with --without tool-result or --redact-field /session/entries/**/native")
-}
-
-fn cannot_sign(error: SignError) -> Failure {
-    Failure::new(Exit::Failure, "cannot-sign", error.to_string())
 }
 
 /// Checks that a record can be signed. The rules concern signed records, so a key for this purpose signs it.

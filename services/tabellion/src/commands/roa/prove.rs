@@ -11,7 +11,7 @@ use roa::text::{Reference, Text};
 use serde::Serialize;
 
 use super::read_chain;
-use crate::commands::agentroa::{cannot_sign, now, usage};
+use crate::commands::agentroa::{now, usage};
 use crate::console::{Failure, Report, files};
 use crate::context::Context;
 use crate::keyfile;
@@ -51,7 +51,7 @@ impl Prove {
         };
         let key = keyfile::read(&self.key)?;
         let signer = self.signer.as_ref().map_or(chain.holder().as_str(), Text::as_str);
-        let proof = claims.sign(signer, &key).map_err(|error| cannot_sign(&error))?;
+        let proof = claims.sign(signer, &key).map_err(keyfile::cannot_sign)?;
         context.console.result(&ProofReport { proof })
     }
 }

@@ -67,9 +67,7 @@ impl Check {
         let Some(key) = &self.key else { return Ok(None) };
         let key = keyfile::read(key)?;
         let statement = VrfStatement::new(receipt.clone(), request.subject().unwrap_or_default()).unchained();
-        let signed = statement
-            .sign(&key)
-            .map_err(|error| Failure::new(Exit::Failure, "cannot-sign", error.to_string()))?;
+        let signed = statement.sign(&key).map_err(keyfile::cannot_sign)?;
         Ok(Some(signed.bytes().to_vec()))
     }
 }

@@ -61,9 +61,7 @@ impl Sign {
         let statement = self.issued(VrfStatement::new(files::read_json(&self.file)?, &self.sub))?;
         let statement = self.placed(statement, &key)?;
         let statement = if self.redacted { statement.redacted() } else { statement };
-        let signed = statement
-            .sign(&key)
-            .map_err(|error| Failure::new(Exit::Failure, "cannot-sign", error.to_string()))?;
+        let signed = statement.sign(&key).map_err(keyfile::cannot_sign)?;
         self.write(context, &statement, &signed, key.public_key())
     }
 
