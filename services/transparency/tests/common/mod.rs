@@ -200,6 +200,11 @@ impl Site {
         format!("{}/entries/{}", self.url, statement.digest())
     }
 
+    /// The facts of an entry.
+    pub async fn facts(&self, entry: EntryDigest) -> serde_json::Value {
+        self.get(&format!("/v1/entries/{entry}")).await.json()["facts"].clone()
+    }
+
     /// Verifies a receipt as a stranger would: with the key set and nothing else.
     pub async fn verified(&self, statement: &SignedStatement, receipt: &[u8]) -> Receipt {
         let receipt = Receipt::parse(receipt.to_vec()).expect("a receipt");
@@ -291,6 +296,13 @@ impl Answer {
         let problem = self.problem();
         (self.status, problem.title.clone().unwrap(), problem.get_code().unwrap_or_default().to_owned())
     }
+}
+
+/// A statement is refused by this rule.
+#[track_caller]
+pub fn refused_by(answer: &Answer, code: &str, rule: &str) {
+    assert_eq!(answer.refusal(), refusal(400, "Rejected", code), "{answer:?}");
+    assert_eq!(answer.problem().get_rule(), Some(rule), "{answer:?}");
 }
 
 /// For comparing with [`Answer::refusal`].
