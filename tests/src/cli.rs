@@ -1,13 +1,16 @@
 //! The program in a folder of its own, as a person or a script runs it.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::daemon::Daemon;
 
 /// Longest time of a command; none waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -159,11 +162,10 @@ impl std::fmt::Display for Ended {
 
 /// `tabellion serve --dev` in a folder, on free ports. Killed when dropped.
 pub struct Dev {
+    /// The service.
+    pub daemon: Daemon,
     /// Folder in which the service runs.
     pub folder: Folder,
-    /// Line that the service printed once it served.
-    pub serving: Value,
-    child: Owned,
 }
 
 impl Dev {
@@ -181,56 +183,22 @@ impl Dev {
     pub fn start_with(folder: Folder, flags: &[&str]) -> Self {
         let mut command = folder.command(&[&["serve", "--dev", "--json"], flags].concat());
         command.env("TABELLION_LISTEN", "127.0.0.1:0").env("TABELLION_ADMIN_LISTEN", "127.0.0.1:0");
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let begun = Instant::now();
-        let mut child = command.spawn().expect("the program starts");
-        let mut line = String::new();
-        let out = child.stdout.take().expect("it was asked for");
-        BufReader::new(out).read_line(&mut line).expect("a line");
-        if line.is_empty() {
-            panic!(
-                "no service after {:?}: {}",
-                begun.elapsed(),
-                Ended::from(child.wait_with_output().expect("ended"))
-            );
-        }
-        let serving = serde_json::from_str(&line).unwrap_or_else(|why| panic!("{why}: {line}"));
-        Self { folder, serving, child: Owned(child) }
+        Self { daemon: Daemon::serve(command, folder.path("serve.log")), folder }
     }
 
-    /// Returns the URL of the service.
-    pub fn url(&self) -> &str {
-        self.serving["url"].as_str().expect("a URL")
-    }
-
-    /// Returns the process ID of the service.
-    pub fn pid(&self) -> u32 {
-        self.child.0.id()
-    }
-}
-
-impl Dev {
     /// Ends the service and returns its folder.
     pub fn stop(self) -> Folder {
-        let Self { folder, mut child, .. } = self;
-        child.end();
+        let Self { mut daemon, folder } = self;
+        daemon.kill_here();
         folder
     }
 }
 
-/// A process that ends with its owner.
-struct Owned(Child);
+impl Deref for Dev {
+    type Target = Daemon;
 
-impl Owned {
-    fn end(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-impl Drop for Owned {
-    fn drop(&mut self) {
-        self.end();
+    fn deref(&self) -> &Daemon {
+        &self.daemon
     }
 }
 

@@ -1,22 +1,22 @@
 //! A gateway with its configuration, keys and evidence, and the process that runs it.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::net::SocketAddr;
+use std::ops::{Deref, DerefMut};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
 use scitt::Signer;
-use serde_json::Value;
 use tempfile::TempDir;
 use testkit::agentroa::{registry_table, write_registry};
 use testkit::{GATEWAY_ID, McpServer};
 
 use crate::audit_trail::{Record, records_of};
+use crate::daemon::Daemon;
 use crate::http::{Connection, free_address};
 use crate::log::{Log, Ran, command, command_through};
 use crate::mcp::McpClient;
@@ -29,10 +29,8 @@ pub const GATEWAY: &str = "https://gw.example";
 const PATH: &str = "/mcp";
 /// Seed of the key that signs the gateway's statements.
 const EVIDENCE: [u8; 32] = [0x6a; 32];
-/// Maximum time for a process to start serving, and to end after a signal.
+/// Maximum time until something is so, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Maximum length in bytes of the log output that a failed test shows.
-const SHOWN: usize = 6_000;
 /// Address without a listener, for tests that need no log: the gateway keeps its records.
 const NO_LOG: &str = "http://127.0.0.1:9";
 
@@ -83,10 +81,8 @@ struct Settings {
 
 /// A running `tabellion gateway run` process, killed on drop.
 pub struct GatewayProcess {
-    child: Child,
-    stderr: PathBuf,
+    daemon: Daemon,
     url: String,
-    admin: String,
 }
 
 impl Gateway {
@@ -276,22 +272,7 @@ impl Gateway {
         let number = self.starts.fetch_add(1, Ordering::Relaxed);
         let stderr = self.path(&format!("gateway.{number}.log"));
         command.args(["gateway", "run", "--config", "gateway.toml", "--json"]).args(arguments);
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(File::create(&stderr).expect("our own folder"));
-        let mut child = command.spawn().expect("the program starts");
-        let mut line = String::new();
-        let out = child.stdout.take().expect("it was asked for");
-        let _ = BufReader::new(out).read_line(&mut line);
-        let mut process =
-            GatewayProcess { child, stderr, url: self.url(), admin: format!("http://{}", self.admin) };
-        if line.is_empty() {
-            let code = process.wait().code();
-            return Err(Ran { code, stdout: String::new(), stderr: process.said() });
-        }
-        let _: Value = serde_json::from_str(&line).unwrap_or_else(|why| panic!("{why}: {line}"));
-        Ok(process)
+        Ok(GatewayProcess { daemon: Daemon::start(command, stderr)?, url: self.url() })
     }
 }
 
@@ -327,11 +308,6 @@ impl GatewayProcess {
         Connection::to(self.url.trim_end_matches(PATH))
     }
 
-    /// Returns a new connection to the admin listener.
-    pub fn admin(&self) -> Connection {
-        Connection::to(&self.admin)
-    }
-
     /// Waits until all values of a metric satisfy `holds`.
     #[track_caller]
     pub fn wait_for_metric(&self, name: &str, holds: impl Fn(f64) -> bool) {
@@ -343,7 +319,7 @@ impl GatewayProcess {
     pub fn wait_for_metric_within(&self, patience: Duration, name: &str, holds: impl Fn(f64) -> bool) {
         let begun = Instant::now();
         loop {
-            let text = String::from_utf8_lossy(&self.admin().get("/metrics").body).into_owned();
+            let text = self.metrics();
             let values =
                 text.lines().filter_map(|line| line.strip_prefix(name)?.rsplit(' ').next()?.parse().ok());
             let values: Vec<f64> = values.collect();
@@ -360,75 +336,29 @@ impl GatewayProcess {
         self.kill_here();
     }
 
-    /// Kills the process and keeps `self`, so that the caller can replace it.
-    pub fn kill_here(&mut self) {
-        self.signal(Signal::KILL);
-        self.wait();
-    }
-
     /// Sends `SIGTERM`, and waits until the process has ended with exit code 0.
     #[track_caller]
-    pub fn stop(mut self) {
-        self.signal(Signal::TERM);
-        let status = self.wait();
-        assert_eq!(status.code(), Some(0), "{}", self.said());
+    pub fn stop(self) {
+        self.daemon.stop();
     }
 
-    /// Returns `true` if the process is running.
-    pub fn runs(&mut self) -> bool {
-        self.child.try_wait().expect("our own child").is_none()
-    }
-
-    /// Sends a signal to the process.
-    pub fn signal(&self, signal: Signal) {
-        let _ = kill_process(Pid::from_child(&self.child), signal);
-    }
-
-    /// Returns the process ID.
-    pub fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// Returns the path of the state folder as the process sees it, through `/proc/PID/root`.
+    /// Returns the path of the state folder as the process sees it.
     pub fn disk(&self, gateway: &Gateway) -> PathBuf {
-        let seen = gateway.path("gw");
-        PathBuf::from(format!("/proc/{}/root", self.pid()))
-            .join(seen.strip_prefix("/").expect("a whole path"))
-    }
-
-    /// Returns the log output of the process so far.
-    pub fn said(&self) -> String {
-        fs::read_to_string(&self.stderr).unwrap_or_default()
-    }
-
-    /// Returns the resident memory of the process in bytes (`VmRSS`).
-    pub fn memory(&self) -> u64 {
-        crate::service::memory_of(self.child.id())
-    }
-
-    #[track_caller]
-    fn wait(&mut self) -> ExitStatus {
-        let begun = Instant::now();
-        loop {
-            if let Some(status) = self.child.try_wait().expect("our own child") {
-                return status;
-            }
-            assert!(begun.elapsed() < PATIENCE, "it does not end: {}", self.said());
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        self.sees(&gateway.path("gw"))
     }
 }
 
-impl Drop for GatewayProcess {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        if std::thread::panicking() {
-            let said = self.said();
-            let from = said.len().saturating_sub(SHOWN);
-            let from = (from..=said.len()).find(|at| said.is_char_boundary(*at)).unwrap_or(0);
-            eprintln!("--- {} ends with:\n{}", self.stderr.display(), &said[from..]);
-        }
+impl Deref for GatewayProcess {
+    type Target = Daemon;
+
+    fn deref(&self) -> &Daemon {
+        &self.daemon
+    }
+}
+
+impl DerefMut for GatewayProcess {
+    fn deref_mut(&mut self) -> &mut Daemon {
+        &mut self.daemon
     }
 }
 

@@ -13,6 +13,7 @@ pub mod audit_trail;
 mod binary;
 pub mod cli;
 pub mod collector;
+mod daemon;
 mod database;
 mod events;
 mod faulty_service;
@@ -53,6 +54,7 @@ mod wrong_clock;
 
 pub use binary::path as program;
 pub use collector::SpanCollector;
+pub use daemon::Daemon;
 pub use database::Database;
 pub use events::{Coming, Event};
 pub use faulty_service::{FaultyService, ForwardedRequest};

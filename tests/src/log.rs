@@ -251,6 +251,15 @@ impl Ran {
         self
     }
 
+    /// Asserts this exit code, and this code of the error or of the result.
+    #[track_caller]
+    pub fn must_fail(&self, exit: i32, code: &str) {
+        assert_eq!(self.code, Some(exit), "{self}");
+        let json = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
+        let error = json(self.stderr.lines().last().unwrap_or_default())["error"]["code"].clone();
+        assert!(error == code || json(&self.stdout)["reason"] == code, "{code}: {self}");
+    }
+
     /// Returns standard output as JSON.
     #[track_caller]
     pub fn json(&self) -> Value {

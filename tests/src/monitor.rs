@@ -1,15 +1,14 @@
 //! A monitor as a process that runs continuously.
 
-use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::cli::Folder;
+use crate::daemon::Daemon;
 use crate::http::Connection;
 
 /// Maximum time for anything that must happen, on a busy machine.
@@ -17,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running `tabellion monitor run --json` process with its events, killed on drop.
 pub struct MonitorProcess {
-    child: Child,
+    daemon: Daemon,
     watching: Value,
     coming: Receiver<Value>,
     events: Vec<Value>,
@@ -35,10 +34,8 @@ impl MonitorProcess {
     pub fn start_with(folder: &Folder, variables: &[(&str, &str)]) -> Self {
         let mut command: Command = folder.command(&["monitor", "run", "--json"]);
         command.envs(variables.iter().copied());
-        let log = File::create(folder.path("run.log")).expect("our own folder");
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
-        let mut child = command.spawn().expect("the program starts");
-        let out = child.stdout.take().expect("it is piped");
+        let mut daemon = Daemon::spawn(command, folder.path("run.log"));
+        let out = daemon.take_stdout();
         let (sender, coming) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(out).lines().map_while(Result::ok) {
@@ -48,11 +45,10 @@ impl MonitorProcess {
                 }
             }
         });
-        let watching: Value = coming.recv_timeout(PATIENCE).unwrap_or_else(|why| {
-            panic!("{why}: {}", fs::read_to_string(folder.path("run.log")).unwrap_or_default())
-        });
+        let watching: Value =
+            coming.recv_timeout(PATIENCE).unwrap_or_else(|why| panic!("{why}: {}", daemon.said()));
         assert_eq!(watching["event"], "watching");
-        Self { child, watching, coming, events: Vec::new() }
+        Self { daemon, watching, coming, events: Vec::new() }
     }
 
     /// The announcement of the process.
@@ -93,26 +89,11 @@ impl MonitorProcess {
     /// Sends `SIGTERM`, and returns the exit code.
     #[track_caller]
     pub fn stop(&mut self) -> Option<i32> {
-        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
-        let begun = Instant::now();
-        while begun.elapsed() < PATIENCE {
-            if let Some(status) = self.child.try_wait().expect("our own child") {
-                return status.code();
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        panic!("it does not stop");
+        self.daemon.end().code()
     }
 
     /// Kills the process with `SIGKILL`.
     pub fn kill(&mut self) {
-        let _ = self.child.kill();
-    }
-}
-
-impl Drop for MonitorProcess {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.daemon.kill_here();
     }
 }

@@ -344,7 +344,7 @@ pub fn survives_power_losses(times: u64, calls: u64) -> usize {
         for round in 0..times {
             power.cut_after(fastrand::u64(0..calls));
             match onslaught.gateway.try_start(&variables) {
-                Ok(mut running) => {
+                Ok(running) => {
                     let begun = Instant::now();
                     while running.runs() {
                         assert!(begun.elapsed() < DRAIN, "the power is not lost: {}", running.said());

@@ -1,22 +1,14 @@
 //! A registry server in a folder with `registry.json` and `deltas.json`, which `operator.pem` has signed.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
-
-use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use std::ops::Deref;
 
 use crate::cli::Folder;
+use crate::daemon::Daemon;
 use crate::http::Connection;
-
-/// How long the server may take to stop on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A running `tabellion registry serve` process, killed on drop.
 pub struct RegistryProcess {
-    child: Child,
-    serving: Value,
+    daemon: Daemon,
 }
 
 impl RegistryProcess {
@@ -42,49 +34,25 @@ impl RegistryProcess {
         let mut command = folder.command(&["registry", "serve", "registry.json", "--json"]);
         command.args(["--registry-key", "operator.pem", "--deltas", "deltas.json"]);
         command.args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]).args(further);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().expect("the program starts");
-        let mut line = String::new();
-        let out = child.stdout.take().expect("it was asked for");
-        BufReader::new(out).read_line(&mut line).expect("a pipe");
-        assert!(!line.is_empty(), "it did not start: {:?}", child.wait());
-        let serving = serde_json::from_str(&line).unwrap_or_else(|why| panic!("{why}: {line}"));
-        Self { child, serving }
+        Self { daemon: Daemon::serve(command, folder.path("registry.log")) }
     }
 
     /// Returns a new connection to the listener for gateways.
     pub fn connection(&self) -> Connection {
-        Connection::to(self.serving["url"].as_str().expect("a URL"))
+        Connection::to(self.url())
     }
 
-    /// Returns a new connection to the admin listener.
-    pub fn admin(&self) -> Connection {
-        Connection::to(self.serving["admin"].as_str().expect("an address"))
-    }
-
-    /// Returns the metrics.
-    pub fn metrics(&self) -> String {
-        String::from_utf8(self.admin().get("/metrics").body).expect("text")
-    }
-
-    /// Sends SIGTERM, and returns how the process ended.
+    /// Sends `SIGTERM`, and waits until the process has ended with exit code 0.
     #[track_caller]
-    pub fn stop(mut self) -> ExitStatus {
-        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
-        let begun = Instant::now();
-        loop {
-            if let Some(ended) = self.child.try_wait().expect("our own child") {
-                return ended;
-            }
-            assert!(begun.elapsed() < PATIENCE, "it does not stop");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+    pub fn stop(self) {
+        self.daemon.stop();
     }
 }
 
-impl Drop for RegistryProcess {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+impl Deref for RegistryProcess {
+    type Target = Daemon;
+
+    fn deref(&self) -> &Daemon {
+        &self.daemon
     }
 }

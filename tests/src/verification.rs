@@ -1,19 +1,17 @@
 //! A verification service in a folder with a dev log, as an operator tries it out.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::ops::Deref;
+use std::process::Command;
 
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::cli::Folder;
+use crate::daemon::Daemon;
 use crate::http::{Answer, Connection, Silence};
 
 /// A running `tabellion vrf serve --dev` process, killed on drop.
 pub struct VerificationProcess {
-    child: Child,
-    serving: Value,
+    daemon: Daemon,
 }
 
 impl VerificationProcess {
@@ -45,40 +43,13 @@ impl VerificationProcess {
     }
 
     #[track_caller]
-    fn run(folder: &Folder, mut command: Command) -> Self {
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
-        let stderr = folder.path("verification.log");
-        command.stderr(File::create(&stderr).expect("our own folder"));
-        let mut child = command.spawn().expect("the program starts");
-        let mut line = String::new();
-        let out = child.stdout.take().expect("it was asked for");
-        BufReader::new(out).read_line(&mut line).expect("a pipe");
-        if line.is_empty() {
-            let said = std::fs::read_to_string(&stderr).unwrap_or_default();
-            panic!("no service: {:?} {said}", child.wait());
-        }
-        let serving = serde_json::from_str(&line).unwrap_or_else(|why| panic!("{why}: {line}"));
-        Self { child, serving }
+    fn run(folder: &Folder, command: Command) -> Self {
+        Self { daemon: Daemon::serve(command, folder.path("verification.log")) }
     }
 
     /// Returns the verifier's did:key.
     pub fn issuer(&self) -> &str {
-        self.serving["issuer"].as_str().expect("an issuer")
-    }
-
-    /// Returns a new connection to the admin listener.
-    pub fn admin(&self) -> Connection {
-        Connection::to(self.serving["admin"].as_str().expect("an address"))
-    }
-
-    /// Returns the metrics.
-    pub fn metrics(&self) -> String {
-        String::from_utf8(self.admin().get("/metrics").body).expect("text")
-    }
-
-    /// Returns the address for clients.
-    pub fn url(&self) -> &str {
-        self.serving["url"].as_str().expect("a URL")
+        self.announced("issuer")
     }
 
     /// Sends a request. The process may end before it answers.
@@ -112,35 +83,27 @@ impl VerificationProcess {
     }
 
     /// Waits until the process has ended by itself.
+    #[track_caller]
     pub fn wait(mut self) {
-        self.child.wait().expect("our own child");
+        self.daemon.wait();
     }
 
-    /// Sends SIGTERM, and waits until the process has ended.
-    pub fn stop(mut self) {
-        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
-        self.child.wait().expect("our own child");
-    }
-
-    /// Sends SIGKILL, while other threads wait for answers.
-    pub fn kill_now(&self) {
-        let pid = Pid::from_child(&self.child);
-        let _ = kill_process(pid, Signal::KILL);
-    }
-
-    /// Ends the process at once, as `kill -9` does.
+    /// Kills the process with `SIGKILL`.
     pub fn kill(mut self) {
-        self.end();
+        self.daemon.kill_here();
     }
 
-    fn end(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+    /// Sends `SIGTERM`, and waits until the process has ended with exit code 0.
+    #[track_caller]
+    pub fn stop(self) {
+        self.daemon.stop();
     }
 }
 
-impl Drop for VerificationProcess {
-    fn drop(&mut self) {
-        self.end();
+impl Deref for VerificationProcess {
+    type Target = Daemon;
+
+    fn deref(&self) -> &Daemon {
+        &self.daemon
     }
 }

@@ -1,18 +1,15 @@
 //! A witness as an operator keeps it: a folder with its state, and at most one process.
 
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
-use std::os::unix::process::CommandExt;
+use std::fs;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
-use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::binary;
+use crate::daemon::Daemon;
 use crate::http::Connection;
-use crate::log::Ran;
+use crate::log::{Ran, command};
 
 /// Name of every test witness.
 pub const WITNESS: &str = "witness.example/w1";
@@ -24,8 +21,7 @@ pub struct WitnessHome {
 
 /// A running `tabellion witness serve` process, killed on drop.
 pub struct WitnessProcess {
-    child: Child,
-    told: Value,
+    daemon: Daemon,
 }
 
 impl WitnessHome {
@@ -73,24 +69,11 @@ impl WitnessHome {
         arguments: &[&str],
         variables: &[(&str, String)],
     ) -> Result<WitnessProcess, Ran> {
-        let stderr = self.path("witness.log");
         let mut command = self.command();
         command.args(["witness", "serve", "--json", "--listen", address, "--admin-listen", "127.0.0.1:0"]);
         command.args(["--state", "state", "--name", WITNESS, "--logs", "logs.txt"]).args(arguments);
         command.envs(variables.iter().map(|(name, value)| (name, value)));
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
-        command.stderr(File::create(&stderr).expect("our own folder"));
-        let mut child = command.spawn().expect("the program starts");
-        let mut line = String::new();
-        let out = child.stdout.take().expect("it was asked for");
-        BufReader::new(out).read_line(&mut line).expect("a pipe");
-        if line.is_empty() {
-            let code = child.wait().expect("our own child").code();
-            let said = fs::read_to_string(&stderr).unwrap_or_default();
-            return Err(Ran { code, stdout: String::new(), stderr: said });
-        }
-        let told = serde_json::from_str(&line).unwrap_or_else(|why| panic!("{why}: {line}"));
-        Ok(WitnessProcess { child, told })
+        Ok(WitnessProcess { daemon: Daemon::start(command, self.path("witness.log"))? })
     }
 
     /// Starts a process with [`start`](Self::start). Panics if it ends before it serves.
@@ -112,25 +95,19 @@ impl WitnessHome {
     }
 
     fn command(&self) -> Command {
-        let mut command = Command::new(binary::path());
-        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("TABELLION_")) {
-            command.env_remove(name);
-        }
-        command.arg0("tabellion").current_dir(self.folder.path());
-        command.env_remove("XDG_CONFIG_HOME").env("HOME", self.folder.path());
-        command
+        command(self.folder.path())
     }
 }
 
 impl WitnessProcess {
     /// Returns the base URL, to which logs submit checkpoints.
     pub fn url(&self) -> String {
-        format!("http://{}", self.told["listen"].as_str().expect("an address"))
+        format!("http://{}", self.announced("listen"))
     }
 
     /// Returns the public key as a vkey, for witness policies.
     pub fn vkey(&self) -> &str {
-        self.told["key"].as_str().expect("a key")
+        self.announced("key")
     }
 
     /// Returns a new connection to the witness.
@@ -138,34 +115,22 @@ impl WitnessProcess {
         Connection::to(&self.url())
     }
 
-    /// Returns a new connection to the admin listener.
-    pub fn admin(&self) -> Connection {
-        Connection::to(self.told["admin"].as_str().expect("an address"))
-    }
-
-    /// Sends a signal to the process.
-    pub fn signal(&self, signal: Signal) {
-        let _ = kill_process(Pid::from_child(&self.child), signal);
-    }
-
     /// Kills the process with `SIGKILL`.
     pub fn kill(mut self) {
-        self.signal(Signal::KILL);
-        let _ = self.child.wait();
+        self.daemon.kill_here();
     }
 
     /// Sends `SIGTERM`, and waits until the process has ended with exit code 0.
     #[track_caller]
-    pub fn stop(mut self) {
-        self.signal(Signal::TERM);
-        let status = self.child.wait().expect("our own child");
-        assert_eq!(status.code(), Some(0));
+    pub fn stop(self) {
+        self.daemon.stop();
     }
 }
 
-impl Drop for WitnessProcess {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+impl Deref for WitnessProcess {
+    type Target = Daemon;
+
+    fn deref(&self) -> &Daemon {
+        &self.daemon
     }
 }

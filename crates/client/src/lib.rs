@@ -30,7 +30,7 @@ use http::header::CONTENT_TYPE;
 use merkle::EntryDigest;
 use reqwest::Url;
 use scitt::limits::RECEIPT_BYTES;
-use scitt::{KeySet, Problem, PublicKey, SignedStatement};
+use scitt::{KeySet, Problem, PublicKey, SignedStatement, media};
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 use verifier::{StatementVerdict, TrustStore};
@@ -245,8 +245,7 @@ impl Client {
     async fn send(&self, body: &RequestBody) -> Result<(Url, Bytes), ClientError> {
         let mut backoff = Backoff::within(self.options.patience);
         let url = self.url("entries")?;
-        let answer =
-            self.post_until_taken(&url, body, ("application/cose", RECEIPT_BYTES), &mut backoff).await?;
+        let answer = self.post_until_taken(&url, body, (media::COSE, RECEIPT_BYTES), &mut backoff).await?;
         let location = answer.location().ok_or_else(|| ClientError::Nonsense("no Location".into()))?;
         if answer.status == StatusCode::CREATED && !answer.body.is_empty() {
             return Ok((location, answer.body));
@@ -279,7 +278,7 @@ impl Client {
     /// [`ClientError::NotFound`] if there is no such entry, [`ClientError::Nonsense`] if the response is another
     /// statement.
     pub async fn statement(&self, entry: &EntryDigest) -> Result<SignedStatement, ClientError> {
-        let body = self.get(&format!("v1/entries/{entry}/statement"), "application/cose").await?.body;
+        let body = self.get(&format!("v1/entries/{entry}/statement"), media::COSE).await?.body;
         let statement =
             SignedStatement::parse(body).map_err(|error| ClientError::Nonsense(error.to_string()))?;
         if statement.digest() != *entry {
@@ -296,7 +295,7 @@ impl Client {
     /// # Errors
     /// If the service has no policy, or the response is not a statement.
     pub async fn policy(&self) -> Result<SignedStatement, ClientError> {
-        let body = self.get("v1/policy", "application/cose").await?.body;
+        let body = self.get("v1/policy", media::COSE).await?.body;
         SignedStatement::parse(body).map_err(|error| ClientError::Nonsense(error.to_string()))
     }
 
@@ -305,7 +304,7 @@ impl Client {
     /// # Errors
     /// If the response is not a COSE_KeySet.
     pub async fn keys(&self) -> Result<KeySet, ClientError> {
-        let body = self.get(".well-known/scitt-keys", "application/cbor").await?.body;
+        let body = self.get(".well-known/scitt-keys", media::CBOR).await?.body;
         KeySet::parse(&body).map_err(|error| ClientError::Nonsense(error.to_string()))
     }
 
@@ -315,7 +314,7 @@ impl Client {
     /// [`ClientError::NotFound`] if there is no such key.
     pub async fn key(&self, kid: &[u8]) -> Result<PublicKey, ClientError> {
         let name = data_encoding::BASE64URL_NOPAD.encode(kid);
-        let body = self.get(&format!(".well-known/scitt-keys/{name}"), "application/cbor").await?.body;
+        let body = self.get(&format!(".well-known/scitt-keys/{name}"), media::CBOR).await?.body;
         PublicKey::from_cose_key(&body)
             .ok()
             .or_else(|| Some(KeySet::parse(&body).ok()?.keys().first()?.key.clone()))
@@ -391,7 +390,7 @@ impl Client {
                 };
                 tokio::time::sleep(wait).await;
             }
-            let answer = self.exchange(location.clone(), "application/cose", RECEIPT_BYTES).await;
+            let answer = self.exchange(location.clone(), media::COSE, RECEIPT_BYTES).await;
             match answer {
                 Ok(answer) if answer.status == StatusCode::OK => {
                     return Ok((answer.location().unwrap_or(location), answer.body));

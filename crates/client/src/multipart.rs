@@ -17,7 +17,7 @@ pub struct RequestBody {
 impl RequestBody {
     /// A single statement, as `application/cose`.
     pub fn statement(message: &Bytes) -> Self {
-        Self { content_type: "application/cose".into(), bytes: message.clone() }
+        Self { content_type: scitt::media::COSE.into(), bytes: message.clone() }
     }
 
     /// A statement and its detached payload, as `multipart/form-data`.

@@ -52,7 +52,6 @@ use crate::writer::CommitSession;
 #[derive(Clone, Debug)]
 pub struct Options {
     server: Server,
-    connections: u32,
     commit_timeout: Duration,
 }
 
@@ -63,12 +62,7 @@ impl Options {
     ///
     /// If the URL is invalid.
     pub fn from_url(url: &str) -> Result<Self, StoreError> {
-        Ok(Self { server: Server::from_url(url)?, connections: MAX_CONNECTIONS, commit_timeout: COMMIT })
-    }
-
-    /// Sets the number of connections for reads, from 1 to [`MAX_CONNECTIONS`].
-    pub fn with_connections(self, connections: u32) -> Self {
-        Self { connections: connections.clamp(1, MAX_CONNECTIONS), ..self }
+        Ok(Self { server: Server::from_url(url)?, commit_timeout: COMMIT })
     }
 
     /// Sets the time after which an unanswered commit counts as of unknown outcome; the default is [`COMMIT`].
@@ -113,7 +107,7 @@ impl Postgres {
             instance: instance.to_owned(),
             number,
             server: options.server.clone(),
-            pool: options.server.pool(&session::READER, options.connections),
+            pool: options.server.pool(&session::READER, MAX_CONNECTIONS),
             courier: options.server.pool(&session::COURIER, 1),
             writer: CommitSession::new(number, options.commit_timeout),
         })

@@ -93,7 +93,6 @@ pub struct Jws {
     kid: String,
     signing_input: Vec<u8>,
     signature: Vec<u8>,
-    attached: bool,
 }
 
 impl Jws {
@@ -116,7 +115,6 @@ impl Jws {
             header,
             signing_input: [protected.as_bytes(), b".", encoded.as_bytes()].concat(),
             signature: decode("signature", signature)?,
-            attached: !attached.is_empty(),
         })
     }
 
@@ -138,11 +136,6 @@ impl Jws {
     /// Returns the header's `iat` in Unix seconds, without a fraction.
     pub fn iat(&self) -> Option<u64> {
         self.header.get("iat").and_then(numeric_date)
-    }
-
-    /// Returns `true` if the payload was attached.
-    pub const fn is_attached(&self) -> bool {
-        self.attached
     }
 
     /// Returns the signed bytes (RFC 7515, section 5.2, step 8).
@@ -271,7 +264,6 @@ mod tests {
         let detached = Jws::open(&compact(header, b"", &[7; 64]), PAYLOAD, &[]).unwrap();
         let attached = Jws::open(&compact(header, PAYLOAD, &[7; 64]), PAYLOAD, &[]).unwrap();
         assert_eq!(detached.signing_input(), attached.signing_input());
-        assert!(attached.is_attached() && !detached.is_attached());
         assert_eq!((detached.kid(), detached.signature()), ("k", &[7; 64][..]));
         let input = signing_input(&json!({ "alg": "EdDSA", "kid": "k" }), PAYLOAD);
         assert_eq!(input, detached.signing_input());

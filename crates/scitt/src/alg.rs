@@ -104,12 +104,6 @@ impl Algorithm {
             Self::Es512 | Self::Esp512 => Curve::P521,
         }
     }
-
-    /// Returns `true` for ECDSA, under which a valid signature (r, s) yields a second valid one, (r, n-s), without the
-    /// key.
-    pub const fn is_ecdsa(self) -> bool {
-        !matches!(self.curve(), Curve::Ed25519)
-    }
 }
 
 impl fmt::Display for Algorithm {

@@ -67,29 +67,18 @@ use crate::session::Server;
 pub struct Options {
     server: Server,
     log: i16,
-    connections: u32,
     commit_timeout: Duration,
 }
 
 impl Options {
     /// Parses a `postgres://` URL. TLS follows its `sslmode` and `sslrootcert`; the default is `prefer`.
     pub fn from_url(url: &str) -> Result<Self, StoreError> {
-        Ok(Self {
-            server: Server::from_url(url)?,
-            log: 1,
-            connections: MAX_CONNECTIONS,
-            commit_timeout: limits::COMMIT,
-        })
+        Ok(Self { server: Server::from_url(url)?, log: 1, commit_timeout: limits::COMMIT })
     }
 
     /// Selects a log of the database; the default is the first.
     pub fn with_log(self, log: u8) -> Self {
         Self { log: log.into(), ..self }
-    }
-
-    /// Sets the number of connections for reads, from 1 to [`MAX_CONNECTIONS`].
-    pub fn with_connections(self, connections: u32) -> Self {
-        Self { connections: connections.clamp(1, MAX_CONNECTIONS), ..self }
     }
 
     /// Sets the time after which an unanswered COMMIT counts as of unknown outcome; the default is 30 s.
@@ -125,7 +114,7 @@ impl Postgres {
         session::close(connection).await;
         Ok(Self {
             server: options.server.clone(),
-            pool: options.server.pool(&session::READER, options.connections),
+            pool: options.server.pool(&session::READER, MAX_CONNECTIONS),
             sequencers: options.server.pool(&session::READER, limits::SEQUENCER_CONNECTIONS),
             log: options.log,
             look_ups: None,

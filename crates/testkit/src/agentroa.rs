@@ -44,9 +44,10 @@ pub fn in_seconds(seconds: i64) -> String {
     Timestamp::from_second(now.as_second()).unwrap().to_string()
 }
 
-/// Signs an object with the keys of these names.
+/// Signs an object with the keys of these signers. `SIGNER=KEY` is a signer with another key than its own.
 pub fn signed<D: Document>(members: Value, signers: &[&str]) -> Signed<D> {
-    let keys: Vec<(&str, SigningKey)> = signers.iter().map(|name| (*name, key_of(name))).collect();
+    let signers = signers.iter().map(|name| name.split_once('=').unwrap_or((name, name)));
+    let keys: Vec<(&str, SigningKey)> = signers.map(|(signer, name)| (signer, key_of(name))).collect();
     let signers: Vec<(&str, &dyn Signer)> =
         keys.iter().map(|(name, key)| (*name, key as &dyn Signer)).collect();
     Signed::sign(&members, &signers).unwrap()

@@ -1,15 +1,13 @@
 //! Test fixtures: fixed keys, statement builders, a policy that admits the statements, and a fixed time.
 //!
-//! All values are the same in every run, except ES256 signatures, whose nonce is random, and the keys that
-//! [`write_log_files`] makes. The secrets are public: no key of this crate may be trusted outside tests. A
-//! dev-dependency only.
+//! All values are the same in every run, except ES256 signatures, whose nonce is random. The secrets are public: no key of
+//! this crate may be trusted outside tests. A dev-dependency only.
 
 pub mod agent;
 pub mod agentroa;
 mod conversations;
 mod executions;
 mod keys;
-mod log_files;
 mod mcp_server;
 mod names;
 mod policy;
@@ -23,7 +21,6 @@ pub use conversations::{
 };
 pub use executions::{aer, aer_json, aer_statement, denied_aer_json, rootless_aer_json};
 pub use keys::{GATEWAY_KEY, OPERATOR, VERIFIER, ed25519, es256, es384, gateway, operator, verifier};
-pub use log_files::write_log_files;
 pub use mcp_server::{McpRequest, McpResponse, McpServer, Responder};
 pub use names::{GATEWAY, GATEWAY_ID, ISSUER, ISSUER_384, KID, LOG_ISS, ORIGIN};
 pub use policy::{operator_action, policy, policy_in_force, policy_statement, policy_toml};

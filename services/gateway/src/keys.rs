@@ -104,22 +104,6 @@ impl Keys {
     pub fn verdict_kid(&self) -> String {
         self.verdict.public_key().jwk_thumbprint()
     }
-
-    /// Generates fresh keys that are not stored, for tests.
-    ///
-    /// # Errors
-    /// [`GatewayKeyError::Random`] if the system gives no random bytes.
-    pub fn ephemeral() -> Result<Self, GatewayKeyError> {
-        let evidence = SigningKey::generate(Algorithm::EdDsa).map_err(|_| GatewayKeyError::Random)?;
-        let verdict = SigningKey::generate(Algorithm::EdDsa).map_err(|_| GatewayKeyError::Random)?;
-        let published = set_of(&[verdict.public_key().to_jwk()]);
-        Ok(Self {
-            evidence: Arc::new(evidence),
-            verdict: Arc::new(verdict),
-            state: Arc::new(random()?),
-            published: Arc::new(published),
-        })
-    }
 }
 
 /// Reads the published JWK set without changing anything, for `gateway jwks`.

@@ -45,7 +45,7 @@ fn target(log: &IndexedSite, url: &str) -> WatchedLog {
         depth: Depth::Decisions,
         trust: Some(log.place.path("trust.toml")),
         index: Some(IndexWatch { attestation: Some(attestation) }),
-        ..WatchedLog::new("ours", url.parse().unwrap(), log.place.vkey())
+        ..WatchedLog::new("ours", url.parse().unwrap(), log.place.checkpoint_key())
     }
 }
 
@@ -102,13 +102,13 @@ fn convinces(log: &IndexedSite, alarm: &Alarm) -> IndexAccusation {
     let file = serde_json::to_vec(&EvidenceFile::of(alarm).unwrap()).unwrap();
     let alarm = EvidenceFile::parse(&file).unwrap().alarm;
     assert_eq!(judge(&alarm, &[], None).verdict, Verdict::Unknown);
-    let judged = judge(&alarm, &[], Some(&log.trust()));
+    let judged = judge(&alarm, &[], Some(&log.place.trust()));
     assert_eq!(judged.verdict, Verdict::Contradiction, "{judged:#?}");
     let Some(Evidence::Index { file }) = &alarm.evidence else { panic!("{alarm:#?}") };
     let bytes = data_encoding::BASE64.decode(file.as_bytes()).unwrap();
     assert!(saved_accusations(log).contains(&bytes));
     let file = IndexAccusationFile::decode(&bytes).unwrap();
-    assert_eq!(search_evidence::check_accusation(&file, &log.trust(), now()), Ok(()));
+    assert_eq!(search_evidence::check_accusation(&file, &log.place.trust(), now()), Ok(()));
     let accusation = file.accusation;
     assert_eq!(accusation.kind(), alarm.kind.name());
     accusation
@@ -275,7 +275,7 @@ async fn without_a_proof_of_the_log_the_accusation_says_what_to_compute_again() 
     assert_eq!((alarm.kind, alarm.which.as_str()), (AlarmKind::IndexDiffers, "run tail"), "{}", alarm.words);
     let Some(Evidence::IndexHead { runs, .. }) = &alarm.evidence else { panic!("{alarm:?}") };
     assert_eq!((runs[0].from, runs[0].to, &runs[0].root), (0, head.size.get(), &right.root.to_string()));
-    let judged = judge(alarm, &[], Some(&log.trust()));
+    let judged = judge(alarm, &[], Some(&log.place.trust()));
     assert_eq!(judged.verdict, Verdict::OnWord, "{judged:#?}");
 }
 

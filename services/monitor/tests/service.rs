@@ -7,6 +7,7 @@ mod site;
 use std::time::Duration;
 
 use axum::http::Uri;
+use log_for_tests::LogFolder;
 use monitor::clock::now;
 use monitor::config::Who;
 use monitor::evidence::Evidence;
@@ -16,7 +17,7 @@ use monitor::{
     WatchedLog, Watcher,
 };
 use scitt::{SignedStatement, Signer};
-use site::{Place, Site};
+use site::Site;
 use testkit::{AGENT, receipt, receipt_json, verifier};
 
 struct Nowhere;
@@ -26,20 +27,20 @@ impl Sink for Nowhere {
     async fn round(&self, _: &Round) {}
 }
 
-fn target(place: &Place, site: &Site) -> WatchedLog {
-    let target = WatchedLog::new("ours", site.url.parse().unwrap(), place.vkey());
+fn target(place: &LogFolder, site: &Site) -> WatchedLog {
+    let target = WatchedLog::new("ours", site.url.parse().unwrap(), place.checkpoint_key());
     WatchedLog { depth: Depth::Decisions, lag: Duration::ZERO, ..target }
 }
 
-async fn once(place: &Place, target: &WatchedLog) -> Round {
+async fn once(place: &LogFolder, target: &WatchedLog) -> Round {
     let config = Config::new(place.path("monitor"), vec![target.clone()]);
     Monitor::begin(&config).unwrap().once(&Nowhere).await.pop().unwrap()
 }
 
 #[tokio::test]
 async fn verdicts_of_one_session_differ_and_only_two_on_one_record_are_a_flip() {
-    let place = Place::new(&testkit::policy_toml());
-    let site = place.start().await;
+    let place = LogFolder::new(&testkit::policy_toml());
+    let site = Site::start(&place).await;
     let mut target = target(&place, &site);
     target.watches = vec![watched(Who::Subject(testkit::SESSION.into()))];
     let verdict = |verdict: &str, audit_ref: &str| {
@@ -62,10 +63,10 @@ async fn verdicts_of_one_session_differ_and_only_two_on_one_record_are_a_flip() 
 }
 
 /// One whose policy leaves chains alone: what the log does not refuse, the monitor sees.
-fn place_without_chains() -> Place {
+fn place_without_chains() -> LogFolder {
     let issuers = "issuers = [\"did:key:*\"]";
     let chains_off = format!("{issuers}\n[type.vrf]\nchain = \"off\"\n");
-    Place::new(&testkit::policy_toml().replace(issuers, &chains_off))
+    LogFolder::new(&testkit::policy_toml().replace(issuers, &chains_off))
 }
 
 fn after(n: u64, previous: &SignedStatement, position: u64) -> SignedStatement {
@@ -91,8 +92,8 @@ fn of_kind(round: &Round, kind: AlarmKind) -> Vec<&Alarm> {
 
 #[tokio::test]
 async fn every_entry_of_our_service_is_decided_again_as_it_grows() {
-    let place = Place::new(&testkit::policy_toml());
-    let site = place.start().await;
+    let place = LogFolder::new(&testkit::policy_toml());
+    let site = Site::start(&place).await;
     let target = target(&place, &site);
     for n in 1..=3 {
         site.register(&receipt(n).unchained().sign(&verifier()).unwrap()).await;
@@ -107,8 +108,8 @@ async fn every_entry_of_our_service_is_decided_again_as_it_grows() {
 
 #[tokio::test]
 async fn our_service_answers_a_lean_monitor_in_one_request() {
-    let place = Place::new(&testkit::policy_toml());
-    let site = place.start().await;
+    let place = LogFolder::new(&testkit::policy_toml());
+    let site = Site::start(&place).await;
     let target = WatchedLog { depth: Depth::Checkpoints, lean: true, ..target(&place, &site) };
     site.register(&testkit::vrf(1)).await;
     once(&place, &target).await;
@@ -125,7 +126,7 @@ async fn our_service_answers_a_lean_monitor_in_one_request() {
 #[tokio::test]
 async fn forks_gaps_flips_and_unknown_keys_of_those_on_the_lists_are_named() {
     let place = place_without_chains();
-    let site = place.start().await;
+    let site = Site::start(&place).await;
     let issuer = verifier().public_key().did_key();
     let mut target = target(&place, &site);
     target.watches = vec![
@@ -170,8 +171,8 @@ async fn forks_gaps_flips_and_unknown_keys_of_those_on_the_lists_are_named() {
 
 #[tokio::test]
 async fn an_issuer_that_is_silent_for_too_long_is_named() {
-    let place = Place::new(&testkit::policy_toml());
-    let site = place.start().await;
+    let place = LogFolder::new(&testkit::policy_toml());
+    let site = Site::start(&place).await;
     let mut target = target(&place, &site);
     let issuer = verifier().public_key().did_key();
     let silence = |limit| Watch { silence: Some(limit), ..watched(Who::Issuer(issuer.clone())) };
@@ -191,8 +192,8 @@ async fn an_issuer_that_is_silent_for_too_long_is_named() {
 
 #[tokio::test]
 async fn a_fork_that_the_log_refused_is_known_by_its_report_with_both_statements() {
-    let place = Place::new(&testkit::policy_toml());
-    let site = place.start().await;
+    let place = LogFolder::new(&testkit::policy_toml());
+    let site = Site::start(&place).await;
     let mut target = target(&place, &site);
     target.watches = vec![watched(Who::Subject(AGENT.into()))];
     let one = receipt(1).sign(&verifier()).unwrap();
@@ -220,7 +221,7 @@ async fn a_fork_that_the_log_refused_is_known_by_its_report_with_both_statements
 #[tokio::test]
 async fn what_was_found_is_found_again_until_somebody_was_told() {
     let place = place_without_chains();
-    let site = place.start().await;
+    let site = Site::start(&place).await;
     let mut target = target(&place, &site);
     target.watches = vec![watched(Who::Subject(AGENT.into()))];
     let one = receipt(1).sign(&verifier()).unwrap();
@@ -263,8 +264,8 @@ async fn liar(site: &Site, from: &'static str, to: &'static str) -> String {
 
 #[tokio::test]
 async fn a_log_that_cannot_show_why_it_admitted_an_entry_is_accused_with_the_entry() {
-    let place = Place::new(&testkit::policy_toml());
-    let site = place.start().await;
+    let place = LogFolder::new(&testkit::policy_toml());
+    let site = Site::start(&place).await;
     let statement = testkit::vrf(1);
     site.register(&statement).await;
     let stored = r#""rule":"application/vrf+cbor","facts":{}"#;

@@ -1,5 +1,6 @@
 //! Key files: PKCS#8 PEM that only its owner may read, and the names of public keys.
 
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -15,6 +16,11 @@ pub fn read(path: &Path) -> Result<SigningKey, Failure> {
     refuse_readable_by_others(path)?;
     SigningKey::from_pkcs8_pem(&files::read_text(path)?)
         .map_err(|error| Failure::new(Exit::Failure, "key-unusable", format!("{}: {error}", path.display())))
+}
+
+/// Returns the failure for something that cannot be signed.
+pub fn cannot_sign(error: impl Display) -> Failure {
+    Failure::new(Exit::Failure, "cannot-sign", error.to_string())
 }
 
 /// Generates a key and writes it. Existing files are never overwritten (`key-exists`).

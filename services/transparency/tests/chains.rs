@@ -4,9 +4,9 @@
 
 mod common;
 
-use common::{Answer, Place, Site, refusal};
+use common::{Place, Site, refusal, refused_by};
 use data_encoding::BASE64URL_NOPAD;
-use merkle::{EntryDigest, LeafIndex};
+use merkle::LeafIndex;
 use registration::vrf::{VrfRecord, VrfRedacted};
 use scitt::SignedStatement;
 use store::{Custody, FailingStore, Memory};
@@ -24,18 +24,10 @@ fn after(n: u64, previous: &SignedStatement, position: u64) -> SignedStatement {
 fn place_with(options: &str) -> Place {
     let place = Place::new();
     let issuers = "issuers = [\"did:key:*\"]";
-    place.policy(&testkit::policy_toml().replace(issuers, &format!("{issuers}\n[type.vrf]\n{options}\n")));
+    place.write_policy(
+        &testkit::policy_toml().replace(issuers, &format!("{issuers}\n[type.vrf]\n{options}\n")),
+    );
     place
-}
-
-#[track_caller]
-fn refused_by(answer: &Answer, code: &str, rule: &str) {
-    assert_eq!(answer.refusal(), refusal(400, "Rejected", code), "{answer:?}");
-    assert_eq!(answer.problem().get_rule(), Some(rule), "{answer:?}");
-}
-
-async fn facts(site: &Site, id: EntryDigest) -> serde_json::Value {
-    site.get(&format!("/v1/entries/{id}")).await.json()["facts"].clone()
 }
 
 #[tokio::test]
@@ -68,11 +60,11 @@ async fn a_receipt_may_come_before_its_predecessor_and_says_so() {
     let two = after(2, &one, 1);
     let three = after(3, &two, 2);
     site.registered(&three).await;
-    assert_eq!(facts(&site, three.digest()).await["chain_verified"], false);
+    assert_eq!(site.facts(three.digest()).await["chain_verified"], false);
     site.registered(&one).await;
-    assert_eq!(facts(&site, one.digest()).await["chain_verified"], serde_json::Value::Null);
+    assert_eq!(site.facts(one.digest()).await["chain_verified"], serde_json::Value::Null);
     site.registered(&two).await;
-    assert_eq!(facts(&site, two.digest()).await["chain_verified"], true);
+    assert_eq!(site.facts(two.digest()).await["chain_verified"], true);
     let fork = after(4, &two, 2);
     refused_by(&site.register(&fork).await, "chain_fork", "vrf-chain-fork");
     let skipping = after(5, &three, 9);
@@ -88,7 +80,7 @@ async fn a_strict_log_takes_no_gaps_and_nothing_outside_a_chain() {
     refused_by(&site.register(&testkit::vrf(9)).await, "policy", "vrf-chain-required");
     site.registered(&one).await;
     site.registered(&two).await;
-    assert_eq!(facts(&site, two.digest()).await["chain_verified"], true);
+    assert_eq!(site.facts(two.digest()).await["chain_verified"], true);
 }
 
 #[tokio::test]
@@ -124,7 +116,7 @@ async fn a_whole_chain_submitted_at_once_arrives_whole() {
             site.get(&format!("/v1/entries/{}", one.digest())).await.json()["index"].as_u64().unwrap()
         };
         let came_later = index(&pair[1]).await > index(&pair[0]).await;
-        let told = facts(&site, pair[1].digest()).await["chain_verified"].clone();
+        let told = site.facts(pair[1].digest()).await["chain_verified"].clone();
         assert_eq!(told, came_later, "an entry says whether its predecessor stood below it");
     }
 }
@@ -138,7 +130,7 @@ async fn a_redacted_receipt_is_taken_where_the_policy_says_so_and_keeps_its_plac
 
     let site = place_with("allow_redacted = true").start().await;
     site.registered(&one).await;
-    let told = facts(&site, one.digest()).await;
+    let told = site.facts(one.digest()).await;
     assert_eq!((&told["redacted"], &told["verdict"]), (&true.into(), &serde_json::Value::Null));
     let two = redacted(2).after(one.digest(), 1).sign(&verifier()).unwrap();
     site.registered(&two).await;

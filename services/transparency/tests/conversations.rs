@@ -4,26 +4,16 @@
 
 mod common;
 
-use common::{Answer, Place, Site, refusal};
+use common::{Place, refused_by};
 use registration::conversation::Form;
 use scitt::header::HashEnvelope;
 use scitt::problem::TABELLION;
-use scitt::{SignedStatement, Signer, StatementBuilder};
-use serde_json::{Value, json};
+use scitt::{Signer, StatementBuilder};
+use serde_json::json;
 use sha2::{Digest, Sha256};
 use testkit::{
     conversation, conversation_builder, conversation_json, conversation_of, json_as_cbor, recorder,
 };
-
-#[track_caller]
-fn refused_by(answer: &Answer, rule: &str) {
-    assert_eq!(answer.refusal(), refusal(400, "Rejected", "policy"), "{answer:?}");
-    assert_eq!(answer.problem().get_rule(), Some(rule), "{answer:?}");
-}
-
-async fn facts(site: &Site, statement: &SignedStatement) -> Value {
-    site.get(&format!("/v1/entries/{}", statement.digest())).await.json()["facts"].clone()
-}
 
 /// What is sent when trace-metadata stands beside the record, as if it were of this session.
 fn with_trace(n: u64, session: &str) -> Vec<u8> {
@@ -42,7 +32,7 @@ async fn a_record_in_json_or_cbor_is_registered_and_says_what_it_holds() {
     for (n, form) in [(1, Form::Json), (2, Form::Cbor)] {
         let statement = conversation(n, form);
         site.registered(&statement).await;
-        let told = facts(&site, &statement).await;
+        let told = site.facts(statement.digest()).await;
         assert_eq!((&told["form"], &told["session"]), (&json!(form.name()), &json!(format!("session-{n}"))));
         assert_eq!((&told["tools"], &told["entries"]["total"]), (&json!(["Bash"]), &json!(7)));
     }
@@ -54,7 +44,7 @@ async fn trace_metadata_that_says_something_else_is_refused_and_other_is_not_sto
         config.access.closed_types = transparency::ClosedTypes(Vec::new())
     };
     let site = Place::new().start_with(open).await;
-    refused_by(&site.post(&with_trace(1, "session-2")).await, "conversation-trace-session-id");
+    refused_by(&site.post(&with_trace(1, "session-2")).await, "policy", "conversation-trace-session-id");
     assert_eq!(site.post(&with_trace(1, "session-1")).await.status, 201);
     let statement = conversation(1, Form::Json);
     let kept = site.get(&format!("/v1/entries/{}/statement", statement.digest())).await;
@@ -68,7 +58,7 @@ async fn a_record_that_breaks_a_rule_is_refused_with_the_rule_and_the_place() {
     record["session"]["entries"][1]["children"][1]["type"] = json!("toolcall");
     let statement = conversation_of(record.to_string().into_bytes(), "session-1").sign(&recorder()).unwrap();
     let answer = site.register(&statement).await;
-    refused_by(&answer, "conversation-entry-type");
+    refused_by(&answer, "policy", "conversation-entry-type");
     let problem = answer.problem();
     let place = problem.get(TABELLION, &"place".into()).and_then(|place| place.as_text());
     assert_eq!(place, Some("payload/session/entries/1/children/1/type"), "{answer:?}");
@@ -80,7 +70,7 @@ async fn what_is_odd_is_admitted_with_a_warning() {
     let record = conversation_json(1).to_string().into_bytes();
     let statement = conversation_of(record, "another-session").sign(&recorder()).unwrap();
     site.registered(&statement).await;
-    let told = facts(&site, &statement).await;
+    let told = site.facts(statement.digest()).await;
     assert_eq!(told["warnings"], json!(["subject-is-not-session at /session/session-id"]));
 }
 
@@ -92,7 +82,7 @@ async fn a_record_may_come_beside_its_statement_or_stay_at_home() {
     assert_eq!(site.register(&detached).await.refusal().1, "Payload Missing");
     let answer = site.post_form(detached.bytes(), &payload).await;
     assert_eq!(answer.status, 201, "{answer:?}");
-    assert_eq!(facts(&site, &detached).await["session"], "session-1");
+    assert_eq!(site.facts(detached.digest()).await["session"], "session-1");
     let iss = recorder().public_key().did_key();
     let by_hash = StatementBuilder::new(Sha256::digest(&payload).to_vec())
         .hash_envelope(&HashEnvelope {
@@ -106,5 +96,5 @@ async fn a_record_may_come_beside_its_statement_or_stay_at_home() {
         .sign(&recorder())
         .unwrap();
     site.registered(&by_hash).await;
-    assert_eq!(facts(&site, &by_hash).await["hash_envelope"], true);
+    assert_eq!(site.facts(by_hash.digest()).await["hash_envelope"], true);
 }

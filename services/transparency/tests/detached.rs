@@ -116,7 +116,7 @@ async fn a_known_statement_is_answered_with_its_payload_or_none_and_not_with_ano
 #[tokio::test]
 async fn a_payload_is_dropped_when_the_policy_says_so_and_the_answer_names_that_policy() {
     let place = Place::new();
-    place.policy(&dropping());
+    place.write_policy(&dropping());
     let site = place.start().await;
     let one = detached("one", PAYLOAD);
     assert_eq!(site.post_form(one.bytes(), PAYLOAD).await.status, 201);
@@ -176,7 +176,7 @@ async fn a_payload_waits_with_its_statement_and_is_asked_about_again_when_the_po
     for keeps in [true, false] {
         let place = Place::new();
         if !keeps {
-            place.policy(&dropping());
+            place.write_policy(&dropping());
         }
         let store = FailingStore::new(Memory::new());
         let site = place

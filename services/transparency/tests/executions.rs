@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Answer, Place, Site, refusal};
+use common::{Place, refused_by};
 use registration::aer::{AerRecord, VerifyingKeys, inner_signature};
 use scitt::{SignedStatement, Signer, StatementBuilder};
 use serde_json::{Value, json};
@@ -35,16 +35,6 @@ fn degraded(n: u64) -> SignedStatement {
     signed(receipt)
 }
 
-#[track_caller]
-fn refused_by(answer: &Answer, rule: &str) {
-    assert_eq!(answer.refusal(), refusal(400, "Rejected", "policy"), "{answer:?}");
-    assert_eq!(answer.problem().get_rule(), Some(rule), "{answer:?}");
-}
-
-async fn facts(site: &Site, statement: &SignedStatement) -> Value {
-    site.get(&format!("/v1/entries/{}", statement.digest())).await.json()["facts"].clone()
-}
-
 #[tokio::test]
 async fn a_permit_and_a_denial_are_registered_and_say_what_was_decided() {
     let site = Place::new().start().await;
@@ -54,7 +44,7 @@ async fn a_permit_and_a_denial_are_registered_and_say_what_was_decided() {
     for statement in [&permit, &denial, &nobody] {
         site.registered(statement).await;
     }
-    let told = facts(&site, &permit).await;
+    let told = site.facts(permit.digest()).await;
     assert_eq!(
         (
             &told["decision"],
@@ -71,12 +61,12 @@ async fn a_permit_and_a_denial_are_registered_and_say_what_was_decided() {
             &Value::Null
         )
     );
-    let told = facts(&site, &denial).await;
+    let told = site.facts(denial.digest()).await;
     assert_eq!(
         (&told["decision"], &told["denial_reason"]),
         (&json!("deny"), &json!("capability_not_in_scope"))
     );
-    let told = facts(&site, &nobody).await;
+    let told = site.facts(nobody.digest()).await;
     assert_eq!((&told["denial_code"], &told["root_envelope"]), (&json!("no_envelope"), &Value::Null));
 }
 
@@ -85,15 +75,16 @@ async fn a_receipt_that_the_gateway_did_not_sign_is_refused() {
     let site = Place::new().start().await;
     let mut receipt = aer_json(1);
     receipt["signatures"] = json!([inner_signature(&receipt, &ed25519([7; 32])).unwrap()]);
-    refused_by(&site.register(&forged(&receipt)).await, "aer-signature");
+    refused_by(&site.register(&forged(&receipt)).await, "policy", "aer-signature");
     receipt["signatures"] = json!([inner_signature(&aer_json(2), &gateway()).unwrap()]);
-    refused_by(&site.register(&forged(&receipt)).await, "aer-signature");
+    refused_by(&site.register(&forged(&receipt)).await, "policy", "aer-signature");
     receipt["signatures"][0]["signer"] = json!("gateway:test-2");
-    refused_by(&site.register(&forged(&receipt)).await, "aer-signer");
+    refused_by(&site.register(&forged(&receipt)).await, "policy", "aer-signer");
     receipt["signatures"] = json!([]);
-    refused_by(&site.register(&forged(&receipt)).await, "aer-signatures");
+    refused_by(&site.register(&forged(&receipt)).await, "policy", "aer-signatures");
     refused_by(
         &site.register(&aer_statement(aer_json(1)).iss(did()).sign(&ed25519([7; 32])).unwrap()).await,
+        "policy",
         "aer-gateway",
     );
 }
@@ -108,7 +99,7 @@ async fn an_aer_id_is_used_once() {
     let permit = aer(1);
     site.registered(&permit).await;
     let answer = site.register(&signed(denied_aer_json(1, "replay_detected"))).await;
-    refused_by(&answer, "aer-id-unique");
+    refused_by(&answer, "policy", "aer-id-unique");
     assert!(answer.problem().detail.unwrap().contains("leaf 1"), "{answer:?}");
     site.registered(&permit).await;
     site.registered(&signed(denied_aer_json(2, "replay_detected"))).await;
@@ -117,15 +108,15 @@ async fn an_aer_id_is_used_once() {
 #[tokio::test]
 async fn a_degraded_decision_is_registered_where_the_policy_says_so() {
     let strict = Place::new().start().await;
-    refused_by(&strict.register(&degraded(1)).await, "aer-degraded");
+    refused_by(&strict.register(&degraded(1)).await, "policy", "aer-degraded");
     let place = Place::new();
     let gateways = "[[type.aer.gateway]]";
     let lenient =
         testkit::policy_toml().replace(gateways, &format!("[type.aer]\nallow_degraded = true\n{gateways}"));
-    place.policy(&lenient);
+    place.write_policy(&lenient);
     let site = place.start().await;
     site.registered(&degraded(1)).await;
-    let told = facts(&site, &degraded(1)).await;
+    let told = site.facts(degraded(1).digest()).await;
     assert_eq!(
         (&told["enforcement_mode"], &told["degraded_reason"]),
         (&json!("degraded"), &json!("registry_unreachable"))
@@ -140,7 +131,7 @@ async fn a_degraded_denial_without_a_reason_is_registered_with_a_warning() {
     let denial = signed(receipt);
     site.registered(&denial).await;
     assert_eq!(
-        facts(&site, &denial).await["warnings"],
+        site.facts(denial.digest()).await["warnings"],
         json!(["degraded-without-reason at /degraded_reason"])
     );
 }
@@ -151,7 +142,7 @@ async fn a_receipt_registered_by_its_hash_is_shown_on_audit() {
     let receipt = aer_statement(aer_json(1)).receipt(&gateway()).unwrap();
     let statement = aer_statement(aer_json(1)).redacted().sign(&gateway()).unwrap();
     site.registered(&statement).await;
-    let told = facts(&site, &statement).await;
+    let told = site.facts(statement.digest()).await;
     assert_eq!((&told["hash_envelope"], &told["tool"]), (&json!(true), &Value::Null));
     let key = gateway().public_key().clone();
     let keys = VerifyingKeys { gateway: std::slice::from_ref(&key), issuer: &key };
@@ -182,5 +173,5 @@ async fn an_aer_id_leads_to_its_entry_whether_the_receipt_can_be_seen_or_not() {
     }
     assert_eq!(site.get("/entries/aer:2f5a8c1d4e7b0f3a").await.status, 404);
     let answer = site.register(&signed(denied_aer_json(2, "replay_detected"))).await;
-    refused_by(&answer, "aer-id-unique");
+    refused_by(&answer, "policy", "aer-id-unique");
 }

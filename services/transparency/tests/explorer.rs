@@ -998,7 +998,7 @@ async fn every_witness_is_listed_with_what_it_cosigned_and_whether_the_quorum_is
         pace: Duration::from_millis(100),
     };
     let place = Place::new();
-    w1.knows(&place.checkpoint_key());
+    w1.knows(&place.checkpoint_key().to_string());
     let site = place.start_with(|config| config.witnesses = witnesses).await;
     site.registered(&receipt_under(&root(|_| ()), SESSION, 1)).await;
     page_with(&site, "/ui/checkpoints", "last attempt: unknown_log").await;

@@ -31,7 +31,7 @@ impl IndexedLog {
         let policy =
             format!("{policy}\n[index]\ntable = \"sha256:{table}\"\nkeys = [\"{key}\"]\nevery = 1\n");
         let place = Place::new();
-        place.policy(&policy);
+        place.write_policy(&policy);
         let store = Memory::new();
         let site = place.start_on(store.clone(), |_| {}).await;
         let rules = Policy::from_toml(&policy).unwrap().contents().index.clone().unwrap();

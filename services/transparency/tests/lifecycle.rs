@@ -71,7 +71,7 @@ async fn another_key_than_the_logs_own_is_refused_at_start() {
     for (name, algorithm) in [("receipt.pem", Algorithm::Es256), ("checkpoint.pem", Algorithm::EdDsa)] {
         let place = Place::new();
         place.start().await.service.stop().await;
-        place.key(name, &SigningKey::generate(algorithm).unwrap());
+        place.write_key(name, &SigningKey::generate(algorithm).unwrap());
         let error = refused(&place, |_| {}).await;
         assert!(matches!(error, StartError::Keys(_)), "{error}");
         assert!(error.to_string().contains("this log signs with"), "{error}");
@@ -91,17 +91,17 @@ async fn a_key_that_others_can_read_is_refused() {
 async fn the_next_revision_is_published_and_any_other_policy_is_refused_naming_both() {
     let place = Place::new();
     place.start().await.service.stop().await;
-    place.policy(&revision(1));
+    place.write_policy(&revision(1));
     let site = place.start().await;
     let policy = site.get("/v1/policy").await.json();
     assert_eq!((policy["revision"].as_u64(), policy["index"].as_u64()), (Some(1), Some(1)));
     site.service.stop().await;
     for wrong in [revision(0), revision(3)] {
-        place.policy(&wrong);
+        place.write_policy(&wrong);
         let error = refused(&place, |_| {}).await.to_string();
         assert!(error.contains("revision 1") && error.contains("the configured one"), "{error}");
     }
-    place.policy(&revision(1));
+    place.write_policy(&revision(1));
     place.start().await.service.stop().await;
 }
 
@@ -118,7 +118,7 @@ async fn a_registered_statement_keeps_its_receipt_when_the_policy_no_longer_admi
     let site = place.start().await;
     let one = statement(1);
     site.registered(&one).await;
-    place.policy(&without_text(1));
+    place.write_policy(&without_text(1));
     site.service.reload(&place.config()).await.unwrap();
     let other = site.register(&statement(2)).await;
     assert_eq!(other.problem().get_rule(), Some("content-type-not-admitted"));
@@ -142,7 +142,7 @@ async fn a_policy_posted_by_its_operator_is_in_force_from_then_on() {
 async fn a_reload_that_cannot_be_taken_up_leaves_the_rest_in_force() {
     let place = Place::new();
     let site = place.start().await;
-    place.policy(&revision(7));
+    place.write_policy(&revision(7));
     let mut config = place.config();
     config.limits.statement_bytes = 10;
     let failures = site.service.reload(&config).await.unwrap_err();
@@ -394,6 +394,6 @@ fn over_http_1_0(certificate: &str, port: u16) -> String {
 fn certificate(place: &Place) -> String {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
     std::fs::write(place.path("tls.pem"), made.cert.pem()).unwrap();
-    common::write_private(&place.path("tls.key"), &made.signing_key.serialize_pem());
+    place.write_private("tls.key", &made.signing_key.serialize_pem());
     made.cert.pem()
 }

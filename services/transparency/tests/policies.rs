@@ -130,7 +130,7 @@ async fn a_statement_that_would_be_admitted_is_told_so_and_not_registered() {
 #[tokio::test]
 async fn a_refusal_is_an_answer_with_its_rule_and_place() {
     let place = Place::new();
-    place.policy(&with_condition("input.sub == \"thing-7\""));
+    place.write_policy(&with_condition("input.sub == \"thing-7\""));
     let site = place.start().await;
     let told = evaluated(&site, &note(7)).await;
     assert_eq!(told["would_admit"], false);
@@ -153,7 +153,7 @@ async fn a_refusal_is_an_answer_with_its_rule_and_place() {
 #[tokio::test]
 async fn the_rule_of_a_condition_refuses_when_it_is_registered_too() {
     let place = Place::new();
-    place.policy(&with_condition("input.sub == \"thing-7\""));
+    place.write_policy(&with_condition("input.sub == \"thing-7\""));
     let site = place.start().await;
     let answer = site.register(&note(7)).await;
     assert_eq!(answer.refusal(), refusal(400, "Rejected", "policy"));
@@ -165,7 +165,7 @@ async fn the_rule_of_a_condition_refuses_when_it_is_registered_too() {
 async fn a_condition_that_runs_out_of_time_is_503_and_no_refusal() {
     let place = Place::new();
     let numbers: Vec<String> = (0..150).map(|n| n.to_string()).collect();
-    place.policy(&with_condition(&format!(
+    place.write_policy(&with_condition(&format!(
         "n := [{}]; some a in n; some b in n; some c in n; some d in n; a + b + c + d < 0",
         numbers.join(",")
     )));

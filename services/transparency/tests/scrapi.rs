@@ -172,7 +172,7 @@ async fn receipts_can_be_signed_with_eddsa_and_es384() {
     for (configured, algorithm) in cases {
         let place = Place::new();
         let key = SigningKey::generate(algorithm).unwrap();
-        place.key("receipt.pem", &key);
+        place.write_key("receipt.pem", &key);
         let site = place.start_with(|config| config.receipt_algorithm = configured).await;
         let receipt = site.registered(&statement(1)).await;
         assert_eq!(receipt.header().algorithm(), Some(algorithm));

@@ -378,7 +378,7 @@ async fn a_slow_reader_over_http_2_reads_why_his_stream_ended() {
     let place = Place::new();
     let made = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
     std::fs::write(place.path("tls.pem"), made.cert.pem()).unwrap();
-    common::write_private(&place.path("tls.key"), &made.signing_key.serialize_pem());
+    place.write_private("tls.key", &made.signing_key.serialize_pem());
     let site = place
         .start_with(|config| {
             let files = TlsFiles { certificate: place.path("tls.pem"), key: place.path("tls.key") };

@@ -34,7 +34,7 @@ fn witnessed_by(policy: &WitnessPolicy) -> impl FnOnce(&mut Config) {
 
 /// A log over this database that these witnesses know.
 async fn start(place: &Place, memory: &Memory, policy: &WitnessPolicy, witnesses: &[&TestWitness]) -> Site {
-    let key = place.checkpoint_key();
+    let key = place.checkpoint_key().to_string();
     witnesses.iter().for_each(|witness| witness.knows(&key));
     place.start_on(memory.clone(), witnessed_by(policy)).await
 }

@@ -92,7 +92,7 @@ fn a_lost_log_is_noted_and_control_c_restores_the_terminal() {
         &dev,
         json!([
             { "until": "three.json" },
-            { "kill": dev.pid() },
+            { "kill": dev.pid().as_raw_nonzero() },
             { "until": "connection lost, retrying" },
             { "type": "\u{3}" },
         ]),

@@ -144,7 +144,7 @@ fn files_are_read_below_the_folder_only_and_errors_have_our_codes() {
 #[test]
 fn a_log_that_cannot_be_reached_is_an_error_of_the_tool_and_the_server_goes_on() {
     let mut dev = Dev::start();
-    dev.serving["url"] = "http://127.0.0.1:1".into();
+    dev.daemon.serving["url"] = "http://127.0.0.1:1".into();
     let calls = json!([["search", {}], ["verify", { "statement": "AAAA" }]]);
     let transcript = call(&dev, "auto", &["--timeout", "1"], &calls);
     assert_eq!(structured(&transcript, 0)["error"]["code"], "unreachable", "{transcript}");

@@ -30,8 +30,7 @@ fn a_registry_is_served_with_the_headers_of_a_cache_and_read_again_when_it_chang
     assert_eq!((deltas.status, deltas.header("cache-control")), (200, Some("no-cache")));
     let deltas = deltas.json();
     assert_eq!((&deltas[0]["previous_sequence"], &deltas[0]["sequence"]), (&json!(5), &json!(6)));
-    let ended = served.stop();
-    assert!(ended.success(), "a stop is no failure: {ended}");
+    served.stop();
 }
 
 #[test]
@@ -70,7 +69,7 @@ fn a_collector_gets_each_request_as_a_span_below_the_client_s_own() {
     let answer = served.connection().send("GET", "/registry.json", &[("traceparent", &traceparent)], b"");
     assert_eq!(answer.status, 200);
     let id = answer.must_have("x-request-id").to_owned();
-    assert!(served.stop().success());
+    served.stop();
     collector.must_have(&["tabellion-registry", "GET /registry.json", "http.response.status_code", &id]);
     assert_eq!(collector.count(protobuf_field(0x0a, &CLIENT_TRACE)), 1, "{}", collector.text());
     assert_eq!(collector.count(protobuf_field(0x22, &CLIENT_SPAN)), 1, "{}", collector.text());

@@ -141,7 +141,7 @@ const MOST_MEMORY: u64 = 1 << 30;
 
 /// The most memory that a process has taken so far.
 fn peak(running: &GatewayProcess) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", running.pid())).unwrap();
+    let status = std::fs::read_to_string(format!("/proc/{}/status", running.pid().as_raw_nonzero())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }

@@ -2,6 +2,7 @@
 //! started by root, by an ordinary user as the same user, and with a user of its own.
 
 use std::fs;
+use std::num::NonZeroI32;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -81,7 +82,7 @@ fn must_hold(scene: &Scene, running: &GatewayProcess) {
     let mut attacker = Attacker::of(running);
     let gateway = &scene.gateway;
     secrets_are_out_of_reach(gateway, &mut attacker);
-    the_process_is_out_of_reach(running.pid(), &mut attacker);
+    the_process_is_out_of_reach(running.pid().as_raw_nonzero(), &mut attacker);
     // Beside all of that it works: it reads what is no secret, writes where it may, and starts programs.
     assert!(attacker.run("result = open('/etc/passwd').read()").contains("root"));
     assert_eq!(attacker.run(&write(&scene.writable.join("new"))), "written");
@@ -126,7 +127,7 @@ fn secrets_are_out_of_reach(gateway: &Gateway, attacker: &mut Attacker) {
     attacker.must_be_refused(&write(&gateway.path("new")));
 }
 
-fn the_process_is_out_of_reach(pid: u32, attacker: &mut Attacker) {
+fn the_process_is_out_of_reach(pid: NonZeroI32, attacker: &mut Attacker) {
     for file in ["environ", "mem", "maps", "fd/0", "auxv"] {
         attacker.must_be_refused(&read(&PathBuf::from(format!("/proc/{pid}/{file}"))));
     }

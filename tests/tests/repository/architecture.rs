@@ -466,6 +466,7 @@ fn http_is_at_the_edge_only() {
 #[test]
 fn what_is_for_tests_stays_in_tests() {
     expect_named_by("testkit", &[]);
+    expect_named_by("log-for-tests", &[]);
     let workspace = Workspace::read();
     for member in workspace.members.iter().filter(|member| !member.is_test()) {
         for (name, dependency) in member.tables(&["dependencies"]) {

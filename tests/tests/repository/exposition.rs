@@ -157,5 +157,5 @@ fn promtool_accepts_the_metrics_of_the_registry_server() {
     let metrics = server.metrics();
     must_count_requests(&metrics, "/registry.json", 200, 1);
     promtool_must_accept(&metrics, "tabellion_registry_file_usable");
-    assert!(server.stop().success());
+    server.stop();
 }

@@ -4,6 +4,7 @@ use std::thread;
 
 use black_box::VerificationProcess;
 use black_box::cli::Dev;
+use rustix::process::Signal;
 
 use crate::{expect_whole, register_all, request};
 
@@ -41,7 +42,7 @@ fn kill_9_under_load_never_forks_a_chain() {
             }
             // The first answer of this round: the other clients are in the middle of theirs.
             let _ = service.verify(&request(6 * round));
-            service.kill_now();
+            service.signal(Signal::KILL);
         });
     }
     let service = VerificationProcess::start(&dev.folder);

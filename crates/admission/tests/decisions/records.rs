@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use vap::audit::{AuditKind, AuditRecord, CallStatus};
 use vap::digest::Canon;
 use vap::record_key::{RecordKey, StreamKey};
+use vap::verdict::Verdict;
 
 use crate::world::{GATEWAY, SESSION, Try, alice, amendment, commitment, key, mallory, signed, world};
 
@@ -68,7 +69,8 @@ fn v_40_the_key_of_one_record_opens_it_and_no_other() {
 fn v_24_the_verdict_that_a_record_commits_to_has_neither_result_nor_place_nor_signature() {
     let mut world = world().with_session(json!({ "max_calls": 5 }));
     let ruling = world.served(&Try::of("crm.read", json!({})));
-    let told = ruling.verdict.clone().with_audit_ref("https://log.example/entries/00");
+    let audit_ref = Some("https://log.example/entries/00".to_owned());
+    let told = Verdict { audit_ref, ..ruling.verdict.clone() };
     let key = world.session().agreed.key().record(1);
     assert_eq!(last(&world)["committed"]["verdict"], key.commit("verdict", &told.to_record()));
     assert_eq!(told.to_value().get("result"), None);

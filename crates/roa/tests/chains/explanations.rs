@@ -1,6 +1,6 @@
 //! Explanations: a receipt's decision is made again from the chain and the registry of its time.
 
-use roa::aer::{CalledTool, DecidedCall, ExecutionReceipt, GatewayIdentity, Mode, input_hash};
+use roa::aer::ExecutionReceipt;
 use roa::chain::Chain;
 use roa::denial::{Denial, DenialReason};
 use roa::explain::{DecisionExplanation, explain};
@@ -9,19 +9,8 @@ use serde_json::json;
 
 use crate::world::*;
 
-fn call(tool: &str) -> DecidedCall {
-    DecidedCall {
-        aer_id: "aer:00000000000000a1".parse().unwrap(),
-        produced_at: now(),
-        mode: Mode::Normal,
-        action: CalledTool::new("github".parse().unwrap(), tool, input_hash(None)).unwrap(),
-        gateway: GatewayIdentity { id: "gateway-1".parse().unwrap(), version: "1.0.0".parse().unwrap() },
-        plan_hash: None,
-    }
-}
-
 fn permit(chain: &Chain) -> ExecutionReceipt {
-    ExecutionReceipt::permit(call("read"), &verify(chain).unwrap())
+    ExecutionReceipt::permit(decided_call("read"), &verify(chain).unwrap())
 }
 
 fn explained(receipt: &ExecutionReceipt, chain: &Chain, registry: &Registry) -> DecisionExplanation {
@@ -54,7 +43,7 @@ fn a_permit_is_explained_hop_by_hop() {
 fn a_denial_is_explained_up_to_the_hop_at_fault() {
     let chain = wide();
     let denial = verify(&chain).unwrap_err();
-    let receipt = ExecutionReceipt::denial(call("read"), &chain, &denial);
+    let receipt = ExecutionReceipt::denial(decided_call("read"), &chain, &denial);
     let explanation = explained(&receipt, &chain, &registry());
     assert_eq!((members(&explanation), explanation.decided), (vec![], Err(denial)));
     assert_eq!(explanation.hops.len(), 2);
@@ -78,13 +67,13 @@ fn a_permit_that_had_to_be_denied_is_a_contradiction() {
 fn a_denial_for_another_reason_or_hop_is_a_contradiction() {
     let chain = wide();
     let other = Denial::new(DenialReason::EnvelopeExpired, "expired", "ended").at_hop(0);
-    let receipt = ExecutionReceipt::denial(call("read"), &chain, &other);
+    let receipt = ExecutionReceipt::denial(decided_call("read"), &chain, &other);
     assert_eq!(members(&explained(&receipt, &chain, &registry())), ["/denial_reason"]);
     let other_hop = Denial { hop: Some(1), ..verify(&chain).unwrap_err() };
-    let receipt = ExecutionReceipt::denial(call("read"), &chain, &other_hop);
+    let receipt = ExecutionReceipt::denial(decided_call("read"), &chain, &other_hop);
     assert_eq!(members(&explained(&receipt, &chain, &registry())), ["/denial_detail/hop"]);
     let fine = chain_of(1);
-    let receipt = ExecutionReceipt::denial(call("read"), &fine, &other);
+    let receipt = ExecutionReceipt::denial(decided_call("read"), &fine, &other);
     assert_eq!(members(&explained(&receipt, &fine, &registry())), ["/enforcement_outcome"]);
 }
 
@@ -97,7 +86,8 @@ fn a_denial_that_rests_on_more_than_these_documents_is_not_refuted() {
         (DenialReason::AuthStrengthInsufficient, "presenter_mismatch"),
         (DenialReason::InvalidSignature, "registry_unavailable"),
     ] {
-        let receipt = ExecutionReceipt::denial(call("read"), &chain, &Denial::new(reason, code, "not here"));
+        let receipt =
+            ExecutionReceipt::denial(decided_call("read"), &chain, &Denial::new(reason, code, "not here"));
         let explanation = explained(&receipt, &chain, &registry());
         assert_eq!((members(&explanation), explanation.is_beyond_documents), (vec![], true), "{code}");
     }
@@ -115,7 +105,7 @@ fn a_receipt_of_another_chain_is_told_by_its_members() {
             "/enforcement_outcome"
         ]
     );
-    let rootless = ExecutionReceipt::denial_without_root(call("read"), &Denial::no_envelope());
+    let rootless = ExecutionReceipt::denial_without_root(decided_call("read"), &Denial::no_envelope());
     assert_eq!(
         members(&explained(&rootless, &chain_of(0), &registry()))[0],
         "/chain_summary/root_envelope_id"

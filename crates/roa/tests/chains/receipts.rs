@@ -1,8 +1,7 @@
 //! Execution receipts that a gateway writes: each is read again as it was written, by the reader and by the schema.
 
 use roa::aer::{
-    CalledTool, DecidedCall, ExecutionReceipt, GatewayIdentity, Mode, Outcome, SignReceiptError,
-    SignedReceipt, input_hash,
+    CalledTool, DecidedCall, ExecutionReceipt, Mode, Outcome, SignReceiptError, SignedReceipt, input_hash,
 };
 use roa::chain::Chain;
 use roa::denial::{Denial, DenialReason, Dimension, RevocationPosition};
@@ -13,17 +12,6 @@ use scitt::{Signer, SigningKey};
 use serde_json::{Value, json};
 
 use crate::world::*;
-
-fn call(tool: &str) -> DecidedCall {
-    DecidedCall {
-        aer_id: "aer:00000000000000a1".parse().unwrap(),
-        produced_at: now(),
-        mode: Mode::Normal,
-        action: CalledTool::new("github".parse().unwrap(), tool, input_hash(None)).unwrap(),
-        gateway: GatewayIdentity { id: "gateway-1".parse().unwrap(), version: "1.0.0".parse().unwrap() },
-        plan_hash: None,
-    }
-}
 
 /// Signs a receipt, and returns it after it was read again.
 fn signed_and_read(receipt: &ExecutionReceipt) -> Value {
@@ -42,7 +30,7 @@ fn signed_and_read(receipt: &ExecutionReceipt) -> Value {
 #[test]
 fn a_permit_names_the_session_of_the_root_and_the_holder() {
     let chain = chain_of(2);
-    let receipt = ExecutionReceipt::permit(call("read"), &verify(&chain).unwrap());
+    let receipt = ExecutionReceipt::permit(decided_call("read"), &verify(&chain).unwrap());
     let json = signed_and_read(&receipt);
     assert_eq!(json["session"], json!({ "session_id": "sess:1", "agent_id": AGENTS[2] }), "R-35");
     assert_eq!(
@@ -68,8 +56,8 @@ fn r_17_a_denial_states_reason_code_hop_and_dimension() {
             .at_hop(1)
             .on(Dimension::Capabilities);
     for receipt in [
-        ExecutionReceipt::denial(call("read"), &chain, &denial),
-        ExecutionReceipt::denial(call("read"), &verify(&chain).unwrap(), &denial),
+        ExecutionReceipt::denial(decided_call("read"), &chain, &denial),
+        ExecutionReceipt::denial(decided_call("read"), &verify(&chain).unwrap(), &denial),
     ] {
         let json = signed_and_read(&receipt);
         assert_eq!(json["denial_reason"], "scope_expansion_violation");
@@ -88,7 +76,7 @@ fn a_revocation_is_stated_with_its_position() {
         revocation: Some(position),
         ..Denial::new(DenialReason::EnvelopeRevoked, "revoked", "revoked").at_hop(0)
     };
-    let json = signed_and_read(&ExecutionReceipt::denial(call("read"), &chain_of(0), &denial));
+    let json = signed_and_read(&ExecutionReceipt::denial(decided_call("read"), &chain_of(0), &denial));
     assert_eq!(json["revocation"], json!({ "epoch": 2, "sequence": 7 }));
 }
 
@@ -96,7 +84,7 @@ fn a_revocation_is_stated_with_its_position() {
 fn r_8_a_call_without_a_root_has_all_placeholders() {
     let malformed = Chain::parse(b"[]").unwrap_err();
     for (denial, code) in [(Denial::no_envelope(), "no_envelope"), (malformed, "malformed")] {
-        let receipt = ExecutionReceipt::denial_without_root(call("read"), &denial);
+        let receipt = ExecutionReceipt::denial_without_root(decided_call("read"), &denial);
         let json = signed_and_read(&receipt);
         assert_eq!(json["denial_reason"], "chain_integrity_violation");
         assert_eq!(json["denial_detail"]["code"], code);
@@ -130,7 +118,7 @@ fn r_8_no_envelope_and_no_attestation_uses_a_placeholder() {
 fn a_denied_call_is_recorded_whatever_its_tool_is_called() {
     for tool in ["", "a\nb", "…", &"x".repeat(MAX_RECORDED_TOOL), &"\u{0}".repeat(100_000)] {
         let denial = Denial::new(DenialReason::CapabilityNotInScope, "capability", "not in scope");
-        let receipt = ExecutionReceipt::denial(call(tool), &chain_of(0), &denial);
+        let receipt = ExecutionReceipt::denial(decided_call(tool), &chain_of(0), &denial);
         let json = signed_and_read(&receipt);
         let recorded = json["action"]["mcp_tool_name"].as_str().unwrap();
         assert!(recorded == tool || recorded.ends_with('…'), "{recorded}");
@@ -143,7 +131,7 @@ fn r_29_degraded_operation_is_marked() {
     let chain = verify(&chain_of(0)).unwrap();
     for reason in [None, Some("registry_stale".parse().unwrap())] {
         let mode = Mode::Degraded { reason };
-        let receipt = ExecutionReceipt::permit(DecidedCall { mode, ..call("read") }, &chain);
+        let receipt = ExecutionReceipt::permit(DecidedCall { mode, ..decided_call("read") }, &chain);
         assert_eq!(signed_and_read(&receipt)["enforcement_mode"], "degraded");
     }
 }
@@ -151,7 +139,7 @@ fn r_29_degraded_operation_is_marked() {
 #[test]
 fn a_receipt_that_no_log_would_admit_is_not_signed() {
     let chain = verify(&chain_of(0)).unwrap();
-    let receipt = ExecutionReceipt::permit(call(""), &chain);
+    let receipt = ExecutionReceipt::permit(decided_call(""), &chain);
     let error = receipt.sign("gateway-1", &key("gateway-1")).unwrap_err();
     assert!(matches!(&error, SignReceiptError::Rule(broken) if broken.rule == "aer-text"), "{error}");
     assert_eq!(receipt.outcome, Outcome::Permit);

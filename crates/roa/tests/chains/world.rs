@@ -1,29 +1,23 @@
 //! Agents, authorizers and a registry, with builders of envelopes and attestations.
 
+use roa::aer::{CalledTool, DecidedCall, GatewayIdentity, Mode, input_hash};
 use roa::attestation::Attestation;
 use roa::chain::Chain;
 use roa::denial::Denial;
 use roa::envelope::Envelope;
 use roa::registry::{Registry, RegistryDocument};
-use roa::signed::{Document, Signed};
+use roa::signed::Signed;
 use roa::text::{Sha256Digest, UtcTime};
 use roa::verify::{TimeBounds, VerifiedChain, verify_chain};
-use scitt::{Signer, SigningKey};
+use scitt::Signer;
 use serde_json::{Value, json};
+pub use testkit::agentroa::{key_of as key, signed};
 
 /// The agents of the world: each delegates to the next one.
 pub const AGENTS: [&str; 5] =
     ["aha:acme/ops/lead", "aha:acme/ops/one", "aha:acme/ops/two", "aha:acme/ops/three", "aha:other/lab/four"];
 
 pub const BOUNDS: TimeBounds = TimeBounds { clock_skew_seconds: 60, max_lifetime_seconds: 86_400 };
-
-/// Returns the key that belongs to a name, always the same one.
-pub fn key(name: &str) -> SigningKey {
-    let digest = Sha256Digest::of(name.as_bytes()).to_string();
-    let mut seed = [0; 32];
-    seed.copy_from_slice(&digest.as_bytes()[7..39]);
-    SigningKey::from_ed25519_seed(&seed).unwrap()
-}
 
 pub fn time(text: &str) -> UtcTime {
     UtcTime::try_from(text.to_owned()).unwrap()
@@ -73,16 +67,6 @@ pub fn registry_members() -> Value {
 
 pub fn policy_digest(version: &str) -> String {
     Sha256Digest::of(version.as_bytes()).to_string()
-}
-
-/// Signs an object with the keys of these signers. `SIGNER=KEY` is a signer with another key than its own.
-pub fn signed<D: Document>(members: Value, signers: &[&str]) -> Signed<D> {
-    let signers: Vec<(&str, &str)> =
-        signers.iter().map(|name| name.split_once('=').unwrap_or((name, name))).collect();
-    let keys: Vec<(&str, SigningKey)> = signers.iter().map(|(signer, name)| (*signer, key(name))).collect();
-    let signers: Vec<(&str, &dyn Signer)> =
-        keys.iter().map(|(name, key)| (*name, key as &dyn Signer)).collect();
-    Signed::sign(&members, &signers).unwrap()
 }
 
 /// Signs any members, well-formed or not, like [`signed`].
@@ -185,4 +169,16 @@ pub fn denied(chain: &Chain) -> (&'static str, &'static str, Option<usize>) {
 
 pub fn summary(denial: &Denial) -> (&'static str, &'static str, Option<usize>) {
     (denial.reason.as_str(), denial.code, denial.hop)
+}
+
+/// A call without arguments of a tool of the server `github`, as the gateway decides it.
+pub fn decided_call(tool: &str) -> DecidedCall {
+    DecidedCall {
+        aer_id: "aer:00000000000000a1".parse().unwrap(),
+        produced_at: now(),
+        mode: Mode::Normal,
+        action: CalledTool::new("github".parse().unwrap(), tool, input_hash(None)).unwrap(),
+        gateway: GatewayIdentity { id: "gateway-1".parse().unwrap(), version: "1.0.0".parse().unwrap() },
+        plan_hash: None,
+    }
 }

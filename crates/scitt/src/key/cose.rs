@@ -131,12 +131,6 @@ impl PublicKey {
     pub fn thumbprint(&self) -> [u8; 32] {
         Sha256::digest(Value::map(required(self)).encode()).into()
     }
-
-    /// Returns the thumbprint as a URI (RFC 9679, section 5.1).
-    pub fn thumbprint_uri(&self) -> String {
-        let digest = data_encoding::BASE64URL_NOPAD.encode(&self.thumbprint());
-        format!("urn:ietf:params:oauth:ckt:sha-256:{digest}")
-    }
 }
 
 pub(crate) fn parse_limited(bytes: &[u8]) -> Result<Value<'_>, KeyError> {

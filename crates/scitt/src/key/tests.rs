@@ -177,10 +177,6 @@ fn the_thumbprint_is_the_one_of_rfc_9679() {
         key.thumbprint().to_vec(),
         hex("496bd8afadf307e5b08c64b0421bf9dc01528a344a43bda88fadd1669da253ec")
     );
-    assert_eq!(
-        key.thumbprint_uri(),
-        "urn:ietf:params:oauth:ckt:sha-256:SWvYr63zB-WwjGSwQhv53AFSijRKQ72oj63RZp2iU-w"
-    );
     let cose = [hex("a401022001215820"), x, hex("225820"), y].concat();
     assert_eq!(key.to_cose_key(None, None), cose);
 }

@@ -4,7 +4,7 @@ use coset::TaggedCborSerializable;
 use merkle::EntryDigest;
 use scitt::cbor::{ErrorKind, Value};
 use scitt::{
-    Algorithm, ContentType, Label, Malformed, MalformedKind, SignatureError, SignedStatement, Signer,
+    Algorithm, ContentType, Curve, Label, Malformed, MalformedKind, SignatureError, SignedStatement, Signer,
 };
 
 use crate::support::{
@@ -170,7 +170,7 @@ fn attached_and_detached_forms_of_one_signature_are_two_statements() {
 
 #[test]
 fn the_twin_of_an_ecdsa_statement_verifies_and_names_the_first_as_its_twin() {
-    for algorithm in Algorithm::ALL.into_iter().filter(|algorithm| algorithm.is_ecdsa()) {
+    for algorithm in Algorithm::ALL.into_iter().filter(|algorithm| algorithm.curve() != Curve::Ed25519) {
         let signer = key(algorithm);
         let statement = builder().sign(&signer).unwrap();
         let forged = with_other_s(&statement, algorithm);

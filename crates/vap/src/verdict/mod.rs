@@ -230,12 +230,6 @@ impl Verdict {
         }
     }
 
-    /// Sets `audit_ref`, the identifier of the record on the log.
-    #[must_use]
-    pub fn with_audit_ref(self, audit_ref: impl Into<String>) -> Verdict {
-        Verdict { audit_ref: Some(audit_ref.into()), ..self }
-    }
-
     /// Returns the Verdict as JSON, unsigned.
     pub fn to_value(&self) -> Value {
         json!(self)

@@ -18,4 +18,6 @@ mod recovery;
 mod setup;
 mod sharing;
 mod site;
+#[path = "../stored_pins/mod.rs"]
+mod stored_pins;
 mod stores;

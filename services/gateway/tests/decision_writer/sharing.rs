@@ -6,17 +6,16 @@ use std::time::Duration;
 
 use admission::approval::{Approval, Decision};
 use admission::tool::{CheckedArguments, Description, Pin, ToolPins};
-use data_encoding::HEXLOWER;
-use evidence::{Change, DeliveryState, EvidenceStore, RecordKind};
+use evidence::{DeliveryState, EvidenceStore, RecordKind};
 use gateway::decision_writer::{CallAnswer, CallJob, NotAnswered, OpenedState};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 use vap::reason::Reason;
 
 use crate::agent::SESSION;
 use crate::office::*;
 use crate::setup::{payload, until};
 use crate::site::Site;
+use crate::stored_pins::store_pin;
 use crate::stores::{InAFile, InMemory, OnAServer, Store};
 
 /// Each promise over each database.
@@ -306,22 +305,7 @@ async fn a_caller_that_commits_at_one_gateway_needs_an_envelope_at_the_other(sto
 async fn lists(store: &dyn EvidenceStore, tool: &str) {
     let (_, description) = Description::of(&json!({ "name": tool }).to_string()).unwrap();
     let pin = Pin::first("/mcp", tool, description, ToolPins::FirstUse, jiff::Timestamp::now());
-    let digest = Sha256::digest(json!(["/mcp", tool]).to_string());
-    let change = Change {
-        stream: format!("unbound:.tool:{}", HEXLOWER.encode(&digest)),
-        from: None,
-        first: 1,
-        agreed: None,
-        running: serde_json::to_vec(&pin).unwrap().into(),
-        closed: false,
-        keep_until: Some(gateway::limits::FOR_EVER),
-        records: Vec::new(),
-        claims: Vec::new(),
-        opened: Vec::new(),
-        settled: Vec::new(),
-        relies_on: Vec::new(),
-    };
-    store.commit(&[change]).await.unwrap();
+    store_pin(store, None, &pin).await;
 }
 
 /// Each record is one leaf, whoever brought it.

@@ -7,5 +7,7 @@ mod calls;
 mod client;
 mod front;
 mod running;
+#[path = "../stored_pins/mod.rs"]
+mod stored_pins;
 mod wire;
 mod world;

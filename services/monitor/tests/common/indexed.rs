@@ -11,6 +11,7 @@ use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use client::{Client, Options};
 use data_encoding::{BASE64, BASE64URL_NOPAD};
+use log_for_tests::LogFolder;
 use lookup_tree::{
     BlindCode, HeadRun, IndexHead, IndexQuestion, LeafRange, Posting, RunId, RunProof, RunSummary,
     ScheduledRun, schedule,
@@ -19,16 +20,15 @@ use merkle::{CompactRange, EntryDigest, LeafIndex};
 use monitor::clock::now;
 use registration::policy::{IndexRules, index_table_digest};
 use registration::{LookupKind, Policy, SearchValues, index_head};
-use scitt::{CoseKey, SignedStatement, Signer, SigningKey, StatementBuilder};
+use scitt::{SignedStatement, Signer, SigningKey, StatementBuilder};
 use serde_json::{Value, json};
 use verifier::index::{IndexHeadEvidence, SearchProof, SearchTerm};
-use verifier::{TrustStore, TrustedLog};
 
-use super::site::{Place, Site};
+use super::site::Site;
 
 /// A log with an index, and what the proxy in front of it proves searches by.
 pub struct IndexedSite {
-    pub place: Place,
+    pub place: LogFolder,
     pub site: Site,
     pub client: Client,
     rules: IndexRules,
@@ -67,20 +67,12 @@ impl IndexedSite {
         document.insert("index".to_owned(), toml::Value::try_from(rules).unwrap());
         let policy = document.to_string();
         let rules = Policy::from_toml(&policy).unwrap().contents().index.clone().unwrap();
-        let place = Place::new(&policy);
-        let site = place.start().await;
+        let place = LogFolder::new(&policy);
+        let site = Site::start(&place).await;
         let client = Client::new(&site.url, Options::default()).unwrap();
         let this = Self { place, site, client, rules, key, heads: Mutex::new(0), proven: Arc::default() };
-        std::fs::write(this.place.path("trust.toml"), this.trust().to_toml()).unwrap();
+        std::fs::write(this.place.path("trust.toml"), this.place.trust().to_toml()).unwrap();
         this
-    }
-
-    /// The log's receipt key, as others know it.
-    pub fn trust(&self) -> TrustStore {
-        let pem = std::fs::read_to_string(self.place.path("receipt.pem")).unwrap();
-        let key = SigningKey::from_pkcs8_pem(&pem).unwrap();
-        let log = TrustedLog::new(testkit::LOG_ISS, testkit::ORIGIN, vec![bare(&key)]);
-        TrustStore { logs: vec![log], ..TrustStore::default() }
     }
 
     /// Registers a statement whose payload the log does not serve.
@@ -95,7 +87,10 @@ impl IndexedSite {
             .sign(&testkit::es256())
             .unwrap();
         let message = statement.bytes().clone();
-        self.client.register_detached(&statement, &message, payload, &self.trust(), now()).await.unwrap();
+        self.client
+            .register_detached(&statement, &message, payload, &self.place.trust(), now())
+            .await
+            .unwrap();
     }
 
     /// Registers statements in batches.
@@ -197,11 +192,6 @@ fn summary(postings: &[Posting], run: &ScheduledRun) -> RunSummary {
 
 fn of_run(postings: &[Posting], run: &ScheduledRun) -> Vec<Posting> {
     postings.iter().filter(|posting| run.leaves.contains(posting.leaf)).copied().collect()
-}
-
-fn bare(key: &dyn Signer) -> CoseKey {
-    let key = CoseKey::bare(key.public_key().clone());
-    CoseKey { kid: Some(key.key.thumbprint().to_vec()), ..key }
 }
 
 fn entry(row: &Value) -> Entry {

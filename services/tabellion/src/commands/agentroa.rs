@@ -1,15 +1,9 @@
 //! What the commands `roa` and `registry` share: the time of issue, digests of policies, and failures.
 
 use jiff::Timestamp;
-use roa::signed::SigningError;
 use roa::text::{NotOfForm, Sha256Digest, UtcTime};
 
 use crate::console::{Exit, Failure};
-
-/// Returns the failure for an object that cannot be signed.
-pub fn cannot_sign(error: &SigningError) -> Failure {
-    Failure::new(Exit::Failure, "cannot-sign", error.to_string())
-}
 
 /// Returns the failure for an argument that does not have its form.
 pub fn usage(error: &NotOfForm) -> Failure {

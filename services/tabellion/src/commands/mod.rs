@@ -35,6 +35,7 @@ pub mod registry;
 pub mod roa;
 pub mod serve;
 pub mod session;
+mod signed_output;
 mod spans;
 pub mod statement;
 pub mod stream;

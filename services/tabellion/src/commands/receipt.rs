@@ -138,7 +138,7 @@ fn detach(context: &Context, file: &Path, prefix: Option<PathBuf>) -> Result<(),
     }
     let prefix = prefix.unwrap_or_else(|| file.to_path_buf());
     for (number, receipt) in statement.receipts().iter().enumerate() {
-        let target = statement::with_extension(&prefix, &format!("{number}.receipt"));
+        let target = files::with_extension(&prefix, &format!("{number}.receipt"));
         files::write(&target, receipt, Access::Ordinary, Existing::Keep)?;
         context.console.note(format!("wrote      {}", target.display()));
     }

@@ -24,7 +24,7 @@ use serde::Serialize;
 use verifier::TrustedLog;
 
 use super::issuer::no_key;
-use super::statement::{self, Form, Terms, media_type_of, with_extension};
+use super::statement::{self, Form, Terms, media_type_of};
 use super::verify::input::TAGGED_SIGN1;
 use super::verify::now;
 use crate::console::files::{self, Access, Existing, is_stream};
@@ -201,7 +201,7 @@ impl Register {
             )
             .hint("tabellion statement sign --detached"));
         }
-        let kept = (!is_stream(file)).then(|| with_extension(file, "cose"));
+        let kept = (!is_stream(file)).then(|| files::with_extension(file, "cose"));
         if let Some(kept) = kept.as_deref().filter(|kept| kept.exists()) {
             let statement = statement::read(kept)?;
             if statement.payload() != Some(&bytes) {

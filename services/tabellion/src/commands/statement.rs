@@ -9,6 +9,7 @@ use scitt::{HashEnvelope, Malformed, SignedStatement, Signer, StatementBuilder};
 use serde_json::Value as Json;
 
 use super::issuer::no_key;
+use super::signed_output::SignedOutput;
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure, members};
 use crate::context::Context;
@@ -99,14 +100,8 @@ impl Sign {
             Terms { iss: &iss, sub: self.sub.as_deref().unwrap_or(&name), content_type: &content_type };
         let form = Form::chosen(self.detached, self.hash);
         let statement = sign(&key, files::read(&self.file)?, &terms, form)?;
-        let stream = files::is_stream(&self.file).then(|| self.file.clone());
-        let output = self.output.clone().or(stream).unwrap_or_else(|| with_extension(&self.file, "cose"));
-        files::write(&output, statement.bytes(), Access::Ordinary, Existing::Keep)?;
-        if !files::is_stream(&output) {
-            context.console.note(format!("wrote      {}", output.display()));
-            print_entry(context, &statement)?;
-        }
-        Ok(())
+        let output = SignedOutput::of(&self.file, self.output);
+        output.write(context, statement.bytes(), || print_entry(context, &statement))
     }
 }
 
@@ -159,12 +154,7 @@ pub fn sign(
         Form::Attached => StatementBuilder::new(payload).content_type(terms.content_type),
     };
     let kid = key.public_key().thumbprint();
-    builder
-        .kid(kid)
-        .iss(terms.iss)
-        .sub(terms.sub)
-        .sign(key)
-        .map_err(|error| Failure::new(Exit::Failure, "cannot-sign", error.to_string()))
+    builder.kid(kid).iss(terms.iss).sub(terms.sub).sign(key).map_err(keyfile::cannot_sign)
 }
 
 /// Reads a statement from a file, or from standard input for `-`.
@@ -190,13 +180,6 @@ pub fn name_of(file: &Path) -> String {
     name.map_or_else(|| "stdin".into(), |name| name.to_string_lossy().into_owned())
 }
 
-/// Returns the path `FILE.ending`.
-pub fn with_extension(file: &Path, ending: &str) -> PathBuf {
-    let mut name = file.as_os_str().to_owned();
-    name.push(format!(".{ending}"));
-    PathBuf::from(name)
-}
-
 /// Returns the media type of a file by its extension.
 pub fn media_type_of(file: &Path) -> &'static str {
     match file.extension().and_then(|ending| ending.to_str()) {
@@ -208,7 +191,8 @@ pub fn media_type_of(file: &Path) -> &'static str {
     }
 }
 
-fn print_entry(context: &Context, statement: &SignedStatement) -> Result<(), Failure> {
+/// Prints the entry ID of a statement.
+pub fn print_entry(context: &Context, statement: &SignedStatement) -> Result<(), Failure> {
     let entry = statement.digest().to_string();
     context.console.print(&members! { entry }, |out| writeln!(out, "{entry}"))
 }

@@ -3,7 +3,7 @@
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use durable::WriteError;
@@ -68,6 +68,12 @@ pub fn read(path: &Path) -> Result<Vec<u8>, Failure> {
 pub fn read_text(path: &Path) -> Result<String, Failure> {
     String::from_utf8(read(path)?)
         .map_err(|_| Failure::new(Exit::Failure, "not-text", format!("{} is not UTF-8 text", path.display())))
+}
+
+/// Reads a file that must be strict JSON (`not-json`).
+pub fn read_json(path: &Path) -> Result<serde_json::Value, Failure> {
+    jose::json::parse_strict(&read(path)?, jose::json::Limits::default())
+        .map_err(|error| Failure::new(Exit::Failure, "not-json", format!("{}: {error}", path.display())))
 }
 
 /// Writes a file atomically (see `durable`), or standard output for `-`.
@@ -135,6 +141,13 @@ pub fn path_flag(name: &str, path: &Path) -> Result<String, Failure> {
 /// The error if two arguments are `-`.
 pub fn stdin_twice() -> Failure {
     Failure::new(Exit::Usage, "stdin-twice", "standard input can stand for one file only")
+}
+
+/// Returns the path `FILE.ending`.
+pub fn with_extension(file: &Path, ending: &str) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(format!(".{ending}"));
+    PathBuf::from(name)
 }
 
 /// Returns whether the path is `-`, standard input or output.

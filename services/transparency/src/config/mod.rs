@@ -7,8 +7,8 @@ pub mod roles;
 
 use std::collections::HashSet;
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -279,38 +279,6 @@ pub struct InvalidSetting {
 }
 
 impl Config {
-    /// A configuration of a log that has all its files in one folder, with default bounds: the database `log.sqlite`, the
-    /// keys `receipt.pem`, `checkpoint.pem` and `operator.pem`, `policy.toml`, and the state in `state`. It listens at a
-    /// free port of 127.0.0.1, and the operator's commands have no listener.
-    pub fn in_folder(folder: &Path, origin: impl Into<String>, iss: impl Into<String>) -> Self {
-        Self {
-            origin: origin.into(),
-            iss: iss.into(),
-            public_url: "http://127.0.0.1:0".to_owned(),
-            database: Database::Sqlite { path: folder.join("log.sqlite"), any_filesystem: false },
-            migrate: true,
-            state_dir: folder.join("state"),
-            pin: None,
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-            admin_listen: None,
-            admin_socket: None,
-            tls: None,
-            plaintext: false,
-            keys: SigningKeyFiles {
-                receipt: folder.join("receipt.pem"),
-                checkpoint: folder.join("checkpoint.pem"),
-                index: None,
-                operator: Some(folder.join("operator.pem")),
-            },
-            receipt_algorithm: ReceiptAlgorithm::default(),
-            policy: folder.join("policy.toml"),
-            access: AccessConfig::default(),
-            witnesses: WitnessConfig::default(),
-            limits: Limits::default(),
-            error_documentation: ErrorDocumentation::default(),
-        }
-    }
-
     /// Returns all mistakes at once. Files are read only when the service starts.
     pub fn mistakes(&self) -> Vec<InvalidSetting> {
         let mut found = Vec::new();

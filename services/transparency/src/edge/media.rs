@@ -3,22 +3,16 @@
 use http::header::{ACCEPT, CONTENT_TYPE, VARY};
 use http::{HeaderMap, HeaderName};
 
+pub use scitt::media::{CBOR, COSE, PROBLEM as CONCISE_PROBLEM, RECEIPT, STATEMENT};
+
 use crate::edge::multipart::ParsedHeader;
 
-/// The type of a COSE object, SCRAPI's default for requests and responses.
-pub const COSE: &str = "application/cose";
-/// The type of a Signed Statement (RFC 9943).
-pub const STATEMENT: &str = "application/scitt-statement+cose";
-/// The type of a Receipt (RFC 9943).
-pub const RECEIPT: &str = "application/scitt-receipt+cose";
 /// The type of a form with a statement and a payload, each as a part (RFC 7578).
 pub const FORM: &str = "multipart/form-data";
 /// The type of a batch of statements.
 pub const MIXED: &str = "multipart/mixed";
 /// The type that clients give a file of unknown type.
 const UNKNOWN: &str = "application/octet-stream";
-/// The type of CBOR.
-pub const CBOR: &str = "application/cbor";
 /// The type of JSON.
 pub const JSON: &str = "application/json";
 /// The type of a page for people, without its parameter.
@@ -27,8 +21,6 @@ pub const HTML_ESSENCE: &str = "text/html";
 pub const HTML: &str = "text/html; charset=utf-8";
 /// The type of a JWK Set (RFC 7517, section 8.5.2).
 pub const JWK_SET: &str = "application/jwk-set+json";
-/// The type of concise problem details (RFC 9290).
-pub const CONCISE_PROBLEM: &str = "application/concise-problem-details+cbor";
 /// The type of problem details in JSON (RFC 9457).
 pub const JSON_PROBLEM: &str = serving::problem::MEDIA_TYPE;
 

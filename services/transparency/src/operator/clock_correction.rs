@@ -9,9 +9,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
-use axum::response::{IntoResponse, Response};
 use data_encoding::BASE64URL_NOPAD;
-use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serving::problem::JsonProblem;
 use utoipa::ToSchema;
@@ -19,7 +17,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::log::state::Log;
-use crate::operator::statements::{self, OperatorRequest, StatementPosition};
+use crate::operator::statements::{self, OperatorError, OperatorRequest, StatementPosition};
 use crate::time::now;
 
 /// The routes of clock corrections, with their description: `GET` and `POST /clock`.
@@ -54,10 +52,12 @@ pub struct LogTime {
         (status = 503, description = "The log cannot be read, or has no policy yet (clock-correction)")
     )
 )]
-async fn show(State(log): State<Arc<Log>>) -> Result<Json<LogTime>, CorrectionError> {
-    let head = log.store.head().await.map_err(|error| CorrectionError::unavailable(&error))?;
-    let policy =
-        log.policies.current().ok_or_else(|| CorrectionError::unavailable("the log has no policy yet"))?;
+async fn show(State(log): State<Arc<Log>>) -> Result<Json<LogTime>, JsonProblem> {
+    let head = log.store.head().await.map_err(|error| refused(OperatorError::unavailable(&error)))?;
+    let policy = log
+        .policies
+        .current()
+        .ok_or_else(|| refused(OperatorError::unavailable("the log has no policy yet")))?;
     Ok(Json(LogTime {
         origin: log.identity.origin.clone(),
         size: head.size().get(),
@@ -84,30 +84,14 @@ async fn show(State(log): State<Arc<Log>>) -> Result<Json<LogTime>, CorrectionEr
 async fn correct(
     State(log): State<Arc<Log>>,
     request: Result<Json<OperatorRequest>, JsonRejection>,
-) -> Result<Json<StatementPosition>, CorrectionError> {
-    let Json(request) = request.map_err(|error| CorrectionError(error.status(), error.body_text()))?;
-    let placed = statements::parsed(&request.statement).map_err(CorrectionError::of)?;
-    let placed = statements::register(&log, &placed).await.map_err(CorrectionError::of)?;
+) -> Result<Json<StatementPosition>, JsonProblem> {
+    let Json(request) = request.map_err(|error| refused(OperatorError(error.status(), error.body_text())))?;
+    let placed = statements::parsed(&request.statement).map_err(refused)?;
+    let placed = statements::register(&log, &placed).await.map_err(refused)?;
     tracing::warn!(index = placed.index, entry_id = placed.entry_id, "the operator corrected the log's time");
     Ok(Json(placed))
 }
 
-/// A failed request, as problem details.
-struct CorrectionError(StatusCode, String);
-
-impl CorrectionError {
-    fn of(statements::OperatorError(status, detail): statements::OperatorError) -> Self {
-        Self(status, detail)
-    }
-
-    fn unavailable(why: impl std::fmt::Display) -> Self {
-        Self(StatusCode::SERVICE_UNAVAILABLE, why.to_string())
-    }
-}
-
-impl IntoResponse for CorrectionError {
-    fn into_response(self) -> Response {
-        let Self(status, detail) = self;
-        JsonProblem::new(status, "clock-correction", detail).titled("Clock Not Corrected").into_response()
-    }
+fn refused(OperatorError(status, detail): OperatorError) -> JsonProblem {
+    JsonProblem::new(status, "clock-correction", detail).titled("Clock Not Corrected")
 }

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Query, State};
-use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use merkle::{EntryDigest, LeafIndex};
 use registration::operator::Held;
@@ -85,22 +84,6 @@ struct HoldsPage {
     after: Option<u64>,
 }
 
-/// A failed request, as problem details.
-struct HoldsError(StatusCode, String);
-
-impl IntoResponse for HoldsError {
-    fn into_response(self) -> Response {
-        let HoldsError(status, detail) = self;
-        JsonProblem::new(status, "hold", detail).into_response()
-    }
-}
-
-impl From<OperatorError> for HoldsError {
-    fn from(OperatorError(status, detail): OperatorError) -> Self {
-        Self(status, detail)
-    }
-}
-
 /// The holds, also those that have ended.
 #[utoipa::path(
     get,
@@ -118,9 +101,9 @@ impl From<OperatorError> for HoldsError {
 async fn list(
     State(log): State<Arc<Log>>,
     page: Result<Query<HoldsPage>, QueryRejection>,
-) -> Result<Json<HoldList>, HoldsError> {
-    let Query(page) = page.map_err(|error| HoldsError(StatusCode::BAD_REQUEST, error.to_string()))?;
-    let holds = log.store.holds(page.after.map(LeafIndex::new), HOLDS_PAGE).await.map_err(holds_error)?;
+) -> Result<Json<HoldList>, JsonProblem> {
+    let Query(page) = page.map_err(|error| bad_request(error.to_string()))?;
+    let holds = log.store.holds(page.after.map(LeafIndex::new), HOLDS_PAGE).await.map_err(store_problem)?;
     let mut views = Vec::with_capacity(holds.len());
     for hold in holds {
         views.push(view(&log, hold).await?);
@@ -146,10 +129,10 @@ async fn list(
 async fn next(
     State(log): State<Arc<Log>>,
     request: Result<Query<HoldQuery>, QueryRejection>,
-) -> Result<Json<NextHold>, HoldsError> {
-    let Query(request) = request.map_err(|error| HoldsError(StatusCode::BAD_REQUEST, error.to_string()))?;
+) -> Result<Json<NextHold>, JsonProblem> {
+    let Query(request) = request.map_err(|error| bad_request(error.to_string()))?;
     let digest = named(&log, &request).await?;
-    let number = effects::next_number(&*log.store, &digest, &request.case).await.map_err(holds_error)?;
+    let number = effects::next_number(&*log.store, &digest, &request.case).await.map_err(store_problem)?;
     Ok(Json(NextHold { number }))
 }
 
@@ -171,20 +154,20 @@ async fn next(
 async fn begin(
     State(log): State<Arc<Log>>,
     request: Result<Json<OperatorRequest>, JsonRejection>,
-) -> Result<Json<HoldView>, HoldsError> {
+) -> Result<Json<HoldView>, JsonProblem> {
     let (statement, held) = stated(request, "hold")?;
-    let placed = statements::register(&log, &statement).await?;
+    let placed = statements::register(&log, &statement).await.map_err(refused)?;
     tracing::info!(entry = %held.entry, case = held.case, statement = placed.entry_id, "hold");
-    let leaf = log.index_of(held.entry).await.map_err(holds_error)?;
+    let leaf = log.index_of(held.entry).await.map_err(store_problem)?;
     let before = leaf.and_then(|leaf| leaf.get().checked_sub(1)).map(LeafIndex::new);
-    let holds = log.store.holds(before, 1).await.map_err(holds_error)?;
+    let holds = log.store.holds(before, 1).await.map_err(store_problem)?;
     let is_it = |hold: &Hold| Some(hold.entry) == leaf && hold.case == held.case && hold.released.is_none();
     match holds.into_iter().find(is_it) {
         Some(hold) => {
             let statement = Some(placed.entry_id);
             Ok(Json(HoldView { statement, ..view(&log, hold).await? }))
         }
-        None => Err(HoldsError(StatusCode::CONFLICT, "the hold has ended meanwhile".to_owned())),
+        None => Err(problem(StatusCode::CONFLICT, "the hold has ended meanwhile".to_owned())),
     }
 }
 
@@ -206,9 +189,9 @@ async fn begin(
 async fn end(
     State(log): State<Arc<Log>>,
     request: Result<Json<OperatorRequest>, JsonRejection>,
-) -> Result<Json<StatementPosition>, HoldsError> {
+) -> Result<Json<StatementPosition>, JsonProblem> {
     let (statement, held) = stated(request, "release")?;
-    let placed = statements::register(&log, &statement).await?;
+    let placed = statements::register(&log, &statement).await.map_err(refused)?;
     tracing::info!(entry = %held.entry, case = held.case, statement = placed.entry_id, "hold released");
     Ok(Json(placed))
 }
@@ -217,36 +200,36 @@ async fn end(
 fn stated(
     request: Result<Json<OperatorRequest>, JsonRejection>,
     action: &str,
-) -> Result<(SignedStatement, Held), HoldsError> {
-    let Json(request) = request.map_err(|error| HoldsError(error.status(), error.body_text()))?;
-    let statement = statements::parsed(&request.statement)?;
+) -> Result<(SignedStatement, Held), JsonProblem> {
+    let Json(request) = request.map_err(|error| problem(error.status(), error.body_text()))?;
+    let statement = statements::parsed(&request.statement).map_err(refused)?;
     let stated = effects::action_of(&statement).filter(|stated| stated.name() == action);
     let held = stated.as_ref().and_then(|stated| stated.held()).cloned();
-    let held =
-        held.ok_or_else(|| HoldsError(StatusCode::BAD_REQUEST, format!("the statement is no {action}")))?;
+    let held = held.ok_or_else(|| bad_request(format!("the statement is no {action}")))?;
     Ok((statement, held))
 }
 
-async fn named(log: &Log, request: &HoldQuery) -> Result<EntryDigest, HoldsError> {
+async fn named(log: &Log, request: &HoldQuery) -> Result<EntryDigest, JsonProblem> {
     if request.case.is_empty()
         || request.case.len() > CASE_BYTES
         || request.case.chars().any(char::is_control)
     {
         let why = format!("a case has a name of 1 to {CASE_BYTES} bytes without control characters");
-        return Err(HoldsError(StatusCode::BAD_REQUEST, why));
+        return Err(bad_request(why));
     }
-    let digest: EntryDigest = request.entry_id.parse().map_err(|_| {
-        HoldsError(StatusCode::BAD_REQUEST, "an entry ID is 64 lowercase hex digits".to_owned())
-    })?;
-    let leaf = log.index_of(digest).await.map_err(holds_error)?;
+    let digest: EntryDigest = request
+        .entry_id
+        .parse()
+        .map_err(|_| bad_request("an entry ID is 64 lowercase hex digits".to_owned()))?;
+    let leaf = log.index_of(digest).await.map_err(store_problem)?;
     match leaf {
         Some(_) => Ok(digest),
-        None => Err(HoldsError(StatusCode::NOT_FOUND, format!("{digest} is not in this log"))),
+        None => Err(problem(StatusCode::NOT_FOUND, format!("{digest} is not in this log"))),
     }
 }
 
-async fn view(log: &Log, hold: Hold) -> Result<HoldView, HoldsError> {
-    let entry = log.store.entry(hold.entry).await.map_err(holds_error)?;
+async fn view(log: &Log, hold: Hold) -> Result<HoldView, JsonProblem> {
+    let entry = log.store.entry(hold.entry).await.map_err(store_problem)?;
     Ok(HoldView {
         entry_id: entry.map(|entry| entry.digest.to_string()).unwrap_or_default(),
         index: hold.entry.get(),
@@ -257,7 +240,7 @@ async fn view(log: &Log, hold: Hold) -> Result<HoldView, HoldsError> {
     })
 }
 
-fn holds_error(error: StoreError) -> HoldsError {
+fn store_problem(error: StoreError) -> JsonProblem {
     let status = match error {
         StoreError::Refused(_) | StoreError::Frozen | StoreError::InUse(_) | StoreError::NoLog(_) => {
             StatusCode::CONFLICT
@@ -265,5 +248,17 @@ fn holds_error(error: StoreError) -> HoldsError {
         StoreError::Unavailable(_) | StoreError::Storage(..) => StatusCode::SERVICE_UNAVAILABLE,
         StoreError::Damaged(_) => StatusCode::INTERNAL_SERVER_ERROR,
     };
-    HoldsError(status, error.to_string())
+    problem(status, error.to_string())
+}
+
+fn refused(OperatorError(status, detail): OperatorError) -> JsonProblem {
+    problem(status, detail)
+}
+
+fn bad_request(detail: String) -> JsonProblem {
+    problem(StatusCode::BAD_REQUEST, detail)
+}
+
+fn problem(status: StatusCode, detail: String) -> JsonProblem {
+    JsonProblem::new(status, "hold", detail)
 }

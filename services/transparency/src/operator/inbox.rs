@@ -6,7 +6,6 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Query, State};
-use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use merkle::EntryDigest;
 use sequencer::Role;
@@ -94,30 +93,6 @@ struct InboxItem {
     because: Option<String>,
 }
 
-/// A failed request, as problem details.
-struct InboxError {
-    status: StatusCode,
-    code: &'static str,
-    detail: String,
-}
-
-impl IntoResponse for InboxError {
-    fn into_response(self) -> Response {
-        let Self { status, code, detail } = self;
-        JsonProblem::new(status, code, detail).into_response()
-    }
-}
-
-impl From<StoreError> for InboxError {
-    fn from(error: StoreError) -> Self {
-        let status = match error {
-            StoreError::Damaged(_) => StatusCode::INTERNAL_SERVER_ERROR,
-            _ => StatusCode::SERVICE_UNAVAILABLE,
-        };
-        Self { status, code: "inbox", detail: error.to_string() }
-    }
-}
-
 /// Accepted statements that are not in the log yet.
 #[utoipa::path(
     get,
@@ -135,9 +110,9 @@ impl From<StoreError> for InboxError {
 async fn list(
     State(log): State<Arc<Log>>,
     page: Result<Query<InboxPage>, QueryRejection>,
-) -> Result<Json<InboxList>, InboxError> {
+) -> Result<Json<InboxList>, JsonProblem> {
     let Query(page) = page.map_err(|error| bad_request(error.to_string()))?;
-    let keys = log.store.pending_keys(page.after, INBOX_PAGE).await?;
+    let keys = log.store.pending_keys(page.after, INBOX_PAGE).await.map_err(store_problem)?;
     let leads = matches!(log.sequencer.status().borrow().role, Role::Leading { .. });
     let items = keys.into_iter().map(|key| item(&log, key)).collect();
     Ok(Json(InboxList { leads, items }))
@@ -181,7 +156,7 @@ fn item(log: &Log, key: PendingKey) -> InboxItem {
 async fn refuse(
     State(log): State<Arc<Log>>,
     request: Result<Json<RefuseRequest>, JsonRejection>,
-) -> Result<Json<RefusedItem>, InboxError> {
+) -> Result<Json<RefusedItem>, JsonProblem> {
     let Json(RefuseRequest { entry_id, reason }) = request.map_err(|error| bad_request(error.body_text()))?;
     let digest: EntryDigest =
         entry_id.parse().map_err(|_| bad_request("an entry ID is 64 lowercase hex digits".to_owned()))?;
@@ -191,11 +166,11 @@ async fn refuse(
     }
     pending(&log, &digest).await?;
     let outcome = format!("refused by the operator: {reason}");
-    log.store.refuse(&digest, &outcome).await?;
-    if let Some(index) = log.index_of(digest).await? {
+    log.store.refuse(&digest, &outcome).await.map_err(store_problem)?;
+    if let Some(index) = log.index_of(digest).await.map_err(store_problem)? {
         return Err(decided(format!("{digest} was registered meanwhile, as leaf {index}")));
     }
-    match log.store.progress(&digest).await? {
+    match log.store.progress(&digest).await.map_err(store_problem)? {
         Some(Progress::Failed(why)) if why == outcome => {
             tracing::warn!(entry = %digest, reason, "the operator refused a statement from the inbox");
             log.metrics.inbox.refused.inc();
@@ -206,26 +181,33 @@ async fn refuse(
 }
 
 /// Fails unless the statement is pending: 404 if it is unknown, 409 if it is decided.
-async fn pending(log: &Log, digest: &EntryDigest) -> Result<(), InboxError> {
-    if let Some(index) = log.index_of(*digest).await? {
+async fn pending(log: &Log, digest: &EntryDigest) -> Result<(), JsonProblem> {
+    if let Some(index) = log.index_of(*digest).await.map_err(store_problem)? {
         return Err(decided(format!("{digest} is in the log, as leaf {index}")));
     }
-    match log.store.progress(digest).await? {
+    match log.store.progress(digest).await.map_err(store_problem)? {
         Some(Progress::Pending) => Ok(()),
         Some(Progress::Failed(why)) => Err(decided(format!("{digest} is refused already: {why}"))),
         Some(Progress::Registered(index)) => Err(decided(format!("{digest} is in the log, as leaf {index}"))),
-        None => Err(InboxError {
-            status: StatusCode::NOT_FOUND,
-            code: "not-in-inbox",
-            detail: format!("no accepted statement {digest} is pending"),
-        }),
+        None => {
+            let detail = format!("no accepted statement {digest} is pending");
+            Err(JsonProblem::new(StatusCode::NOT_FOUND, "not-in-inbox", detail))
+        }
     }
 }
 
-fn bad_request(detail: String) -> InboxError {
-    InboxError { status: StatusCode::BAD_REQUEST, code: "inbox", detail }
+fn store_problem(error: StoreError) -> JsonProblem {
+    let status = match error {
+        StoreError::Damaged(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        _ => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    JsonProblem::new(status, "inbox", error.to_string())
 }
 
-fn decided(detail: String) -> InboxError {
-    InboxError { status: StatusCode::CONFLICT, code: "inbox-decided", detail }
+fn bad_request(detail: String) -> JsonProblem {
+    JsonProblem::new(StatusCode::BAD_REQUEST, "inbox", detail)
+}
+
+fn decided(detail: String) -> JsonProblem {
+    JsonProblem::new(StatusCode::CONFLICT, "inbox-decided", detail)
 }

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
-use axum::response::{IntoResponse, Response};
 use data_encoding::BASE64URL_NOPAD;
 use http::StatusCode;
 use merkle::TreeSize;
@@ -144,26 +143,6 @@ fn bytes(text: &str) -> Result<Vec<u8>, String> {
     BASE64URL_NOPAD.decode(text.as_bytes()).map_err(|error| format!("not unpadded base64url: {error}"))
 }
 
-/// A failed request, as problem details.
-struct RotationError(StatusCode, String);
-
-impl IntoResponse for RotationError {
-    fn into_response(self) -> Response {
-        let Self(status, detail) = self;
-        JsonProblem::new(status, "key-rotation", detail).into_response()
-    }
-}
-
-impl From<StoreError> for RotationError {
-    fn from(error: StoreError) -> Self {
-        let status = match &error {
-            StoreError::Refused(_) | StoreError::Frozen => StatusCode::CONFLICT,
-            _ => StatusCode::SERVICE_UNAVAILABLE,
-        };
-        Self(status, error.to_string())
-    }
-}
-
 /// The keys on record, and those that are announced.
 #[utoipa::path(
     get,
@@ -175,10 +154,10 @@ impl From<StoreError> for RotationError {
         (status = 503, description = "The database does not answer (key-rotation)")
     )
 )]
-async fn list(State(log): State<Arc<Log>>) -> Result<Json<KeyTable>, RotationError> {
+async fn list(State(log): State<Arc<Log>>) -> Result<Json<KeyTable>, JsonProblem> {
     // Read the announcements first: a key that is activated between the two reads is seen twice, and not missed.
-    let announced = log.store.announced_keys().await?;
-    let keys = log.store.keys().await?;
+    let announced = log.store.announced_keys().await.map_err(store_problem)?;
+    let keys = log.store.keys().await.map_err(store_problem)?;
     let table = KeyTable {
         origin: log.identity.origin.clone(),
         keys: keys.iter().map(KeyRow::from).collect(),
@@ -204,14 +183,13 @@ async fn list(State(log): State<Arc<Log>>) -> Result<Json<KeyTable>, RotationErr
 async fn announce(
     State(log): State<Arc<Log>>,
     request: Result<Json<Announce>, JsonRejection>,
-) -> Result<StatusCode, RotationError> {
-    let Json(Announce { origin, key }) =
-        request.map_err(|why| RotationError(why.status(), why.body_text()))?;
+) -> Result<StatusCode, JsonProblem> {
+    let Json(Announce { origin, key }) = request.map_err(|why| problem(why.status(), why.body_text()))?;
     check_origin(&log, &origin)?;
-    let key = KeyAnnouncement::try_from(key).map_err(|why| RotationError(StatusCode::BAD_REQUEST, why))?;
+    let key = KeyAnnouncement::try_from(key).map_err(|why| problem(StatusCode::BAD_REQUEST, why))?;
     let named = LogKey::new(key.kid.clone(), key.public.clone(), TreeSize::EMPTY);
-    crate::keys::recorded::check_key(&named).map_err(|why| RotationError(StatusCode::BAD_REQUEST, why))?;
-    log.store.announce_key(&key).await?;
+    crate::keys::recorded::check_key(&named).map_err(|why| problem(StatusCode::BAD_REQUEST, why))?;
+    log.store.announce_key(&key).await.map_err(store_problem)?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -232,19 +210,31 @@ async fn announce(
 async fn mark_compromised(
     State(log): State<Arc<Log>>,
     request: Result<Json<Compromised>, JsonRejection>,
-) -> Result<StatusCode, RotationError> {
+) -> Result<StatusCode, JsonProblem> {
     let Json(Compromised { origin, kid, since }) =
-        request.map_err(|why| RotationError(why.status(), why.body_text()))?;
+        request.map_err(|why| problem(why.status(), why.body_text()))?;
     check_origin(&log, &origin)?;
-    let kid = bytes(&kid).map_err(|why| RotationError(StatusCode::BAD_REQUEST, why))?;
-    log.store.mark_compromised(&kid, TreeSize::new(since)).await?;
+    let kid = bytes(&kid).map_err(|why| problem(StatusCode::BAD_REQUEST, why))?;
+    log.store.mark_compromised(&kid, TreeSize::new(since)).await.map_err(store_problem)?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn check_origin(log: &Log, request: &str) -> Result<(), RotationError> {
+fn check_origin(log: &Log, request: &str) -> Result<(), JsonProblem> {
     let ours = &log.identity.origin;
     match request == ours {
         true => Ok(()),
-        false => Err(RotationError(StatusCode::CONFLICT, format!("this service has the log {ours}"))),
+        false => Err(problem(StatusCode::CONFLICT, format!("this service has the log {ours}"))),
     }
+}
+
+fn store_problem(error: StoreError) -> JsonProblem {
+    let status = match &error {
+        StoreError::Refused(_) | StoreError::Frozen => StatusCode::CONFLICT,
+        _ => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    problem(status, error.to_string())
+}
+
+fn problem(status: StatusCode, detail: String) -> JsonProblem {
+    JsonProblem::new(status, "key-rotation", detail)
 }

@@ -239,19 +239,24 @@ async fn missing(
         let taken = app.log.store.guards(&keys).await?;
         let taken: BTreeMap<u64, LeafIndex> =
             numbers.into_iter().zip(taken).filter_map(|(seq, leaf)| Some((seq, leaf?))).collect();
-        for (seq, leaf) in &taken {
-            if is_erased(app, *leaf).await? {
-                erased.push(*seq);
-            }
-        }
+        let leaves: Vec<LeafIndex> = taken.values().copied().collect();
+        let erased_leaves = erased_among(app, &leaves).await?;
+        erased.extend(taken.iter().filter(|(_, leaf)| erased_leaves.contains(leaf)).map(|(seq, _)| *seq));
         gaps.extend(without(range, taken.into_keys()));
     }
     Ok((gaps, erased))
 }
 
-async fn is_erased(app: &App, leaf: LeafIndex) -> Result<bool, Problem> {
-    let entry = app.log.store.entry(leaf).await?;
-    Ok(entry.is_some_and(|entry| entry.statement.is_none()))
+/// Those of the leaves whose entries are erased.
+async fn erased_among(app: &App, leaves: &[LeafIndex]) -> Result<BTreeSet<LeafIndex>, Problem> {
+    let mut erased = BTreeSet::new();
+    let mut reader = EntryReader::of(&*app.log.store, leaves);
+    while let Some(entry) = reader.next().await? {
+        if entry.statement.is_none() {
+            erased.insert(entry.index);
+        }
+    }
+    Ok(erased)
 }
 
 /// The ranges of numbers below and between the existing ones.

@@ -25,7 +25,7 @@ pub async fn misplaced(
     entries: &[EntryView],
 ) -> Result<BTreeMap<u64, PreviousRecord>, Problem> {
     let mut chains =
-        Chains { reader, session, leaves: leaves(entries), followers: BTreeMap::new(), lookups: 0 };
+        PreviousRecords { reader, session, leaves: leaves(entries), followers: BTreeMap::new(), lookups: 0 };
     let mut misplaced = BTreeMap::new();
     for entry in entries {
         let Some(previous) = text(entry, "previous_record") else { continue };
@@ -51,7 +51,7 @@ fn text<'e>(entry: &'e EntryView, name: &str) -> Option<&'e str> {
 }
 
 /// The chains of conversation records on a page.
-struct Chains<'a> {
+struct PreviousRecords<'a> {
     reader: PageReader<'a>,
     session: &'a str,
     leaves: BTreeMap<&'a str, u64>,
@@ -61,7 +61,7 @@ struct Chains<'a> {
     lookups: usize,
 }
 
-impl<'a> Chains<'a> {
+impl<'a> PreviousRecords<'a> {
     /// Finds what is wrong with the record that an entry names. Entries come in the order of their leaves.
     async fn look_at(
         &mut self,

@@ -4,21 +4,19 @@
 pub mod forms;
 pub mod witness;
 
-use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use log_for_tests::LogFolder;
 use merkle::EntryDigest;
 use reqwest::header::{HeaderMap, HeaderName};
 use reqwest::{Client, Method, StatusCode};
-use scitt::{KeySet, Receipt, SignedStatement, SigningKey};
+use scitt::{KeySet, Receipt, SignedStatement};
 use store::{LogReader, LogStore, LogWriter, Memory, SignatureKind, SignatureStore};
-use tempfile::TempDir;
-use transparency::{Config, Limits, Rate, Service};
+use transparency::{Config, Service};
 
 /// What a client is told when it asks for nothing in particular.
 pub const COSE: &str = "application/cose";
@@ -53,45 +51,28 @@ pub async fn backup_with_signatures(store: &Memory) -> Memory {
 }
 
 /// A folder with everything that a log is started with.
-pub struct Place {
-    pub folder: Arc<TempDir>,
+pub struct Place(Arc<LogFolder>);
+
+impl Deref for Place {
+    type Target = LogFolder;
+
+    fn deref(&self) -> &LogFolder {
+        &self.0
+    }
 }
 
 impl Place {
     /// Fresh keys, and the policy of the test kit.
     pub fn new() -> Self {
-        let place = Self { folder: Arc::new(tempfile::tempdir().unwrap()) };
-        testkit::write_log_files(place.folder.path(), &testkit::policy_toml());
-        place
+        Self(Arc::new(LogFolder::new(&testkit::policy_toml())))
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    /// The key by which witnesses know the log, as `init` would print it.
-    pub fn checkpoint_key(&self) -> String {
-        use tlog::note::{LocalKey, NoteSigner};
-        let pem = fs::read_to_string(self.path("checkpoint.pem")).unwrap();
-        LocalKey::from_pkcs8_pem(testkit::ORIGIN.parse().unwrap(), &pem).unwrap().key().to_string()
-    }
-
-    pub fn key(&self, name: &str, key: &SigningKey) {
-        write_private(&self.path(name), &key.to_pkcs8_pem().unwrap());
-    }
-
-    pub fn policy(&self, toml: &str) {
-        fs::write(self.path("policy.toml"), toml).unwrap();
-    }
-
-    /// A configuration on SQLite in this folder.
+    /// A configuration on SQLite in this folder, with both listeners for the operator's commands.
     pub fn config(&self) -> Config {
-        let here = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         Config {
-            admin_listen: Some(here),
+            admin_listen: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
             admin_socket: Some(self.path("admin.sock")),
-            limits: Limits { writes: Rate::per_second(10_000, 10_000), ..Limits::default() },
-            ..Config::in_folder(self.folder.path(), testkit::ORIGIN, testkit::LOG_ISS)
+            ..self.0.config()
         }
     }
 
@@ -114,11 +95,6 @@ impl Place {
     }
 }
 
-pub fn write_private(path: &Path, text: &str) {
-    fs::write(path, text).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
-}
-
 /// A running service and a client of it.
 pub struct Site {
     pub service: Service,
@@ -126,7 +102,7 @@ pub struct Site {
     pub url: String,
     pub admin: String,
     /// Kept for as long as the service runs.
-    pub folder: Arc<TempDir>,
+    folder: Arc<LogFolder>,
 }
 
 impl Site {
@@ -161,7 +137,7 @@ impl Site {
         let addresses = service.addresses();
         let url = format!("http://{}", addresses.public);
         let admin = format!("http://{}", addresses.admin.unwrap());
-        Self { service, client: client(), url, admin, folder: place.folder.clone() }
+        Self { service, client: client(), url, admin, folder: place.0.clone() }
     }
 
     /// Sends a request; `body` is the test's business.
@@ -182,7 +158,7 @@ impl Site {
 
     /// Gives an operator's command, over the admin socket.
     pub async fn command(&self, method: Method, path: &str, body: impl Into<Bytes>) -> Answer {
-        let socket = self.folder.path().join("admin.sock");
+        let socket = self.folder.path("admin.sock");
         let client = Client::builder().unix_socket(socket).build().unwrap();
         let request = client.request(method, format!("http://localhost{path}"));
         let request = request.header("content-type", "application/json").body(body.into());
@@ -222,6 +198,11 @@ impl Site {
 
     pub fn location(&self, statement: &SignedStatement) -> String {
         format!("{}/entries/{}", self.url, statement.digest())
+    }
+
+    /// The facts of an entry.
+    pub async fn facts(&self, entry: EntryDigest) -> serde_json::Value {
+        self.get(&format!("/v1/entries/{entry}")).await.json()["facts"].clone()
     }
 
     /// Verifies a receipt as a stranger would: with the key set and nothing else.
@@ -315,6 +296,13 @@ impl Answer {
         let problem = self.problem();
         (self.status, problem.title.clone().unwrap(), problem.get_code().unwrap_or_default().to_owned())
     }
+}
+
+/// A statement is refused by this rule.
+#[track_caller]
+pub fn refused_by(answer: &Answer, code: &str, rule: &str) {
+    assert_eq!(answer.refusal(), refusal(400, "Rejected", code), "{answer:?}");
+    assert_eq!(answer.problem().get_rule(), Some(rule), "{answer:?}");
 }
 
 /// For comparing with [`Answer::refusal`].

@@ -2,12 +2,23 @@
 
 use bytes::Bytes;
 use data_encoding::BASE64;
+use log_for_tests::LocalLog;
 use registration::vrf::{VrfRecord, VrfStatement};
 use scitt::SignedStatement;
 use serde_json::Value;
+use verifier::TrustStore;
 
-use crate::log::Log;
 use crate::site::{AGENT, Site, request, request_about_agent};
+
+fn stopped_log() -> LocalLog {
+    LocalLog::stopped(&testkit::policy_toml())
+}
+
+async fn running_log() -> LocalLog {
+    let mut log = stopped_log();
+    log.go_on().await;
+    log
+}
 
 fn decoded(answer: &Value, member: &str) -> Bytes {
     BASE64.decode(answer[member].as_str().unwrap().as_bytes()).unwrap().into()
@@ -18,8 +29,9 @@ fn is_delivered(job: &Value) -> bool {
 }
 
 /// Asserts that the log has exactly this number of receipts about [`AGENT`], in one chain.
-async fn expect_whole(log: &Log, issuer: &str, receipts: usize) {
-    let chain = log.chain(issuer, AGENT).await;
+async fn expect_whole(log: &LocalLog, issuer: &str, receipts: usize) {
+    let listed = format!("v1/issuers/{issuer}/chain?sub={AGENT}");
+    let chain: Value = log.client().json(&listed).await.unwrap();
     let positions: Vec<u64> =
         chain["receipts"].as_array().unwrap().iter().map(|one| one["position"].as_u64().unwrap()).collect();
     assert_eq!(positions, (0..receipts as u64).collect::<Vec<_>>(), "{chain}");
@@ -32,7 +44,8 @@ async fn expect_whole(log: &Log, issuer: &str, receipts: usize) {
 
 #[tokio::test]
 async fn each_receipt_follows_the_one_before_and_verifies_offline() {
-    let log = Log::start().await;
+    let log = running_log().await;
+    let trust = TrustStore { self_certified: true, ..log.trust() };
     let mut site = Site::start(&log.url(), |config| config.receipt_wait = config.wait).await;
     for position in 0..4 {
         if position == 2 {
@@ -44,8 +57,7 @@ async fn each_receipt_follows_the_one_before_and_verifies_offline() {
         assert_eq!(answer["subject"], AGENT);
         let statement = SignedStatement::parse(decoded(&answer, "statement")).unwrap();
         VrfRecord::verify(&statement, None).unwrap();
-        let verdict =
-            verifier::verify_receipt(&statement, &decoded(&answer, "scitt_receipt"), &log.trust(), now());
+        let verdict = verifier::verify_receipt(&statement, &decoded(&answer, "scitt_receipt"), &trust, now());
         assert!(verdict.is_verified(), "{}", verdict.why());
     }
     expect_whole(&log, &site.issuer, 4).await;
@@ -53,7 +65,7 @@ async fn each_receipt_follows_the_one_before_and_verifies_offline() {
 
 #[tokio::test]
 async fn without_the_log_receipts_of_a_known_chain_are_signed_and_delivered_later() {
-    let mut log = Log::start().await;
+    let mut log = running_log().await;
     let site = Site::start(&log.url(), |_| ()).await;
     site.answer_when(&request_about_agent("pass", "0"), is_delivered).await;
     log.stop().await;
@@ -70,7 +82,7 @@ async fn without_the_log_receipts_of_a_known_chain_are_signed_and_delivered_late
 
 #[tokio::test]
 async fn without_its_state_a_service_continues_the_chain_that_the_log_has() {
-    let log = Log::start().await;
+    let log = running_log().await;
     let mut site = Site::start(&log.url(), |config| config.receipt_wait = config.wait).await;
     for name in ["0", "1"] {
         site.verified(&request_about_agent("pass", name)).await;
@@ -85,7 +97,7 @@ async fn without_its_state_a_service_continues_the_chain_that_the_log_has() {
 
 #[tokio::test]
 async fn nothing_is_signed_for_an_unknown_chain_while_the_log_does_not_answer() {
-    let mut log = Log::stopped();
+    let mut log = stopped_log();
     let site = Site::start(&log.url(), |config| config.wait = std::time::Duration::from_millis(200)).await;
     assert_eq!(site.post(None, &request_about_agent("pass", "0")).await.status(), 202);
     log.go_on().await;
@@ -95,7 +107,7 @@ async fn nothing_is_signed_for_an_unknown_chain_while_the_log_does_not_answer() 
 
 #[tokio::test]
 async fn receipts_that_wait_for_the_log_do_not_fill_the_queue() {
-    let log = Log::stopped();
+    let log = stopped_log();
     let short = |config: &mut verification::Config| {
         (config.wait, config.queue) = (std::time::Duration::from_millis(200), 1);
     };
@@ -108,7 +120,7 @@ async fn receipts_that_wait_for_the_log_do_not_fill_the_queue() {
 
 #[tokio::test]
 async fn a_chain_that_another_process_extended_is_halted_and_not_signed_again() {
-    let log = Log::start().await;
+    let log = running_log().await;
     let site = Site::start(&log.url(), |config| config.receipt_wait = config.wait).await;
     let first = site.verified(&request_about_agent("pass", "0")).await;
     let previous = SignedStatement::parse(decoded(&first, "statement")).unwrap().digest();

@@ -5,5 +5,4 @@ mod answers;
 mod chains;
 mod description;
 mod fake_runner;
-mod log;
 mod site;

@@ -37,5 +37,5 @@ fn the_description_of_a_registry_server_is_checked_in_and_clients_of_it_read_the
     let answers = description.call_from_typescript("registry_client.mts", &[&base_url, &admin]);
     let expected = json!({ "status": 200, "again": 304, "deltas": [], "ready": "ready\n" });
     assert_eq!(answers, expected);
-    assert!(server.stop().success());
+    server.stop();
 }

@@ -39,22 +39,6 @@ impl PublicKey {
         if did.starts_with("did:key:") { Self::from_did_key(did) } else { Self::from_did_jwk(did) }
     }
 
-    /// Reads the key of a verification method (`did:key:z…#z…`, `did:jwk:…#0`), and returns it with the DID before `#`.
-    ///
-    /// # Errors
-    /// Returns the errors of [`from_did`](Self::from_did), and [`DidError::Malformed`] if the fragment is not the only
-    /// one that the method defines.
-    pub fn from_did_url(url: &str) -> Result<(&str, Self), DidError> {
-        let Some((did, fragment)) = url.split_once('#') else {
-            return Ok((url, Self::from_did(url)?));
-        };
-        let expected = did.strip_prefix("did:key:").unwrap_or("0");
-        if fragment != expected {
-            return Err(DidError::Malformed("the fragment names no key of this DID".into()));
-        }
-        Ok((did, Self::from_did(did)?))
-    }
-
     /// Reads the key in a `did:key` (Ed25519, P-256, P-384 or P-521).
     ///
     /// # Errors

@@ -44,18 +44,6 @@ fn a_key_survives_both_methods() {
 }
 
 #[test]
-fn a_verification_method_names_the_key_of_its_did() {
-    let key = PublicKey::from_did(ED25519).unwrap();
-    let fragment = ED25519.strip_prefix("did:key:").unwrap();
-    assert_eq!(PublicKey::from_did_url(&format!("{ED25519}#{fragment}")), Ok((ED25519, key.clone())));
-    assert_eq!(PublicKey::from_did_url(ED25519), Ok((ED25519, key.clone())));
-    assert!(PublicKey::from_did_url(&format!("{ED25519}#0")).is_err());
-    let jwk = key.did_jwk();
-    assert_eq!(PublicKey::from_did_url(&format!("{jwk}#0")), Ok((jwk.as_str(), key)));
-    assert!(PublicKey::from_did_url(&format!("{jwk}#1")).is_err());
-}
-
-#[test]
 fn what_is_not_a_canonical_did_of_our_curves_is_refused() {
     let key = PublicKey::from_did(ED25519).unwrap();
     let uncompressed = {
@@ -89,7 +77,6 @@ proptest! {
         did[place % length] = byte;
         let did = String::from_utf8_lossy(&did).into_owned() + &tail;
         let _ = PublicKey::from_did(&did);
-        let _ = PublicKey::from_did_url(&did);
         let _ = PublicKey::from_did(&format!("did:jwk:{tail}"));
         let _ = PublicKey::from_did(&format!("did:key:{tail}"));
     }

@@ -1,56 +1,27 @@
 //! A tool that another process changes, while calls of it are decided on what was read of it lately.
 
 use admission::tool::{Description, Pin, ToolPins};
-use evidence::{Change, StoredStream};
 use jiff::Timestamp;
 use serde_json::json;
 
+use crate::stored_pins::{store_pin, stream_of};
 use crate::world::World;
 
 /// Another process lists the tool with this argument as a required one, and an operator approves it.
 async fn requires(world: &World, name: &str, argument: &str) {
-    let (stream, kept, mut pin) = pinned(world, name).await;
+    let kept = world.store.streams(&[&stream_of(name)]).await.unwrap().remove(0).expect("a listed tool");
+    let mut pin: Pin = serde_json::from_slice(&kept.running).unwrap();
     pin.listed(description(name, argument), ToolPins::FirstUse, Timestamp::now());
     pin.approve(Timestamp::now());
     // Otherwise the gateway writes it again to record the approval.
     pin.approval_unrecorded = false;
-    world.store.commit(&[stored(&stream, Some(kept.version), &pin)]).await.unwrap();
+    store_pin(&*world.store, Some(kept.version), &pin).await;
 }
 
 /// The description of a tool that requires this argument.
 pub fn description(name: &str, argument: &str) -> Description {
     let schema = json!({ "type": "object", "required": [argument] });
     Description::of(&json!({ "name": name, "inputSchema": schema }).to_string()).unwrap().1
-}
-
-/// The change with which a process stores the pin of a tool.
-pub fn stored(stream: &str, from: Option<u64>, pin: &Pin) -> Change {
-    Change {
-        stream: stream.to_owned(),
-        from,
-        first: 1,
-        agreed: None,
-        running: serde_json::to_vec(pin).unwrap().into(),
-        closed: false,
-        keep_until: Some(gateway::limits::FOR_EVER),
-        records: Vec::new(),
-        claims: Vec::new(),
-        opened: Vec::new(),
-        settled: Vec::new(),
-        relies_on: Vec::new(),
-    }
-}
-
-/// The stream of a listed tool, as it is stored, and its pin.
-async fn pinned(world: &World, name: &str) -> (String, StoredStream, Pin) {
-    for listed in world.store.list(Some("unbound:.tool:"), 10).await.unwrap() {
-        let kept = world.store.streams(&[&listed.stream]).await.unwrap().remove(0).unwrap();
-        let pin: Pin = serde_json::from_slice(&kept.running).unwrap();
-        if pin.tool == name {
-            return (listed.stream, kept, pin);
-        }
-    }
-    panic!("nobody has listed {name}");
 }
 
 #[tokio::test]

@@ -3,29 +3,21 @@
 use std::sync::Arc;
 
 use admission::tool::{Pin, ToolPins};
-use data_encoding::HEXLOWER;
 use evidence::{EvidenceMethod, FailingEvidence, Memory};
 use jiff::Timestamp;
 use serde_json::json;
-use sha2::{Digest, Sha256};
 
-use super::changed_tools::{description, stored};
+use super::changed_tools::description;
+use crate::stored_pins::store_pin;
 use crate::world::World;
 
 /// Allowed by the commitment, and in no list of the server.
 const UNLISTED: &str = "crm.find";
 
-/// The pin of the tool as it is first listed, with this argument as a required one.
+/// The pin of the tool as another process first lists it, with this argument as a required one.
 fn first_listed(argument: &str) -> Pin {
     let described = description(UNLISTED, argument);
     Pin::first("/mcp", UNLISTED, described, ToolPins::FirstUse, Timestamp::now())
-}
-
-/// Another process lists the tool for the first time, and stores this pin.
-async fn is_listed(world: &World, pin: &Pin) {
-    let digest = Sha256::digest(json!(["/mcp", UNLISTED]).to_string());
-    let stream = format!("unbound:.tool:{}", HEXLOWER.encode(&digest));
-    world.store.commit(&[stored(&stream, None, pin)]).await.unwrap();
 }
 
 #[tokio::test]
@@ -52,7 +44,7 @@ async fn a_tool_that_another_process_lists_is_not_called_as_one_that_nobody_has_
     let agent = world.modern("alice");
     agent.commit().await;
     agent.call(UNLISTED, json!({})).await.served();
-    is_listed(&world, &first_listed("ticket")).await;
+    store_pin(&*world.store, None, &first_listed("ticket")).await;
     agent.call(UNLISTED, json!({})).await.denied("arguments_invalid");
     agent.call(UNLISTED, json!({ "ticket": 1 })).await.served();
     assert_eq!(world.server.calls(), 2);
@@ -64,7 +56,7 @@ async fn calls_that_are_decided_together_are_each_checked_against_the_tool_that_
     let agent = world.modern("alice");
     agent.commit().await;
     agent.call(UNLISTED, json!({})).await.served();
-    is_listed(&world, &first_listed("ticket")).await;
+    store_pin(&*world.store, None, &first_listed("ticket")).await;
     let (fits, misfits, other) = tokio::join!(
         agent.call(UNLISTED, json!({ "ticket": 1 })),
         agent.call(UNLISTED, json!({ "number": 1 })),
@@ -84,6 +76,6 @@ async fn a_tool_that_an_operator_approves_is_served_at_once_to_those_who_called_
     let mut pin = first_listed("ticket");
     pin.approve(Timestamp::now());
     pin.approval_unrecorded = false;
-    is_listed(&world, &pin).await;
+    store_pin(&*world.store, None, &pin).await;
     agent.call(UNLISTED, json!({ "ticket": 2 })).await.served();
 }

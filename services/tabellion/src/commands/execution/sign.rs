@@ -1,16 +1,14 @@
 //! `tabellion execution sign`: creates a statement of an execution receipt in JSON.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
-use registration::aer::{AerRecord, AerStatement, BuildAerError, VerifyingKeys};
+use registration::aer::{AerRecord, AerStatement, VerifyingKeys};
 use scitt::{SignedStatement, Signer};
-use serde_json::Value;
 
 use super::summary::ExecutionSummary;
-use crate::commands::statement::with_extension;
-use crate::console::files::{self, Access, Existing};
-use crate::console::{Exit, Failure};
+use crate::commands::signed_output::SignedOutput;
+use crate::console::{Failure, files};
 use crate::context::Context;
 use crate::keyfile;
 
@@ -45,10 +43,10 @@ impl Sign {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let gateway = keyfile::read(&self.key)?;
         let statement = self.statement()?;
-        let receipt = statement.receipt(&gateway).map_err(cannot_sign)?;
+        let receipt = statement.receipt(&gateway).map_err(keyfile::cannot_sign)?;
         let issuer = self.issuer_key.as_deref().map(keyfile::read).transpose()?;
         let issuer = issuer.as_ref().unwrap_or(&gateway);
-        let signed = statement.sign_with(&gateway, issuer).map_err(cannot_sign)?;
+        let signed = statement.sign_with(&gateway, issuer).map_err(keyfile::cannot_sign)?;
         // Signatures already in the receipt are verified, too.
         let gateway = [gateway.public_key().clone(), issuer.public_key().clone()];
         let keys = VerifyingKeys { gateway: &gateway, issuer: issuer.public_key() };
@@ -59,7 +57,7 @@ impl Sign {
     }
 
     fn statement(&self) -> Result<AerStatement, Failure> {
-        let statement = AerStatement::new(self.receipt()?);
+        let statement = AerStatement::new(files::read_json(&self.file)?);
         let statement = if self.about_session { statement.about_session() } else { statement };
         let statement = if self.redacted { statement.redacted() } else { statement };
         let statement = match &self.signer {
@@ -72,12 +70,6 @@ impl Sign {
         })
     }
 
-    fn receipt(&self) -> Result<Value, Failure> {
-        jose::json::parse_strict(&files::read(&self.file)?, jose::json::Limits::default()).map_err(|error| {
-            Failure::new(Exit::Failure, "not-json", format!("{}: {error}", self.file.display()))
-        })
-    }
-
     fn write(
         &self,
         context: &Context,
@@ -85,34 +77,10 @@ impl Sign {
         receipt: &[u8],
         summary: &ExecutionSummary,
     ) -> Result<(), Failure> {
-        let stream = files::is_stream(&self.file).then(|| self.file.clone());
-        let output = self.output.clone().or(stream).unwrap_or_else(|| with_extension(&self.file, "cose"));
+        let output = SignedOutput::of(&self.file, self.output.clone());
         if self.redacted {
-            let kept = self.disclosure_file(&output)?;
-            files::write(&kept, receipt, Access::Secret, Existing::Keep)?;
-            context.console.note(format!("wrote      {}", kept.display()));
+            output.write_disclosure(context, receipt)?;
         }
-        files::write(&output, signed.bytes(), Access::Ordinary, Existing::Keep)?;
-        if files::is_stream(&output) {
-            return Ok(());
-        }
-        context.console.note(format!("wrote      {}", output.display()));
-        context.console.result(summary)
+        output.write(context, signed.bytes(), || context.console.result(summary))
     }
-
-    fn disclosure_file(&self, output: &Path) -> Result<PathBuf, Failure> {
-        let named = [self.file.as_path(), output].into_iter().find(|file| !files::is_stream(file));
-        named.map(|file| with_extension(file, "disclosure")).ok_or_else(|| {
-            Failure::new(
-                Exit::Usage,
-                "no-place-for-the-disclosure",
-                "standard input and output leave no name for the disclosure",
-            )
-            .hint("name a file with --output")
-        })
-    }
-}
-
-fn cannot_sign(error: BuildAerError) -> Failure {
-    Failure::new(Exit::Failure, "cannot-sign", error.to_string())
 }

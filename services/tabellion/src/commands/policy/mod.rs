@@ -14,6 +14,7 @@ use registration::{POLICY_CONTENT_TYPE, Policy as RegistrationPolicy};
 use crate::commands::operator::{self, Signer, Signing};
 use crate::console::{Exit, Failure, files, members, safe};
 use crate::context::Context;
+use crate::keyfile;
 use crate::service::{Service, ServiceArgs};
 
 #[derive(Debug, Subcommand)]
@@ -85,8 +86,7 @@ fn publish(context: &Context, file: &Path, signing: &Signing, service: &Service)
             return proposals.write(context, POLICY_CONTENT_TYPE, next.payload().to_vec());
         }
     };
-    let statement = policy_statement::sign(&next, &current, &key)
-        .map_err(|error| Failure::new(Exit::Failure, "cannot-sign", error.to_string()))?;
+    let statement = policy_statement::sign(&next, &current, &key).map_err(keyfile::cannot_sign)?;
     let (location, _) = service.block_on(service.client.submit(statement.bytes()))?;
     context.console.note(format!("registered {location}"));
     print(context, &next)

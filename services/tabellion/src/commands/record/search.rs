@@ -40,12 +40,12 @@ pub struct Search {
 
 impl Search {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
-        let mut found = FoundEntries { entries: Vec::new() };
+        let mut found = RecordMatches { entries: Vec::new() };
         for file in &self.files {
             let record = document::read(file)?;
             document::each_entry(&record, &mut |place, entry| {
                 if self.matches(entry, place.time.and_then(instant)) {
-                    found.entries.push(FoundEntry::of(file.display().to_string(), place, entry));
+                    found.entries.push(RecordMatch::of(file.display().to_string(), place, entry));
                 }
             });
         }
@@ -84,12 +84,12 @@ fn contains(entry: &Value, wanted: &str) -> bool {
 }
 
 #[derive(Serialize)]
-struct FoundEntries {
-    entries: Vec<FoundEntry>,
+struct RecordMatches {
+    entries: Vec<RecordMatch>,
 }
 
 #[derive(Serialize)]
-struct FoundEntry {
+struct RecordMatch {
     file: String,
     pointer: String,
     #[serde(rename = "type")]
@@ -98,10 +98,10 @@ struct FoundEntry {
     text: String,
 }
 
-impl FoundEntry {
+impl RecordMatch {
     fn of(file: String, place: &EntryPlace<'_>, entry: &Value) -> Self {
         let body = format!("{} {}", text(entry, "name"), document::text_of(entry));
-        FoundEntry {
+        RecordMatch {
             file,
             pointer: place.pointer.clone(),
             kind: text(entry, "type").to_owned(),
@@ -111,9 +111,9 @@ impl FoundEntry {
     }
 }
 
-impl Report for FoundEntries {
+impl Report for RecordMatches {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        for FoundEntry { file, pointer, kind, time, text } in &self.entries {
+        for RecordMatch { file, pointer, kind, time, text } in &self.entries {
             let text: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
             writeln!(
                 out,

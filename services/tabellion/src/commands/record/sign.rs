@@ -8,13 +8,13 @@ use registration::Violation;
 use registration::conversation::{AGENT_CONVERSATION, ConversationRecord, check_trace_metadata};
 use scitt::cbor::Value as Cbor;
 use scitt::limits::STATEMENT_BYTES;
-use scitt::{Algorithm, SignError, SignedStatement, Signer, SigningKey, StatementBuilder};
+use scitt::{Algorithm, SignedStatement, Signer, SigningKey, StatementBuilder};
 use serde_json::Value;
 
 use super::document;
-use crate::commands::statement::{self, with_extension};
-use crate::console::files::{self, Access, Existing};
-use crate::console::{Exit, Failure, members};
+use crate::commands::signed_output::SignedOutput;
+use crate::commands::statement;
+use crate::console::{Exit, Failure, files};
 use crate::context::Context;
 use crate::keyfile;
 
@@ -42,15 +42,8 @@ impl Sign {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let recorder = Recorder::read(&self.key, self.iss)?;
         let (statement, message) = recorder.sign(&files::read(&self.file)?, &self.file)?;
-        let stream = files::is_stream(&self.file).then(|| self.file.clone());
-        let output = self.output.or(stream).unwrap_or_else(|| with_extension(&self.file, "cose"));
-        files::write(&output, &message, Access::Ordinary, Existing::Keep)?;
-        if files::is_stream(&output) {
-            return Ok(());
-        }
-        context.console.note(format!("wrote      {}", output.display()));
-        let entry = statement.digest().to_string();
-        context.console.print(&members! { entry }, |out| writeln!(out, "{entry}"))
+        let output = SignedOutput::of(&self.file, self.output);
+        output.write(context, &message, || statement::print_entry(context, &statement))
     }
 }
 
@@ -70,7 +63,7 @@ impl Recorder {
 
     /// A recorder with a key of its own, for checks.
     fn unnamed() -> Result<Self, Failure> {
-        let key = SigningKey::generate(Algorithm::EdDsa).map_err(cannot_sign)?;
+        let key = SigningKey::generate(Algorithm::EdDsa).map_err(keyfile::cannot_sign)?;
         let iss = key.public_key().did_key();
         Ok(Recorder { key, iss })
     }
@@ -89,7 +82,7 @@ impl Recorder {
             Some(metadata) => builder.unprotected(TRACE_METADATA, metadata),
             None => builder,
         };
-        let message = builder.encode(&self.key).map_err(cannot_sign)?;
+        let message = builder.encode(&self.key).map_err(keyfile::cannot_sign)?;
         if message.len() > STATEMENT_BYTES {
             return Err(too_large(file, message.len()));
         }
@@ -104,10 +97,6 @@ fn too_large(file: &Path, bytes: usize) -> Failure {
     Failure::new(Exit::Failure, "record-too-large", what)
         .fact("at most", format!("{STATEMENT_BYTES} bytes"))
         .hint("leave something out, with --without tool-result or --redact-field /session/entries/**/native")
-}
-
-fn cannot_sign(error: SignError) -> Failure {
-    Failure::new(Exit::Failure, "cannot-sign", error.to_string())
 }
 
 /// Checks that a record can be signed. The rules concern signed records, so a key for this purpose signs it.

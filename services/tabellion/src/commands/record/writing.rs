@@ -6,7 +6,6 @@ use scitt::limits::STATEMENT_BYTES;
 use translators::{RecordPart, SessionRecord, TranslateError};
 
 use super::sign::{Recorder, check_unsigned};
-use crate::commands::statement::with_extension;
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure};
 
@@ -67,7 +66,7 @@ impl<'r> CheckedRecord<'r> {
 
     /// The path of the statement.
     pub fn statement_file(&self) -> PathBuf {
-        with_extension(&self.file, "cose")
+        files::with_extension(&self.file, "cose")
     }
 
     /// Writes the record, and its statement if there is one. Returns the paths.

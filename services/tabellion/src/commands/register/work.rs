@@ -10,7 +10,6 @@ use scitt::{SignedStatement, transparent};
 use verifier::{Check, CheckName, CheckState, StatementEvidence, StatementVerdict};
 
 use super::{AT_ONCE, IssuerIdentity, Register, RegistrationMessage, RegistrationResult, now};
-use crate::commands::statement::with_extension;
 use crate::console::files::{self, Access, Existing, is_stream};
 use crate::console::{Exit, Failure};
 use crate::trust_file::TrustFile;
@@ -112,7 +111,7 @@ impl RegistrationWork<'_> {
             (None, None) => return Err(Failure::new(Exit::Failure, "io", "there is no receipt to keep")),
         };
         let transparent_file =
-            self.flags.output.clone().unwrap_or_else(|| with_extension(&file, "transparent.cose"));
+            self.flags.output.clone().unwrap_or_else(|| files::with_extension(&file, "transparent.cose"));
         let whole = transparent::attach(&message.bytes, &[receipt])
             .map_err(|error| Failure::new(Exit::Failure, "malformed", error.to_string()))?;
         files::write(&transparent_file, &whole, Access::Ordinary, Existing::Replace)?;
@@ -132,7 +131,7 @@ impl RegistrationWork<'_> {
 
 /// Returns the path of a file's receipt; `None` for standard input.
 fn receipt_file(file: &Path) -> Option<PathBuf> {
-    (!is_stream(file)).then(|| with_extension(file, "receipt"))
+    (!is_stream(file)).then(|| files::with_extension(file, "receipt"))
 }
 
 /// Returns the receipt of an earlier run with its verdict, if it still verifies.

@@ -20,7 +20,7 @@ use roa::text::{AttestationId, EnvelopeId, Text};
 use scitt::{PublicKey, Signer, SigningKey};
 use serde::Serialize;
 
-use super::agentroa::{cannot_sign, now, usage};
+use super::agentroa::{now, usage};
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure, Report, safe};
 use crate::context::Context;
@@ -253,7 +253,7 @@ impl RegistryEdit {
             signatures: Signatures::default(),
         };
         let signers: [(&str, &dyn Signer); 1] = [(OPERATOR, &self.key)];
-        Signed::sign(&delta, &signers).map_err(|error| cannot_sign(&error))
+        Signed::sign(&delta, &signers).map_err(keyfile::cannot_sign)
     }
 
     /// Signs the next version, and replaces the file.
@@ -312,7 +312,7 @@ fn write(
     existing: Existing,
 ) -> Result<(), Failure> {
     let signers: [(&str, &dyn Signer); 1] = [(OPERATOR, key)];
-    let signed = Signed::<RegistryDocument>::sign(document, &signers).map_err(|error| cannot_sign(&error))?;
+    let signed = Signed::<RegistryDocument>::sign(document, &signers).map_err(keyfile::cannot_sign)?;
     files::write(file, signed.canonical(), Access::Ordinary, existing)?;
     context.console.note(format!("wrote      {}", file.display()));
     context.console.result(&RegistrySummary::of(document))

@@ -14,7 +14,7 @@ use roa::text::{AgentId, Text};
 use scitt::Signer;
 
 use super::{ScopeArgs, random_id, read_chain, write_chain};
-use crate::commands::agentroa::{cannot_sign, now, usage};
+use crate::commands::agentroa::{now, usage};
 use crate::console::Failure;
 use crate::context::Context;
 use crate::keyfile;
@@ -53,7 +53,7 @@ impl Delegate {
         let signer =
             self.signer.as_ref().map_or(attestation.delegating_agent.agent_id.as_str(), Text::as_str);
         let signers: [(&str, &dyn Signer); 1] = [(signer, &key)];
-        let hop = Signed::sign(&attestation, &signers).map_err(|error| cannot_sign(&error))?;
+        let hop = Signed::sign(&attestation, &signers).map_err(keyfile::cannot_sign)?;
         let hops = chain.hops().iter().cloned().chain([hop]).collect();
         write_chain(context, &self.output, &Chain::new(chain.root().clone(), hops))
     }

@@ -14,7 +14,7 @@ use roa::text::{AgentId, Sha256Digest, Text};
 use scitt::Signer;
 
 use super::{ScopeArgs, later, random_id, write_chain};
-use crate::commands::agentroa::{cannot_sign, now, policy_digest, usage};
+use crate::commands::agentroa::{now, policy_digest, usage};
 use crate::console::{Failure, files};
 use crate::context::Context;
 use crate::keyfile;
@@ -60,7 +60,7 @@ impl Issue {
         let key = keyfile::read(&self.key)?;
         let envelope = self.envelope()?;
         let signers: [(&str, &dyn Signer); 1] = [(self.signer.as_str(), &key)];
-        let root = Signed::sign(&envelope, &signers).map_err(|error| cannot_sign(&error))?;
+        let root = Signed::sign(&envelope, &signers).map_err(keyfile::cannot_sign)?;
         write_chain(context, &self.output, &Chain::new(root, Vec::new()))
     }
 

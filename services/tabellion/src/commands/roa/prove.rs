@@ -11,8 +11,8 @@ use roa::text::{Reference, Text};
 use serde::Serialize;
 
 use super::read_chain;
-use crate::commands::agentroa::{cannot_sign, now, usage};
-use crate::console::{Exit, Failure, Report, files};
+use crate::commands::agentroa::{now, usage};
+use crate::console::{Failure, Report, files};
 use crate::context::Context;
 use crate::keyfile;
 
@@ -40,7 +40,7 @@ pub struct Prove {
 impl Prove {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let chain = read_chain(&self.chain)?;
-        let arguments = self.arguments.as_deref().map(read_json).transpose()?;
+        let arguments = self.arguments.as_deref().map(files::read_json).transpose()?;
         let claims = ProofClaims {
             chain_digest: chain.digest(),
             capability: self.call.to_string().parse().map_err(|error| usage(&error))?,
@@ -51,14 +51,9 @@ impl Prove {
         };
         let key = keyfile::read(&self.key)?;
         let signer = self.signer.as_ref().map_or(chain.holder().as_str(), Text::as_str);
-        let proof = claims.sign(signer, &key).map_err(|error| cannot_sign(&error))?;
+        let proof = claims.sign(signer, &key).map_err(keyfile::cannot_sign)?;
         context.console.result(&ProofReport { proof })
     }
-}
-
-fn read_json(file: &std::path::Path) -> Result<serde_json::Value, Failure> {
-    jose::json::parse_strict(&files::read(file)?, jose::json::Limits::default())
-        .map_err(|error| Failure::new(Exit::Failure, "not-json", format!("{}: {error}", file.display())))
 }
 
 /// A proof: the value of `dev.tabellion/roa-proof` in the `_meta` of the call.

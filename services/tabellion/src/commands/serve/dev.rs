@@ -209,7 +209,7 @@ impl Dev {
     fn aer(&self) -> Result<SignedStatement, Failure> {
         let receipt = sample_execution(&self.gateway.public_key().did_key());
         let signed = AerStatement::new(receipt).sign(&self.gateway);
-        signed.map_err(|error| Failure::new(Exit::Failure, "cannot-sign", error.to_string()))
+        signed.map_err(keyfile::cannot_sign)
     }
 
     /// A session of one question, one tool call and one answer.
@@ -222,7 +222,7 @@ impl Dev {
 
     fn vrf(&self) -> Result<SignedStatement, Failure> {
         let signed = VrfStatement::new(sample_receipt(), SAMPLE_AGENT).sign(&self.verifier);
-        signed.map_err(|error| Failure::new(Exit::Failure, "cannot-sign", error.to_string()))
+        signed.map_err(keyfile::cannot_sign)
     }
 }
 

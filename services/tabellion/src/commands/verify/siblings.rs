@@ -13,7 +13,6 @@ use verifier::index::IndexAccusationFile;
 
 use super::VerificationFiles;
 use super::input::TAGGED_SIGN1;
-use crate::commands::statement::with_extension;
 use crate::console::{Failure, files};
 use crate::context::Context;
 
@@ -36,7 +35,7 @@ pub fn complete(context: &Context, evidence: &mut VerificationFiles) -> Result<V
     let Ok(statement) = SignedStatement::parse(bytes.clone()) else { return Ok(bytes) };
     let Some(name) = name_of_payload(&evidence.statement) else { return Ok(bytes) };
     if statement.receipts().is_empty() && evidence.receipts.is_empty() && evidence.proof.is_none() {
-        evidence.receipts.extend(existing(context, with_extension(&name, "receipt")));
+        evidence.receipts.extend(existing(context, files::with_extension(&name, "receipt")));
     }
     let lacks_payload = statement.is_detached() || statement.header().hash_envelope().is_some();
     if lacks_payload && evidence.payload.is_none() {
@@ -50,7 +49,10 @@ fn statement_of(file: &Path, bytes: &[u8]) -> Option<PathBuf> {
     if is_evidence(bytes) || files::is_stream(file) {
         return None;
     }
-    STATEMENTS.into_iter().map(|ending| with_extension(file, ending)).find(|statement| statement.is_file())
+    STATEMENTS
+        .into_iter()
+        .map(|ending| files::with_extension(file, ending))
+        .find(|statement| statement.is_file())
 }
 
 fn is_evidence(bytes: &[u8]) -> bool {

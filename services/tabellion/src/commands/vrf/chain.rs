@@ -46,10 +46,10 @@ impl Chain {
         let trust = TrustFile::find(context, self.trust.as_deref())?.store;
         let service = self.service.connect(context)?;
         let source = EvidenceSource::new(&service, &trust, now());
-        let mut chains = Chains { chains: Vec::new() };
+        let mut chains = ListedChains { chains: Vec::new() };
         for (issuer, sub) in self.names(&service)? {
             let room = MAX_RECEIPTS.saturating_sub(chains.receipts());
-            chains.chains.push(ReceiptChain::through(&service, &source, &issuer, &sub, room)?);
+            chains.chains.push(ListedChain::through(&service, &source, &issuer, &sub, room)?);
         }
         if chains.chains.is_empty() {
             return Err(Failure::new(Exit::NotFound, "not-found", "the log holds no such receipt"));
@@ -98,11 +98,11 @@ fn must_fit(found: usize, room: usize) -> Result<(), Failure> {
 }
 
 #[derive(Serialize)]
-struct Chains {
-    chains: Vec<ReceiptChain>,
+struct ListedChains {
+    chains: Vec<ListedChain>,
 }
 
-impl Chains {
+impl ListedChains {
     /// The number of receipts of all chains.
     fn receipts(&self) -> usize {
         self.chains.iter().map(|chain| chain.receipts.len()).sum()
@@ -124,7 +124,7 @@ impl Chains {
 
 /// One chain of an issuer, as `GET /v1/issuers/{iss}/chain` describes it on all pages.
 #[derive(Serialize)]
-struct ReceiptChain {
+struct ListedChain {
     issuer: String,
     subject: String,
     /// True without gaps, forks and misplaced receipts, and with at most one end.
@@ -144,7 +144,7 @@ struct ReceiptChain {
 
 /// A page of `GET /v1/issuers/{iss}/chain`.
 #[derive(Deserialize)]
-struct ChainPage {
+struct ListedPage {
     receipts: Vec<ChainedReceipt>,
     gaps: Vec<ChainGap>,
     forks: Vec<ChainFork>,
@@ -159,7 +159,7 @@ struct ChainGap {
     named_by: String,
 }
 
-impl ReceiptChain {
+impl ListedChain {
     /// Fetches the chain's description, at most `room` receipts, and then verifies one statement after the other.
     fn through(
         service: &Service,
@@ -168,9 +168,9 @@ impl ReceiptChain {
         sub: &str,
         room: usize,
     ) -> Result<Self, Failure> {
-        let mut chain = ReceiptChain::of(issuer, sub);
+        let mut chain = ListedChain::of(issuer, sub);
         let first = format!("v1/issuers/{}/chain?sub={}", percent_encoded(issuer), percent_encoded(sub));
-        service.pages(first, |page: ChainPage| {
+        service.pages(first, |page: ListedPage| {
             chain.add(page);
             must_fit(chain.receipts.len(), room)
         })?;
@@ -192,7 +192,7 @@ impl ReceiptChain {
     }
 
     fn of(issuer: &str, sub: &str) -> Self {
-        ReceiptChain {
+        ListedChain {
             issuer: issuer.to_owned(),
             subject: sub.to_owned(),
             whole: false,
@@ -206,7 +206,7 @@ impl ReceiptChain {
         }
     }
 
-    fn add(&mut self, page: ChainPage) {
+    fn add(&mut self, page: ListedPage) {
         self.receipts.extend(page.receipts);
         self.gaps.extend(page.gaps);
         self.forks.extend(page.forks);
@@ -287,7 +287,7 @@ impl ReceiptChain {
     }
 }
 
-impl Report for Chains {
+impl Report for ListedChains {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
         self.chains.iter().try_for_each(|chain| chain.human(out))
     }
@@ -297,8 +297,8 @@ impl Report for Chains {
 mod tests {
     use super::*;
 
-    fn chain(receipts: &[(&str, u64, Option<&str>)], missing: &[&str]) -> ReceiptChain {
-        let mut chain = ReceiptChain::of("i", "s");
+    fn chain(receipts: &[(&str, u64, Option<&str>)], missing: &[&str]) -> ListedChain {
+        let mut chain = ListedChain::of("i", "s");
         for (index, (id, position, previous)) in (1..).zip(receipts) {
             chain.receipts.push(ChainedReceipt {
                 entry_id: (*id).to_owned(),

@@ -11,7 +11,6 @@ use registration::vrf::VrfStatement;
 use serde::Serialize;
 
 use super::check_request::{self, RequestArgs};
-use crate::commands::statement::with_extension;
 use crate::console::files::{self, Access, Existing};
 use crate::console::{self, Exit, Failure, safe};
 use crate::context::Context;
@@ -51,11 +50,13 @@ impl Check {
     }
 
     fn output(&self) -> PathBuf {
-        self.output.clone().unwrap_or_else(|| with_extension(self.request.named_after(), "receipt.json"))
+        self.output
+            .clone()
+            .unwrap_or_else(|| files::with_extension(self.request.named_after(), "receipt.json"))
     }
 
     fn statement_file(&self) -> PathBuf {
-        with_extension(&self.output(), "cose")
+        files::with_extension(&self.output(), "cose")
     }
 
     fn signed(
@@ -66,9 +67,7 @@ impl Check {
         let Some(key) = &self.key else { return Ok(None) };
         let key = keyfile::read(key)?;
         let statement = VrfStatement::new(receipt.clone(), request.subject().unwrap_or_default()).unchained();
-        let signed = statement
-            .sign(&key)
-            .map_err(|error| Failure::new(Exit::Failure, "cannot-sign", error.to_string()))?;
+        let signed = statement.sign(&key).map_err(keyfile::cannot_sign)?;
         Ok(Some(signed.bytes().to_vec()))
     }
 }

@@ -120,10 +120,10 @@ impl RequestArgs {
             if request.get("tier").is_none() {
                 request["tier"] = tier.into();
             }
-            request[member] = read_json(file)?;
+            request[member] = files::read_json(file)?;
         }
         if let Some(specification) = &self.specification {
-            request["specification"] = read_json(specification)?;
+            request["specification"] = files::read_json(specification)?;
         }
         if let Some(sub) = &self.sub {
             request["subject"] = sub.clone().into();
@@ -167,12 +167,6 @@ fn name(path: &Path) -> Result<String, Failure> {
     let name = path.file_name().and_then(|name| name.to_str());
     name.map(str::to_owned)
         .ok_or_else(|| Failure::new(Exit::Usage, "usage", format!("{} is no file name", path.display())))
-}
-
-/// Reads a strict JSON file.
-pub fn read_json(file: &Path) -> Result<Value, Failure> {
-    jose::json::parse_strict(&files::read(file)?, jose::json::Limits::default())
-        .map_err(|error| Failure::new(Exit::Failure, "not-json", format!("{}: {error}", file.display())))
 }
 
 /// Runs the checks in a runner process; those of tier 1 need none.

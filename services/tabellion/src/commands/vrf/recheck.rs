@@ -11,9 +11,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::broken;
-use super::check_request::{self, RequestArgs, read_json};
+use super::check_request::{self, RequestArgs};
 use crate::commands::verify::input;
-use crate::console::{Exit, Failure, Report, safe};
+use crate::console::{Exit, Failure, Report, files, safe};
 use crate::context::Context;
 
 #[derive(Debug, Args)]
@@ -52,7 +52,7 @@ fn read_receipt(file: &Path) -> Result<Value, Failure> {
         let record = VrfRecord::verify(&input::statement(file)?, None);
         return Ok(record.map_err(|violation| broken(&violation))?.json().clone());
     }
-    let receipt = read_json(file).map_err(|failure| failure.ending_with(Exit::NotVerified))?;
+    let receipt = files::read_json(file).map_err(|failure| failure.ending_with(Exit::NotVerified))?;
     match receipt["verdict"].is_string() {
         true => Ok(receipt),
         false => {

@@ -13,9 +13,9 @@ use scitt::{PublicKey, SignedStatement, Signer, SigningKey};
 use super::broken;
 use super::summary::{VrfInputs, VrfSummary};
 use crate::commands::receipt::entry_named;
-use crate::commands::statement::{self, with_extension};
-use crate::console::files::{self, Access, Existing};
-use crate::console::{Exit, Failure};
+use crate::commands::signed_output::SignedOutput;
+use crate::commands::statement;
+use crate::console::{Exit, Failure, files};
 use crate::context::Context;
 use crate::keyfile;
 
@@ -58,12 +58,10 @@ pub struct Sign {
 impl Sign {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let key = keyfile::read(&self.key)?;
-        let statement = self.issued(VrfStatement::new(self.receipt()?, &self.sub))?;
+        let statement = self.issued(VrfStatement::new(files::read_json(&self.file)?, &self.sub))?;
         let statement = self.placed(statement, &key)?;
         let statement = if self.redacted { statement.redacted() } else { statement };
-        let signed = statement
-            .sign(&key)
-            .map_err(|error| Failure::new(Exit::Failure, "cannot-sign", error.to_string()))?;
+        let signed = statement.sign(&key).map_err(keyfile::cannot_sign)?;
         self.write(context, &statement, &signed, key.public_key())
     }
 
@@ -72,12 +70,6 @@ impl Sign {
         let Some(iss) = &self.iss else { return Ok(statement) };
         let certificates = self.certificates.as_deref().map(certificates).transpose()?;
         Ok(statement.issued_by(iss, certificates))
-    }
-
-    fn receipt(&self) -> Result<serde_json::Value, Failure> {
-        jose::json::parse_strict(&files::read(&self.file)?, jose::json::Limits::default()).map_err(|error| {
-            Failure::new(Exit::Failure, "not-json", format!("{}: {error}", self.file.display()))
-        })
     }
 
     fn placed(&self, statement: VrfStatement, key: &SigningKey) -> Result<VrfStatement, Failure> {
@@ -99,35 +91,15 @@ impl Sign {
         signed: &SignedStatement,
         key: &PublicKey,
     ) -> Result<(), Failure> {
-        let stream = files::is_stream(&self.file).then(|| self.file.clone());
-        let output = self.output.clone().or(stream).unwrap_or_else(|| with_extension(&self.file, "cose"));
+        let output = SignedOutput::of(&self.file, self.output.clone());
         let disclosure = self.redacted.then(|| statement.byte_string());
         let (disclosed, key) = (disclosure.clone(), Some(key.clone()));
         let given = VrfInputs { disclosed, key, ..VrfInputs::default() };
         let summary = VrfSummary::of(signed, &given)?;
         if let Some(disclosure) = disclosure {
-            let kept = self.disclosure_file(&output)?;
-            files::write(&kept, &disclosure, Access::Secret, Existing::Keep)?;
-            context.console.note(format!("wrote      {}", kept.display()));
+            output.write_disclosure(context, &disclosure)?;
         }
-        files::write(&output, signed.bytes(), Access::Ordinary, Existing::Keep)?;
-        if files::is_stream(&output) {
-            return Ok(());
-        }
-        context.console.note(format!("wrote      {}", output.display()));
-        context.console.result(&summary)
-    }
-
-    fn disclosure_file(&self, output: &Path) -> Result<PathBuf, Failure> {
-        let files = [self.file.as_path(), output].into_iter().find(|file| !files::is_stream(file));
-        files.map(|file| with_extension(file, "disclosure")).ok_or_else(|| {
-            Failure::new(
-                Exit::Usage,
-                "no-place-for-the-disclosure",
-                "standard input and output leave no name for the disclosure",
-            )
-            .hint("name a file with --output")
-        })
+        output.write(context, signed.bytes(), || context.console.result(&summary))
     }
 
     /// Reads the preceding statement, which must be by the same verifier about the same agent, and returns its position.

@@ -1,13 +1,4 @@
-//! `vectors/vap`, `vectors/jwk-set`, `vectors/erasure`, `vectors/operator` and `vectors/index-head`: for every rule a statement that keeps it and
-//! statements that break it and nothing else.
-//!
-//! The files are the contract, readable by any implementation. `vectors/sources` describes how they are made; after a change
-//! there, write them again with `WRITE_VECTORS=1 cargo test -p registration --test vap_vectors`.
-
-#![allow(clippy::unwrap_used)]
-
-#[path = "../vectors/mod.rs"]
-mod vectors;
+//! `vectors/vap`, `vectors/jwk-set`, `vectors/erasure`, `vectors/operator` and `vectors/index-head`.
 
 use registration::erasure::ErasureRule;
 use registration::index_head::IndexHeadRule;
@@ -19,21 +10,10 @@ use serde_json::Value;
 use testkit::verifier;
 use vap::audit::AuditRule;
 use vap::verdict::VerdictRule;
-use vectors::Log;
 
-const PROFILES: &[&str] = &["vap", "jwk-set", "erasure", "operator", "index-head"];
+use crate::decided::{self, Log};
 
-/// Name, reading and section of every rule.
-fn rules() -> Vec<(&'static str, &'static str, &'static str)> {
-    let mut all = Vec::new();
-    all.extend(VerdictRule::ALL.iter().map(|rule| (rule.name(), rule.reading(), rule.section())));
-    all.extend(AuditRule::ALL.iter().map(|rule| (rule.name(), rule.reading(), rule.section())));
-    all.extend(JwkSetRule::ALL.iter().map(|rule| (rule.name(), rule.reading(), rule.section())));
-    all.extend(ErasureRule::ALL.iter().map(|rule| (rule.name(), rule.reading(), rule.section())));
-    all.extend(IndexHeadRule::ALL.iter().map(|rule| (rule.name(), rule.reading(), rule.section())));
-    all.extend(OperatorRule::ALL.iter().map(|rule| (rule.name(), rule.reading(), rule.section())));
-    all
-}
+const FAMILIES: &[&str] = &["vap", "jwk-set", "erasure", "operator", "index-head"];
 
 /// The tests' policy with a second operator, and so many required.
 fn of_two_operators(required: &Value) -> Policy {
@@ -54,7 +34,7 @@ fn with_index(rules: &Value) -> Policy {
 
 /// Registers as a log would, whose time and contents the vector gives.
 fn register(vector: &Value) -> Result<Permit, Violation> {
-    let policy = vectors::policy(|content_type, rule| {
+    let policy = decided::policy(|content_type, rule| {
         let table = match content_type {
             "application/vap-verdict+json" => "vap_verdict",
             "application/vap-audit+json" => "vap_audit",
@@ -76,24 +56,8 @@ fn register(vector: &Value) -> Result<Permit, Violation> {
     Log::of(vector, policy).decide(vector)
 }
 
-#[test]
-fn every_vector_is_admitted_or_refused_by_the_rule_it_names() {
-    vectors::must_fare_as_they_say(&vectors::files(PROFILES), register);
-}
-
-#[test]
-fn every_rule_has_a_vector_that_keeps_it_and_one_that_breaks_it() {
-    let rules = rules().into_iter().map(|(name, ..)| (name, vectors::BOTH));
-    vectors::must_show_every_rule(&vectors::files(PROFILES), rules);
-}
-
-#[test]
-fn the_files_are_those_the_sources_describe() {
-    let rules = rules();
-    for family in PROFILES {
-        testkit::vectors::assert_match_sources(family, |wanted| {
-            let (_, reading, section) = rules.iter().find(|(name, ..)| *name == wanted)?;
-            Some((reading, section))
-        });
-    }
-}
+tests_of_vectors!(
+    FAMILIES,
+    rules_of!(VerdictRule, AuditRule, JwkSetRule, ErasureRule, IndexHeadRule, OperatorRule),
+    register
+);
