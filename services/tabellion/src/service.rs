@@ -36,6 +36,9 @@ pub struct ServiceArgs {
     pub timeout: u64,
 }
 
+/// Problem code of a statement that is accepted and not in the log yet.
+const ENTRY_PENDING: &str = "entry-pending";
+
 /// Maximum number of pages of one list.
 const MAX_PAGES: usize = 10_000;
 
@@ -131,7 +134,7 @@ impl Service {
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         match error {
-            ClientError::NotFound(problem) => from_problem(Exit::NotFound, "not-found", &problem),
+            ClientError::NotFound(problem) => from_problem(exit_of_absent(&problem), "not-found", &problem),
             ClientError::Refused { problem, .. } => from_problem(Exit::Refused, "refused", &problem),
             ClientError::TryAgain { problem, .. } => from_problem(Exit::TryAgain, "try-again", &problem),
             ClientError::Unreachable(why) => {
@@ -157,6 +160,14 @@ pub fn no_http_client(why: &NoHttpClient) -> Failure {
         NoHttpClient::NoAuthorities => Failure::new(Exit::Failure, "no-ca-certificates", why.to_string())
             .hint("tabellion help no-ca-certificates"),
         NoHttpClient::Settings(_) => Failure::new(Exit::Usage, "usage", why.to_string()),
+    }
+}
+
+/// Returns the exit code of a 404: an accepted statement that is not in the log yet may be found later.
+fn exit_of_absent(problem: &Problem) -> Exit {
+    match problem.get_code() {
+        Some(ENTRY_PENDING) => Exit::TryAgain,
+        _ => Exit::NotFound,
     }
 }
 
@@ -186,6 +197,14 @@ pub fn percent_encoded(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_statement_that_waits_for_its_place_is_asked_for_again_later() {
+        for (code, exit) in [("entry-pending", Exit::TryAgain), ("entry-unknown", Exit::NotFound)] {
+            let problem = Box::new(Problem::new("Not Found", "why").code(code));
+            assert_eq!(Failure::from(ClientError::NotFound(problem)).exit, exit, "{code}");
+        }
+    }
 
     #[test]
     fn a_name_in_a_path_is_spelled_in_unreserved_characters() {

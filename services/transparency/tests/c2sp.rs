@@ -331,6 +331,8 @@ async fn a_number_in_a_query_has_one_form_and_a_refusal_names_its_parameter() {
         ("checkpoints?size=0", "page", "`size`"),
         ("checkpoints?limit=025", "page", "limit: "),
         ("entries?limit=03", "page", "limit: "),
+        ("entries?from_time=01", "search", "from_time "),
+        ("entries?to_time=%2B1", "search", "to_time "),
         ("evidence?from=01", "page", "from: "),
         ("erasures?after=01", "page", "after: "),
         ("equivocations?limit=%2B1", "page", "limit: "),

@@ -67,7 +67,7 @@ pub struct DetachedForm {
         (status = 409, description = "On Hold: an entry that it would erase is needed for a case",
          content_type = "application/concise-problem-details+cbor"),
         (status = 413, description = "The statement is too large", content_type = "application/concise-problem-details+cbor"),
-        (status = 415, description = "Not a type that statements come in", content_type = "application/concise-problem-details+cbor"),
+        (status = 415, description = "Not a type that statements come in, or a content coding", content_type = "application/concise-problem-details+cbor"),
         (status = 429, description = "Too many requests; Retry-After gives the time to wait", content_type = "application/concise-problem-details+cbor"),
         (status = 503, description = "Busy; Retry-After gives the time to wait", content_type = "application/concise-problem-details+cbor")
     )

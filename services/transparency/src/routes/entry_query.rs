@@ -12,6 +12,7 @@ use store::lookup::VALUES_PER_TERM;
 use store::{LogReader, Order, StoreError, Term};
 use utoipa::{IntoParams, ToSchema};
 
+use super::canonical;
 use super::paging::{first_leaf, page_limit};
 use crate::edge::problem::Problem;
 use crate::index::{Index, term};
@@ -279,9 +280,9 @@ async fn first_leaf_at(store: &dyn LogReader, time: u64) -> Result<u64, StoreErr
 }
 
 fn time(name: &'static str, text: &str) -> Result<u64, Problem> {
-    let seconds = match text.parse::<u64>() {
-        Ok(seconds) => Some(seconds),
-        Err(_) => text.parse::<jiff::Timestamp>().ok().and_then(|time| u64::try_from(time.as_second()).ok()),
+    let seconds = match canonical(text) {
+        Some(seconds) => Some(seconds),
+        None => text.parse::<jiff::Timestamp>().ok().and_then(|time| u64::try_from(time.as_second()).ok()),
     };
     seconds.ok_or_else(|| {
         wrong(format!("{name} is a time as in RFC 3339 (2026-01-31T12:00:00Z), or Unix seconds"))

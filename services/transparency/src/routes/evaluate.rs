@@ -109,7 +109,7 @@ pub struct ValidView {
         (status = 400, description = "Malformed request"),
         (status = 401, description = "A bearer token is required"),
         (status = 413, description = "The statement is too large"),
-        (status = 415, description = "Not a type that statements come in"),
+        (status = 415, description = "Not a type that statements come in, or a content coding"),
         (status = 429, description = "Too many requests; Retry-After gives the time to wait"),
         (status = 503, description = "The policy was not evaluated in time, or the log does not answer; Retry-After gives the time to wait")
     )

@@ -33,7 +33,7 @@ use crate::routes::app::App;
         (status = 400, description = "Invalid locator"),
         (status = 401, description = "The body is closed, and no token was shown"),
         (status = 403, description = "The body is closed to this token"),
-        (status = 404, description = "Not Found, or the payload was not stored: the problem names the policy"),
+        (status = 404, description = "Not Found, or the payload was not stored: the problem names the policy; with Retry-After, the statement is accepted and waits for its place in the log"),
         (status = 410, description = "It was erased; its proofs still hold")
     )
 )]

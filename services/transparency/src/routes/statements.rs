@@ -32,7 +32,7 @@ pub const CACHED: &str = "public, max-age=60";
         (status = 400, description = "Invalid locator"),
         (status = 401, description = "The body is closed, and no token was shown"),
         (status = 403, description = "The body is closed to this token"),
-        (status = 404, description = "Not Found"),
+        (status = 404, description = "Not Found; with Retry-After, the statement is accepted and waits for its place in the log"),
         (status = 410, description = "The statement was erased; its proofs still hold")
     )
 )]
@@ -61,7 +61,7 @@ pub async fn statement(
         (status = 400, description = "Invalid locator"),
         (status = 401, description = "The body is closed, and no token was shown"),
         (status = 403, description = "The body is closed to this token"),
-        (status = 404, description = "Not Found"),
+        (status = 404, description = "Not Found; with Retry-After, the statement is accepted and waits for its place in the log"),
         (status = 409, description = "The issuer left no room for a receipt: it signed label 394"),
         (status = 410, description = "The statement was erased; its receipt can still be had")
     )

@@ -45,9 +45,26 @@ pub struct Watch {
     /// By source what is wrong with it: the digest of a content that cannot be translated, or the failure to read it. Each
     /// is noted once.
     refused: BTreeMap<String, String>,
-    /// By source the size in bytes to which it shrank. Each is noted once.
-    shrunk: BTreeMap<String, usize>,
+    shrunk: Shrunk,
     _lock: Lock,
+}
+
+/// The sources that are smaller than at their last checkpoint: the size in bytes of each, which is noted once.
+#[derive(Default)]
+struct Shrunk(BTreeMap<String, usize>);
+
+impl Shrunk {
+    /// Returns whether a source is smaller than it was, and that is to be noted. One that has grown again, or got a
+    /// checkpoint, is noted again when it shrinks.
+    fn is_news(&mut self, key: &str, before: usize, bytes: usize) -> bool {
+        match bytes < before {
+            true => self.0.insert(key.to_owned(), bytes) != Some(bytes),
+            false => {
+                self.0.remove(key);
+                false
+            }
+        }
+    }
 }
 
 /// The chains of all sessions, as stored.
@@ -97,7 +114,7 @@ impl Watch {
             log,
             state: State::read(&output.join(WATCH_STATE))?,
             refused: BTreeMap::new(),
-            shrunk: BTreeMap::new(),
+            shrunk: Shrunk::default(),
             _lock: lock,
         })
     }
@@ -191,7 +208,7 @@ impl Watch {
     /// files usually only grow, so somebody may have removed entries.
     fn note_if_smaller(&mut self, context: &Context, key: &str, bytes: usize) {
         let before = self.state.sources.get(key).map_or(0, |state| state.bytes);
-        if bytes < before && self.shrunk.insert(key.to_owned(), bytes) != Some(bytes) {
+        if self.shrunk.is_news(key, before, bytes) {
             context.console.note(format!(
                 "{key} has become smaller: {bytes} bytes, after {before}. What is missing is in earlier checkpoints"
             ));
@@ -354,5 +371,28 @@ impl State {
         let bytes = serde_json::to_vec(self)
             .map_err(|error| Failure::new(Exit::Failure, "io", format!("{}: {error}", file.display())))?;
         files::write(file, &bytes, Access::Secret, Existing::Replace)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_that_shrinks_is_news_once_each_time() {
+        let mut shrunk = Shrunk::default();
+        for (before, bytes, expected) in [
+            (0, 100, false),
+            (100, 0, true),
+            (100, 0, false),
+            (100, 50, true),
+            // After a checkpoint of the 50 bytes, and one of more.
+            (50, 50, false),
+            (50, 100, false),
+            (100, 50, true),
+        ] {
+            assert_eq!(shrunk.is_news("s.jsonl", before, bytes), expected, "{before} {bytes}");
+        }
+        assert!(shrunk.is_news("other.jsonl", 100, 50));
     }
 }
