@@ -110,7 +110,10 @@ fn a_session_is_bundled_with_its_witnesses_and_verifies_with_the_log_gone() {
     assert_eq!(verdict["checks"][1]["code"], "index-not-proven", "completeness is the word of the index");
     let text = log.tabellion(&["verify", "session.bundle"]).must_succeed().stdout.clone();
     assert!(text.ends_with("verified (offline): entries 4, policies 1, of log.example/test\n"), "{text}");
-    assert!(text.contains("--    completeness          not checked: nobody signed that session \"session-1\""), "{text}");
+    assert!(
+        text.contains("--    completeness          not checked: nobody signed that session \"session-1\""),
+        "{text}"
+    );
 
     fs::write(log.path("nobody.toml"), "").unwrap();
     expect(&verify(&log, "session.bundle", &["--trust", "nobody.toml"]), 4, "no-trust-anchors");
