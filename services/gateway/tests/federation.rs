@@ -70,6 +70,23 @@ async fn a_session_is_one_with_each_server() {
 }
 
 #[tokio::test]
+async fn a_request_in_a_revision_that_does_not_exist_is_400_and_the_session_goes_on() {
+    let pair = pair("legacy", "legacy");
+    let mut client = Client::with_session(&pair.federation, OLD).await;
+    client.header("mcp-protocol-version", "latest");
+    assert_eq!(client.post(call(1, "a.pid")).await.unwrap().status, StatusCode::BAD_REQUEST);
+    assert_eq!(client.get(None).await.status, StatusCode::BAD_REQUEST);
+    assert_eq!(client.delete().await.status, StatusCode::BAD_REQUEST);
+    assert_eq!(client.post(initialize(OLD)).await.unwrap().status, StatusCode::BAD_REQUEST);
+    assert_eq!((pair.a.sessions(), pair.federation.sessions()), (1, 1));
+    for version in [OLD, LATER] {
+        client.header("mcp-protocol-version", version);
+        assert!(client.call("a.pid", json!({})).await["result"]["pid"].is_u64(), "{version}");
+    }
+    assert_eq!(client.delete().await.status, StatusCode::OK);
+}
+
+#[tokio::test]
 async fn a_server_that_refuses_the_session_leaves_none_at_the_others() {
     let pair = pair("legacy", "modern");
     let answer = Client::of(&pair.federation).post(initialize(LATER)).await.unwrap();

@@ -121,9 +121,27 @@ async fn the_sessions_of_a_child_that_died_are_unknown_and_its_call_is_lost() {
 #[tokio::test]
 async fn a_second_initialize_in_a_session_does_not_reset_it() {
     let server = server("legacy");
-    let client = Client::with_session(&server, OLD).await;
-    assert_eq!(client.post(initialize(OLD)).await.unwrap().status, StatusCode::BAD_REQUEST);
+    let mut client = Client::with_session(&server, OLD).await;
+    for version in [OLD, "latest"] {
+        client.header("mcp-protocol-version", version);
+        let answer = client.post(initialize(OLD)).await.unwrap();
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{version}");
+        assert!(!answer.headers.contains_key("mcp-session-id"), "{version}");
+    }
+    assert_eq!(server.sessions(), 1);
+    client.header("mcp-protocol-version", OLD);
     assert_eq!(client.call("echo", json!({})).await["id"], "call of echo");
+}
+
+#[tokio::test]
+async fn initialize_opens_a_session_whatever_revision_its_header_names() {
+    let server = server("legacy");
+    let mut client = Client::of(&server);
+    client.header("mcp-protocol-version", "latest");
+    assert_eq!(client.post(initialize(OLD)).await.unwrap().status, StatusCode::OK);
+    client.header("mcp-session-id", "of-a-session-that-ended");
+    assert_eq!(client.post(initialize(OLD)).await.unwrap().status, StatusCode::OK);
+    assert_eq!(server.sessions(), 2);
 }
 
 #[tokio::test]

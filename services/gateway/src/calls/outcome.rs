@@ -117,10 +117,8 @@ impl Tap for OutcomeTap {
         // Whoever has resumed reads another stream now, and nothing that is said here.
         let is_lost = self.spoiled && !matches!(how, Over::Resumed);
         match how {
-            // The response is an HTTP error only: it has passed unchanged, and nothing follows it.
-            Over::Complete if self.refused && !self.spoiled => None,
-            // A legacy server may end this stream and answer on another.
-            Over::Complete | Over::Resumed if is_legacy && !is_lost => {
+            // A legacy server may end this stream and answer on another, but nothing follows an HTTP error.
+            Over::Complete | Over::Resumed if is_legacy && !is_lost && !self.refused => {
                 self.passage.shared.unanswered.keep(&self.listed);
                 None
             }

@@ -95,11 +95,13 @@ impl Http {
         request
     }
 
-    /// The address of a redirect for the log: without its query and password, which may be secret. `None` if it is not a
-    /// URL.
+    /// The address of a redirect for the log: without its query, fragment, user name and password, which may be secret.
+    /// `None` if it is not a URL.
     fn target(&self, location: &HeaderValue) -> Option<String> {
         let mut target = self.url.join(location.to_str().ok()?).ok()?;
         target.set_query(None);
+        target.set_fragment(None);
+        let _ = target.set_username("");
         let _ = target.set_password(None);
         Some(target.as_str().chars().take(MAX_SHOWN_LINE).collect())
     }

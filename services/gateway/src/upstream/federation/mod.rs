@@ -125,11 +125,11 @@ impl FederationState {
                 RpcKind::Response => Ok(answer::no_responses()),
             };
         }
+        let id = message.id().map(Json::raw);
         let session = match self.session(request, &message) {
-            Ok(Some(_)) if is_initialize(&message) => {
-                return Ok(answer::initialized_already(message.id().map(Json::raw)));
-            }
-            Ok(Some(session)) => session,
+            Ok(Some(_)) if is_initialize(&message) => return Ok(answer::initialized_already(id)),
+            Ok(Some(session)) if session.speaks(&request.headers) => session,
+            Ok(Some(_)) => return Ok(answer::unknown_revision(id)),
             Ok(None) => return self.initialize(request, &message).await,
             Err(refusal) => return Ok(refusal),
         };

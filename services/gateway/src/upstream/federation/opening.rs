@@ -111,10 +111,25 @@ impl FederationState {
     }
 
     pub(super) async fn delete(&self, request: &Exchange) -> Result<UpstreamAnswer, UpstreamError> {
-        let Some(id) = header(request, &SESSION) else { return Ok(answer::session_missing(None)) };
-        let Some(session) = self.sessions.remove(id) else { return Ok(answer::no_such_session(None)) };
+        let session = match self.named(request) {
+            Ok(session) => session,
+            Err(refusal) => return Ok(refusal),
+        };
+        if let Some(id) = header(request, &SESSION) {
+            self.sessions.remove(id);
+        }
         self.close(session.members()).await;
         Ok(answer::empty(StatusCode::OK))
+    }
+
+    /// The session that a GET or DELETE names, in a revision of that session, or the refusal.
+    fn named(&self, request: &Exchange) -> Result<Arc<FederatedSession>, UpstreamAnswer> {
+        let id = header(request, &SESSION).ok_or_else(|| answer::session_missing(None))?;
+        let session = self.sessions.get(id).ok_or_else(|| answer::no_such_session(None))?;
+        match session.speaks(&request.headers) {
+            true => Ok(session),
+            false => Err(answer::unknown_revision(None)),
+        }
     }
 
     /// Closes the sessions at their servers. Errors are ignored: a server that is not reached ends the idle session
@@ -131,8 +146,10 @@ impl FederationState {
     }
 
     pub(super) async fn listen(&self, request: &Exchange) -> Result<UpstreamAnswer, UpstreamError> {
-        let Some(id) = header(request, &SESSION) else { return Ok(answer::session_missing(None)) };
-        let Some(session) = self.sessions.get(id) else { return Ok(answer::no_such_session(None)) };
+        let session = match self.named(request) {
+            Ok(session) => session,
+            Err(refusal) => return Ok(refusal),
+        };
         let places = match header(request, &LAST_EVENT).map(|id| self.names.event_inside(id)) {
             None => vec![None; self.servers.len()],
             Some(Some(ResumePosition::All(places))) => places,

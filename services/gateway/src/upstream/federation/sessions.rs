@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue};
 use super::names::ServerIndex;
 use super::sent_requests::SentRequests;
 use crate::limits;
-use crate::upstream::request::{LAST_EVENT, SESSION, VERSION};
+use crate::upstream::request::{LAST_EVENT, SESSION, VERSION, speaks_legacy};
 
 /// A client's legacy session, with its session at each server.
 #[derive(Debug)]
@@ -39,6 +39,13 @@ impl FederatedSession {
     /// The headers of a request, with the session and revision of this server.
     pub fn headers(&self, whose: ServerIndex, headers: &HeaderMap) -> HeaderMap {
         self.members[whose].headers(headers)
+    }
+
+    /// Returns whether a request names a revision that has sessions, or the one that all servers agreed to. True without
+    /// the header.
+    pub fn speaks(&self, headers: &HeaderMap) -> bool {
+        let agreed = self.members.first().and_then(|member| member.version.to_str().ok());
+        speaks_legacy(headers, agreed)
     }
 
     /// The session at each server.

@@ -113,11 +113,16 @@ impl Stdio {
             };
         }
         let id = message.id().map(Json::raw);
+        if is_initialize(&message) {
+            // The revision is agreed on in its body: the header says nothing yet.
+            return match self.living(request, id) {
+                Ok(_) => Ok(answer::initialized_already(id)),
+                Err(_) => self.initialize(&request.client, &message).await,
+            };
+        }
         match self.session(request, id) {
             Ok(session) if message.kind != RpcKind::Request => Ok(session.tell(&message).await),
-            Ok(_) if is_initialize(&message) => Ok(answer::initialized_already(id)),
             Ok(session) => session.request(&message, accepts_events(request)).await,
-            Err(_) if is_initialize(&message) => self.initialize(&request.client, &message).await,
             Err(refusal) => Ok(refusal),
         }
     }
@@ -164,19 +169,22 @@ impl Stdio {
         answer::empty(StatusCode::OK)
     }
 
-    /// The living session that a request names, or the refusal. A request in a revision that is not the session's is
-    /// refused, too.
+    /// The living session that a request names, in a revision of that session, or the refusal.
     fn session(&self, request: &Exchange, id: Option<&str>) -> Result<Arc<StdioSession>, UpstreamAnswer> {
-        let Some(named) = header(request, &SESSION) else {
-            return Err(answer::session_missing(id));
-        };
-        let session = self.sessions.lock().open.get(named).map(|owned| Arc::clone(&owned.session));
-        let session =
-            session.filter(|session| session.is_alive()).ok_or_else(|| answer::no_such_session(id))?;
+        let session = self.living(request, id)?;
         match speaks_legacy(&request.headers, session.version()) {
             true => Ok(session),
             false => Err(answer::unknown_revision(id)),
         }
+    }
+
+    /// The living session that a request names, or the refusal.
+    fn living(&self, request: &Exchange, id: Option<&str>) -> Result<Arc<StdioSession>, UpstreamAnswer> {
+        let Some(named) = header(request, &SESSION) else {
+            return Err(answer::session_missing(id));
+        };
+        let session = self.sessions.lock().open.get(named).map(|owned| Arc::clone(&owned.session));
+        session.filter(|session| session.is_alive()).ok_or_else(|| answer::no_such_session(id))
     }
 }
 

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use admission::rules::Then;
 use serde_json::{Value, json};
+use testkit::McpResponse;
 
 use crate::client::{Agent, Reading};
 use crate::front::until;
-use crate::world::{World, rule};
+use crate::world::{World, rule, script};
 
 async fn asking() -> World {
     World::with(|wishes| wishes.rules.policy.push(rule("ask", "pay", None, Then::Confirm))).await
@@ -45,6 +46,34 @@ async fn v_26_who_says_yes_lets_one_call_through() {
     // It counted once, and the next one is asked about again.
     let (_stream, _, _) = asked(&agent).await;
     agent.call("crm.read", json!({})).await.denied("budget_exceeded");
+}
+
+#[tokio::test]
+async fn x_2_an_http_error_after_a_question_is_an_error_with_the_calls_id() {
+    const NOBODYS: &str = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"no session"}}"#;
+    for body in ["no session", NOBODYS] {
+        let world = World::with(|wishes| {
+            wishes.rules.policy.push(rule("ask", "pay", None, Then::Confirm));
+            wishes.script = script(move |seen| {
+                let headers = vec![("Content-Type", "application/json")];
+                let refusal = McpResponse { status: 404, headers, body: body.into() };
+                (seen.rpc() == "tools/call").then_some(refusal)
+            });
+        })
+        .await;
+        let agent = world.legacy().await;
+        agent.commit().await;
+        let (mut stream, question, id) = asked(&agent).await;
+        assert_eq!(agent.respond(&question["id"], accepted()).await, 202);
+        let told = loop {
+            let told = stream.next().await;
+            if told["id"] == id {
+                break told;
+            }
+        };
+        assert_eq!(told["error"]["code"], -31001, "{told}");
+        assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
+    }
 }
 
 #[tokio::test]

@@ -69,7 +69,8 @@ async fn a_stream_that_breaks_is_told_to_whoever_decides() {
 #[tokio::test]
 async fn a_redirect_takes_neither_a_call_nor_its_client_elsewhere() {
     let elsewhere = McpServer::ordinary();
-    let location = format!("{}?key=secret", elsewhere.url());
+    let with_secrets = elsewhere.url().replace("http://", "http://secret:secret@");
+    let location = format!("{with_secrets}?key=secret#secret");
     let world = PassThrough::before(move |_, wire| wire.answer(307, &[("location", &location)], b"")).await;
     // A client that follows redirects, as those of the SDKs do.
     let follows = reqwest::Client::builder().no_proxy().build().unwrap();
