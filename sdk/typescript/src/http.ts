@@ -5,6 +5,8 @@ import { NotFound, type Problem, Refused, ServiceError, TryAgain, Unreachable } 
 
 /** Timeout of one exchange in milliseconds. */
 const EXCHANGE = 30_000;
+/** Maximum size of an answer in bytes. */
+const MAX_ANSWER = 32 << 20;
 /** First wait without `Retry-After`, in seconds; it doubles each time. */
 const FIRST_WAIT = 0.1;
 /** Longest wait without `Retry-After`, in seconds. */
@@ -104,14 +106,33 @@ export class Http {
   }
 }
 
-/** Reads a response to its end. */
+/** Reads a response of bounded size to its end. */
 export async function read(response: Response): Promise<Answer> {
+  const { status, headers } = response;
+  const chunks: Uint8Array[] = [];
+  let size = 0;
   try {
-    const body = new Uint8Array(await response.arrayBuffer());
-    return { status: response.status, headers: response.headers, body };
+    const reader = response.body?.getReader();
+    for (let next = await reader?.read(); next?.value && size <= MAX_ANSWER; next = await reader?.read()) {
+      chunks.push(next.value);
+      size += next.value.length;
+    }
+    if (size > MAX_ANSWER) await reader?.cancel();
   } catch (error) {
     throw new Unreachable(`the answer broke off: ${error}`);
   }
+  if (size > MAX_ANSWER) throw new Unreachable(`the answer has more than ${MAX_ANSWER} bytes`);
+  return { status, headers, body: joined(chunks, size) };
+}
+
+function joined(chunks: Uint8Array[], size: number): Uint8Array {
+  const all = new Uint8Array(size);
+  let at = 0;
+  for (const chunk of chunks) {
+    all.set(chunk, at);
+    at += chunk.length;
+  }
+  return all;
 }
 
 /** Parses the body of an answer as JSON. */

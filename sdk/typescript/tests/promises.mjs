@@ -155,6 +155,11 @@ test('an answer that is no page of a session is an error', async () => {
   }
 });
 
+test('an answer that has no end is read no further than its limit', async () => {
+  const answers = [[200, {}, '[' + ' '.repeat((32 << 20) + 1)]];
+  await against(answers, (url) => assert.rejects(new Client(url, { patience: 0 }).session('s'), /more than 33554432 bytes/));
+});
+
 test('a statement is fetched by its entry ID, and another one is refused', async () => {
   const other = await signStatement(key, new TextEncoder().encode('[]'), { contentType: 'application/json', subject: 's' });
   const answers = [signed, other].map(({ bytes }) => [200, { 'Content-Type': 'application/cose' }, Buffer.from(bytes)]);
