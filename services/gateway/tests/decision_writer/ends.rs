@@ -3,13 +3,14 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use evidence::{Change, EvidenceMethod, EvidenceStore, FailingEvidence, Fault, Instances, Memory, Outbox};
+use evidence::{EvidenceMethod, EvidenceStore, FailingEvidence, Fault, Instances, Memory, Outbox};
 use gateway::decision_writer::{CallJob, Clock, WriterSettings};
 use serde_json::json;
 
 use crate::agent::{self, SESSION, caller, caller_in, commit, denied, read, run, try_commit};
 use crate::setup::{assert_on_log_once, offline, open, open_ahead, settings, story, until};
 use crate::site::Site;
+use crate::stored_states::store_state;
 
 #[tokio::test]
 async fn a_session_ends_after_what_is_under_way_and_its_name_is_never_used_again() {
@@ -153,21 +154,7 @@ async fn a_session_that_is_due_since_another_gateway_changed_it_ends_though_this
 /// Makes a stream due at once, as another gateway does that marks it as ending, and then dies.
 async fn make_due(store: &Memory, stream: &str) {
     let stored = store.streams(&[stream]).await.unwrap().remove(0).unwrap();
-    let change = Change {
-        stream: stream.to_owned(),
-        from: Some(stored.version),
-        first: 1,
-        agreed: None,
-        running: stored.running,
-        closed: false,
-        keep_until: Some(1),
-        records: Vec::new(),
-        claims: Vec::new(),
-        opened: Vec::new(),
-        settled: Vec::new(),
-        relies_on: Vec::new(),
-    };
-    store.commit(&[change]).await.unwrap();
+    store_state(store, stream.to_owned(), Some(stored.version), stored.running, 1).await;
 }
 
 #[tokio::test]

@@ -18,6 +18,6 @@ mod recovery;
 mod setup;
 mod sharing;
 mod site;
-#[path = "../stored_pins/mod.rs"]
-mod stored_pins;
+#[path = "../stored_states/mod.rs"]
+mod stored_states;
 mod stores;

@@ -15,7 +15,7 @@ use crate::agent::SESSION;
 use crate::office::*;
 use crate::setup::{payload, until};
 use crate::site::Site;
-use crate::stored_pins::store_pin;
+use crate::stored_states::store_pin;
 use crate::stores::{InAFile, InMemory, OnAServer, Store};
 
 /// Each promise over each database.

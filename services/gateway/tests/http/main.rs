@@ -7,7 +7,7 @@ mod calls;
 mod client;
 mod front;
 mod running;
-#[path = "../stored_pins/mod.rs"]
-mod stored_pins;
+#[path = "../stored_states/mod.rs"]
+mod stored_states;
 mod wire;
 mod world;

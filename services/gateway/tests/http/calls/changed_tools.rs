@@ -4,7 +4,7 @@ use admission::tool::{Description, Pin, ToolPins};
 use jiff::Timestamp;
 use serde_json::json;
 
-use crate::stored_pins::{store_pin, stream_of};
+use crate::stored_states::{store_pin, stream_of};
 use crate::world::World;
 
 /// Another process lists the tool with this argument as a required one, and an operator approves it.

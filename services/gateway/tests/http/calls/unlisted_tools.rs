@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::changed_tools::description;
-use crate::stored_pins::store_pin;
+use crate::stored_states::store_pin;
 use crate::world::World;
 
 /// Allowed by the commitment, and in no list of the server.
