@@ -191,7 +191,7 @@ pub const MAX_LINE_BYTES: usize = 32 << 20;
 /// Maximum length of one line on a child's standard error, in bytes. Only the beginning of a longer line is logged.
 pub const MAX_STDERR_LINE_BYTES: usize = 16 << 10;
 /// Maximum number of characters of a child's line, or of the address to which a server redirects, that are logged.
-pub const MAX_SHOWN_LINE: usize = 2_000;
+pub const MAX_LOGGED_LINE: usize = 2_000;
 /// Time for a child to exit after its input is closed, and again after the termination signal.
 pub const CHILD_GRACE: Duration = Duration::from_secs(2);
 /// Maximum time for a child to answer `initialize`.

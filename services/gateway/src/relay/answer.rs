@@ -8,6 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use tokio::sync::mpsc;
 
 use super::awaited_answer::AwaitedAnswer;
+use super::lost_answer::lost_answer;
 use super::tapped::{Leaving, Tapped};
 use super::{Client, Response};
 use super::{Over, Passing, Tap};
@@ -17,9 +18,6 @@ use crate::memory::ANSWERS;
 use crate::upstream::events::is_event_stream;
 use crate::upstream::text::may_be_message;
 use crate::upstream::{AnswerBody, UpstreamAnswer, UpstreamError};
-
-/// JSON-RPC error code: the upstream gave no answer.
-pub const UPSTREAM_FAILED: i32 = -31001;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -133,7 +131,7 @@ fn last_words(
     id: Option<&RawId>,
 ) -> Response {
     let is_for_request = words.is_some() || id.is_some();
-    let words = words.unwrap_or_else(|| lost(id));
+    let words = words.unwrap_or_else(|| lost_answer(id));
     if !status.is_client_error() {
         return json(if is_for_request { StatusCode::OK } else { StatusCode::BAD_GATEWAY }, words);
     }
@@ -141,11 +139,6 @@ fn last_words(
     headers.remove(CONTENT_ENCODING);
     headers.insert(CONTENT_TYPE, JSON);
     response(status, headers, Body::from(words))
-}
-
-/// The JSON-RPC error in place of a lost answer.
-pub fn lost(id: Option<&RawId>) -> Bytes {
-    reply::error(id, UPSTREAM_FAILED, "the upstream's answer is lost", None)
 }
 
 /// Reads an answer's body to its end.

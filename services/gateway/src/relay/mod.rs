@@ -15,6 +15,7 @@
 mod answer;
 mod awaited_answer;
 mod client;
+mod lost_answer;
 mod opened;
 mod tapped;
 #[cfg(test)]
@@ -25,9 +26,10 @@ use bytes::Bytes;
 
 use crate::upstream::{Exchange, Upstream, UpstreamAnswer, UpstreamError};
 
-pub use answer::{UPSTREAM_FAILED, error, events, forward, json, pass, watch};
+pub use answer::{error, events, forward, json, pass, watch};
 pub use awaited_answer::may_be_answer;
 pub use client::Client;
+pub use lost_answer::UPSTREAM_FAILED;
 pub use opened::{OpenedStream, open};
 
 /// A response to a client. Each frame of its body is flushed at once.

@@ -23,7 +23,7 @@ use url::Url;
 use super::{Exchange, Upstream, UpstreamAnswer, UpstreamError};
 use crate::config::HttpServer;
 use crate::limits::{
-    CONNECT_TIME, MAX_SHOWN_LINE, UPSTREAM_IDLE, UPSTREAM_IDLE_CONNECTIONS, UPSTREAM_KEEP_ALIVE,
+    CONNECT_TIME, MAX_LOGGED_LINE, UPSTREAM_IDLE, UPSTREAM_IDLE_CONNECTIONS, UPSTREAM_KEEP_ALIVE,
 };
 use crate::upstream::events::is_event_stream;
 use crate::upstream::headers::from_upstream;
@@ -103,7 +103,7 @@ impl Http {
         target.set_fragment(None);
         let _ = target.set_username("");
         let _ = target.set_password(None);
-        Some(target.as_str().chars().take(MAX_SHOWN_LINE).collect())
+        Some(target.as_str().chars().take(MAX_LOGGED_LINE).collect())
     }
 }
 

@@ -285,8 +285,8 @@ async fn log_stderr<R: AsyncRead + Unpin>(stderr: R, name: Arc<str>) {
     }
 }
 
-/// The part of a line that is logged: without control characters, at most `MAX_SHOWN_LINE` characters.
+/// The part of a line that is logged: without control characters, at most `MAX_LOGGED_LINE` characters.
 fn shown(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line);
-    text.chars().filter(|c| !c.is_control()).take(limits::MAX_SHOWN_LINE).collect()
+    text.chars().filter(|c| !c.is_control()).take(limits::MAX_LOGGED_LINE).collect()
 }
