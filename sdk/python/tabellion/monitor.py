@@ -55,11 +55,11 @@ def _check_growth(http: Http, known: core.Json, seen: core.Json, checkpoint: str
         if older["root"] != newer["root"]:
             raise SplitView(f"two trees of size {older['size']} have different roots", evidence)
         return
-    if older is known and known["size"] == 0:
+    if known["size"] == 0:
         return
-    if older["size"] == 0:
+    if seen["size"] == 0:
         # Every tree continues the empty one, so a proof would show nothing.
-        raise SplitView(f"the tree of size {newer['size']} is gone: the log shows an empty one", evidence)
+        raise SplitView(f"the tree of size {known['size']} is gone: the log shows an empty one", evidence)
     path = f"v1/proof/consistency?first={older['size']}&second={newer['size']}"
     proof = http.retrying(path, {"Accept": "application/json"}).json()
     try:
