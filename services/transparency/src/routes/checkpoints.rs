@@ -21,9 +21,9 @@ use tlog::note::Note;
 use utoipa::{IntoParams, ToSchema};
 
 use super::entry_query::ListOrder;
-use super::paging::wrong_page;
+use super::paging::wrong_page_query;
 use super::tlog::{NOTE, published, tag};
-use super::{canonical, lead_on, wrong_query};
+use super::{canonical, lead_on};
 use crate::edge::conditional::conditional_response;
 use crate::edge::problem::{Problem, shortened};
 use crate::limits::{CHECKPOINTS_DEFAULT, CHECKPOINTS_PAGE};
@@ -99,7 +99,7 @@ pub async fn checkpoints(
         let detail = format!("after is a tree size, limit a number from 1 to {CHECKPOINTS_PAGE}");
         Problem::malformed("page", detail)
     };
-    let Query(page) = page.map_err(|refused| wrong_page(wrong_query(&refused)))?;
+    let Query(page) = page.map_err(wrong_page_query)?;
     let limit = page.limit.unwrap_or(CHECKPOINTS_DEFAULT);
     if !(1..=CHECKPOINTS_PAGE).contains(&limit) {
         return Err(wrong());

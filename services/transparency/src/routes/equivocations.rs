@@ -15,8 +15,8 @@ use store::KeptReport;
 use utoipa::{IntoParams, ToSchema};
 
 use super::bodies::is_open;
-use super::paging::wrong_page;
-use super::{lead_on, wrong_query};
+use super::lead_on;
+use super::paging::wrong_page_query;
 use crate::edge::access::AuthenticatedCaller;
 use crate::edge::problem::Problem;
 use crate::limits::{REPORTS_BYTES, REPORTS_CHUNK, REPORTS_DEFAULT, REPORTS_PAGE};
@@ -122,7 +122,7 @@ pub async fn equivocations(
 ) -> Result<Response, Problem> {
     let wrong =
         || Problem::malformed("page", format!("after is a number, limit a number from 1 to {REPORTS_PAGE}"));
-    let Query(page) = page.map_err(|refused| wrong_page(wrong_query(&refused)))?;
+    let Query(page) = page.map_err(wrong_page_query)?;
     let limit = page.limit.unwrap_or(REPORTS_DEFAULT);
     if !(1..=REPORTS_PAGE).contains(&limit) {
         return Err(wrong());

@@ -14,8 +14,7 @@ use serde::{Deserialize, Serialize};
 use store::ErasureStore;
 use utoipa::{IntoParams, ToSchema};
 
-use super::paging::wrong_page;
-use super::wrong_query;
+use super::paging::wrong_page_query;
 use crate::edge::problem::Problem;
 use crate::limits::ERASURES_PAGE;
 use crate::log::entry_reader::EntryReader;
@@ -101,7 +100,7 @@ pub async fn list(
 ) -> Result<Response, Problem> {
     let wrong =
         || Problem::malformed("page", format!("after is a number, limit one from 1 to {ERASURES_PAGE}"));
-    let Query(page) = page.map_err(|refused| wrong_page(wrong_query(&refused)))?;
+    let Query(page) = page.map_err(wrong_page_query)?;
     let limit = page.limit.unwrap_or(ERASURES_PAGE);
     let from = page.after.map_or(Some(0), |after| after.checked_add(1)).ok_or_else(wrong)?;
     let to = from.checked_add(limit).filter(|_| (1..=ERASURES_PAGE).contains(&limit)).ok_or_else(wrong)?;

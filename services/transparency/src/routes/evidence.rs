@@ -24,9 +24,9 @@ use store::{Collateral, Entry, Order};
 use utoipa::{IntoParams, ToSchema};
 
 use super::bodies::is_open;
-use super::paging::wrong_page;
+use super::paging::wrong_page_query;
 use super::statements::{CACHED, stored_entry};
-use super::{EntryId, lead_on, wrong_query};
+use super::{EntryId, lead_on};
 use crate::edge::access::AuthenticatedCaller;
 use crate::edge::problem::Problem;
 use crate::index::term;
@@ -190,7 +190,7 @@ fn bounds(range: Result<Query<EvidenceRange>, QueryRejection>) -> Result<(u64, u
     let wrong = || {
         Problem::malformed("page", format!("from is a leaf index, limit a number from 1 to {EVIDENCE_PAGE}"))
     };
-    let Query(range) = range.map_err(|refused| wrong_page(wrong_query(&refused)))?;
+    let Query(range) = range.map_err(wrong_page_query)?;
     let limit = range.limit.unwrap_or(EVIDENCE_PAGE);
     if !(1..=EVIDENCE_PAGE).contains(&limit) {
         return Err(wrong());

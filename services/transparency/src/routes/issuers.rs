@@ -19,9 +19,9 @@ use serde_json::Value as Json_;
 use store::{Entry, Order};
 use utoipa::{IntoParams, ToSchema};
 
-use super::paging::{first_leaf, wrong_page};
+use super::lead_on;
+use super::paging::{first_leaf, wrong_page_query};
 use super::search::goes_on_after;
-use super::{lead_on, wrong_query};
 use crate::edge::problem::Problem;
 use crate::index::term;
 use crate::limits::CHAIN_PAGE;
@@ -214,7 +214,7 @@ pub async fn chain(
     Path(iss): Path<String>,
     requested: Result<Query<WhichChain>, QueryRejection>,
 ) -> Result<Response, Problem> {
-    let Query(requested) = requested.map_err(|refused| wrong_page(wrong_query(&refused)))?;
+    let Query(requested) = requested.map_err(wrong_page_query)?;
     let (view, last) = read_chain(&app, iss, &requested).await?;
     let path = format!("v1/issuers/{}/chain", percent_encoded(&view.issuer));
     let query = |last: u64| format!("sub={}&after={last}", percent_encoded(&view.subject));

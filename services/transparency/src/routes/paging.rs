@@ -1,5 +1,8 @@
 //! Parameters of pages, and the addresses of the pages that follow.
 
+use axum::extract::rejection::QueryRejection;
+
+use super::wrong_query;
 use crate::edge::problem::{Problem, shortened_to};
 use crate::view::pages::DEFAULT_PAGE;
 
@@ -16,6 +19,11 @@ pub fn page_limit(requested: Option<usize>, most: usize) -> Result<usize, Proble
 pub fn first_leaf(after: Option<u64>) -> Result<u64, Problem> {
     let past = || wrong_page("after is past every leaf".into());
     after.map_or(Ok(0), |after| after.checked_add(1).ok_or_else(past))
+}
+
+/// Returns the 400 for a query of a page that cannot be read, with the cause.
+pub fn wrong_page_query(refused: QueryRejection) -> Problem {
+    wrong_page(wrong_query(&refused))
 }
 
 /// Returns the 400 for a wrong parameter of a page.

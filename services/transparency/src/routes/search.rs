@@ -18,8 +18,8 @@ use store::{Order, Page, Term};
 use super::entry_page::{BlindEntry, Entries};
 use super::entry_query::{EntryPrefixes, EntryQuery, EntryValues};
 use super::names::behind;
-use super::paging::wrong_page;
-use super::{lead_on, proven_search, wrong_query};
+use super::paging::wrong_page_query;
+use super::{lead_on, proven_search};
 use crate::edge::problem::Problem;
 use crate::index::IndexProgress;
 use crate::limits::BLIND_LEAVES;
@@ -46,7 +46,7 @@ pub async fn list(
     State(app): State<App>,
     search: Result<Query<EntryQuery>, QueryRejection>,
 ) -> Result<Response, Problem> {
-    let Query(search) = search.map_err(|refused| wrong_page(wrong_query(&refused)))?;
+    let Query(search) = search.map_err(wrong_page_query)?;
     let (page, next) = match search.wants_proof()? {
         true => proven_search::page(&app, &search).await?,
         false => page(&app, &search).await?,

@@ -29,10 +29,10 @@ use utoipa::{IntoParams, ToSchema};
 use vap::audit::VAP_AUDIT;
 
 use super::entry_page::Entries;
+use super::lead_on;
 use super::names::behind;
-use super::paging::{first_leaf, page_limit, wrong_page};
+use super::paging::{first_leaf, page_limit, wrong_page_query};
 use super::search::found;
-use super::{lead_on, wrong_query};
 use crate::edge::problem::Problem;
 use crate::edge::rate_limit::RequestCharge;
 use crate::index::term;
@@ -114,7 +114,7 @@ pub async fn session(
     Path(session): Path<String>,
     paging: Result<Query<SessionPaging>, QueryRejection>,
 ) -> Result<Response, Problem> {
-    let Query(paging) = paging.map_err(|refused| wrong_page(wrong_query(&refused)))?;
+    let Query(paging) = paging.map_err(wrong_page_query)?;
     let (view, next) = read(&app, &turnstile, session, &paging).await?;
     let path = format!("v1/sessions/{}", percent_encoded(&view.session));
     let mut response = ([(CACHE_CONTROL, "no-cache")], Json(view)).into_response();

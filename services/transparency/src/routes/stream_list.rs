@@ -21,10 +21,10 @@ use serde::{Deserialize, Serialize};
 use store::{Order, Term};
 use utoipa::{IntoParams, ToSchema};
 
+use super::lead_on;
 use super::names::behind;
-use super::paging::{page_limit, wrong_page};
+use super::paging::{page_limit, wrong_page_query};
 use super::streams::{RecordView, record_of, unknown};
-use super::{lead_on, wrong_query};
 use crate::edge::problem::Problem;
 use crate::edge::rate_limit::RequestCharge;
 use crate::limits::STREAM_RECORDS_A_READ;
@@ -91,7 +91,7 @@ pub async fn streams(
     Path(gateway): Path<String>,
     paging: Result<Query<StreamPaging>, QueryRejection>,
 ) -> Result<Response, Problem> {
-    let Query(paging) = paging.map_err(|refused| wrong_page(wrong_query(&refused)))?;
+    let Query(paging) = paging.map_err(wrong_page_query)?;
     let limit = page_limit(paging.limit, app.edge.limits.load().page)?;
     let reached = app.index.caught_up().await?;
     let (streams, more) = listed(&app, &turnstile, &gateway, paging.after.as_deref(), limit).await?;

@@ -16,8 +16,7 @@ use crate::limits::REPORTS_DEFAULT;
 use crate::log::state::Log;
 use crate::routes::app::App;
 use crate::routes::equivocations::{self, Equivocation};
-use crate::routes::paging::wrong_page;
-use crate::routes::wrong_query;
+use crate::routes::paging::wrong_page_query;
 
 /// The position in the list of reports.
 #[derive(Deserialize)]
@@ -34,7 +33,7 @@ pub async fn alarms(
     Extension(caller): Extension<AuthenticatedCaller>,
     position: Result<Query<AlarmsQuery>, QueryRejection>,
 ) -> Result<Response, Problem> {
-    let Query(position) = position.map_err(|refused| wrong_page(wrong_query(&refused)))?;
+    let Query(position) = position.map_err(wrong_page_query)?;
     let (reports, more) = equivocations::read(&app, &caller, position.after, REPORTS_DEFAULT).await?;
     let last = reports.last().filter(|_| more).map(|report| report.number);
     let (findings, omitted) = app.log.fsck.all();

@@ -13,9 +13,8 @@ use crate::edge::problem::Problem;
 use crate::limits::CHECKPOINTS_DEFAULT;
 use crate::routes::app::App;
 use crate::routes::checkpoints::{self, CheckpointView};
-use crate::routes::paging::wrong_page;
+use crate::routes::paging::wrong_page_query;
 use crate::routes::witnesses::{self, WitnessView};
-use crate::routes::wrong_query;
 
 /// The position in the list.
 #[derive(Deserialize)]
@@ -31,7 +30,7 @@ pub async fn checkpoints(
     State(app): State<App>,
     position: Result<Query<CheckpointsQuery>, QueryRejection>,
 ) -> Result<Response, Problem> {
-    let Query(position) = position.map_err(|refused| wrong_page(wrong_query(&refused)))?;
+    let Query(position) = position.map_err(wrong_page_query)?;
     let before = position.before.map(TreeSize::new);
     let (rows, next) = checkpoints::newest(&app, before, CHECKPOINTS_DEFAULT).await?;
     let witnesses = witnesses::read(&app).await?;

@@ -21,9 +21,8 @@ use crate::limits::HOME_ENTRIES;
 use crate::routes::app::App;
 use crate::routes::bodies::may_read_type;
 use crate::routes::issuers::{self, ChainView, Fork, ReceiptView, WhichChain};
-use crate::routes::paging::wrong_page;
+use crate::routes::paging::wrong_page_query;
 use crate::routes::search::found;
-use crate::routes::wrong_query;
 
 /// The page of an issuer.
 pub async fn issuer(State(app): State<App>, Path(iss): Path<String>) -> Result<Response, Problem> {
@@ -58,7 +57,7 @@ pub async fn chain(
     Path(iss): Path<String>,
     requested: Result<Query<WhichChain>, QueryRejection>,
 ) -> Result<Response, Problem> {
-    let Query(requested) = requested.map_err(|refused| wrong_page(wrong_query(&refused)))?;
+    let Query(requested) = requested.map_err(wrong_page_query)?;
     let (view, last) = issuers::read_chain(&app, iss, &requested).await?;
     let next = |last: u64| {
         let (issuer, subject) = (percent_encoded(&view.issuer), percent_encoded(&view.subject));

@@ -10,9 +10,8 @@ use super::rows::rows;
 use crate::edge::problem::Problem;
 use crate::routes::app::App;
 use crate::routes::entry_query::EntryQuery;
-use crate::routes::paging::wrong_page;
+use crate::routes::paging::{wrong_page, wrong_page_query};
 use crate::routes::search;
-use crate::routes::wrong_query;
 
 /// Entries on a page, unless the query names a limit.
 const LIMIT: &str = "50";
@@ -93,7 +92,7 @@ fn parsed(query: &str) -> Result<EntryQuery, Problem> {
 
 fn parse<T: serde::de::DeserializeOwned>(query: &str) -> Result<Query<T>, Problem> {
     let uri = Uri::try_from(format!("/?{query}")).map_err(|_| wrong_page("the query is malformed".into()))?;
-    Query::try_from_uri(&uri).map_err(|refused| wrong_page(wrong_query(&refused)))
+    Query::try_from_uri(&uri).map_err(wrong_page_query)
 }
 
 #[cfg(test)]

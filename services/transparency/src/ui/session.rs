@@ -19,11 +19,10 @@ use crate::edge::rate_limit::RequestCharge;
 use crate::limits::SESSION_STREAMS;
 use crate::routes::app::App;
 use crate::routes::bodies::may_read_type;
-use crate::routes::paging::wrong_page;
+use crate::routes::paging::wrong_page_query;
 use crate::routes::plain_number;
 use crate::routes::sessions::{self, SessionPaging, StreamReference};
 use crate::routes::streams::{self, Stream};
-use crate::routes::wrong_query;
 use crate::view::entry_view::EntryView;
 
 /// The page of a session.
@@ -34,7 +33,7 @@ pub async fn session(
     Path(session): Path<String>,
     paging: Result<Query<SessionPaging>, QueryRejection>,
 ) -> Result<Response, Problem> {
-    let Query(paging) = paging.map_err(|refused| wrong_page(wrong_query(&refused)))?;
+    let Query(paging) = paging.map_err(wrong_page_query)?;
     read(PageReader { app: &app, caller: &caller, charge: &charge }, session, &paging).await
 }
 
@@ -59,8 +58,7 @@ pub async fn named(
     Extension(caller): Extension<AuthenticatedCaller>,
     query: Result<Query<NamedSession>, QueryRejection>,
 ) -> Result<Response, Problem> {
-    let Query(NamedSession { session, after, limit }) =
-        query.map_err(|refused| wrong_page(wrong_query(&refused)))?;
+    let Query(NamedSession { session, after, limit }) = query.map_err(wrong_page_query)?;
     let reader = PageReader { app: &app, caller: &caller, charge: &charge };
     read(reader, session, &SessionPaging::page(after, limit)).await
 }
