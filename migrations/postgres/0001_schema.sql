@@ -1,4 +1,4 @@
--- The schema of a log in PostgreSQL. Several logs can share a database: every table is keyed by `log_id`.
+-- The schema of a log in PostgreSQL. A database holds one log, or several in schemas of their own.
 --
 -- Triggers refuse changes that the store promises never to make (the trait `LogStore`), whoever asks for them. Damage by
 -- other means is found by `tabellion log fsck`. Times are whole Unix seconds.
@@ -19,13 +19,13 @@ END $$;
 
 -- === Log and tree =======================================================================================================
 
--- The head of each log; its update is the commit point of a batch.
--- Invariant: a log has one head, which only moves forward. Its time goes back only in a batch with a clock correction, whose
+-- The head of the log; its update is the commit point of a batch.
+-- Invariant: the log has one head, which only moves forward. Its time goes back only in a batch with a clock correction, whose
 -- entry is inserted before the head moves. The head of a frozen log never moves again. A log that is being filled from an
 -- archive has no leader until the copy is complete.
 -- The low fill factor leaves room for updates within the same page.
 CREATE TABLE log (
-  log_id    smallint PRIMARY KEY,
+  one       smallint PRIMARY KEY CHECK (one = 1),
   origin    text     NOT NULL,
   epoch     bigint   NOT NULL CHECK (epoch >= 0),             -- fencing: raised when a process takes the lead, never reused
   size      bigint   NOT NULL CHECK (size >= 0),
@@ -49,7 +49,7 @@ BEGIN
      AND (OLD.filling IS NOT NULL OR OLD.batch <> 0) THEN
     RAISE EXCEPTION 'only an empty log can be filled' USING ERRCODE = 'integrity_constraint_violation';
   END IF;
-  IF NEW.log_id <> OLD.log_id OR NEW.origin <> OLD.origin
+  IF NEW.origin <> OLD.origin
      OR NEW.epoch < OLD.epoch OR NEW.batch < OLD.batch
      OR NEW.size < OLD.size OR NEW.policy < OLD.policy
      OR (NEW.size = OLD.size AND (NEW.root <> OLD.root OR NEW.batch <> OLD.batch)) THEN
@@ -57,8 +57,8 @@ BEGIN
       USING ERRCODE = 'integrity_constraint_violation';
   END IF;
   IF NEW.at < OLD.at AND NOT EXISTS (
-    SELECT FROM entry JOIN admission ON admission.log_id = entry.log_id AND admission.number = entry.admission
-     WHERE entry.log_id = OLD.log_id AND idx >= OLD.size AND idx < NEW.size AND rule = 'clock-correction') THEN
+    SELECT FROM entry JOIN admission ON admission.number = entry.admission
+     WHERE idx >= OLD.size AND idx < NEW.size AND rule = 'clock-correction') THEN
     RAISE EXCEPTION 'the time of the head only goes back with a clock correction'
       USING ERRCODE = 'integrity_constraint_violation';
   END IF;
@@ -71,14 +71,12 @@ CREATE TRIGGER log_stays BEFORE DELETE OR TRUNCATE ON log EXECUTE FUNCTION refus
 -- The history of heads: one row for each commit.
 -- Invariant: a committed head never changes, and no size has two roots.
 CREATE TABLE batch (
-  log_id smallint NOT NULL,
-  batch  bigint   NOT NULL,
+  batch  bigint   PRIMARY KEY,
   size   bigint   NOT NULL,
   root   bytea    NOT NULL CHECK (octet_length(root) = 32),
   epoch  bigint   NOT NULL,
   at     bigint   NOT NULL, -- the `iat` of receipts
-  PRIMARY KEY (log_id, batch),
-  UNIQUE (log_id, size)
+  UNIQUE (size)
 );
 
 CREATE TRIGGER batch_stays BEFORE UPDATE OR DELETE OR TRUNCATE ON batch EXECUTE FUNCTION refuse_change();
@@ -87,12 +85,10 @@ CREATE TRIGGER batch_stays BEFORE UPDATE OR DELETE OR TRUNCATE ON batch EXECUTE 
 -- repeated in each entry.
 -- Invariant: a number means one pair for ever.
 CREATE TABLE admission (
-  log_id smallint NOT NULL,
-  number integer  NOT NULL,
+  number integer  PRIMARY KEY,
   policy bigint   NOT NULL, -- index of the policy
   rule   text     NOT NULL, -- name of the rule in that policy
-  PRIMARY KEY (log_id, number),
-  UNIQUE (log_id, policy, rule)
+  UNIQUE (policy, rule)
 );
 
 CREATE TRIGGER admission_stays BEFORE UPDATE OR DELETE OR TRUNCATE ON admission EXECUTE FUNCTION refuse_change();
@@ -105,14 +101,12 @@ CREATE TRIGGER admission_stays BEFORE UPDATE OR DELETE OR TRUNCATE ON admission 
 -- The columns are in the order that needs no padding. `admission` is no foreign key: the insert takes the number from
 -- the table, and a check for each entry would cost a look-up more.
 CREATE TABLE entry (
-  idx       bigint   NOT NULL CHECK (idx >= 0),
+  idx       bigint   PRIMARY KEY CHECK (idx >= 0),
   admission integer  NOT NULL,
-  log_id    smallint NOT NULL,
   digest    bytea    NOT NULL CHECK (octet_length(digest) = 32), -- SHA-256 of the statement
   facts     text     NOT NULL,                                   -- what the decision found and the statement does not
                                                                  -- contain; canonical JSON, which jsonb would rewrite
-  statement bytea,                                               -- null: erased
-  PRIMARY KEY (log_id, idx)
+  statement bytea                                               -- null: erased
 ) PARTITION BY RANGE (idx);
 
 -- Signatures and random payloads do not compress: PostgreSQL shall not try.
@@ -121,11 +115,11 @@ ALTER TABLE entry ALTER COLUMN statement SET STORAGE EXTERNAL;
 CREATE FUNCTION entry_is_only_erased() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF NEW.statement IS NOT NULL OR NEW.facts <> '{}'
-     OR (NEW.log_id, NEW.idx, NEW.digest, NEW.admission)
-        IS DISTINCT FROM (OLD.log_id, OLD.idx, OLD.digest, OLD.admission) THEN
+     OR (NEW.idx, NEW.digest, NEW.admission)
+        IS DISTINCT FROM (OLD.idx, OLD.digest, OLD.admission) THEN
     RAISE EXCEPTION 'an entry can be erased, not changed' USING ERRCODE = 'integrity_constraint_violation';
   END IF;
-  IF EXISTS (SELECT FROM hold WHERE log_id = OLD.log_id AND idx = OLD.idx AND released_at IS NULL) THEN
+  IF EXISTS (SELECT FROM hold WHERE idx = OLD.idx AND released_at IS NULL) THEN
     RAISE EXCEPTION 'entry % is on hold', OLD.idx USING ERRCODE = 'integrity_constraint_violation';
   END IF;
   RETURN NEW;
@@ -170,10 +164,8 @@ SELECT create_entry_partition(0);
 -- Invariant: a statement has one index for ever.
 -- A table of its own, because this index in random order is half of the cost of an insert.
 CREATE TABLE seen (
-  log_id smallint NOT NULL,
-  key    uuid     NOT NULL,
-  idx    bigint   NOT NULL,
-  PRIMARY KEY (log_id, key)
+  key    uuid     PRIMARY KEY,
+  idx    bigint   NOT NULL
 );
 
 CREATE TRIGGER seen_stays BEFORE UPDATE OR DELETE OR TRUNCATE ON seen EXECUTE FUNCTION refuse_change();
@@ -181,10 +173,8 @@ CREATE TRIGGER seen_stays BEFORE UPDATE OR DELETE OR TRUNCATE ON seen EXECUTE FU
 -- Claims that no later entry may repeat. The key is a 0 byte and the claim, or a 1 byte and the SHA-256 of a long claim.
 -- Invariant: a claim belongs to one entry for ever.
 CREATE TABLE guard (
-  log_id smallint NOT NULL,
-  key    bytea    NOT NULL CHECK (octet_length(key) <= 256),
-  idx    bigint   NOT NULL,
-  PRIMARY KEY (log_id, key)
+  key    bytea    PRIMARY KEY CHECK (octet_length(key) <= 256),
+  idx    bigint   NOT NULL
 );
 
 CREATE TRIGGER guard_stays BEFORE UPDATE OR DELETE OR TRUNCATE ON guard EXECUTE FUNCTION refuse_change();
@@ -192,12 +182,11 @@ CREATE TRIGGER guard_stays BEFORE UPDATE OR DELETE OR TRUNCATE ON guard EXECUTE 
 -- Bytes submitted with a statement, outside its leaf hash, that are needed to authenticate it again.
 -- Invariant: collateral never changes, and is erased only after its entry.
 CREATE TABLE collateral (
-  log_id smallint NOT NULL,
   idx    bigint   NOT NULL,
   kind   smallint NOT NULL,
   no     smallint NOT NULL, -- counts those of the same kind
   bytes  bytea,             -- null: erased
-  PRIMARY KEY (log_id, idx, kind, no)
+  PRIMARY KEY (idx, kind, no)
 );
 
 ALTER TABLE collateral ALTER COLUMN bytes SET STORAGE EXTERNAL;
@@ -205,10 +194,10 @@ ALTER TABLE collateral ALTER COLUMN bytes SET STORAGE EXTERNAL;
 CREATE FUNCTION collateral_is_only_erased() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF NEW.bytes IS NOT NULL
-     OR (NEW.log_id, NEW.idx, NEW.kind, NEW.no) IS DISTINCT FROM (OLD.log_id, OLD.idx, OLD.kind, OLD.no) THEN
+     OR (NEW.idx, NEW.kind, NEW.no) IS DISTINCT FROM (OLD.idx, OLD.kind, OLD.no) THEN
     RAISE EXCEPTION 'collateral can be erased, not changed' USING ERRCODE = 'integrity_constraint_violation';
   END IF;
-  IF EXISTS (SELECT FROM entry WHERE log_id = OLD.log_id AND idx = OLD.idx AND statement IS NOT NULL) THEN
+  IF EXISTS (SELECT FROM entry WHERE idx = OLD.idx AND statement IS NOT NULL) THEN
     RAISE EXCEPTION 'collateral goes with its entry' USING ERRCODE = 'integrity_constraint_violation';
   END IF;
   RETURN NEW;
@@ -222,19 +211,18 @@ CREATE TRIGGER collateral_stays BEFORE DELETE OR TRUNCATE ON collateral EXECUTE 
 -- of it as its first row and deletes the others.
 -- Invariant: a tile only grows. Its hashes stay the beginning of the larger one, and a full tile never changes.
 CREATE TABLE tile (
-  log_id smallint NOT NULL,
   level  smallint NOT NULL CHECK (level >= 0),
   no     bigint   NOT NULL CHECK (no >= 0),
   first  smallint NOT NULL CHECK (first BETWEEN 0 AND 255), -- position of the row's first hash in the tile
   data   bytea    NOT NULL CHECK (octet_length(data) BETWEEN 32 AND 8192 AND octet_length(data) % 32 = 0),
-  PRIMARY KEY (log_id, level, no, first)
+  PRIMARY KEY (level, no, first)
 );
 
 ALTER TABLE tile ALTER COLUMN data SET STORAGE EXTERNAL;
 
 CREATE FUNCTION tile_only_grows() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF (NEW.log_id, NEW.level, NEW.no, NEW.first) IS DISTINCT FROM (OLD.log_id, OLD.level, OLD.no, OLD.first)
+  IF (NEW.level, NEW.no, NEW.first) IS DISTINCT FROM (OLD.level, OLD.no, OLD.first)
      OR octet_length(NEW.data) <= octet_length(OLD.data)
      OR substring(NEW.data FOR octet_length(OLD.data)) <> OLD.data THEN
     RAISE EXCEPTION 'tile %/% would change instead of growing', OLD.level, OLD.no
@@ -247,7 +235,7 @@ CREATE FUNCTION tile_part_is_in_the_full_tile() RETURNS trigger LANGUAGE plpgsql
 BEGIN
   IF OLD.first = 0 OR NOT EXISTS (
     SELECT FROM tile
-     WHERE log_id = OLD.log_id AND level = OLD.level AND no = OLD.no AND first = 0 AND octet_length(data) = 8192
+     WHERE level = OLD.level AND no = OLD.no AND first = 0 AND octet_length(data) = 8192
        AND substring(data FROM 32 * OLD.first + 1 FOR octet_length(OLD.data)) = OLD.data) THEN
     RAISE EXCEPTION 'hashes of tile %/% would be lost', OLD.level, OLD.no
       USING ERRCODE = 'integrity_constraint_violation';
@@ -266,7 +254,6 @@ CREATE TRIGGER tile_is_not_emptied BEFORE TRUNCATE ON tile EXECUTE FUNCTION refu
 -- `inbox_by_issuer` answers for the bounds without reading the submissions.
 -- Invariant: a row never changes, and is deleted only after its attempt has an outcome.
 CREATE TABLE inbox (
-  log_id     smallint NOT NULL,
   digest     bytea    NOT NULL CHECK (octet_length(digest) = 32),
   attempt    integer  NOT NULL CHECK (attempt > 0),      -- a statement that failed may be submitted again
   arrival    bigint   GENERATED ALWAYS AS IDENTITY,      -- the order in which they are sequenced
@@ -275,29 +262,28 @@ CREATE TABLE inbox (
   arrived_at bigint   NOT NULL,                          -- zero: not known
   submission bytea    NOT NULL,                          -- in the sequencer's own encoding
   bytes      integer  GENERATED ALWAYS AS (octet_length(submission)) STORED,
-  PRIMARY KEY (log_id, digest, attempt)
+  PRIMARY KEY (digest, attempt)
 );
 
 ALTER TABLE inbox ALTER COLUMN submission SET STORAGE EXTERNAL;
-CREATE INDEX inbox_arrival ON inbox (log_id, arrival);
-CREATE INDEX inbox_by_issuer ON inbox (log_id, issuer_key, bytes);
+CREATE INDEX inbox_arrival ON inbox (arrival);
+CREATE INDEX inbox_by_issuer ON inbox (issuer_key, bytes);
 
 -- The outcome of an attempt: an index, or the reason of a failure.
 -- Invariant: an attempt has one outcome, which never changes.
 CREATE TABLE inbox_outcome (
-  log_id  smallint NOT NULL,
   digest  bytea    NOT NULL CHECK (octet_length(digest) = 32),
   attempt integer  NOT NULL,
   idx     bigint,
   failure text,
-  PRIMARY KEY (log_id, digest, attempt),
+  PRIMARY KEY (digest, attempt),
   CHECK ((idx IS NULL) <> (failure IS NULL))
 );
 
 CREATE FUNCTION inbox_keeps_pending() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF NOT EXISTS (SELECT FROM inbox_outcome o
-                  WHERE o.log_id = OLD.log_id AND o.digest = OLD.digest AND o.attempt = OLD.attempt) THEN
+                  WHERE o.digest = OLD.digest AND o.attempt = OLD.attempt) THEN
     RAISE EXCEPTION 'a pending inbox row is not deleted' USING ERRCODE = 'integrity_constraint_violation';
   END IF;
   RETURN OLD;
@@ -313,21 +299,19 @@ CREATE TRIGGER inbox_outcome_stays BEFORE UPDATE OR TRUNCATE ON inbox_outcome EX
 -- Invariant: a key that ever signed stays listed. It is retired once, at the first size of its successor, and a mark as
 -- compromised only moves to smaller sizes.
 CREATE TABLE log_key (
-  log_id           smallint NOT NULL,
-  kid              bytea    NOT NULL,
+  kid              bytea    PRIMARY KEY,
   no               bigint   GENERATED ALWAYS AS IDENTITY,    -- the order of publication
   public           bytea    NOT NULL,
   from_size        bigint   NOT NULL CHECK (from_size >= 0),
   retired_at       bigint,                                   -- null: in force
   retired_size     bigint   CHECK (retired_size >= 0),       -- the successor's from_size
-  compromised_size bigint   CHECK (compromised_size >= 0),   -- at this size and beyond, its signatures prove nothing
-  PRIMARY KEY (log_id, kid)
+  compromised_size bigint   CHECK (compromised_size >= 0)   -- at this size and beyond, its signatures prove nothing
 );
 
 CREATE FUNCTION log_key_is_only_retired() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF (NEW.log_id, NEW.kid, NEW.no, NEW.public, NEW.from_size)
-        IS DISTINCT FROM (OLD.log_id, OLD.kid, OLD.no, OLD.public, OLD.from_size)
+  IF (NEW.kid, NEW.no, NEW.public, NEW.from_size)
+        IS DISTINCT FROM (OLD.kid, OLD.no, OLD.public, OLD.from_size)
      OR (OLD.retired_at IS NOT NULL
          AND (NEW.retired_at, NEW.retired_size) IS DISTINCT FROM (OLD.retired_at, OLD.retired_size))
      OR (OLD.compromised_size IS NOT NULL
@@ -344,26 +328,23 @@ CREATE TRIGGER log_key_stays BEFORE DELETE OR TRUNCATE ON log_key EXECUTE FUNCTI
 -- Announced keys, each with the key that it will replace. The process that leads takes them into use.
 -- Invariant: a key has at most one announced successor.
 CREATE TABLE key_announcement (
-  log_id   smallint NOT NULL,
-  replaces bytea    NOT NULL,
+  replaces bytea    PRIMARY KEY,
   kid      bytea    NOT NULL,
   public   bytea    NOT NULL,
   at       bigint   NOT NULL CHECK (at >= 0),
-  PRIMARY KEY (log_id, replaces),
-  UNIQUE (log_id, kid),
-  FOREIGN KEY (log_id, replaces) REFERENCES log_key (log_id, kid)
+  UNIQUE (kid),
+  FOREIGN KEY (replaces) REFERENCES log_key (kid)
 );
 
 -- The log's signatures over heads, made and inserted after the commit.
 -- Invariant: only a committed head is signed, and a signature never changes.
 CREATE TABLE head_signature (
-  log_id smallint NOT NULL,
   size   bigint   NOT NULL,
   kind   smallint NOT NULL CHECK (kind BETWEEN 1 AND 3), -- 1 receipt, 2 checkpoint, 3 cosignature
   kid    bytea    NOT NULL,
   bytes  bytea    NOT NULL,
-  PRIMARY KEY (log_id, size, kind, kid),
-  FOREIGN KEY (log_id, size) REFERENCES batch (log_id, size)
+  PRIMARY KEY (size, kind, kid),
+  FOREIGN KEY (size) REFERENCES batch (size)
 );
 
 CREATE TRIGGER head_signature_stays BEFORE UPDATE OR DELETE OR TRUNCATE ON head_signature EXECUTE FUNCTION refuse_change();
@@ -371,20 +352,19 @@ CREATE TRIGGER head_signature_stays BEFORE UPDATE OR DELETE OR TRUNCATE ON head_
 -- Cosignatures of witnesses.
 -- Invariant: of each witness there is one cosignature of a committed head; only a newer one replaces it.
 CREATE TABLE cosignature (
-  log_id  smallint NOT NULL,
   size    bigint   NOT NULL,
   witness bytea    NOT NULL CHECK (octet_length(witness) <= 512),
   at      bigint   NOT NULL, -- by the witness's clock
   line    bytea    NOT NULL, -- the signature line of the note
-  PRIMARY KEY (log_id, size, witness),
-  FOREIGN KEY (log_id, size) REFERENCES batch (log_id, size)
+  PRIMARY KEY (size, witness),
+  FOREIGN KEY (size) REFERENCES batch (size)
 );
 
-CREATE INDEX cosignature_by_witness ON cosignature (log_id, witness, size);
+CREATE INDEX cosignature_by_witness ON cosignature (witness, size);
 
 CREATE FUNCTION cosignature_only_gets_newer() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF (NEW.log_id, NEW.size, NEW.witness) IS DISTINCT FROM (OLD.log_id, OLD.size, OLD.witness) OR NEW.at <= OLD.at THEN
+  IF (NEW.size, NEW.witness) IS DISTINCT FROM (OLD.size, OLD.witness) OR NEW.at <= OLD.at THEN
     RAISE EXCEPTION 'only a newer cosignature takes the place of one' USING ERRCODE = 'integrity_constraint_violation';
   END IF;
   RETURN NEW;
@@ -399,8 +379,7 @@ CREATE TRIGGER cosignature_stays BEFORE DELETE OR TRUNCATE ON cosignature EXECUT
 -- The sorted postings of a range of leaves are a run, written under a number of its own in blocks that nobody reads
 -- until the run is complete. The newest leaves are in the memory of each process.
 CREATE TABLE index_run (
-  log_id   smallint NOT NULL,
-  build    bigint   NOT NULL,
+  build    bigint   PRIMARY KEY,
   state    smallint NOT NULL,                        -- 0 begun, 1 complete, 2 to be deleted
   level    smallint,                                 -- this and what follows: null unless it was ever complete
   number   bigint,
@@ -408,18 +387,16 @@ CREATE TABLE index_run (
   finish   bigint,                                   -- the leaf after the last one
   postings bigint,
   blind    bigint,
-  root     bytea CHECK (octet_length(root) = 32),
-  PRIMARY KEY (log_id, build)
+  root     bytea CHECK (octet_length(root) = 32)
 );
 
-CREATE INDEX index_run_by_state ON index_run (log_id, state, level, number);
+CREATE INDEX index_run_by_state ON index_run (state, level, number);
 
 CREATE TABLE index_block (
-  log_id smallint NOT NULL,
   build  bigint   NOT NULL,
   first  bytea    NOT NULL CHECK (octet_length(first) = 24), -- the first posting: a key of 16 bytes, and the leaf
   bytes  bytea    NOT NULL,
-  PRIMARY KEY (log_id, build, first)
+  PRIMARY KEY (build, first)
 );
 
 -- A block fits into a page and is hardly compressible.
@@ -427,61 +404,58 @@ ALTER TABLE index_block ALTER COLUMN bytes SET STORAGE PLAIN;
 
 -- Nodes of the trees of runs over more than 512 postings, so that a proof need not hash the run again.
 CREATE TABLE index_node (
-  log_id smallint NOT NULL,
   build  bigint   NOT NULL,
   prefix bytea    NOT NULL CHECK (octet_length(prefix) = 25), -- 24 bytes with zeros after the prefix, and its length in bits
   bytes  bytea    NOT NULL CHECK (octet_length(bytes) = 72),  -- the number of postings, and the hashes of the children
-  PRIMARY KEY (log_id, build, prefix)
+  PRIMARY KEY (build, prefix)
 );
 
 -- Entries that were erased and may still have postings in a run, or in the memory of a process.
 CREATE TABLE index_erased (
-  log_id smallint NOT NULL,
-  idx    bigint   NOT NULL,
-  no     bigint   NOT NULL,                          -- from the sequence of the builds
-  PRIMARY KEY (log_id, idx)
+  idx    bigint   PRIMARY KEY,
+  no     bigint   NOT NULL                          -- from the sequence of the builds
 );
 
 -- Values of some kinds, to be found by their beginning: those of each run in their order, cut into blocks.
 -- The collation "C" compares bytes, so that values are found by prefix whatever the locale of the server.
 CREATE TABLE index_value (
-  log_id smallint NOT NULL,
   build  bigint   NOT NULL,
   kind   smallint NOT NULL,
   first  text     NOT NULL COLLATE "C",              -- the first value
   bytes  bytea    NOT NULL,                          -- the values after it
-  PRIMARY KEY (log_id, build, kind, first)
+  PRIMARY KEY (build, kind, first)
 );
 
 ALTER TABLE index_value ALTER COLUMN bytes SET STORAGE PLAIN;
 
 CREATE TABLE index_state (
-  log_id  smallint PRIMARY KEY,
+  one     smallint PRIMARY KEY CHECK (one = 1),
   form    bigint   NOT NULL CHECK (form >= 0),       -- the version of what is read from an entry
   next    bigint   NOT NULL CHECK (next >= 0),       -- the number of the next build or erasure
   dropped bigint   NOT NULL CHECK (dropped >= 0)     -- the number of the last drop
 );
+
+INSERT INTO index_state (one, form, next, dropped) VALUES (1, 0, 0, 0);
 
 -- === Custody ============================================================================================================
 
 -- Legal holds: the bytes of an entry are not erased while one lasts.
 -- Invariant: a hold begins on an entry that has its bytes, ends once, and stays on record.
 CREATE TABLE hold (
-  log_id      smallint NOT NULL,
   idx         bigint   NOT NULL,
   no          bigint   GENERATED ALWAYS AS IDENTITY, -- the order in which they began
   matter      text     NOT NULL,                     -- the name of the case
   at          bigint   NOT NULL,
   released_at bigint,                                -- null: in force
-  PRIMARY KEY (log_id, idx, no)
+  PRIMARY KEY (idx, no)
 );
 
-CREATE UNIQUE INDEX hold_in_force ON hold (log_id, idx, matter) WHERE released_at IS NULL;
+CREATE UNIQUE INDEX hold_in_force ON hold (idx, matter) WHERE released_at IS NULL;
 
 CREATE FUNCTION hold_begins_on_what_is_there() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF NOT EXISTS (SELECT FROM entry
-                  WHERE log_id = NEW.log_id AND idx = NEW.idx AND statement IS NOT NULL) THEN
+                  WHERE idx = NEW.idx AND statement IS NOT NULL) THEN
     RAISE EXCEPTION 'nothing of entry % can be held', NEW.idx USING ERRCODE = 'integrity_constraint_violation';
   END IF;
   RETURN NEW;
@@ -490,8 +464,8 @@ END $$;
 CREATE FUNCTION hold_only_ends() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF OLD.released_at IS NOT NULL OR NEW.released_at IS NULL
-     OR (NEW.log_id, NEW.idx, NEW.no, NEW.matter, NEW.at)
-        IS DISTINCT FROM (OLD.log_id, OLD.idx, OLD.no, OLD.matter, OLD.at) THEN
+     OR (NEW.idx, NEW.no, NEW.matter, NEW.at)
+        IS DISTINCT FROM (OLD.idx, OLD.no, OLD.matter, OLD.at) THEN
     RAISE EXCEPTION 'a hold ends once, and never changes' USING ERRCODE = 'integrity_constraint_violation';
   END IF;
   RETURN NEW;
@@ -504,8 +478,7 @@ CREATE TRIGGER hold_stays BEFORE DELETE OR TRUNCATE ON hold EXECUTE FUNCTION ref
 -- Reports of equivocation: a statement was refused because an entry had its claim already.
 -- Invariant: a report never changes; only the refused statement can be erased.
 CREATE TABLE report (
-  log_id     smallint NOT NULL,
-  no         bigint   GENERATED ALWAYS AS IDENTITY,
+  no         bigint   GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   guard      bytea    NOT NULL CHECK (octet_length(guard) <= 256), -- the key as in `guard`
   guard_key  bytea    NOT NULL,                                    -- the claim in full
   refused    bytea    NOT NULL CHECK (octet_length(refused) = 32), -- the digest of the refused statement
@@ -513,18 +486,17 @@ CREATE TABLE report (
   registered bytea    NOT NULL CHECK (octet_length(registered) = 32), -- the digest of that entry
   at         bigint   NOT NULL,
   statement  bytea,                                                -- the refused statement; null: erased
-  PRIMARY KEY (log_id, no),
-  UNIQUE (log_id, guard, refused)
+  UNIQUE (guard, refused)
 );
 
 ALTER TABLE report ALTER COLUMN statement SET STORAGE EXTERNAL;
-CREATE INDEX report_about ON report (log_id, idx, no);
+CREATE INDEX report_about ON report (idx, no);
 
 CREATE FUNCTION report_only_loses_its_statement() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF NEW.statement IS NOT NULL
-     OR (NEW.log_id, NEW.no, NEW.guard, NEW.guard_key, NEW.refused, NEW.idx, NEW.registered, NEW.at)
-        IS DISTINCT FROM (OLD.log_id, OLD.no, OLD.guard, OLD.guard_key, OLD.refused, OLD.idx, OLD.registered, OLD.at) THEN
+     OR (NEW.no, NEW.guard, NEW.guard_key, NEW.refused, NEW.idx, NEW.registered, NEW.at)
+        IS DISTINCT FROM (OLD.no, OLD.guard, OLD.guard_key, OLD.refused, OLD.idx, OLD.registered, OLD.at) THEN
     RAISE EXCEPTION 'the statement of a report can be erased, nothing else' USING ERRCODE = 'integrity_constraint_violation';
   END IF;
   RETURN NEW;
@@ -537,12 +509,10 @@ CREATE TRIGGER report_stays BEFORE DELETE OR TRUNCATE ON report EXECUTE FUNCTION
 
 -- Use of each quota in its current window. No invariant: the counters are unlogged, so a crash of the server resets them.
 CREATE UNLOGGED TABLE quota (
-  log_id   smallint NOT NULL,
-  bucket   text     NOT NULL,
+  bucket   text     PRIMARY KEY,
   start_at bigint   NOT NULL, -- of the window
   used     bigint   NOT NULL,
-  granted  bigint   NOT NULL, -- to the last caller
-  PRIMARY KEY (log_id, bucket)
+  granted  bigint   NOT NULL -- to the last caller
 ) WITH (fillfactor = 50);
 
-CREATE INDEX quota_by_start ON quota (log_id, start_at);
+CREATE INDEX quota_by_start ON quota (start_at);

@@ -45,28 +45,27 @@ impl Sequencing {
         Self { session: tokio::sync::Mutex::new(None), warnings: ServerWarnings::new(), commit_timeout }
     }
 
-    pub(crate) async fn commit(&self, server: &Server, log: i16, batch: &Batch) -> Result<(), CommitError> {
+    pub(crate) async fn commit(&self, server: &Server, batch: &Batch) -> Result<(), CommitError> {
         let mut session = self.session.lock().await;
         for _ in 1..limits::APPEND_TRIES {
-            match self.try_commit(&mut session, server, log, batch).await {
+            match self.try_commit(&mut session, server, batch).await {
                 Err(CommitFailure::Passing(error)) => tracing::warn!(%error, "a batch is tried again"),
                 outcome => return outcome.map_err(CommitError::from),
             }
         }
-        self.try_commit(&mut session, server, log, batch).await.map_err(CommitError::from)
+        self.try_commit(&mut session, server, batch).await.map_err(CommitError::from)
     }
 
     async fn try_commit(
         &self,
         session: &mut Option<IdleSession>,
         server: &Server,
-        log: i16,
         batch: &Batch,
     ) -> Result<(), CommitFailure> {
         let mut connection = connected(session.take(), server).await?;
         let (outcome, is_idle) = match is_one_statement(batch) {
-            true => self.commit_statement(&mut connection, log, batch).await,
-            false => self.commit_transaction(&mut connection, log, batch).await,
+            true => self.commit_statement(&mut connection, batch).await,
+            false => self.commit_transaction(&mut connection, batch).await,
         };
         if is_idle {
             *session = Some(IdleSession { connection, since: Instant::now() });
@@ -79,14 +78,13 @@ impl Sequencing {
     async fn commit_statement(
         &self,
         connection: &mut PgConnection,
-        log: i16,
         batch: &Batch,
     ) -> (Result<(), CommitFailure>, bool) {
-        let statement = self.warnings.during(append_rows(connection, log, batch));
+        let statement = self.warnings.during(append_rows(connection, batch));
         match timeout(self.commit_timeout, statement).await {
             Ok((Ok(true), None)) => (Ok(()), true),
             Ok((Ok(true), Some(warning))) => (Err(warned(&warning)), false),
-            Ok((Ok(false), _)) => (Err(other_head(connection, log, batch).await), true),
+            Ok((Ok(false), _)) => (Err(other_head(connection, batch).await), true),
             Ok((Err(CommitFailure::NoAnswer(error)), _)) => (Err(unknown(error.to_string())), false),
             Ok((Err(failed), _)) => (Err(failed), true),
             Err(_) => (Err(unknown("the statement of a batch was not answered in time".into())), false),
@@ -98,7 +96,6 @@ impl Sequencing {
     async fn commit_transaction(
         &self,
         connection: &mut PgConnection,
-        log: i16,
         batch: &Batch,
     ) -> (Result<(), CommitFailure>, bool) {
         let mut transaction = match timeout(limits::BEGIN, connection.begin()).await {
@@ -107,7 +104,7 @@ impl Sequencing {
             Ok(Err(error)) => return (Err(CommitFailure::Passing(error)), false),
             Err(_) => return (Err(too_late("beginning a batch").into()), false),
         };
-        let appended = timeout(limits::APPEND, append(&mut transaction, log, batch)).await;
+        let appended = timeout(limits::APPEND, append(&mut transaction, batch)).await;
         if let Err(failed) = appended.unwrap_or_else(|_| Err(too_late("a batch").into())) {
             let rolled_back = timeout(limits::BEGIN, transaction.rollback()).await;
             return (Err(failed), matches!(rolled_back, Ok(Ok(()))));
@@ -189,35 +186,31 @@ impl From<sqlx::Error> for CommitFailure {
 }
 
 /// Appends a batch's rows and moves the head; returns false if the batch does not follow the head in force.
-async fn append_rows(connection: &mut PgConnection, log: i16, batch: &Batch) -> Result<bool, CommitFailure> {
+async fn append_rows(connection: &mut PgConnection, batch: &Batch) -> Result<bool, CommitFailure> {
     let head = batch.to.committed();
     let heads = if batch.entries.is_empty() { &[][..] } else { std::slice::from_ref(&head) };
     let rows = Appended { from: &batch.from, batch, heads, signatures: &batch.signatures, filling: None };
-    rows::append(connection, log, &rows).await
+    rows::append(connection, &rows).await
 }
 
 /// Performs all steps of a batch except COMMIT.
-async fn append(transaction: &mut PgTransaction<'_>, log: i16, batch: &Batch) -> Result<(), CommitFailure> {
-    if !append_rows(transaction, log, batch).await? {
-        return Err(other_head(transaction, log, batch).await);
+async fn append(transaction: &mut PgTransaction<'_>, batch: &Batch) -> Result<(), CommitFailure> {
+    if !append_rows(transaction, batch).await? {
+        return Err(other_head(transaction, batch).await);
     }
-    settle(transaction, log, batch).await?;
-    take_effects(transaction, log, batch).await
+    settle(transaction, batch).await?;
+    take_effects(transaction, batch).await
 }
 
 /// Writes the batch's [`Effect`]s, after its entries and its head.
-async fn take_effects(
-    transaction: &mut PgTransaction<'_>,
-    log: i16,
-    batch: &Batch,
-) -> Result<(), CommitFailure> {
+async fn take_effects(transaction: &mut PgTransaction<'_>, batch: &Batch) -> Result<(), CommitFailure> {
     let at = batch.to.at;
     for effect in &batch.effects {
         match effect {
-            Effect::Freeze => end_log(transaction, log, FROZEN_BY, at).await?,
-            Effect::Hold { entry, case } => custody::begin_hold(transaction, log, *entry, case, at).await?,
+            Effect::Freeze => end_log(transaction, FROZEN_BY, at).await?,
+            Effect::Hold { entry, case } => custody::begin_hold(transaction, *entry, case, at).await?,
             Effect::Release { entry, case } => {
-                custody::end_hold(&mut **transaction, log, *entry, case, at).await?;
+                custody::end_hold(&mut **transaction, *entry, case, at).await?;
             }
         }
     }
@@ -225,8 +218,8 @@ async fn take_effects(
 }
 
 /// Returns the reason why the batch does not follow the head in force.
-async fn other_head(connection: &mut PgConnection, log: i16, batch: &Batch) -> CommitFailure {
-    let head = match grown_head(connection, log).await {
+async fn other_head(connection: &mut PgConnection, batch: &Batch) -> CommitFailure {
+    let head = match grown_head(connection).await {
         Ok(head) => head,
         Err(error) => return error.into(),
     };
@@ -239,26 +232,25 @@ async fn other_head(connection: &mut PgConnection, log: i16, batch: &Batch) -> C
 }
 
 /// Reads the head of a log that grows; an error for one that is frozen or being filled.
-async fn grown_head(connection: &mut PgConnection, log: i16) -> Result<Head, StoreError> {
-    let row = head::read_row(&mut *connection, log).await?;
+async fn grown_head(connection: &mut PgConnection) -> Result<Head, StoreError> {
+    let row = head::read_row(&mut *connection).await?;
     row.must_grow()?;
     row.into_head()
 }
 
 /// Inserts the outcome of the inbox attempts that this batch ends; digests without a pending attempt are skipped.
-async fn settle(transaction: &mut PgTransaction<'_>, log: i16, batch: &Batch) -> Result<(), CommitFailure> {
+async fn settle(transaction: &mut PgTransaction<'_>, batch: &Batch) -> Result<(), CommitFailure> {
     if batch.settled.is_empty() {
         return Ok(());
     }
     let digests: Vec<&[u8]> = batch.settled.iter().map(|(digest, _)| digest.as_bytes().as_slice()).collect();
     let indices: Vec<i64> = batch.settled.iter().map(|(_, index)| column(index.get())).collect();
     sqlx::query!(
-        "INSERT INTO inbox_outcome (log_id, digest, attempt, idx)
-         SELECT inbox.log_id, inbox.digest, inbox.attempt, settled.idx
-           FROM UNNEST($2::bytea[], $3::bigint[]) AS settled (digest, idx)
-           JOIN inbox ON inbox.log_id = $1 AND inbox.digest = settled.digest
-             ON CONFLICT (log_id, digest, attempt) DO NOTHING",
-        log,
+        "INSERT INTO inbox_outcome (digest, attempt, idx)
+         SELECT inbox.digest, inbox.attempt, settled.idx
+           FROM UNNEST($1::bytea[], $2::bigint[]) AS settled (digest, idx)
+           JOIN inbox ON inbox.digest = settled.digest
+             ON CONFLICT (digest, attempt) DO NOTHING",
         &digests as &[&[u8]],
         &indices
     )

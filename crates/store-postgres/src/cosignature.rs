@@ -27,12 +27,11 @@ impl TryFrom<CosignatureRow> for Cosignature {
     }
 }
 
-pub(crate) async fn keep(pool: &PgPool, log: i16, cosignature: &Cosignature) -> Result<(), StoreError> {
+pub(crate) async fn keep(pool: &PgPool, cosignature: &Cosignature) -> Result<(), StoreError> {
     let kept = sqlx::query!(
-        "INSERT INTO cosignature AS kept (log_id, size, witness, at, line) VALUES ($1, $2, $3, $4, $5)
-             ON CONFLICT (log_id, size, witness) DO UPDATE SET at = excluded.at, line = excluded.line
+        "INSERT INTO cosignature AS kept (size, witness, at, line) VALUES ($1, $2, $3, $4)
+             ON CONFLICT (size, witness) DO UPDATE SET at = excluded.at, line = excluded.line
           WHERE excluded.at > kept.at",
-        log,
         column(cosignature.size.get()),
         cosignature.witness,
         column(cosignature.at),
@@ -49,11 +48,10 @@ pub(crate) async fn keep(pool: &PgPool, log: i16, cosignature: &Cosignature) -> 
     }
 }
 
-pub(crate) async fn of_size(pool: &PgPool, log: i16, size: TreeSize) -> Result<Vec<Cosignature>, StoreError> {
+pub(crate) async fn of_size(pool: &PgPool, size: TreeSize) -> Result<Vec<Cosignature>, StoreError> {
     sqlx::query_as!(
         CosignatureRow,
-        "SELECT size, witness, at, line FROM cosignature WHERE log_id = $1 AND size = $2 ORDER BY witness",
-        log,
+        "SELECT size, witness, at, line FROM cosignature WHERE size = $1 ORDER BY witness",
         column(size.get())
     )
     .fetch_all(pool)
@@ -64,16 +62,11 @@ pub(crate) async fn of_size(pool: &PgPool, log: i16, size: TreeSize) -> Result<V
     .collect()
 }
 
-pub(crate) async fn newest(
-    pool: &PgPool,
-    log: i16,
-    witness: &[u8],
-) -> Result<Option<Cosignature>, StoreError> {
+pub(crate) async fn newest(pool: &PgPool, witness: &[u8]) -> Result<Option<Cosignature>, StoreError> {
     sqlx::query_as!(
         CosignatureRow,
-        "SELECT size, witness, at, line FROM cosignature WHERE log_id = $1 AND witness = $2
+        "SELECT size, witness, at, line FROM cosignature WHERE witness = $1
           ORDER BY size DESC LIMIT 1",
-        log,
         witness
     )
     .fetch_optional(pool)
@@ -85,18 +78,16 @@ pub(crate) async fn newest(
 
 pub(crate) async fn below(
     pool: &PgPool,
-    log: i16,
     below: Option<TreeSize>,
     limit: usize,
 ) -> Result<Vec<Cosignature>, StoreError> {
     sqlx::query_as!(
         CosignatureRow,
         "SELECT size, witness, at, line FROM cosignature
-          WHERE log_id = $1 AND size < $2
-            AND size >= (SELECT min(size) FROM (SELECT size FROM cosignature WHERE log_id = $1 AND size < $2
-                                                 ORDER BY size DESC LIMIT $3) AS page)
+          WHERE size < $1
+            AND size >= (SELECT min(size) FROM (SELECT size FROM cosignature WHERE size < $1
+                                                 ORDER BY size DESC LIMIT $2) AS page)
           ORDER BY size DESC, witness",
-        log,
         below.map_or(i64::MAX, |size| column(size.get())),
         rows(limit)
     )

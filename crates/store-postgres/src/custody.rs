@@ -17,16 +17,16 @@ use crate::error::store_error;
 use crate::lookup::next_number;
 use crate::number::{column, columns, hash, leaves, number, rows};
 
-pub(crate) async fn erase(pool: &PgPool, log: i16, entries: &[LeafIndex]) -> Result<Erased, StoreError> {
+pub(crate) async fn erase(pool: &PgPool, entries: &[LeafIndex]) -> Result<Erased, StoreError> {
     let entries = columns(&to_erase(entries)?);
     let mut transaction = pool.begin().await.map_err(store_error)?;
-    lock(&mut transaction, log, "hold").await?;
-    let number = next_number(&mut transaction, log).await?;
-    expect_in_the_log(&mut transaction, log, &entries).await?;
-    let held = held_now(&mut *transaction, log, &entries).await?;
+    lock(&mut transaction, "hold").await?;
+    let number = next_number(&mut transaction).await?;
+    expect_in_the_log(&mut transaction, &entries).await?;
+    let held = held_now(&mut *transaction, &entries).await?;
     let erased: Vec<i64> = entries.into_iter().filter(|entry| !held.contains(entry)).collect();
-    forget_postings(&mut transaction, log, number, &erased).await?;
-    erase_rows(&mut transaction, log, &erased).await?;
+    forget_postings(&mut transaction, number, &erased).await?;
+    erase_rows(&mut transaction, &erased).await?;
     transaction.commit().await.map_err(store_error)?;
     Ok(Erased { erased: leaves(erased)?, held: leaves(held)? })
 }
@@ -34,16 +34,14 @@ pub(crate) async fn erase(pool: &PgPool, log: i16, entries: &[LeafIndex]) -> Res
 /// Notes that the postings of entries that have a statement are to be taken out of the runs of the lookup index.
 async fn forget_postings(
     transaction: &mut PgTransaction<'_>,
-    log: i16,
     number: i64,
     entries: &[i64],
 ) -> Result<(), StoreError> {
     sqlx::query!(
-        "INSERT INTO index_erased (log_id, idx, no)
-           SELECT log_id, idx, $3 FROM entry
-            WHERE log_id = $1 AND idx = ANY($2) AND statement IS NOT NULL
-             ON CONFLICT (log_id, idx) DO UPDATE SET no = excluded.no",
-        log,
+        "INSERT INTO index_erased (idx, no)
+           SELECT idx, $2 FROM entry
+            WHERE idx = ANY($1) AND statement IS NOT NULL
+             ON CONFLICT (idx) DO UPDATE SET no = excluded.no",
         entries,
         number
     )
@@ -54,41 +52,27 @@ async fn forget_postings(
 }
 
 /// Erases the statement first: the triggers allow the other deletions only after that.
-async fn erase_rows(
-    transaction: &mut PgTransaction<'_>,
-    log: i16,
-    entries: &[i64],
-) -> Result<(), StoreError> {
+async fn erase_rows(transaction: &mut PgTransaction<'_>, entries: &[i64]) -> Result<(), StoreError> {
     sqlx::query!(
         "UPDATE entry SET statement = NULL, facts = '{}'
-          WHERE log_id = $1 AND idx = ANY($2) AND (statement IS NOT NULL OR facts <> '{}')",
-        log,
+          WHERE idx = ANY($1) AND (statement IS NOT NULL OR facts <> '{}')",
         entries
     )
     .execute(&mut **transaction)
     .await
     .map_err(store_error)?;
-    sqlx::query!(
-        "UPDATE collateral SET bytes = NULL WHERE log_id = $1 AND idx = ANY($2) AND bytes IS NOT NULL",
-        log,
-        entries
-    )
-    .execute(&mut **transaction)
-    .await
-    .map_err(store_error)?;
-    sqlx::query!(
-        "UPDATE report SET statement = NULL WHERE log_id = $1 AND idx = ANY($2) AND statement IS NOT NULL",
-        log,
-        entries
-    )
-    .execute(&mut **transaction)
-    .await
-    .map_err(store_error)?;
+    sqlx::query!("UPDATE collateral SET bytes = NULL WHERE idx = ANY($1) AND bytes IS NOT NULL", entries)
+        .execute(&mut **transaction)
+        .await
+        .map_err(store_error)?;
+    sqlx::query!("UPDATE report SET statement = NULL WHERE idx = ANY($1) AND statement IS NOT NULL", entries)
+        .execute(&mut **transaction)
+        .await
+        .map_err(store_error)?;
     sqlx::query!(
         "DELETE FROM inbox USING entry, inbox_outcome AS o
-          WHERE entry.log_id = $1 AND entry.idx = ANY($2) AND inbox.log_id = $1 AND inbox.digest = entry.digest
-            AND o.log_id = $1 AND o.digest = inbox.digest AND o.attempt = inbox.attempt",
-        log,
+          WHERE entry.idx = ANY($1) AND inbox.digest = entry.digest
+            AND o.digest = inbox.digest AND o.attempt = inbox.attempt",
         entries
     )
     .execute(&mut **transaction)
@@ -97,21 +81,15 @@ async fn erase_rows(
     Ok(())
 }
 
-pub(crate) async fn hold(
-    pool: &PgPool,
-    log: i16,
-    entry: LeafIndex,
-    case: &str,
-    at: u64,
-) -> Result<(), StoreError> {
+pub(crate) async fn hold(pool: &PgPool, entry: LeafIndex, case: &str, at: u64) -> Result<(), StoreError> {
     check_case(case)?;
     let mut transaction = pool.begin().await.map_err(store_error)?;
-    lock(&mut transaction, log, "hold").await?;
-    expect_in_the_log(&mut transaction, log, &[column(entry.get())]).await?;
-    if !has_statement(&mut transaction, log, entry).await? {
+    lock(&mut transaction, "hold").await?;
+    expect_in_the_log(&mut transaction, &[column(entry.get())]).await?;
+    if !has_statement(&mut transaction, entry).await? {
         return Err(StoreError::Refused(format!("entry {entry} was erased: nothing of it can be held")));
     }
-    insert_hold(&mut transaction, log, entry, case, at).await?;
+    insert_hold(&mut transaction, entry, case, at).await?;
     transaction.commit().await.map_err(store_error)
 }
 
@@ -119,26 +97,20 @@ pub(crate) async fn hold(
 /// Waits for an erasure in progress.
 pub(crate) async fn begin_hold(
     transaction: &mut PgTransaction<'_>,
-    log: i16,
     entry: LeafIndex,
     case: &str,
     at: u64,
 ) -> Result<(), StoreError> {
-    lock(transaction, log, "hold").await?;
-    match has_statement(transaction, log, entry).await? {
-        true => insert_hold(transaction, log, entry, case, at).await,
+    lock(transaction, "hold").await?;
+    match has_statement(transaction, entry).await? {
+        true => insert_hold(transaction, entry, case, at).await,
         false => Ok(()),
     }
 }
 
-async fn has_statement(
-    transaction: &mut PgTransaction<'_>,
-    log: i16,
-    entry: LeafIndex,
-) -> Result<bool, StoreError> {
+async fn has_statement(transaction: &mut PgTransaction<'_>, entry: LeafIndex) -> Result<bool, StoreError> {
     let is_there = sqlx::query_scalar!(
-        r#"SELECT statement IS NOT NULL AS "there!" FROM entry WHERE log_id = $1 AND idx = $2"#,
-        log,
+        r#"SELECT statement IS NOT NULL AS "there!" FROM entry WHERE idx = $1"#,
         column(entry.get())
     )
     .fetch_one(&mut **transaction)
@@ -149,15 +121,13 @@ async fn has_statement(
 
 async fn insert_hold(
     transaction: &mut PgTransaction<'_>,
-    log: i16,
     entry: LeafIndex,
     case: &str,
     at: u64,
 ) -> Result<(), StoreError> {
     sqlx::query!(
-        "INSERT INTO hold (log_id, idx, matter, at) VALUES ($1, $2, $3, $4)
-             ON CONFLICT (log_id, idx, matter) WHERE released_at IS NULL DO NOTHING",
-        log,
+        "INSERT INTO hold (idx, matter, at) VALUES ($1, $2, $3)
+             ON CONFLICT (idx, matter) WHERE released_at IS NULL DO NOTHING",
         column(entry.get()),
         case,
         column(at)
@@ -171,15 +141,13 @@ async fn insert_hold(
 /// Ends the hold of a case; returns whether there was one.
 pub(crate) async fn end_hold(
     executor: impl sqlx::PgExecutor<'_>,
-    log: i16,
     entry: LeafIndex,
     case: &str,
     at: u64,
 ) -> Result<bool, StoreError> {
     let released = sqlx::query!(
-        "UPDATE hold SET released_at = $4
-          WHERE log_id = $1 AND idx = $2 AND matter = $3 AND released_at IS NULL",
-        log,
+        "UPDATE hold SET released_at = $3
+          WHERE idx = $1 AND matter = $2 AND released_at IS NULL",
         column(entry.get()),
         case,
         column(at)
@@ -192,17 +160,15 @@ pub(crate) async fn end_hold(
 
 pub(crate) async fn holds(
     pool: &PgPool,
-    log: i16,
     after: Option<LeafIndex>,
     limit: usize,
 ) -> Result<Vec<Hold>, StoreError> {
     sqlx::query!(
         "SELECT idx, matter, at, released_at FROM hold
-          WHERE log_id = $1 AND idx > $2
-            AND idx <= (SELECT max(idx) FROM (SELECT idx FROM hold WHERE log_id = $1 AND idx > $2
-                                               ORDER BY idx LIMIT $3) AS page)
+          WHERE idx > $1
+            AND idx <= (SELECT max(idx) FROM (SELECT idx FROM hold WHERE idx > $1
+                                               ORDER BY idx LIMIT $2) AS page)
           ORDER BY idx, no",
-        log,
         after.map_or(-1, |entry| column(entry.get())),
         rows(limit)
     )
@@ -221,24 +187,15 @@ pub(crate) async fn holds(
     .collect()
 }
 
-pub(crate) async fn held(
-    pool: &PgPool,
-    log: i16,
-    entries: &[LeafIndex],
-) -> Result<Vec<LeafIndex>, StoreError> {
-    leaves(held_now(pool, log, &columns(entries)).await?)
+pub(crate) async fn held(pool: &PgPool, entries: &[LeafIndex]) -> Result<Vec<LeafIndex>, StoreError> {
+    leaves(held_now(pool, &columns(entries)).await?)
 }
 
-pub(crate) async fn statuses(
-    pool: &PgPool,
-    log: i16,
-    entries: &[LeafIndex],
-) -> Result<Vec<EntryStatus>, StoreError> {
+pub(crate) async fn statuses(pool: &PgPool, entries: &[LeafIndex]) -> Result<Vec<EntryStatus>, StoreError> {
     sqlx::query!(
         r#"SELECT idx, rule AS "rule?", statement IS NOT NULL AS "there!"
-             FROM entry LEFT JOIN admission ON admission.log_id = $1 AND admission.number = entry.admission
-            WHERE entry.log_id = $1 AND idx = ANY($2) ORDER BY idx"#,
-        log,
+             FROM entry LEFT JOIN admission ON admission.number = entry.admission
+            WHERE idx = ANY($1) ORDER BY idx"#,
         &columns(entries)
     )
     .fetch_all(pool)
@@ -253,14 +210,9 @@ pub(crate) async fn statuses(
     .collect()
 }
 
-async fn held_now(
-    executor: impl sqlx::PgExecutor<'_>,
-    log: i16,
-    entries: &[i64],
-) -> Result<Vec<i64>, StoreError> {
+async fn held_now(executor: impl sqlx::PgExecutor<'_>, entries: &[i64]) -> Result<Vec<i64>, StoreError> {
     sqlx::query_scalar!(
-        "SELECT DISTINCT idx FROM hold WHERE log_id = $1 AND idx = ANY($2) AND released_at IS NULL ORDER BY idx",
-        log,
+        "SELECT DISTINCT idx FROM hold WHERE idx = ANY($1) AND released_at IS NULL ORDER BY idx",
         entries
     )
     .fetch_all(executor)
@@ -268,28 +220,20 @@ async fn held_now(
     .map_err(store_error)
 }
 
-async fn expect_in_the_log(
-    transaction: &mut PgTransaction<'_>,
-    log: i16,
-    entries: &[i64],
-) -> Result<(), StoreError> {
-    let known = sqlx::query_scalar!(
-        "SELECT idx FROM entry WHERE log_id = $1 AND idx = ANY($2) ORDER BY idx",
-        log,
-        entries
-    )
-    .fetch_all(&mut **transaction)
-    .await
-    .map_err(store_error)?;
+async fn expect_in_the_log(transaction: &mut PgTransaction<'_>, entries: &[i64]) -> Result<(), StoreError> {
+    let known = sqlx::query_scalar!("SELECT idx FROM entry WHERE idx = ANY($1) ORDER BY idx", entries)
+        .fetch_all(&mut **transaction)
+        .await
+        .map_err(store_error)?;
     match entries.iter().find(|entry| known.binary_search(entry).is_err()) {
         Some(unknown) => Err(StoreError::Refused(format!("entry {unknown} is not in the log"))),
         None => Ok(()),
     }
 }
 
-/// Takes the advisory lock of a table of this log, until the end of the transaction.
-async fn lock(transaction: &mut PgTransaction<'_>, log: i16, table: &str) -> Result<(), StoreError> {
-    sqlx::query!("SELECT pg_advisory_xact_lock($2::text::regclass::oid::int, $1)", i32::from(log), table)
+/// Takes the advisory lock of a table, until the end of the transaction.
+async fn lock(transaction: &mut PgTransaction<'_>, table: &str) -> Result<(), StoreError> {
+    sqlx::query!("SELECT pg_advisory_xact_lock($1::text::regclass::oid::int, 0)", table)
         .execute(&mut **transaction)
         .await
         .map_err(store_error)?;
@@ -299,20 +243,19 @@ async fn lock(transaction: &mut PgTransaction<'_>, log: i16, table: &str) -> Res
 /// Stores one report at a time, so that [`REPORTS_PER_GUARD`] holds and numbers become
 /// visible in order. Waits for an erasure in progress: the statement is stored only if the entry still has its
 /// own.
-pub(crate) async fn keep_report(pool: &PgPool, log: i16, report: &Report) -> Result<bool, StoreError> {
+pub(crate) async fn keep_report(pool: &PgPool, report: &Report) -> Result<bool, StoreError> {
     let guard = guard_column(&report.guard);
     let refused = report.refused.as_bytes().as_slice();
     let mut transaction = pool.begin().await.map_err(store_error)?;
-    lock(&mut transaction, log, "hold").await?; // an erasure holds it
-    lock(&mut transaction, log, "report").await?;
+    lock(&mut transaction, "hold").await?; // an erasure holds it
+    lock(&mut transaction, "report").await?;
     sqlx::query!(
-        "INSERT INTO report (log_id, guard, guard_key, refused, idx, registered, at, statement)
-         SELECT $1, $2::bytea, $3::bytea, $4::bytea, $5::bigint, $6::bytea, $7::bigint,
-                CASE WHEN EXISTS (SELECT FROM entry WHERE log_id = $1 AND idx = $5 AND statement IS NOT NULL)
-                     THEN $8::bytea END
-          WHERE (SELECT count(*) FROM report WHERE log_id = $1 AND guard = $2) < $9
-             ON CONFLICT (log_id, guard, refused) DO NOTHING",
-        log,
+        "INSERT INTO report (guard, guard_key, refused, idx, registered, at, statement)
+         SELECT $1::bytea, $2::bytea, $3::bytea, $4::bigint, $5::bytea, $6::bigint,
+                CASE WHEN EXISTS (SELECT FROM entry WHERE idx = $4 AND statement IS NOT NULL)
+                     THEN $7::bytea END
+          WHERE (SELECT count(*) FROM report WHERE guard = $1) < $8
+             ON CONFLICT (guard, refused) DO NOTHING",
         &guard,
         report.guard.0,
         refused,
@@ -326,8 +269,7 @@ pub(crate) async fn keep_report(pool: &PgPool, log: i16, report: &Report) -> Res
     .await
     .map_err(store_error)?;
     let kept = sqlx::query_scalar!(
-        r#"SELECT EXISTS (SELECT FROM report WHERE log_id = $1 AND guard = $2 AND refused = $3) AS "kept!""#,
-        log,
+        r#"SELECT EXISTS (SELECT FROM report WHERE guard = $1 AND refused = $2) AS "kept!""#,
         &guard,
         refused
     )
@@ -366,15 +308,13 @@ impl TryFrom<ReportRow> for KeptReport {
 
 pub(crate) async fn reports(
     pool: &PgPool,
-    log: i16,
     after: Option<u64>,
     limit: usize,
 ) -> Result<Vec<KeptReport>, StoreError> {
     sqlx::query_as!(
         ReportRow,
         "SELECT no, guard_key, refused, idx, registered, at, statement FROM report
-          WHERE log_id = $1 AND no > $2 ORDER BY no LIMIT $3",
-        log,
+          WHERE no > $1 ORDER BY no LIMIT $2",
         after.map_or(-1, column),
         rows(limit)
     )
@@ -388,14 +328,12 @@ pub(crate) async fn reports(
 
 pub(crate) async fn reports_about(
     pool: &PgPool,
-    log: i16,
     registered: &[LeafIndex],
 ) -> Result<Vec<KeptReport>, StoreError> {
     sqlx::query_as!(
         ReportRow,
         "SELECT no, guard_key, refused, idx, registered, at, statement FROM report
-          WHERE log_id = $1 AND idx = ANY($2) ORDER BY no",
-        log,
+          WHERE idx = ANY($1) ORDER BY no",
         &columns(registered)
     )
     .fetch_all(pool)

@@ -33,15 +33,13 @@ pub(crate) fn guard_column(key: &GuardKey) -> Vec<u8> {
 
 pub(crate) async fn find(
     executor: impl PgExecutor<'_>,
-    log: i16,
     digests: &[EntryDigest],
 ) -> Result<Vec<Option<Found>>, StoreError> {
     let keys: Vec<Uuid> = digests.iter().map(seen_key).collect();
     let hits = sqlx::query!(
-        r#"SELECT seen.key, seen.idx, entry.digest AS "digest?"
-             FROM seen LEFT JOIN entry ON entry.log_id = seen.log_id AND entry.idx = seen.idx
-            WHERE seen.log_id = $1 AND seen.key = ANY($2)"#,
-        log,
+        r#"SELECT seen.key AS "key!", seen.idx AS "idx!", entry.digest AS "digest?"
+             FROM seen LEFT JOIN entry ON entry.idx = seen.idx
+            WHERE seen.key = ANY($1)"#,
         &keys
     )
     .fetch_all(executor)
@@ -59,11 +57,10 @@ pub(crate) async fn find(
 
 pub(crate) async fn guards(
     executor: impl PgExecutor<'_>,
-    log: i16,
     keys: &[GuardKey],
 ) -> Result<Vec<Option<LeafIndex>>, StoreError> {
     let columns: Vec<Vec<u8>> = keys.iter().map(guard_column).collect();
-    let hits = sqlx::query!("SELECT key, idx FROM guard WHERE log_id = $1 AND key = ANY($2)", log, &columns)
+    let hits = sqlx::query!("SELECT key, idx FROM guard WHERE key = ANY($1)", &columns)
         .fetch_all(executor)
         .await
         .map_err(store_error)?;
@@ -101,11 +98,11 @@ impl TryFrom<EntryRow> for Entry {
     }
 }
 
-pub(crate) async fn entry(pool: &PgPool, log: i16, index: LeafIndex) -> Result<Option<Entry>, StoreError> {
-    match row(pool, log, index).await? {
+pub(crate) async fn entry(pool: &PgPool, index: LeafIndex) -> Result<Option<Entry>, StoreError> {
+    match row(pool, index).await? {
         Some(entry) => Ok(Some(entry)),
         None => {
-            must_end_before(pool, log, index).await?;
+            must_end_before(pool, index).await?;
             Ok(None)
         }
     }
@@ -113,21 +110,20 @@ pub(crate) async fn entry(pool: &PgPool, log: i16, index: LeafIndex) -> Result<O
 
 /// Returns [`StoreError::Damaged`] if the head covers an entry that was not found. The entry is read again, as it
 /// may have been committed between the two reads.
-async fn must_end_before(pool: &PgPool, log: i16, index: LeafIndex) -> Result<(), StoreError> {
-    let size = head::read_row(pool, log).await?.size;
-    if column(index.get()) < size && row(pool, log, index).await?.is_none() {
+async fn must_end_before(pool: &PgPool, index: LeafIndex) -> Result<(), StoreError> {
+    let size = head::read_row(pool).await?.size;
+    if column(index.get()) < size && row(pool, index).await?.is_none() {
         return Err(StoreError::Damaged(format!("entry {index} is missing, and the log has {size}")));
     }
     Ok(())
 }
 
-async fn row(pool: &PgPool, log: i16, index: LeafIndex) -> Result<Option<Entry>, StoreError> {
+async fn row(pool: &PgPool, index: LeafIndex) -> Result<Option<Entry>, StoreError> {
     sqlx::query_as!(
         EntryRow,
         r#"SELECT idx, digest, statement, facts, policy AS "policy?", rule AS "rule?"
-             FROM entry LEFT JOIN admission ON admission.log_id = $1 AND admission.number = entry.admission
-            WHERE entry.log_id = $1 AND idx = $2"#,
-        log,
+             FROM entry LEFT JOIN admission ON admission.number = entry.admission
+            WHERE idx = $1"#,
         column(index.get())
     )
     .fetch_optional(pool)
@@ -137,18 +133,12 @@ async fn row(pool: &PgPool, log: i16, index: LeafIndex) -> Result<Option<Entry>,
     .transpose()
 }
 
-pub(crate) async fn entries(
-    pool: &PgPool,
-    log: i16,
-    from: LeafIndex,
-    limit: usize,
-) -> Result<Vec<Entry>, StoreError> {
+pub(crate) async fn entries(pool: &PgPool, from: LeafIndex, limit: usize) -> Result<Vec<Entry>, StoreError> {
     let found = sqlx::query_as!(
         EntryRow,
         r#"SELECT idx, digest, statement, facts, policy AS "policy?", rule AS "rule?"
-             FROM entry LEFT JOIN admission ON admission.log_id = $1 AND admission.number = entry.admission
-            WHERE entry.log_id = $1 AND idx >= $2 ORDER BY idx LIMIT $3"#,
-        log,
+             FROM entry LEFT JOIN admission ON admission.number = entry.admission
+            WHERE idx >= $1 ORDER BY idx LIMIT $2"#,
         column(from.get()),
         rows(limit)
     )
@@ -159,7 +149,7 @@ pub(crate) async fn entries(
     match found.iter().zip(from.get()..).find(|(entry, index)| entry.index.get() != *index) {
         None => {
             if found.len() < limit {
-                must_end_before(pool, log, LeafIndex::new(from.get() + found.len() as u64)).await?;
+                must_end_before(pool, LeafIndex::new(from.get() + found.len() as u64)).await?;
             }
             Ok(found)
         }
@@ -167,17 +157,12 @@ pub(crate) async fn entries(
     }
 }
 
-pub(crate) async fn entries_at(
-    pool: &PgPool,
-    log: i16,
-    leaves: &[LeafIndex],
-) -> Result<Vec<Entry>, StoreError> {
+pub(crate) async fn entries_at(pool: &PgPool, leaves: &[LeafIndex]) -> Result<Vec<Entry>, StoreError> {
     let rows = sqlx::query_as!(
         EntryRow,
-        r#"SELECT idx, digest, statement, facts, policy AS "policy?", rule AS "rule?"
-             FROM entry LEFT JOIN admission ON admission.log_id = $1 AND admission.number = entry.admission
-            WHERE entry.log_id = $1 AND idx = ANY($2)"#,
-        log,
+        r#"SELECT idx AS "idx!", digest AS "digest!", statement, facts AS "facts!", policy AS "policy?", rule AS "rule?"
+             FROM entry LEFT JOIN admission ON admission.number = entry.admission
+            WHERE idx = ANY($1)"#,
         &columns(leaves)
     )
     .fetch_all(pool)
@@ -189,7 +174,7 @@ pub(crate) async fn entries_at(
     for leaf in leaves {
         match found.get(leaf) {
             Some(entry) => entries.push(entry.clone()),
-            None => must_end_before(pool, log, *leaf).await?,
+            None => must_end_before(pool, *leaf).await?,
         }
     }
     Ok(entries)
@@ -197,13 +182,11 @@ pub(crate) async fn entries_at(
 
 pub(crate) async fn digests(
     pool: &PgPool,
-    log: i16,
     from: LeafIndex,
     limit: usize,
 ) -> Result<Vec<EntryDigest>, StoreError> {
     let found = sqlx::query!(
-        "SELECT idx, digest FROM entry WHERE log_id = $1 AND idx >= $2 ORDER BY idx LIMIT $3",
-        log,
+        "SELECT idx, digest FROM entry WHERE idx >= $1 ORDER BY idx LIMIT $2",
         column(from.get()),
         rows(limit)
     )
@@ -211,7 +194,7 @@ pub(crate) async fn digests(
     .await
     .map_err(store_error)?;
     if found.len() < limit {
-        must_end_before(pool, log, LeafIndex::new(from.get() + found.len() as u64)).await?;
+        must_end_before(pool, LeafIndex::new(from.get() + found.len() as u64)).await?;
     }
     match found.iter().zip(column(from.get())..).find(|(row, index)| row.idx != *index) {
         None => found.iter().map(|row| Ok(EntryDigest::from_bytes(hash(&row.digest)?))).collect(),
@@ -219,15 +202,10 @@ pub(crate) async fn digests(
     }
 }
 
-pub(crate) async fn collateral(
-    pool: &PgPool,
-    log: i16,
-    index: LeafIndex,
-) -> Result<Vec<Collateral>, StoreError> {
+pub(crate) async fn collateral(pool: &PgPool, index: LeafIndex) -> Result<Vec<Collateral>, StoreError> {
     let items = sqlx::query!(
         r#"SELECT kind, bytes AS "bytes!" FROM collateral
-            WHERE log_id = $1 AND idx = $2 AND bytes IS NOT NULL ORDER BY kind, no"#,
-        log,
+            WHERE idx = $1 AND bytes IS NOT NULL ORDER BY kind, no"#,
         column(index.get())
     )
     .fetch_all(pool)
@@ -245,7 +223,6 @@ pub(crate) async fn collateral(
 
 pub(crate) async fn tiles(
     pool: &PgPool,
-    log: i16,
     addresses: &[TileAddress],
 ) -> Result<Vec<Option<Bytes>>, StoreError> {
     let keys: Vec<(i16, i64)> =
@@ -254,9 +231,8 @@ pub(crate) async fn tiles(
     let stored = sqlx::query!(
         r#"SELECT asked.level AS "level!", asked.no AS "no!",
                   (SELECT string_agg(tile.data, '' ORDER BY tile.first) FROM tile
-                    WHERE tile.log_id = $1 AND tile.level = asked.level AND tile.no = asked.no) AS data
-             FROM UNNEST($2::smallint[], $3::bigint[]) AS asked (level, no)"#,
-        log,
+                    WHERE tile.level = asked.level AND tile.no = asked.no) AS data
+             FROM UNNEST($1::smallint[], $2::bigint[]) AS asked (level, no)"#,
         &levels,
         &numbers
     )

@@ -55,61 +55,53 @@ impl HeadRow {
     }
 }
 
-pub(crate) async fn open(pool: &PgPool, log: i16, origin: &str) -> Result<Head, StoreError> {
+pub(crate) async fn open(pool: &PgPool, origin: &str) -> Result<Head, StoreError> {
     let root = CompactRange::empty().root();
     sqlx::query!(
-        "INSERT INTO log (log_id, origin, epoch, size, root, edge, batch, at, policy, holder)
-         VALUES ($1, $2, 0, 0, $3, '', 0, 0, 0, '') ON CONFLICT (log_id) DO NOTHING",
-        log,
+        "INSERT INTO log (one, origin, epoch, size, root, edge, batch, at, policy, holder)
+         VALUES (1, $1, 0, 0, $2, '', 0, 0, 0, '') ON CONFLICT (one) DO NOTHING",
         origin,
         root.as_bytes()
     )
     .execute(pool)
     .await
     .map_err(store_error)?;
-    let known = sqlx::query_scalar!("SELECT origin FROM log WHERE log_id = $1", log)
-        .fetch_one(pool)
-        .await
-        .map_err(store_error)?;
+    let known = sqlx::query_scalar!("SELECT origin FROM log").fetch_one(pool).await.map_err(store_error)?;
     if known != origin {
         return Err(StoreError::Refused(format!("the database holds the log {known}, not {origin}")));
     }
-    let row = read_row(pool, log).await?;
+    let row = read_row(pool).await?;
     if row.filling.is_some() {
         return Err(half_filled());
     }
     row.into_head()
 }
 
-pub(crate) async fn read(pool: &PgPool, log: i16) -> Result<Head, StoreError> {
-    read_row(pool, log).await?.into_head()
+pub(crate) async fn read(pool: &PgPool) -> Result<Head, StoreError> {
+    read_row(pool).await?.into_head()
 }
 
-pub(crate) async fn read_row(executor: impl PgExecutor<'_>, log: i16) -> Result<HeadRow, StoreError> {
-    sqlx::query_as!(
-        HeadRow,
-        "SELECT epoch, size, root, edge, batch, at, policy, frozen_at, filling FROM log WHERE log_id = $1",
-        log
-    )
-    .fetch_optional(executor)
-    .await
-    .map_err(store_error)?
-    .ok_or_else(not_open)
+pub(crate) async fn read_row(executor: impl PgExecutor<'_>) -> Result<HeadRow, StoreError> {
+    sqlx::query_as!(HeadRow, "SELECT epoch, size, root, edge, batch, at, policy, frozen_at, filling FROM log")
+        .fetch_optional(executor)
+        .await
+        .map_err(store_error)?
+        .ok_or_else(not_open)
 }
 
 pub(crate) fn not_open() -> StoreError {
     StoreError::NoLog("the database holds no such log yet: open it first".into())
 }
 
-pub(crate) async fn take_over(server: &Server, log: i16, holder: &str) -> Result<Head, StoreError> {
-    let row = raise(server, log, holder, None).await?;
+pub(crate) async fn take_over(server: &Server, holder: &str) -> Result<Head, StoreError> {
+    let row = raise(server, holder, None).await?;
     row.must_grow()?;
     row.into_head()
 }
 
 /// Freezes the log: a take-over that sets `frozen_at`, after which there is no other.
-pub(crate) async fn freeze(server: &Server, log: i16, holder: &str, at: u64) -> Result<Head, StoreError> {
-    let row = raise(server, log, holder, Some(column(at))).await?;
+pub(crate) async fn freeze(server: &Server, holder: &str, at: u64) -> Result<Head, StoreError> {
+    let row = raise(server, holder, Some(column(at))).await?;
     match row.must_grow() {
         Err(StoreError::Frozen) => row.into_head(),
         Err(error) => Err(error),
@@ -119,9 +111,9 @@ pub(crate) async fn freeze(server: &Server, log: i16, holder: &str, at: u64) -> 
 
 /// Raises the epoch. Uses a new connection, as the one of a racing commit may hang. Requires an acknowledgement
 /// without a warning, as only then has every required standby the new row.
-async fn raise(server: &Server, log: i16, holder: &str, freeze: Option<i64>) -> Result<HeadRow, StoreError> {
+async fn raise(server: &Server, holder: &str, freeze: Option<i64>) -> Result<HeadRow, StoreError> {
     let mut connection = server.connect(&session::TAKE_OVER).await?;
-    let row = timeout(limits::TAKE_OVER, insist(server, &mut connection, log, (holder, freeze)))
+    let row = timeout(limits::TAKE_OVER, insist(server, &mut connection, (holder, freeze)))
         .await
         .map_err(|_| too_late("taking over the log"))??;
     close(connection).await;
@@ -133,14 +125,13 @@ async fn raise(server: &Server, log: i16, holder: &str, freeze: Option<i64>) -> 
 async fn insist(
     server: &Server,
     connection: &mut PgConnection,
-    log: i16,
     whose: (&str, Option<i64>),
 ) -> Result<HeadRow, StoreError> {
     let backend = sqlx::query_scalar!(r#"SELECT pg_backend_pid() AS "backend!""#)
         .fetch_one(&mut *connection)
         .await
         .map_err(store_error)?;
-    let mut raising = pin!(raise_epoch(connection, log, whose));
+    let mut raising = pin!(raise_epoch(connection, whose));
     tokio::select! {
         row = &mut raising => return row,
         () = sleep(limits::PATIENCE) => {}
@@ -172,11 +163,10 @@ async fn end_stalled_batch(server: &Server, backend: i32) -> Result<(), StoreErr
 /// Freezes the log in the transaction of a batch.
 pub(crate) async fn end_log(
     transaction: &mut PgTransaction<'_>,
-    log: i16,
     holder: &str,
     at: u64,
 ) -> Result<(), StoreError> {
-    match raised(transaction, log, (holder, Some(column(at)))).await? {
+    match raised(transaction, (holder, Some(column(at)))).await? {
         Some(_) => Ok(()),
         None => Err(StoreError::Frozen),
     }
@@ -185,15 +175,13 @@ pub(crate) async fn end_log(
 /// Raises the epoch and sets `frozen_at`; `None` if the log is frozen or being filled.
 async fn raised(
     transaction: &mut PgTransaction<'_>,
-    log: i16,
     (holder, freeze): (&str, Option<i64>),
 ) -> Result<Option<HeadRow>, StoreError> {
     sqlx::query_as!(
         HeadRow,
-        "UPDATE log SET epoch = epoch + 1, holder = $2, frozen_at = $3
-          WHERE log_id = $1 AND frozen_at IS NULL AND filling IS NULL
+        "UPDATE log SET epoch = epoch + 1, holder = $1, frozen_at = $2
+          WHERE frozen_at IS NULL AND filling IS NULL
          RETURNING epoch, size, root, edge, batch, at, policy, frozen_at, filling",
-        log,
         holder,
         freeze
     )
@@ -205,12 +193,11 @@ async fn raised(
 /// Returns the row after the raise; if the log is frozen or being filled, the unchanged row.
 async fn raise_epoch(
     connection: &mut PgConnection,
-    log: i16,
     (holder, freeze): (&str, Option<i64>),
 ) -> Result<HeadRow, StoreError> {
     let mut transaction = connection.begin().await.map_err(store_error)?;
-    let raised = raised(&mut transaction, log, (holder, freeze)).await?;
-    let Some(row) = raised else { return read_row(&mut *transaction, log).await };
+    let raised = raised(&mut transaction, (holder, freeze)).await?;
+    let Some(row) = raised else { return read_row(&mut *transaction).await };
     match ServerWarnings::new().during(transaction.commit()).await {
         (Ok(()), None) => Ok(row),
         (Ok(()), Some(warning)) => {

@@ -29,17 +29,11 @@ impl TryFrom<BatchRow> for CommittedHead {
     }
 }
 
-pub(crate) async fn heads(
-    pool: &PgPool,
-    log: i16,
-    from: u64,
-    limit: usize,
-) -> Result<Vec<CommittedHead>, StoreError> {
+pub(crate) async fn heads(pool: &PgPool, from: u64, limit: usize) -> Result<Vec<CommittedHead>, StoreError> {
     sqlx::query_as!(
         BatchRow,
         "SELECT batch, epoch, size, root, at FROM batch
-          WHERE log_id = $1 AND batch >= $2 ORDER BY batch LIMIT $3",
-        log,
+          WHERE batch >= $1 ORDER BY batch LIMIT $2",
         column(from),
         rows(limit)
     )
@@ -51,15 +45,10 @@ pub(crate) async fn heads(
     .collect()
 }
 
-pub(crate) async fn head_of_size(
-    pool: &PgPool,
-    log: i16,
-    size: TreeSize,
-) -> Result<Option<CommittedHead>, StoreError> {
+pub(crate) async fn head_of_size(pool: &PgPool, size: TreeSize) -> Result<Option<CommittedHead>, StoreError> {
     sqlx::query_as!(
         BatchRow,
-        "SELECT batch, epoch, size, root, at FROM batch WHERE log_id = $1 AND size = $2",
-        log,
+        "SELECT batch, epoch, size, root, at FROM batch WHERE size = $1",
         column(size.get())
     )
     .fetch_optional(pool)
@@ -71,14 +60,12 @@ pub(crate) async fn head_of_size(
 
 pub(crate) async fn head_covering(
     pool: &PgPool,
-    log: i16,
     leaf: LeafIndex,
 ) -> Result<Option<CommittedHead>, StoreError> {
     sqlx::query_as!(
         BatchRow,
         "SELECT batch, epoch, size, root, at FROM batch
-          WHERE log_id = $1 AND size > $2 ORDER BY size LIMIT 1",
-        log,
+          WHERE size > $1 ORDER BY size LIMIT 1",
         column(leaf.get())
     )
     .fetch_optional(pool)
@@ -138,18 +125,13 @@ impl<'a> SignatureColumns<'a> {
     }
 }
 
-pub(crate) async fn keep_signatures(
-    pool: &PgPool,
-    log: i16,
-    signatures: &[HeadSignature],
-) -> Result<(), StoreError> {
+pub(crate) async fn keep_signatures(pool: &PgPool, signatures: &[HeadSignature]) -> Result<(), StoreError> {
     let SignatureColumns { sizes, kinds, kids, bytes } = SignatureColumns::of(signatures);
     let kept = sqlx::query!(
-        "INSERT INTO head_signature (log_id, size, kind, kid, bytes)
-             SELECT $1, size, kind, kid, bytes
-             FROM UNNEST($2::bigint[], $3::smallint[], $4::bytea[], $5::bytea[]) AS t (size, kind, kid, bytes)
-             ON CONFLICT (log_id, size, kind, kid) DO NOTHING",
-        log,
+        "INSERT INTO head_signature (size, kind, kid, bytes)
+             SELECT size, kind, kid, bytes
+             FROM UNNEST($1::bigint[], $2::smallint[], $3::bytea[], $4::bytea[]) AS t (size, kind, kid, bytes)
+             ON CONFLICT (size, kind, kid) DO NOTHING",
         &sizes,
         &kinds,
         &kids as &[&[u8]],
@@ -168,7 +150,6 @@ pub(crate) async fn keep_signatures(
 
 pub(crate) async fn signature(
     pool: &PgPool,
-    log: i16,
     size: TreeSize,
     kind: SignatureKind,
     kid: &[u8],
@@ -176,8 +157,7 @@ pub(crate) async fn signature(
     sqlx::query_as!(
         SignatureRow,
         "SELECT size, kind, kid, bytes FROM head_signature
-          WHERE log_id = $1 AND size = $2 AND kind = $3 AND kid = $4",
-        log,
+          WHERE size = $1 AND kind = $2 AND kid = $3",
         column(size.get()),
         kind_column(kind),
         kid
@@ -191,15 +171,13 @@ pub(crate) async fn signature(
 
 pub(crate) async fn newest_signed(
     pool: &PgPool,
-    log: i16,
     kind: SignatureKind,
 ) -> Result<Option<SignedHead>, StoreError> {
     let row = sqlx::query!(
         "SELECT batch.batch, batch.epoch, batch.size, batch.root, batch.at, newest.kid, newest.bytes
-           FROM (SELECT size, kid, bytes FROM head_signature WHERE log_id = $1 AND kind = $2
+           FROM (SELECT size, kid, bytes FROM head_signature WHERE kind = $1
                   ORDER BY size DESC, kid DESC LIMIT 1) AS newest
-           JOIN batch ON batch.log_id = $1 AND batch.size = newest.size",
-        log,
+           JOIN batch ON batch.size = newest.size",
         kind_column(kind)
     )
     .fetch_optional(pool)
@@ -216,18 +194,16 @@ pub(crate) async fn newest_signed(
 /// Reads a page of signatures. Those of one head are never split, so a page can be longer than `limit`.
 pub(crate) async fn signatures(
     pool: &PgPool,
-    log: i16,
     after: Option<TreeSize>,
     limit: usize,
 ) -> Result<Vec<HeadSignature>, StoreError> {
     sqlx::query_as!(
         SignatureRow,
         "SELECT size, kind, kid, bytes FROM head_signature
-          WHERE log_id = $1 AND size > $2
-            AND size <= (SELECT max(size) FROM (SELECT size FROM head_signature WHERE log_id = $1 AND size > $2
-                                                 ORDER BY size LIMIT $3) AS page)
+          WHERE size > $1
+            AND size <= (SELECT max(size) FROM (SELECT size FROM head_signature WHERE size > $1
+                                                 ORDER BY size LIMIT $2) AS page)
           ORDER BY size, kind, kid",
-        log,
         after.map_or(-1, |size| column(size.get())),
         rows(limit)
     )

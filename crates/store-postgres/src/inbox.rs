@@ -11,30 +11,28 @@ use crate::number::{column, hash, number, rows};
 
 pub(crate) async fn enqueue(
     pool: &PgPool,
-    log: i16,
     item: &InboxItem,
     arrival: &Arrival<'_>,
 ) -> Result<Enqueued, StoreError> {
     let (key, bounds) = (arrival.issuer_key(), &arrival.bounds);
     // Two concurrent callers compute the same attempt number; one of them inserts it.
     let kept = sqlx::query!(
-        "INSERT INTO inbox (log_id, digest, attempt, submission, issuer, issuer_key, arrived_at)
-         SELECT $1, $2, coalesce(max(attempt), 0) + 1, $3::bytea, $4, $5::bytea, $6
-           FROM (SELECT attempt FROM inbox WHERE log_id = $1 AND digest = $2
+        "INSERT INTO inbox (digest, attempt, submission, issuer, issuer_key, arrived_at)
+         SELECT $1, coalesce(max(attempt), 0) + 1, $2::bytea, $3, $4::bytea, $5
+           FROM (SELECT attempt FROM inbox WHERE digest = $1
                   UNION ALL
-                 SELECT attempt FROM inbox_outcome WHERE log_id = $1 AND digest = $2) AS known
+                 SELECT attempt FROM inbox_outcome WHERE digest = $1) AS known
          HAVING NOT EXISTS (SELECT FROM inbox
-                             WHERE log_id = $1 AND digest = $2
+                             WHERE digest = $1
                                AND NOT EXISTS (SELECT FROM inbox_outcome AS o
-                                                WHERE o.log_id = $1 AND o.digest = $2
+                                                WHERE o.digest = $1
                                                   AND o.attempt = inbox.attempt AND o.failure IS NOT NULL))
-            AND NOT EXISTS (SELECT FROM log WHERE log_id = $1 AND frozen_at IS NOT NULL)
-            AND (SELECT count(*) < $7 AND coalesce(sum(bytes), 0) + octet_length($3::bytea) <= $8
-                   FROM inbox WHERE log_id = $1 AND issuer_key = $5::bytea)
-            AND (SELECT count(*) < $9 AND coalesce(sum(bytes), 0) + octet_length($3::bytea) <= $10
-                   FROM inbox WHERE log_id = $1)
-             ON CONFLICT (log_id, digest, attempt) DO NOTHING",
-        log,
+            AND NOT EXISTS (SELECT FROM log WHERE frozen_at IS NOT NULL)
+            AND (SELECT count(*) < $6 AND coalesce(sum(bytes), 0) + octet_length($2::bytea) <= $7
+                   FROM inbox WHERE issuer_key = $4::bytea)
+            AND (SELECT count(*) < $8 AND coalesce(sum(bytes), 0) + octet_length($2::bytea) <= $9
+                   FROM inbox)
+             ON CONFLICT (digest, attempt) DO NOTHING",
         item.digest.as_bytes(),
         item.submission.as_ref(),
         arrival.issuer_name(),
@@ -49,7 +47,7 @@ pub(crate) async fn enqueue(
     .await
     .map_err(store_error)?;
     match kept.rows_affected() {
-        0 => why_not_kept(pool, log, item, arrival).await,
+        0 => why_not_kept(pool, item, arrival).await,
         _ => Ok(Enqueued::Kept),
     }
 }
@@ -57,21 +55,19 @@ pub(crate) async fn enqueue(
 /// Finds the bound because of which an item was not inserted.
 async fn why_not_kept(
     pool: &PgPool,
-    log: i16,
     item: &InboxItem,
     arrival: &Arrival<'_>,
 ) -> Result<Enqueued, StoreError> {
-    if head::read_row(pool, log).await?.frozen_at.is_some() {
+    if head::read_row(pool).await?.frozen_at.is_some() {
         return Err(StoreError::Frozen);
     }
-    if let Some(Progress::Pending | Progress::Registered(_)) = progress(pool, log, &item.digest).await? {
+    if let Some(Progress::Pending | Progress::Registered(_)) = progress(pool, &item.digest).await? {
         return Ok(Enqueued::Kept);
     }
     let key = arrival.issuer_key();
     let has_room = sqlx::query_scalar!(
-        r#"SELECT count(*) < $3 AND coalesce(sum(bytes), 0) + $4 <= $5 AS "has_room!"
-             FROM inbox WHERE log_id = $1 AND issuer_key = $2"#,
-        log,
+        r#"SELECT count(*) < $2 AND coalesce(sum(bytes), 0) + $3 <= $4 AS "has_room!"
+             FROM inbox WHERE issuer_key = $1"#,
         &key[..],
         column(arrival.bounds.issuer_rows),
         column(item.submission.len() as u64),
@@ -85,18 +81,16 @@ async fn why_not_kept(
 
 pub(crate) async fn pending_keys(
     pool: &PgPool,
-    log: i16,
     after: Option<u64>,
     limit: usize,
 ) -> Result<Vec<PendingKey>, StoreError> {
     sqlx::query!(
         r#"SELECT arrival AS "arrival!", digest, issuer, bytes AS "bytes!", arrived_at FROM inbox
-          WHERE log_id = $1 AND arrival > $2
+          WHERE arrival > $1
             AND NOT EXISTS (SELECT FROM inbox_outcome AS o
-                             WHERE o.log_id = inbox.log_id AND o.digest = inbox.digest
+                             WHERE o.digest = inbox.digest
                                AND o.attempt = inbox.attempt)
-          ORDER BY arrival LIMIT $3"#,
-        log,
+          ORDER BY arrival LIMIT $2"#,
         after.map_or(-1, column),
         rows(limit)
     )
@@ -116,20 +110,15 @@ pub(crate) async fn pending_keys(
     .collect()
 }
 
-pub(crate) async fn submissions(
-    pool: &PgPool,
-    log: i16,
-    numbers: &[u64],
-) -> Result<Vec<(u64, Bytes)>, StoreError> {
+pub(crate) async fn submissions(pool: &PgPool, numbers: &[u64]) -> Result<Vec<(u64, Bytes)>, StoreError> {
     let numbers: Vec<i64> = numbers.iter().map(|number| column(*number)).collect();
     sqlx::query!(
         r#"SELECT arrival AS "arrival!", submission FROM inbox
-          WHERE log_id = $1 AND arrival = ANY($2)
+          WHERE arrival = ANY($1)
             AND NOT EXISTS (SELECT FROM inbox_outcome AS o
-                             WHERE o.log_id = inbox.log_id AND o.digest = inbox.digest
+                             WHERE o.digest = inbox.digest
                                AND o.attempt = inbox.attempt)
           ORDER BY arrival"#,
-        log,
         &numbers
     )
     .fetch_all(pool)
@@ -140,16 +129,14 @@ pub(crate) async fn submissions(
     .collect()
 }
 
-pub(crate) async fn in_use(pool: &PgPool, log: i16) -> Result<InboxUse, StoreError> {
+pub(crate) async fn in_use(pool: &PgPool) -> Result<InboxUse, StoreError> {
     let used = sqlx::query!(
         r#"SELECT count(*) AS "rows!", coalesce(sum(bytes), 0)::bigint AS "bytes!",
                   min(nullif(arrived_at, 0)) AS oldest
              FROM inbox
-            WHERE log_id = $1
-              AND NOT EXISTS (SELECT FROM inbox_outcome AS o
-                               WHERE o.log_id = inbox.log_id AND o.digest = inbox.digest
-                                 AND o.attempt = inbox.attempt)"#,
-        log
+            WHERE NOT EXISTS (SELECT FROM inbox_outcome AS o
+                               WHERE o.digest = inbox.digest
+                                 AND o.attempt = inbox.attempt)"#
     );
     let used = used.fetch_one(pool).await.map_err(store_error)?;
     Ok(InboxUse {
@@ -159,19 +146,14 @@ pub(crate) async fn in_use(pool: &PgPool, log: i16) -> Result<InboxUse, StoreErr
     })
 }
 
-pub(crate) async fn progress(
-    pool: &PgPool,
-    log: i16,
-    digest: &EntryDigest,
-) -> Result<Option<Progress>, StoreError> {
+pub(crate) async fn progress(pool: &PgPool, digest: &EntryDigest) -> Result<Option<Progress>, StoreError> {
     let newest = sqlx::query!(
         "SELECT idx, failure
            FROM (SELECT attempt, 0 AS ended, NULL::bigint AS idx, NULL::text AS failure
-                   FROM inbox WHERE log_id = $1 AND digest = $2
+                   FROM inbox WHERE digest = $1
                   UNION ALL
-                 SELECT attempt, 1, idx, failure FROM inbox_outcome WHERE log_id = $1 AND digest = $2) AS known
+                 SELECT attempt, 1, idx, failure FROM inbox_outcome WHERE digest = $1) AS known
           ORDER BY attempt DESC, ended DESC LIMIT 1",
-        log,
         digest.as_bytes()
     )
     .fetch_optional(pool)
@@ -185,17 +167,11 @@ pub(crate) async fn progress(
     }))
 }
 
-pub(crate) async fn refuse(
-    pool: &PgPool,
-    log: i16,
-    digest: &EntryDigest,
-    failure: &str,
-) -> Result<(), StoreError> {
+pub(crate) async fn refuse(pool: &PgPool, digest: &EntryDigest, failure: &str) -> Result<(), StoreError> {
     sqlx::query!(
-        "INSERT INTO inbox_outcome (log_id, digest, attempt, failure)
-         SELECT log_id, digest, attempt, $3 FROM inbox WHERE log_id = $1 AND digest = $2
-             ON CONFLICT (log_id, digest, attempt) DO NOTHING",
-        log,
+        "INSERT INTO inbox_outcome (digest, attempt, failure)
+         SELECT digest, attempt, $2 FROM inbox WHERE digest = $1
+             ON CONFLICT (digest, attempt) DO NOTHING",
         digest.as_bytes(),
         failure
     )
@@ -207,23 +183,21 @@ pub(crate) async fn refuse(
 
 /// Removes finished attempts. A failed attempt leaves its outcome; a registered one takes all outcomes of its
 /// statement with it, as the log itself now has the answer.
-pub(crate) async fn trim(pool: &PgPool, log: i16, limit: usize) -> Result<u64, StoreError> {
+pub(crate) async fn trim(pool: &PgPool, limit: usize) -> Result<u64, StoreError> {
     let gone = sqlx::query_scalar!(
         r#"WITH finished AS (
              SELECT inbox.digest, inbox.attempt, o.idx FROM inbox
                JOIN inbox_outcome AS o
-                 ON o.log_id = inbox.log_id AND o.digest = inbox.digest AND o.attempt = inbox.attempt
-              WHERE inbox.log_id = $1 ORDER BY inbox.arrival LIMIT $2),
+                 ON o.digest = inbox.digest AND o.attempt = inbox.attempt ORDER BY inbox.arrival LIMIT $1),
            gone AS (
              DELETE FROM inbox USING finished
-              WHERE inbox.log_id = $1 AND inbox.digest = finished.digest AND inbox.attempt = finished.attempt
+              WHERE inbox.digest = finished.digest AND inbox.attempt = finished.attempt
              RETURNING 1),
            forgotten AS (
              DELETE FROM inbox_outcome USING finished
-              WHERE inbox_outcome.log_id = $1 AND inbox_outcome.digest = finished.digest
+              WHERE inbox_outcome.digest = finished.digest
                 AND finished.idx IS NOT NULL)
            SELECT count(*) AS "count!" FROM gone"#,
-        log,
         rows(limit)
     )
     .fetch_one(pool)
@@ -235,18 +209,16 @@ pub(crate) async fn trim(pool: &PgPool, log: i16, limit: usize) -> Result<u64, S
 /// Reads pending items with their submissions.
 pub(crate) async fn waiting(
     pool: &PgPool,
-    log: i16,
     after: Option<u64>,
     limit: usize,
 ) -> Result<Vec<(u64, InboxItem)>, StoreError> {
     let found = sqlx::query!(
         r#"SELECT arrival AS "arrival!", digest, submission FROM inbox
-          WHERE log_id = $1 AND arrival > $2
+          WHERE arrival > $1
             AND NOT EXISTS (SELECT FROM inbox_outcome AS o
-                             WHERE o.log_id = inbox.log_id AND o.digest = inbox.digest
+                             WHERE o.digest = inbox.digest
                                AND o.attempt = inbox.attempt)
-          ORDER BY arrival LIMIT $3"#,
-        log,
+          ORDER BY arrival LIMIT $2"#,
         after.map_or(-1, column),
         rows(limit)
     );

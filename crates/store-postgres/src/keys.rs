@@ -10,11 +10,10 @@ use crate::error::store_error;
 use crate::head::{HeadRow, not_open};
 use crate::number::{column, number};
 
-pub(crate) async fn keep(executor: impl PgExecutor<'_>, log: i16, key: &LogKey) -> Result<(), StoreError> {
+pub(crate) async fn keep(executor: impl PgExecutor<'_>, key: &LogKey) -> Result<(), StoreError> {
     sqlx::query!(
-        "INSERT INTO log_key (log_id, kid, public, from_size, retired_at, retired_size, compromised_size)
-         VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (log_id, kid) DO NOTHING",
-        log,
+        "INSERT INTO log_key (kid, public, from_size, retired_at, retired_size, compromised_size)
+         VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (kid) DO NOTHING",
         key.kid,
         key.public.as_ref(),
         size(key.from_size),
@@ -28,11 +27,10 @@ pub(crate) async fn keep(executor: impl PgExecutor<'_>, log: i16, key: &LogKey) 
     Ok(())
 }
 
-pub(crate) async fn list(executor: impl PgExecutor<'_>, log: i16) -> Result<Vec<LogKey>, StoreError> {
+pub(crate) async fn list(executor: impl PgExecutor<'_>) -> Result<Vec<LogKey>, StoreError> {
     let rows = sqlx::query!(
         "SELECT kid, public, from_size, retired_at, retired_size, compromised_size
-           FROM log_key WHERE log_id = $1 ORDER BY from_size, no",
-        log
+           FROM log_key ORDER BY from_size, no"
     );
     let rows = rows.fetch_all(executor).await.map_err(store_error)?.into_iter().map(|row| {
         Ok(LogKey {
@@ -47,14 +45,10 @@ pub(crate) async fn list(executor: impl PgExecutor<'_>, log: i16) -> Result<Vec<
     rows.collect()
 }
 
-pub(crate) async fn announce(
-    pool: &PgPool,
-    log: i16,
-    announcement: &KeyAnnouncement,
-) -> Result<(), StoreError> {
+pub(crate) async fn announce(pool: &PgPool, announcement: &KeyAnnouncement) -> Result<(), StoreError> {
     let mut transaction = pool.begin().await.map_err(store_error)?;
-    lock_head(&mut transaction, log).await?;
-    let keys = list(&mut *transaction, log).await?;
+    lock_head(&mut transaction).await?;
+    let keys = list(&mut *transaction).await?;
     if keys.iter().any(|key| key.kid == announcement.kid) {
         return Err(already_listed());
     }
@@ -62,10 +56,9 @@ pub(crate) async fn announce(
         return Err(not_in_force());
     }
     sqlx::query!(
-        "INSERT INTO key_announcement (log_id, replaces, kid, public, at) VALUES ($1, $2, $3, $4, $5)
-         ON CONFLICT (log_id, replaces)
+        "INSERT INTO key_announcement (replaces, kid, public, at) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (replaces)
          DO UPDATE SET kid = excluded.kid, public = excluded.public, at = excluded.at",
-        log,
         announcement.replaces,
         announcement.kid,
         announcement.public.as_ref(),
@@ -77,14 +70,8 @@ pub(crate) async fn announce(
     transaction.commit().await.map_err(store_error)
 }
 
-pub(crate) async fn announced(
-    executor: impl PgExecutor<'_>,
-    log: i16,
-) -> Result<Vec<KeyAnnouncement>, StoreError> {
-    let rows = sqlx::query!(
-        "SELECT kid, public, replaces, at FROM key_announcement WHERE log_id = $1 ORDER BY at, kid",
-        log
-    );
+pub(crate) async fn announced(executor: impl PgExecutor<'_>) -> Result<Vec<KeyAnnouncement>, StoreError> {
+    let rows = sqlx::query!("SELECT kid, public, replaces, at FROM key_announcement ORDER BY at, kid");
     let rows = rows.fetch_all(executor).await.map_err(store_error)?.into_iter().map(|row| {
         let at = number(row.at)?;
         Ok(KeyAnnouncement { kid: row.kid, public: Bytes::from(row.public), replaces: row.replaces, at })
@@ -95,31 +82,29 @@ pub(crate) async fn announced(
 /// Takes up an announced key. The lock on the head's row excludes commits and take-overs until the keys are written.
 pub(crate) async fn take_up(
     pool: &PgPool,
-    log: i16,
     kid: &[u8],
     (epoch, at): (u64, u64),
 ) -> Result<Option<LogKey>, StoreError> {
     let mut transaction = pool.begin().await.map_err(store_error)?;
-    let head = lock_head(&mut transaction, log).await?;
+    let head = lock_head(&mut transaction).await?;
     if head.epoch != epoch {
         return Err(fenced(epoch, head.epoch));
     }
-    let announced = announced(&mut *transaction, log).await?;
+    let announced = announced(&mut *transaction).await?;
     let Some(announcement) = announced.into_iter().find(|known| known.kid == kid) else { return Ok(None) };
     let from = TreeSize::new(head.size().get() + 1);
-    replace(&mut transaction, log, &announcement.replaces, (from, at)).await?;
+    replace(&mut transaction, &announcement.replaces, (from, at)).await?;
     let key = LogKey::new(announcement.kid, announcement.public, from);
-    keep(&mut *transaction, log, &key).await?;
+    keep(&mut *transaction, &key).await?;
     transaction.commit().await.map_err(store_error)?;
     Ok(Some(key))
 }
 
-async fn lock_head(transaction: &mut PgTransaction<'_>, log: i16) -> Result<store::Head, StoreError> {
+async fn lock_head(transaction: &mut PgTransaction<'_>) -> Result<store::Head, StoreError> {
     let row = sqlx::query_as!(
         HeadRow,
         "SELECT epoch, size, root, edge, batch, at, policy, frozen_at, filling
-           FROM log WHERE log_id = $1 FOR UPDATE",
-        log
+           FROM log FOR UPDATE"
     );
     let row = row.fetch_optional(&mut **transaction).await.map_err(store_error)?.ok_or_else(not_open)?;
     row.must_grow()?;
@@ -129,13 +114,11 @@ async fn lock_head(transaction: &mut PgTransaction<'_>, log: i16) -> Result<stor
 /// Retires a key and removes the announcement of its successor.
 async fn replace(
     transaction: &mut PgTransaction<'_>,
-    log: i16,
     old: &[u8],
     (from, at): (TreeSize, u64),
 ) -> Result<(), StoreError> {
     sqlx::query!(
-        "UPDATE log_key SET retired_at = $3, retired_size = $4 WHERE log_id = $1 AND kid = $2",
-        log,
+        "UPDATE log_key SET retired_at = $2, retired_size = $3 WHERE kid = $1",
         old,
         column(at),
         size(from)
@@ -143,22 +126,16 @@ async fn replace(
     .execute(&mut **transaction)
     .await
     .map_err(store_error)?;
-    sqlx::query!("DELETE FROM key_announcement WHERE log_id = $1 AND replaces = $2", log, old)
+    sqlx::query!("DELETE FROM key_announcement WHERE replaces = $1", old)
         .execute(&mut **transaction)
         .await
         .map_err(store_error)?;
     Ok(())
 }
 
-pub(crate) async fn mark_compromised(
-    pool: &PgPool,
-    log: i16,
-    kid: &[u8],
-    since: TreeSize,
-) -> Result<(), StoreError> {
+pub(crate) async fn mark_compromised(pool: &PgPool, kid: &[u8], since: TreeSize) -> Result<(), StoreError> {
     let marked = sqlx::query!(
-        "UPDATE log_key SET compromised_size = least(compromised_size, $3) WHERE log_id = $1 AND kid = $2",
-        log,
+        "UPDATE log_key SET compromised_size = least(compromised_size, $2) WHERE kid = $1",
         kid,
         size(since)
     );

@@ -15,16 +15,13 @@ use crate::error::{store_error, too_late};
 use crate::limits;
 use crate::session::{self, Server, close};
 
-/// First half of the lock's key (ASCII "tabe"); the second half is the log's number.
+/// First half of the lock's key (ASCII "tabe"); the second half is the object ID of the log's table, so that logs in
+/// schemas of one database have leases of their own.
 const LOCK_CLASS: i32 = 0x7461_6265;
 
-pub(crate) async fn lease(
-    server: &Server,
-    log: i16,
-    holder: &str,
-) -> Result<Option<Box<dyn Lease>>, StoreError> {
+pub(crate) async fn lease(server: &Server, holder: &str) -> Result<Option<Box<dyn Lease>>, StoreError> {
     let mut connection = server.connect(&session::LEASE).await?;
-    let answer = timeout(limits::ANSWER, try_lock(&mut connection, log))
+    let answer = timeout(limits::ANSWER, try_lock(&mut connection))
         .await
         .map_err(|_| too_late("asking for the lease"))?
         .map_err(store_error)?;
@@ -43,11 +40,10 @@ pub(crate) async fn lease(
 }
 
 /// Tries to take the lock; returns the PID of the backend that holds it.
-async fn try_lock(connection: &mut PgConnection, log: i16) -> Result<Option<i32>, sqlx::Error> {
+async fn try_lock(connection: &mut PgConnection) -> Result<Option<i32>, sqlx::Error> {
     let answer = sqlx::query!(
-        r#"SELECT pg_try_advisory_lock($1, $2) AS "locked!", pg_backend_pid() AS "backend!""#,
-        LOCK_CLASS,
-        i32::from(log)
+        r#"SELECT pg_try_advisory_lock($1, 'log'::regclass::oid::int) AS "locked!", pg_backend_pid() AS "backend!""#,
+        LOCK_CLASS
     )
     .fetch_one(connection)
     .await?;

@@ -66,19 +66,13 @@ use crate::session::Server;
 #[derive(Clone, Debug)]
 pub struct Options {
     server: Server,
-    log: i16,
     commit_timeout: Duration,
 }
 
 impl Options {
     /// Parses a `postgres://` URL. TLS follows its `sslmode` and `sslrootcert`; the default is `prefer`.
     pub fn from_url(url: &str) -> Result<Self, StoreError> {
-        Ok(Self { server: Server::from_url(url)?, log: 1, commit_timeout: limits::COMMIT })
-    }
-
-    /// Selects a log of the database; the default is the first.
-    pub fn with_log(self, log: u8) -> Self {
-        Self { log: log.into(), ..self }
+        Ok(Self { server: Server::from_url(url)?, commit_timeout: limits::COMMIT })
     }
 
     /// Sets the time after which an unanswered COMMIT counts as of unknown outcome; the default is 30 s.
@@ -94,7 +88,6 @@ pub struct Postgres {
     pool: PgPool,
     /// Pool of [`Lifecycle::for_sequencing`].
     sequencers: PgPool,
-    log: i16,
     /// Session for look-ups, of a store [for sequencing](Lifecycle::for_sequencing); others use the pool.
     look_ups: Option<Arc<KeptSession>>,
     sequencing: Arc<Sequencing>,
@@ -116,7 +109,6 @@ impl Postgres {
             server: options.server.clone(),
             pool: options.server.pool(&session::READER, MAX_CONNECTIONS),
             sequencers: options.server.pool(&session::READER, limits::SEQUENCER_CONNECTIONS),
-            log: options.log,
             look_ups: None,
             sequencing: Arc::new(Sequencing::new(options.commit_timeout)),
             partitions: Arc::default(),
@@ -132,16 +124,16 @@ impl Postgres {
 #[async_trait]
 impl LogReader for Postgres {
     async fn head(&self) -> Result<Head, StoreError> {
-        self.in_time(head::read(&self.pool, self.log)).await
+        self.in_time(head::read(&self.pool)).await
     }
 
     async fn find(&self, digests: &[EntryDigest]) -> Result<Vec<Option<Found>>, StoreError> {
         let Some(look_ups) = &self.look_ups else {
-            return self.in_time(entry::find(&self.pool, self.log, digests)).await;
+            return self.in_time(entry::find(&self.pool, digests)).await;
         };
         self.in_time(async {
             let mut session = look_ups.take(&self.server).await?;
-            let found = entry::find(&mut session.connection, self.log, digests).await?;
+            let found = entry::find(&mut session.connection, digests).await?;
             session.keep();
             Ok(found)
         })
@@ -150,11 +142,11 @@ impl LogReader for Postgres {
 
     async fn guards(&self, keys: &[GuardKey]) -> Result<Vec<Option<LeafIndex>>, StoreError> {
         let Some(look_ups) = &self.look_ups else {
-            return self.in_time(entry::guards(&self.pool, self.log, keys)).await;
+            return self.in_time(entry::guards(&self.pool, keys)).await;
         };
         self.in_time(async {
             let mut session = look_ups.take(&self.server).await?;
-            let found = entry::guards(&mut session.connection, self.log, keys).await?;
+            let found = entry::guards(&mut session.connection, keys).await?;
             session.keep();
             Ok(found)
         })
@@ -162,66 +154,66 @@ impl LogReader for Postgres {
     }
 
     async fn entry(&self, index: LeafIndex) -> Result<Option<Entry>, StoreError> {
-        self.in_time(entry::entry(&self.pool, self.log, index)).await
+        self.in_time(entry::entry(&self.pool, index)).await
     }
 
     async fn entries(&self, from: LeafIndex, limit: usize) -> Result<Vec<Entry>, StoreError> {
-        self.in_time(entry::entries(&self.pool, self.log, from, limit)).await
+        self.in_time(entry::entries(&self.pool, from, limit)).await
     }
 
     async fn entries_at(&self, leaves: &[LeafIndex]) -> Result<Vec<Entry>, StoreError> {
-        self.in_time(entry::entries_at(&self.pool, self.log, leaves)).await
+        self.in_time(entry::entries_at(&self.pool, leaves)).await
     }
 
     async fn digests(&self, from: LeafIndex, limit: usize) -> Result<Vec<EntryDigest>, StoreError> {
-        self.in_time(entry::digests(&self.pool, self.log, from, limit)).await
+        self.in_time(entry::digests(&self.pool, from, limit)).await
     }
 
     async fn collateral(&self, index: LeafIndex) -> Result<Vec<Collateral>, StoreError> {
-        self.in_time(entry::collateral(&self.pool, self.log, index)).await
+        self.in_time(entry::collateral(&self.pool, index)).await
     }
 
     async fn heads(&self, from: u64, limit: usize) -> Result<Vec<CommittedHead>, StoreError> {
-        self.in_time(history::heads(&self.pool, self.log, from, limit)).await
+        self.in_time(history::heads(&self.pool, from, limit)).await
     }
 
     async fn head_of_size(&self, size: TreeSize) -> Result<Option<CommittedHead>, StoreError> {
-        self.in_time(history::head_of_size(&self.pool, self.log, size)).await
+        self.in_time(history::head_of_size(&self.pool, size)).await
     }
 
     async fn head_covering(&self, leaf: LeafIndex) -> Result<Option<CommittedHead>, StoreError> {
-        self.in_time(history::head_covering(&self.pool, self.log, leaf)).await
+        self.in_time(history::head_covering(&self.pool, leaf)).await
     }
 }
 
 #[async_trait]
 impl LogWriter for Postgres {
     async fn open(&self, origin: &str) -> Result<Head, StoreError> {
-        self.in_time(head::open(&self.pool, self.log, origin)).await
+        self.in_time(head::open(&self.pool, origin)).await
     }
 
     async fn take_over(&self, holder: &str) -> Result<Head, StoreError> {
-        head::take_over(&self.server, self.log, holder).await
+        head::take_over(&self.server, holder).await
     }
 
     async fn commit(&self, batch: &Batch) -> Result<(), CommitError> {
         batch.check().map_err(CommitError::NotCommitted)?;
         self.partitions.make_room(&self.server, batch.to.size()).await;
-        self.sequencing.commit(&self.server, self.log, batch).await
+        self.sequencing.commit(&self.server, batch).await
     }
 }
 
 #[async_trait]
 impl TileStore for Postgres {
     async fn tiles(&self, addresses: &[TileAddress]) -> Result<Vec<Option<Bytes>>, StoreError> {
-        self.in_time(entry::tiles(&self.pool, self.log, addresses)).await
+        self.in_time(entry::tiles(&self.pool, addresses)).await
     }
 }
 
 #[async_trait]
 impl SignatureStore for Postgres {
     async fn keep_signatures(&self, signatures: &[HeadSignature]) -> Result<(), StoreError> {
-        self.in_time(history::keep_signatures(&self.pool, self.log, signatures)).await
+        self.in_time(history::keep_signatures(&self.pool, signatures)).await
     }
 
     async fn signature(
@@ -230,11 +222,11 @@ impl SignatureStore for Postgres {
         kind: SignatureKind,
         kid: &[u8],
     ) -> Result<Option<HeadSignature>, StoreError> {
-        self.in_time(history::signature(&self.pool, self.log, size, kind, kid)).await
+        self.in_time(history::signature(&self.pool, size, kind, kid)).await
     }
 
     async fn newest_signed(&self, kind: SignatureKind) -> Result<Option<SignedHead>, StoreError> {
-        self.in_time(history::newest_signed(&self.pool, self.log, kind)).await
+        self.in_time(history::newest_signed(&self.pool, kind)).await
     }
 
     async fn signatures(
@@ -242,60 +234,60 @@ impl SignatureStore for Postgres {
         after: Option<TreeSize>,
         limit: usize,
     ) -> Result<Vec<HeadSignature>, StoreError> {
-        self.in_time(history::signatures(&self.pool, self.log, after, limit)).await
+        self.in_time(history::signatures(&self.pool, after, limit)).await
     }
 }
 
 #[async_trait]
 impl Inbox for Postgres {
     async fn enqueue_within(&self, item: &InboxItem, arrival: &Arrival<'_>) -> Result<Enqueued, StoreError> {
-        self.in_time(inbox::enqueue(&self.pool, self.log, item, arrival)).await
+        self.in_time(inbox::enqueue(&self.pool, item, arrival)).await
     }
 
     async fn pending_keys(&self, after: Option<u64>, limit: usize) -> Result<Vec<PendingKey>, StoreError> {
-        self.in_time(inbox::pending_keys(&self.pool, self.log, after, limit)).await
+        self.in_time(inbox::pending_keys(&self.pool, after, limit)).await
     }
 
     async fn submissions(&self, numbers: &[u64]) -> Result<Vec<(u64, Bytes)>, StoreError> {
-        self.in_time(inbox::submissions(&self.pool, self.log, numbers)).await
+        self.in_time(inbox::submissions(&self.pool, numbers)).await
     }
 
     async fn inbox_use(&self) -> Result<InboxUse, StoreError> {
-        self.in_time(inbox::in_use(&self.pool, self.log)).await
+        self.in_time(inbox::in_use(&self.pool)).await
     }
 
     async fn progress(&self, digest: &EntryDigest) -> Result<Option<Progress>, StoreError> {
-        self.in_time(inbox::progress(&self.pool, self.log, digest)).await
+        self.in_time(inbox::progress(&self.pool, digest)).await
     }
 
     async fn refuse(&self, digest: &EntryDigest, failure: &str) -> Result<(), StoreError> {
-        self.in_time(inbox::refuse(&self.pool, self.log, digest, failure)).await
+        self.in_time(inbox::refuse(&self.pool, digest, failure)).await
     }
 
     async fn trim_inbox(&self, limit: usize) -> Result<u64, StoreError> {
-        self.in_time(inbox::trim(&self.pool, self.log, limit)).await
+        self.in_time(inbox::trim(&self.pool, limit)).await
     }
 
     async fn waiting(&self, after: Option<u64>, limit: usize) -> Result<Vec<(u64, InboxItem)>, StoreError> {
-        self.in_time(inbox::waiting(&self.pool, self.log, after, limit)).await
+        self.in_time(inbox::waiting(&self.pool, after, limit)).await
     }
 }
 
 #[async_trait]
 impl LogKeys for Postgres {
     async fn keep_key(&self, key: &LogKey) -> Result<(), StoreError> {
-        self.in_time(keys::keep(&self.pool, self.log, key)).await
+        self.in_time(keys::keep(&self.pool, key)).await
     }
 
     async fn keys(&self) -> Result<Vec<LogKey>, StoreError> {
-        self.in_time(keys::list(&self.pool, self.log)).await
+        self.in_time(keys::list(&self.pool)).await
     }
 }
 
 #[async_trait]
 impl Lifecycle for Postgres {
     async fn lease(&self, holder: &str) -> Result<Option<Box<dyn Lease>>, StoreError> {
-        lease::lease(&self.server, self.log, holder).await
+        lease::lease(&self.server, holder).await
     }
 
     fn for_sequencing(&self) -> Option<Arc<dyn SequencerStore>> {
@@ -303,7 +295,6 @@ impl Lifecycle for Postgres {
             server: self.server.clone(),
             pool: self.sequencers.clone(),
             sequencers: self.sequencers.clone(),
-            log: self.log,
             look_ups: Some(Arc::default()),
             sequencing: Arc::clone(&self.sequencing),
             partitions: Arc::clone(&self.partitions),
@@ -316,11 +307,11 @@ impl Lifecycle for Postgres {
     }
 
     async fn state(&self) -> Result<State, StoreError> {
-        self.in_time(moving::state(&self.pool, self.log)).await
+        self.in_time(moving::state(&self.pool)).await
     }
 
     async fn freeze(&self, holder: &str, at: u64) -> Result<Head, StoreError> {
-        head::freeze(&self.server, self.log, holder, at).await
+        head::freeze(&self.server, holder, at).await
     }
 }
 

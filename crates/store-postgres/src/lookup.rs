@@ -21,38 +21,33 @@ const BEGUN: i16 = 0;
 const COMPLETE: i16 = 1;
 const GONE: i16 = 2;
 
-pub(crate) async fn catalog(pool: &PgPool, log: i16) -> Result<RunCatalog, StoreError> {
+pub(crate) async fn catalog(pool: &PgPool) -> Result<RunCatalog, StoreError> {
     // The runs last: an erasure that is finished between the reads is in the runs.
-    let state = sqlx::query!("SELECT form, next, dropped FROM index_state WHERE log_id = $1", log)
-        .fetch_optional(pool)
+    let state = sqlx::query!("SELECT form, next, dropped FROM index_state")
+        .fetch_one(pool)
         .await
         .map_err(store_error)?;
-    let Some(state) = state else { return Ok(RunCatalog::default()) };
     let form = u32::try_from(state.form)
         .map_err(|_| StoreError::Damaged(format!("{} as the form of the lookup index", state.form)))?;
     Ok(RunCatalog {
         form,
         next: Build::new(number(state.next)?),
         dropped: Build::new(number(state.dropped)?),
-        erased: erased(pool, log).await?,
-        runs: complete_runs(pool, log).await?,
+        erased: erased(pool).await?,
+        runs: complete_runs(pool).await?,
     })
 }
 
-async fn erased(pool: &PgPool, log: i16) -> Result<ErasedLeaves, StoreError> {
-    let rows = sqlx::query!("SELECT idx, no FROM index_erased WHERE log_id = $1", log)
-        .fetch_all(pool)
-        .await
-        .map_err(store_error)?;
+async fn erased(pool: &PgPool) -> Result<ErasedLeaves, StoreError> {
+    let rows = sqlx::query!("SELECT idx, no FROM index_erased").fetch_all(pool).await.map_err(store_error)?;
     rows.into_iter().map(|row| Ok((LeafIndex::new(number(row.idx)?), Build::new(number(row.no)?)))).collect()
 }
 
-async fn complete_runs(pool: &PgPool, log: i16) -> Result<Vec<StoredRun>, StoreError> {
+async fn complete_runs(pool: &PgPool) -> Result<Vec<StoredRun>, StoreError> {
     let rows = sqlx::query!(
         r#"SELECT build, level AS "level!", number AS "number!", postings AS "postings!", blind AS "blind!",
                   root AS "root!"
-             FROM index_run WHERE log_id = $1 AND state = $2 ORDER BY level, number"#,
-        log,
+             FROM index_run WHERE state = $1 ORDER BY level, number"#,
         COMPLETE
     )
     .fetch_all(pool)
@@ -73,23 +68,18 @@ async fn complete_runs(pool: &PgPool, log: i16) -> Result<Vec<StoredRun>, StoreE
 }
 
 /// Takes the next number of builds and erasures. Until the end of the transaction no other change of the index is made.
-pub(crate) async fn next_number(transaction: &mut PgTransaction<'_>, log: i16) -> Result<i64, StoreError> {
-    sqlx::query_scalar!(
-        r#"INSERT INTO index_state (log_id, form, next, dropped) VALUES ($1, 0, 1, 0)
-             ON CONFLICT (log_id) DO UPDATE SET next = index_state.next + 1
-           RETURNING next - 1 AS "number!""#,
-        log
-    )
-    .fetch_one(&mut **transaction)
-    .await
-    .map_err(store_error)
+pub(crate) async fn next_number(transaction: &mut PgTransaction<'_>) -> Result<i64, StoreError> {
+    sqlx::query_scalar!(r#"UPDATE index_state SET next = next + 1 RETURNING next - 1 AS "number!""#)
+        .fetch_one(&mut **transaction)
+        .await
+        .map_err(store_error)
 }
 
-pub(crate) async fn begin_run(pool: &PgPool, log: i16) -> Result<Build, StoreError> {
+pub(crate) async fn begin_run(pool: &PgPool) -> Result<Build, StoreError> {
     // Durable, so that no later run gets the same number.
     let mut transaction = pool.begin().await.map_err(store_error)?;
-    let build = next_number(&mut transaction, log).await?;
-    sqlx::query!("INSERT INTO index_run (log_id, build, state) VALUES ($1, $2, $3)", log, build, BEGUN)
+    let build = next_number(&mut transaction).await?;
+    sqlx::query!("INSERT INTO index_run (build, state) VALUES ($1, $2)", build, BEGUN)
         .execute(&mut *transaction)
         .await
         .map_err(store_error)?;
@@ -109,7 +99,6 @@ async fn begin(pool: &PgPool) -> Result<PgTransaction<'static>, StoreError> {
 
 pub(crate) async fn add_blocks(
     pool: &PgPool,
-    log: i16,
     build: Build,
     blocks: &[PostingBlock],
     nodes: &[InnerNode],
@@ -118,10 +107,9 @@ pub(crate) async fn add_blocks(
     let bytes: Vec<Vec<u8>> = blocks.iter().map(|block| block.bytes.clone()).collect();
     let mut transaction = begin(pool).await?;
     sqlx::query!(
-        "INSERT INTO index_block (log_id, build, first, bytes)
-           SELECT $1, $2, first, bytes FROM UNNEST($3::bytea[], $4::bytea[]) AS block (first, bytes)
-             ON CONFLICT (log_id, build, first) DO UPDATE SET bytes = excluded.bytes",
-        log,
+        "INSERT INTO index_block (build, first, bytes)
+           SELECT $1, first, bytes FROM UNNEST($2::bytea[], $3::bytea[]) AS block (first, bytes)
+             ON CONFLICT (build, first) DO UPDATE SET bytes = excluded.bytes",
         column(build.get()),
         &firsts,
         &bytes
@@ -129,23 +117,21 @@ pub(crate) async fn add_blocks(
     .execute(&mut *transaction)
     .await
     .map_err(store_error)?;
-    add_nodes(&mut transaction, log, build, nodes).await?;
+    add_nodes(&mut transaction, build, nodes).await?;
     transaction.commit().await.map_err(store_error)
 }
 
 async fn add_nodes(
     transaction: &mut PgTransaction<'_>,
-    log: i16,
     build: Build,
     nodes: &[InnerNode],
 ) -> Result<(), StoreError> {
     let prefixes: Vec<Vec<u8>> = nodes.iter().map(|node| node.prefix.to_bytes().to_vec()).collect();
     let bytes: Vec<Vec<u8>> = nodes.iter().map(|node| node.to_bytes().to_vec()).collect();
     sqlx::query!(
-        "INSERT INTO index_node (log_id, build, prefix, bytes)
-           SELECT $1, $2, prefix, bytes FROM UNNEST($3::bytea[], $4::bytea[]) AS node (prefix, bytes)
-             ON CONFLICT (log_id, build, prefix) DO UPDATE SET bytes = excluded.bytes",
-        log,
+        "INSERT INTO index_node (build, prefix, bytes)
+           SELECT $1, prefix, bytes FROM UNNEST($2::bytea[], $3::bytea[]) AS node (prefix, bytes)
+             ON CONFLICT (build, prefix) DO UPDATE SET bytes = excluded.bytes",
         column(build.get()),
         &prefixes,
         &bytes
@@ -156,28 +142,28 @@ async fn add_nodes(
     Ok(())
 }
 
-pub(crate) async fn finish_run(pool: &PgPool, log: i16, run: &FinishedRun) -> Result<bool, StoreError> {
+pub(crate) async fn finish_run(pool: &PgPool, run: &FinishedRun) -> Result<bool, StoreError> {
     let mut transaction = begin(pool).await?;
-    let size = sqlx::query_scalar!("SELECT size FROM log WHERE log_id = $1", log)
+    let size = sqlx::query_scalar!("SELECT size FROM log")
         .fetch_optional(&mut *transaction)
         .await
         .map_err(store_error)?;
     run.must_be_committed(TreeSize::new(number(size.unwrap_or(0))?))?;
-    if lock(&mut transaction, log).await? != Some(column(run.dropped.get()))
-        || erased_before(&mut transaction, log, run).await? != run.without
-        || !replace(&mut transaction, log, run).await?
+    if lock(&mut transaction).await? != Some(column(run.dropped.get()))
+        || erased_before(&mut transaction, run).await? != run.without
+        || !replace(&mut transaction, run).await?
     {
         return Ok(false);
     }
-    forget_erased(&mut transaction, log, run).await?;
+    forget_erased(&mut transaction, run).await?;
     transaction.commit().await.map_err(store_error)?;
     Ok(true)
 }
 
 /// Waits for an erasure or a drop in progress, and keeps others out.
 /// Returns the number of the last drop.
-async fn lock(transaction: &mut PgTransaction<'_>, log: i16) -> Result<Option<i64>, StoreError> {
-    sqlx::query_scalar!("SELECT dropped FROM index_state WHERE log_id = $1 FOR UPDATE", log)
+async fn lock(transaction: &mut PgTransaction<'_>) -> Result<Option<i64>, StoreError> {
+    sqlx::query_scalar!("SELECT dropped FROM index_state FOR UPDATE")
         .fetch_optional(&mut **transaction)
         .await
         .map_err(store_error)
@@ -191,13 +177,11 @@ fn leaves_of(run: RunId) -> (i64, i64) {
 /// The leaves of a run that had been erased when it was begun.
 async fn erased_before(
     transaction: &mut PgTransaction<'_>,
-    log: i16,
     run: &FinishedRun,
 ) -> Result<Vec<LeafIndex>, StoreError> {
     let (start, finish) = leaves_of(run.id);
     let erased = sqlx::query_scalar!(
-        "SELECT idx FROM index_erased WHERE log_id = $1 AND idx >= $2 AND idx < $3 AND no < $4 ORDER BY idx",
-        log,
+        "SELECT idx FROM index_erased WHERE idx >= $1 AND idx < $2 AND no < $3 ORDER BY idx",
         start,
         finish,
         column(run.build.get())
@@ -209,16 +193,11 @@ async fn erased_before(
 }
 
 /// Completes a run in the place of an earlier build; returns `false` if it is not begun any more.
-async fn replace(
-    transaction: &mut PgTransaction<'_>,
-    log: i16,
-    run: &FinishedRun,
-) -> Result<bool, StoreError> {
+async fn replace(transaction: &mut PgTransaction<'_>, run: &FinishedRun) -> Result<bool, StoreError> {
     let (start, finish) = leaves_of(run.id);
     let (level, place) = (i16::from(run.id.level), column(run.id.number));
     sqlx::query!(
-        "UPDATE index_run SET state = $2 WHERE log_id = $1 AND state = $3 AND level = $4 AND number = $5",
-        log,
+        "UPDATE index_run SET state = $1 WHERE state = $2 AND level = $3 AND number = $4",
         GONE,
         COMPLETE,
         level,
@@ -228,10 +207,9 @@ async fn replace(
     .await
     .map_err(store_error)?;
     let completed = sqlx::query!(
-        "UPDATE index_run SET state = $4, level = $5, number = $6, start = $7, finish = $8, postings = $9, blind = $10,
-                              root = $11
-          WHERE log_id = $1 AND build = $2 AND state = $3",
-        log,
+        "UPDATE index_run SET state = $3, level = $4, number = $5, start = $6, finish = $7, postings = $8, blind = $9,
+                              root = $10
+          WHERE build = $1 AND state = $2",
         column(run.build.get()),
         BEGUN,
         COMPLETE,
@@ -250,17 +228,12 @@ async fn replace(
 }
 
 /// Forgets the erased entries whose postings are in no complete run that was begun before the erasure.
-async fn forget_erased(
-    transaction: &mut PgTransaction<'_>,
-    log: i16,
-    run: &FinishedRun,
-) -> Result<(), StoreError> {
+async fn forget_erased(transaction: &mut PgTransaction<'_>, run: &FinishedRun) -> Result<(), StoreError> {
     sqlx::query!(
-        "DELETE FROM index_erased WHERE log_id = $1 AND idx = ANY($2) AND NOT EXISTS (
+        "DELETE FROM index_erased WHERE idx = ANY($1) AND NOT EXISTS (
            SELECT FROM index_run r
-            WHERE r.log_id = $1 AND r.state = $3 AND r.start <= index_erased.idx AND r.finish > index_erased.idx
+            WHERE r.state = $2 AND r.start <= index_erased.idx AND r.finish > index_erased.idx
               AND r.build < index_erased.no)",
-        log,
         &columns(&run.without),
         COMPLETE
     )
@@ -270,25 +243,19 @@ async fn forget_erased(
     Ok(())
 }
 
-pub(crate) async fn retire_run(pool: &PgPool, log: i16, build: Build) -> Result<(), StoreError> {
+pub(crate) async fn retire_run(pool: &PgPool, build: Build) -> Result<(), StoreError> {
     let build = column(build.get());
-    sqlx::query!("UPDATE index_run SET state = $3 WHERE log_id = $1 AND build = $2", log, build, GONE)
+    sqlx::query!("UPDATE index_run SET state = $2 WHERE build = $1", build, GONE)
         .execute(pool)
         .await
         .map_err(store_error)?;
     Ok(())
 }
 
-pub(crate) async fn sweep(
-    pool: &PgPool,
-    log: i16,
-    abandoned: Build,
-    limit: usize,
-) -> Result<bool, StoreError> {
+pub(crate) async fn sweep(pool: &PgPool, abandoned: Build, limit: usize) -> Result<bool, StoreError> {
     let mut transaction = begin(pool).await?;
     sqlx::query!(
-        "UPDATE index_run SET state = $4 WHERE log_id = $1 AND state = $3 AND build < $2",
-        log,
+        "UPDATE index_run SET state = $3 WHERE state = $2 AND build < $1",
         column(abandoned.get()),
         BEGUN,
         GONE
@@ -296,19 +263,14 @@ pub(crate) async fn sweep(
     .execute(&mut *transaction)
     .await
     .map_err(store_error)?;
-    let gone = sqlx::query_scalar!(
-        "SELECT build FROM index_run WHERE log_id = $1 AND state = $2 LIMIT 1",
-        log,
-        GONE
-    )
-    .fetch_optional(&mut *transaction)
-    .await
-    .map_err(store_error)?;
+    let gone = sqlx::query_scalar!("SELECT build FROM index_run WHERE state = $1 LIMIT 1", GONE)
+        .fetch_optional(&mut *transaction)
+        .await
+        .map_err(store_error)?;
     let Some(build) = gone else { return Ok(false) };
     let blocks = sqlx::query!(
-        "DELETE FROM index_block WHERE log_id = $1 AND build = $2 AND first IN
-           (SELECT first FROM index_block WHERE log_id = $1 AND build = $2 ORDER BY first LIMIT $3)",
-        log,
+        "DELETE FROM index_block WHERE build = $1 AND first IN
+           (SELECT first FROM index_block WHERE build = $1 ORDER BY first LIMIT $2)",
         build,
         rows(limit)
     )
@@ -316,9 +278,8 @@ pub(crate) async fn sweep(
     .await
     .map_err(store_error)?;
     let nodes = sqlx::query!(
-        "DELETE FROM index_node WHERE log_id = $1 AND build = $2 AND prefix IN
-           (SELECT prefix FROM index_node WHERE log_id = $1 AND build = $2 ORDER BY prefix LIMIT $3)",
-        log,
+        "DELETE FROM index_node WHERE build = $1 AND prefix IN
+           (SELECT prefix FROM index_node WHERE build = $1 ORDER BY prefix LIMIT $2)",
         build,
         rows(limit)
     )
@@ -326,9 +287,8 @@ pub(crate) async fn sweep(
     .await
     .map_err(store_error)?;
     let values = sqlx::query!(
-        "DELETE FROM index_value WHERE log_id = $1 AND build = $2 AND (kind, first) IN
-           (SELECT kind, first FROM index_value WHERE log_id = $1 AND build = $2 ORDER BY kind, first LIMIT $3)",
-        log,
+        "DELETE FROM index_value WHERE build = $1 AND (kind, first) IN
+           (SELECT kind, first FROM index_value WHERE build = $1 ORDER BY kind, first LIMIT $2)",
         build,
         rows(limit)
     )
@@ -337,7 +297,7 @@ pub(crate) async fn sweep(
     .map_err(store_error)?;
     let most = blocks.rows_affected().max(nodes.rows_affected()).max(values.rows_affected());
     if most < limit as u64 {
-        sqlx::query!("DELETE FROM index_run WHERE log_id = $1 AND build = $2", log, build)
+        sqlx::query!("DELETE FROM index_run WHERE build = $1", build)
             .execute(&mut *transaction)
             .await
             .map_err(store_error)?;
@@ -346,19 +306,14 @@ pub(crate) async fn sweep(
     Ok(true)
 }
 
-pub(crate) async fn drop_index(pool: &PgPool, log: i16, form: u32) -> Result<(), StoreError> {
+pub(crate) async fn drop_index(pool: &PgPool, form: u32) -> Result<(), StoreError> {
     let mut transaction = pool.begin().await.map_err(store_error)?;
-    let number = next_number(&mut transaction, log).await?;
-    sqlx::query!(
-        "UPDATE index_state SET form = $2, dropped = $3 WHERE log_id = $1",
-        log,
-        i64::from(form),
-        number
-    )
-    .execute(&mut *transaction)
-    .await
-    .map_err(store_error)?;
-    sqlx::query!("UPDATE index_run SET state = $2 WHERE log_id = $1", log, GONE)
+    let number = next_number(&mut transaction).await?;
+    sqlx::query!("UPDATE index_state SET form = $1, dropped = $2", i64::from(form), number)
+        .execute(&mut *transaction)
+        .await
+        .map_err(store_error)?;
+    sqlx::query!("UPDATE index_run SET state = $1", GONE)
         .execute(&mut *transaction)
         .await
         .map_err(store_error)?;
@@ -367,21 +322,19 @@ pub(crate) async fn drop_index(pool: &PgPool, log: i16, form: u32) -> Result<(),
 
 pub(crate) async fn blocks(
     pool: &PgPool,
-    log: i16,
     build: Build,
     (from, to): (Posting, Posting),
     order: Order,
     limit: usize,
 ) -> Result<Vec<PostingBlock>, StoreError> {
     match order {
-        Order::OldestFirst => forwards(pool, log, build, (from, to), limit).await,
-        Order::NewestFirst => backwards(pool, log, build, (from, to), limit).await,
+        Order::OldestFirst => forwards(pool, build, (from, to), limit).await,
+        Order::NewestFirst => backwards(pool, build, (from, to), limit).await,
     }
 }
 
 async fn forwards(
     pool: &PgPool,
-    log: i16,
     build: Build,
     (from, to): (Posting, Posting),
     limit: usize,
@@ -389,11 +342,10 @@ async fn forwards(
     let (from, to) = (from.to_bytes(), to.to_bytes());
     let found = sqlx::query!(
         "SELECT first, bytes FROM index_block
-          WHERE log_id = $1 AND build = $2 AND first <= $4 AND first >= coalesce(
+          WHERE build = $1 AND first <= $3 AND first >= coalesce(
             (SELECT first FROM index_block
-              WHERE log_id = $1 AND build = $2 AND first <= $3 ORDER BY first DESC LIMIT 1), $3)
-          ORDER BY first LIMIT $5",
-        log,
+              WHERE build = $1 AND first <= $2 ORDER BY first DESC LIMIT 1), $2)
+          ORDER BY first LIMIT $4",
         column(build.get()),
         &from[..],
         &to[..],
@@ -407,7 +359,6 @@ async fn forwards(
 
 async fn backwards(
     pool: &PgPool,
-    log: i16,
     build: Build,
     (from, to): (Posting, Posting),
     limit: usize,
@@ -415,11 +366,10 @@ async fn backwards(
     let (from, to) = (from.to_bytes(), to.to_bytes());
     let found = sqlx::query!(
         "SELECT first, bytes FROM index_block
-          WHERE log_id = $1 AND build = $2 AND first <= $4 AND first >= coalesce(
+          WHERE build = $1 AND first <= $3 AND first >= coalesce(
             (SELECT first FROM index_block
-              WHERE log_id = $1 AND build = $2 AND first <= $3 ORDER BY first DESC LIMIT 1), $3)
-          ORDER BY first DESC LIMIT $5",
-        log,
+              WHERE build = $1 AND first <= $2 ORDER BY first DESC LIMIT 1), $2)
+          ORDER BY first DESC LIMIT $4",
         column(build.get()),
         &from[..],
         &to[..],
@@ -433,7 +383,6 @@ async fn backwards(
 
 pub(crate) async fn blocks_with(
     pool: &PgPool,
-    log: i16,
     build: Build,
     postings: &[Posting],
 ) -> Result<Vec<PostingBlock>, StoreError> {
@@ -441,12 +390,11 @@ pub(crate) async fn blocks_with(
     let found = sqlx::query!(
         r#"SELECT block.first, block.bytes
              FROM (SELECT DISTINCT (SELECT first FROM index_block
-                                     WHERE log_id = $1 AND build = $2 AND first <= wanted.posting
+                                     WHERE build = $1 AND first <= wanted.posting
                                      ORDER BY first DESC LIMIT 1) AS first
-                     FROM UNNEST($3::bytea[]) AS wanted (posting)) AS place
-             JOIN index_block AS block ON block.log_id = $1 AND block.build = $2 AND block.first = place.first
+                     FROM UNNEST($2::bytea[]) AS wanted (posting)) AS place
+             JOIN index_block AS block ON block.build = $1 AND block.first = place.first
             ORDER BY block.first"#,
-        log,
         column(build.get()),
         &postings
     )
@@ -458,18 +406,16 @@ pub(crate) async fn blocks_with(
 
 pub(crate) async fn nodes(
     pool: &PgPool,
-    log: i16,
     build: Build,
     places: &[PostingPrefix],
 ) -> Result<Vec<Option<InnerNode>>, StoreError> {
     let wanted: Vec<Vec<u8>> = places.iter().map(|place| place.to_bytes().to_vec()).collect();
     let found = sqlx::query!(
         r#"SELECT wanted.place AS "place!", node.prefix, node.bytes
-             FROM UNNEST($3::bytea[]) AS wanted (place)
+             FROM UNNEST($2::bytea[]) AS wanted (place)
              JOIN LATERAL (SELECT prefix, bytes FROM index_node
-                            WHERE log_id = $1 AND build = $2 AND prefix >= wanted.place
+                            WHERE build = $1 AND prefix >= wanted.place
                             ORDER BY prefix LIMIT 1) AS node ON true"#,
-        log,
         column(build.get()),
         &wanted
     )
@@ -493,12 +439,7 @@ fn block(first: &[u8], bytes: Vec<u8>) -> Result<PostingBlock, StoreError> {
     Ok(PostingBlock { first: Posting::from_bytes(first), bytes })
 }
 
-pub(crate) async fn add_values(
-    pool: &PgPool,
-    log: i16,
-    build: Build,
-    blocks: &[ValueBlock],
-) -> Result<(), StoreError> {
+pub(crate) async fn add_values(pool: &PgPool, build: Build, blocks: &[ValueBlock]) -> Result<(), StoreError> {
     if blocks.is_empty() {
         return Ok(());
     }
@@ -507,11 +448,10 @@ pub(crate) async fn add_values(
     let bytes: Vec<Vec<u8>> = blocks.iter().map(|block| block.bytes.clone()).collect();
     let mut transaction = begin(pool).await?;
     sqlx::query!(
-        "INSERT INTO index_value (log_id, build, kind, first, bytes)
-           SELECT $1, $2, kind, first, bytes
-             FROM UNNEST($3::smallint[], $4::text[], $5::bytea[]) AS block (kind, first, bytes)
-             ON CONFLICT (log_id, build, kind, first) DO UPDATE SET bytes = excluded.bytes",
-        log,
+        "INSERT INTO index_value (build, kind, first, bytes)
+           SELECT $1, kind, first, bytes
+             FROM UNNEST($2::smallint[], $3::text[], $4::bytea[]) AS block (kind, first, bytes)
+             ON CONFLICT (build, kind, first) DO UPDATE SET bytes = excluded.bytes",
         column(build.get()),
         &kinds,
         &firsts,
@@ -525,7 +465,6 @@ pub(crate) async fn add_values(
 
 pub(crate) async fn value_blocks(
     pool: &PgPool,
-    log: i16,
     build: Build,
     from: &ListedValue,
     limit: usize,
@@ -533,13 +472,12 @@ pub(crate) async fn value_blocks(
     let found = sqlx::query!(
         r#"WITH start AS (
              SELECT kind, first FROM index_value
-              WHERE log_id = $1 AND build = $2 AND (kind, first) <= ($3, $4)
+              WHERE build = $1 AND (kind, first) <= ($2, $3)
               ORDER BY kind DESC, first DESC LIMIT 1)
            SELECT kind, first, bytes FROM index_value
-            WHERE log_id = $1 AND build = $2
-              AND (kind, first) >= (coalesce((SELECT kind FROM start), $3), coalesce((SELECT first FROM start), $4))
-            ORDER BY kind, first LIMIT $5"#,
-        log,
+            WHERE build = $1
+              AND (kind, first) >= (coalesce((SELECT kind FROM start), $2), coalesce((SELECT first FROM start), $3))
+            ORDER BY kind, first LIMIT $4"#,
         column(build.get()),
         i16::from(from.kind),
         from.value,

@@ -20,28 +20,28 @@ use crate::{Postgres, head};
 #[async_trait]
 impl HistoryExport for Postgres {
     async fn seen_rows(&self, after: Option<SeenKey>, limit: usize) -> Result<Vec<SeenRow>, StoreError> {
-        self.in_time(seen(&self.pool, self.log, after, limit)).await
+        self.in_time(seen(&self.pool, after, limit)).await
     }
 
     async fn guard_rows(&self, after: Option<&GuardKey>, limit: usize) -> Result<Vec<GuardRow>, StoreError> {
-        self.in_time(guards(&self.pool, self.log, after, limit)).await
+        self.in_time(guards(&self.pool, after, limit)).await
     }
 
     async fn collateral_rows(&self, entries: Range<u64>) -> Result<Vec<(LeafIndex, Collateral)>, StoreError> {
-        self.in_time(collateral(&self.pool, self.log, entries)).await
+        self.in_time(collateral(&self.pool, entries)).await
     }
 }
 
 #[async_trait]
 impl HistoryImport for Postgres {
     async fn begin_filling(&self, origin: &str, source: &Source) -> Result<Head, StoreError> {
-        self.in_time(fill::begin(&self.pool, self.log, origin, source)).await
+        self.in_time(fill::begin(&self.pool, origin, source)).await
     }
 
     async fn fill(&self, source: &Source, history: &History) -> Result<(), StoreError> {
         history.check()?;
         self.partitions.make_room(&self.server, history.batch.to.size()).await;
-        self.in_time(fill::history(&self.pool, self.log, source, history)).await
+        self.in_time(fill::history(&self.pool, source, history)).await
     }
 
     async fn fill_claims(
@@ -50,17 +50,17 @@ impl HistoryImport for Postgres {
         seen: &[SeenRow],
         guards: &[GuardRow],
     ) -> Result<(), StoreError> {
-        self.in_time(fill::claims(&self.pool, self.log, source, seen, guards)).await
+        self.in_time(fill::claims(&self.pool, source, seen, guards)).await
     }
 
     async fn end_filling(&self, source: &Source, epoch: u64, policy: LeafIndex) -> Result<Head, StoreError> {
-        self.in_time(fill::end(&self.pool, self.log, source, epoch, policy)).await
+        self.in_time(fill::end(&self.pool, source, epoch, policy)).await
     }
 }
 
 /// Reads the state.
-pub(crate) async fn state(pool: &PgPool, log: i16) -> Result<State, StoreError> {
-    let row = head::read_row(pool, log).await?;
+pub(crate) async fn state(pool: &PgPool) -> Result<State, StoreError> {
+    let row = head::read_row(pool).await?;
     Ok(match (row.filling, row.frozen_at) {
         (Some(source), _) => State::Filling { source: Source(hash(&source)?) },
         (None, Some(at)) => State::Frozen { at: number(at)? },
@@ -68,15 +68,9 @@ pub(crate) async fn state(pool: &PgPool, log: i16) -> Result<State, StoreError> 
     })
 }
 
-async fn seen(
-    pool: &PgPool,
-    log: i16,
-    after: Option<SeenKey>,
-    limit: usize,
-) -> Result<Vec<SeenRow>, StoreError> {
+async fn seen(pool: &PgPool, after: Option<SeenKey>, limit: usize) -> Result<Vec<SeenRow>, StoreError> {
     let found = sqlx::query!(
-        "SELECT key, idx FROM seen WHERE log_id = $1 AND ($2::uuid IS NULL OR key > $2) ORDER BY key LIMIT $3",
-        log,
+        "SELECT key, idx FROM seen WHERE ($1::uuid IS NULL OR key > $1) ORDER BY key LIMIT $2",
         after.map(Uuid::from_bytes),
         rows(limit)
     );
@@ -84,15 +78,9 @@ async fn seen(
     found.into_iter().map(|row| Ok((row.key.into_bytes(), LeafIndex::new(number(row.idx)?)))).collect()
 }
 
-async fn guards(
-    pool: &PgPool,
-    log: i16,
-    after: Option<&GuardKey>,
-    limit: usize,
-) -> Result<Vec<GuardRow>, StoreError> {
+async fn guards(pool: &PgPool, after: Option<&GuardKey>, limit: usize) -> Result<Vec<GuardRow>, StoreError> {
     let found = sqlx::query!(
-        "SELECT key, idx FROM guard WHERE log_id = $1 AND key > $2 ORDER BY key LIMIT $3",
-        log,
+        "SELECT key, idx FROM guard WHERE key > $1 ORDER BY key LIMIT $2",
         after.map(guard_column).unwrap_or_default(),
         rows(limit)
     );
@@ -109,15 +97,10 @@ async fn guards(
         .collect()
 }
 
-async fn collateral(
-    pool: &PgPool,
-    log: i16,
-    entries: Range<u64>,
-) -> Result<Vec<(LeafIndex, Collateral)>, StoreError> {
+async fn collateral(pool: &PgPool, entries: Range<u64>) -> Result<Vec<(LeafIndex, Collateral)>, StoreError> {
     let items = sqlx::query!(
         r#"SELECT idx, kind, bytes AS "bytes!" FROM collateral
-            WHERE log_id = $1 AND idx >= $2 AND idx < $3 AND bytes IS NOT NULL ORDER BY idx, kind, no"#,
-        log,
+            WHERE idx >= $1 AND idx < $2 AND bytes IS NOT NULL ORDER BY idx, kind, no"#,
         column(entries.start),
         column(entries.end)
     );

@@ -9,7 +9,6 @@ use crate::number::{column, number};
 
 pub(crate) async fn take(
     pool: &PgPool,
-    log: i16,
     bucket: &str,
     window: u64,
     limit: u64,
@@ -18,16 +17,15 @@ pub(crate) async fn take(
     check_bucket(bucket)?;
     // The statement locks the bucket's row, so `granted` is the amount granted to this call.
     let granted = sqlx::query_scalar!(
-        "INSERT INTO quota AS q (log_id, bucket, start_at, used, granted)
-         VALUES ($1, $2, $3, least($4::bigint, $5::bigint), least($4, $5))
-             ON CONFLICT (log_id, bucket) DO UPDATE SET
-                granted = CASE WHEN q.start_at < $3 THEN least($4, $5)
-                               ELSE least($5, greatest($4 - q.used, 0)) END,
-                used = CASE WHEN q.start_at < $3 THEN least($4, $5)
-                            ELSE q.used + least($5, greatest($4 - q.used, 0)) END,
-                start_at = greatest(q.start_at, $3)
+        "INSERT INTO quota AS q (bucket, start_at, used, granted)
+         VALUES ($1, $2, least($3::bigint, $4::bigint), least($3, $4))
+             ON CONFLICT (bucket) DO UPDATE SET
+                granted = CASE WHEN q.start_at < $2 THEN least($3, $4)
+                               ELSE least($4, greatest($3 - q.used, 0)) END,
+                used = CASE WHEN q.start_at < $2 THEN least($3, $4)
+                            ELSE q.used + least($4, greatest($3 - q.used, 0)) END,
+                start_at = greatest(q.start_at, $2)
          RETURNING granted",
-        log,
         bucket,
         column(window),
         column(limit),
@@ -39,8 +37,8 @@ pub(crate) async fn take(
     number(granted)
 }
 
-pub(crate) async fn trim(pool: &PgPool, log: i16, before: u64) -> Result<u64, StoreError> {
-    let trimmed = sqlx::query!("DELETE FROM quota WHERE log_id = $1 AND start_at < $2", log, column(before))
+pub(crate) async fn trim(pool: &PgPool, before: u64) -> Result<u64, StoreError> {
+    let trimmed = sqlx::query!("DELETE FROM quota WHERE start_at < $1", column(before))
         .execute(pool)
         .await
         .map_err(store_error)?;

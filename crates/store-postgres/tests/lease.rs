@@ -6,6 +6,7 @@ use std::time::Duration;
 use store::contract::ORIGIN;
 use store::{Lifecycle, LogWriter};
 use store_postgres::testing::Database;
+use store_postgres::{Options, Postgres};
 use tokio::time::{Instant, sleep, timeout};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -64,10 +65,13 @@ async fn a_lease_is_kept_while_its_holder_pings() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn logs_in_one_database_have_leases_of_their_own() {
+async fn logs_in_schemas_of_one_database_have_leases_of_their_own() {
     let database = Database::fresh().await;
+    database.run("CREATE SCHEMA other").await;
+    let in_other = Options::from_url(&format!("{}?options[search_path]=other", database.url())).unwrap();
+    Postgres::migrate(&in_other).await.unwrap();
     let first = database.store().await;
-    let second = store_postgres::Postgres::connect(&database.options().with_log(2)).await.unwrap();
+    let second = Postgres::connect(&in_other).await.unwrap();
     first.open(ORIGIN).await.unwrap();
     second.open("another.example/log").await.unwrap();
     let _held = first.lease("one").await.unwrap().expect("the lease is free");

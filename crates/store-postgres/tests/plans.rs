@@ -1,4 +1,5 @@
-//! Every query of this crate is answered by an index, also when it was planned over empty tables.
+//! Every query of this crate that asks for a part of a table is answered by an index, also when it was planned over empty
+//! tables.
 //!
 //! A look-up that is prepared while its table is empty can be cached as a sequential scan, and
 //! stay one while the table grows: half the throughput at first, and less with every row.
@@ -12,8 +13,12 @@ use sqlx::{AssertSqlSafe, PgConnection, Row};
 use store::contract::Appender;
 use store_postgres::testing::Database;
 
+/// Tables with one row, and those that some query asks for as a whole.
+const READ_WHOLE: [&str; 6] =
+    ["log", "index_state", "log_key", "key_announcement", "index_erased", "index_run"];
+
 #[tokio::test]
-async fn no_query_reads_a_whole_table() {
+async fn no_query_reads_a_whole_table_for_a_part_of_it() {
     let database = Database::fresh().await;
     expect_indexes(&database, "empty and never analysed").await;
     fill_a_little(&database).await;
@@ -24,7 +29,8 @@ async fn expect_indexes(database: &Database, tables: &str) {
     let mut session = database.sequencing_session().await;
     for query in queries() {
         let plan = generic_plan(&mut session, &query).await;
-        assert!(!plan.contains("Seq Scan"), "with tables {tables}: {query}\n\n{plan}");
+        let scanned = scanned(&plan).find(|table| !READ_WHOLE.contains(table));
+        assert_eq!(scanned, None, "with tables {tables}: {query}\n\n{plan}");
     }
 }
 
@@ -37,7 +43,9 @@ async fn without_the_session_settings_a_small_table_is_scanned() {
     sqlx::raw_sql("SET enable_seqscan = on").execute(&mut session).await.unwrap();
     let mut scans = 0;
     for query in queries() {
-        scans += usize::from(generic_plan(&mut session, &query).await.contains("Seq Scan"));
+        scans += scanned(&generic_plan(&mut session, &query).await)
+            .filter(|table| !READ_WHOLE.contains(table))
+            .count();
     }
     assert!(scans > 5, "only {scans} queries would scan a table: the trap is not where it was");
 }
@@ -60,6 +68,11 @@ fn queries() -> Vec<String> {
         .collect();
     assert!(queries.len() > 30, "all queries are here");
     queries
+}
+
+/// The tables that a plan reads as a whole.
+fn scanned(plan: &str) -> impl Iterator<Item = &str> {
+    plan.split("Seq Scan on ").skip(1).filter_map(|rest| rest.split_whitespace().next())
 }
 
 /// The plan that is made without looking at the values.

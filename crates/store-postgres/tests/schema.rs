@@ -71,7 +71,6 @@ async fn a_head_only_moves_forward() {
         "at = at - 1",
         "policy = policy - 1",
         "origin = 'elsewhere.example/log'",
-        "log_id = 2",
         "root = decode(repeat('00', 32), 'hex')",
         "size = size - 1, edge = decode(repeat('00', 32 * bit_count((size - 1)::bit(64))::int), 'hex')",
     ] {
@@ -133,7 +132,7 @@ async fn an_entry_on_hold_stays_whole_and_the_hold_on_record() {
         "TRUNCATE hold",
         "UPDATE hold SET at = 6",
         "UPDATE hold SET matter = 'x', released_at = 6",
-        "INSERT INTO hold (log_id, idx, matter, at) VALUES (1, 99, 'case', 5)",
+        "INSERT INTO hold (idx, matter, at) VALUES (99, 'case', 5)",
     ] {
         expect_refused(&database, statement).await;
     }

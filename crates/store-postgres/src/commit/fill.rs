@@ -14,31 +14,22 @@ use crate::error::store_error;
 use crate::head::{self, HeadRow};
 use crate::number::{column, number};
 
-pub(crate) async fn begin(
-    pool: &PgPool,
-    log: i16,
-    origin: &str,
-    source: &Source,
-) -> Result<Head, StoreError> {
-    match head::open(pool, log, origin).await {
+pub(crate) async fn begin(pool: &PgPool, origin: &str, source: &Source) -> Result<Head, StoreError> {
+    match head::open(pool, origin).await {
         Ok(_) | Err(StoreError::Refused(_) | StoreError::NoLog(_)) => {}
         Err(error) => return Err(error),
     }
-    let row = head::read_row(pool, log).await?;
-    let known = sqlx::query_scalar!("SELECT origin FROM log WHERE log_id = $1", log)
-        .fetch_one(pool)
-        .await
-        .map_err(store_error)?;
+    let row = head::read_row(pool).await?;
+    let known = sqlx::query_scalar!("SELECT origin FROM log").fetch_one(pool).await.map_err(store_error)?;
     match &row.filling {
         Some(filling) if *filling == source.0 && known == origin => return row.into_head(),
         Some(_) => return Err(half_filled()),
         None => {}
     }
     let began = sqlx::query!(
-        "UPDATE log SET filling = $3
-          WHERE log_id = $1 AND origin = $2 AND epoch = 0 AND batch = 0 AND filling IS NULL AND frozen_at IS NULL
-            AND NOT EXISTS (SELECT FROM log_key WHERE log_id = $1)",
-        log,
+        "UPDATE log SET filling = $2
+          WHERE origin = $1 AND epoch = 0 AND batch = 0 AND filling IS NULL AND frozen_at IS NULL
+            AND NOT EXISTS (SELECT FROM log_key)",
         origin,
         &source.0[..]
     )
@@ -49,14 +40,9 @@ pub(crate) async fn begin(
     if began.rows_affected() == 1 { Ok(head) } else { Err(not_empty(&known, head.size())) }
 }
 
-pub(crate) async fn history(
-    pool: &PgPool,
-    log: i16,
-    source: &Source,
-    history: &History,
-) -> Result<(), StoreError> {
+pub(crate) async fn history(pool: &PgPool, source: &Source, history: &History) -> Result<(), StoreError> {
     let mut transaction = pool.begin().await.map_err(store_error)?;
-    let filled = append(&mut transaction, log, source, history).await;
+    let filled = append(&mut transaction, source, history).await;
     filled.map_err(|failed| match CommitError::from(failed) {
         CommitError::NotCommitted(error) => error,
         other => StoreError::Damaged(other.to_string()),
@@ -66,12 +52,11 @@ pub(crate) async fn history(
 
 async fn append(
     transaction: &mut PgTransaction<'_>,
-    log: i16,
     source: &Source,
     history: &History,
 ) -> Result<(), CommitFailure> {
     let from = &history.batch.from;
-    let head = filling(transaction, log, source).await?;
+    let head = filling(transaction, source).await?;
     if (head.batch, &head.edge) != (from.batch, &from.edge) {
         let why = "the database is not where this history begins".to_owned();
         return Err(StoreError::Refused(why).into());
@@ -83,15 +68,14 @@ async fn append(
         signatures: &history.signatures,
         filling: Some(&source.0),
     };
-    if !rows::append(transaction, log, &rows).await? {
+    if !rows::append(transaction, &rows).await? {
         return Err(not_filling().into());
     }
-    insert_cosignatures(transaction, log, &history.cosignatures).await
+    insert_cosignatures(transaction, &history.cosignatures).await
 }
 
 async fn insert_cosignatures(
     transaction: &mut PgTransaction<'_>,
-    log: i16,
     cosignatures: &[Cosignature],
 ) -> Result<(), CommitFailure> {
     let sizes: Vec<i64> = cosignatures.iter().map(|it| column(it.size.get())).collect();
@@ -99,9 +83,8 @@ async fn insert_cosignatures(
     let times: Vec<i64> = cosignatures.iter().map(|it| column(it.at)).collect();
     let lines: Vec<&[u8]> = cosignatures.iter().map(|it| it.line.as_ref()).collect();
     sqlx::query!(
-        "INSERT INTO cosignature (log_id, size, witness, at, line)
-         SELECT $1, * FROM UNNEST($2::bigint[], $3::bytea[], $4::bigint[], $5::bytea[])",
-        log,
+        "INSERT INTO cosignature (size, witness, at, line)
+         SELECT * FROM UNNEST($1::bigint[], $2::bytea[], $3::bigint[], $4::bytea[])",
         &sizes,
         &witnesses as &[&[u8]],
         &times,
@@ -113,12 +96,11 @@ async fn insert_cosignatures(
 }
 
 /// Locks and returns the head of a log that is being filled from this source.
-async fn filling(transaction: &mut PgTransaction<'_>, log: i16, source: &Source) -> Result<Head, StoreError> {
+async fn filling(transaction: &mut PgTransaction<'_>, source: &Source) -> Result<Head, StoreError> {
     let row = sqlx::query_as!(
         HeadRow,
         "SELECT epoch, size, root, edge, batch, at, policy, frozen_at, filling
-           FROM log WHERE log_id = $1 AND filling = $2 FOR UPDATE",
-        log,
+           FROM log WHERE filling = $1 FOR UPDATE",
         &source.0[..]
     )
     .fetch_optional(&mut **transaction)
@@ -129,25 +111,23 @@ async fn filling(transaction: &mut PgTransaction<'_>, log: i16, source: &Source)
 
 pub(crate) async fn claims(
     pool: &PgPool,
-    log: i16,
     source: &Source,
     seen: &[SeenRow],
     guards: &[GuardRow],
 ) -> Result<(), StoreError> {
     let mut transaction = pool.begin().await.map_err(store_error)?;
-    filling(&mut transaction, log, source).await?;
-    add_seen(&mut transaction, log, seen).await?;
-    add_guards(&mut transaction, log, guards).await?;
+    filling(&mut transaction, source).await?;
+    add_seen(&mut transaction, seen).await?;
+    add_guards(&mut transaction, guards).await?;
     transaction.commit().await.map_err(store_error)
 }
 
-async fn add_seen(transaction: &mut PgTransaction<'_>, log: i16, seen: &[SeenRow]) -> Result<(), StoreError> {
+async fn add_seen(transaction: &mut PgTransaction<'_>, seen: &[SeenRow]) -> Result<(), StoreError> {
     let keys: Vec<Uuid> = seen.iter().map(|(key, _)| Uuid::from_bytes(*key)).collect();
     let entries: Vec<i64> = seen.iter().map(|(_, entry)| column(entry.get())).collect();
     sqlx::query!(
-        "INSERT INTO seen (log_id, key, idx) SELECT $1, * FROM UNNEST($2::uuid[], $3::bigint[])
-             ON CONFLICT (log_id, key) DO NOTHING",
-        log,
+        "INSERT INTO seen (key, idx) SELECT * FROM UNNEST($1::uuid[], $2::bigint[])
+             ON CONFLICT (key) DO NOTHING",
         &keys,
         &entries
     )
@@ -155,9 +135,8 @@ async fn add_seen(transaction: &mut PgTransaction<'_>, log: i16, seen: &[SeenRow
     .await
     .map_err(store_error)?;
     let other = sqlx::query_scalar!(
-        r#"SELECT asked.idx AS "idx!" FROM UNNEST($2::uuid[], $3::bigint[]) AS asked (key, idx)
-             JOIN seen ON seen.log_id = $1 AND seen.key = asked.key WHERE seen.idx <> asked.idx LIMIT 1"#,
-        log,
+        r#"SELECT asked.idx AS "idx!" FROM UNNEST($1::uuid[], $2::bigint[]) AS asked (key, idx)
+             JOIN seen ON seen.key = asked.key WHERE seen.idx <> asked.idx LIMIT 1"#,
         &keys,
         &entries
     )
@@ -167,17 +146,12 @@ async fn add_seen(transaction: &mut PgTransaction<'_>, log: i16, seen: &[SeenRow
     contradicted(other)
 }
 
-async fn add_guards(
-    transaction: &mut PgTransaction<'_>,
-    log: i16,
-    guards: &[GuardRow],
-) -> Result<(), StoreError> {
+async fn add_guards(transaction: &mut PgTransaction<'_>, guards: &[GuardRow]) -> Result<(), StoreError> {
     let keys: Vec<Vec<u8>> = guards.iter().map(|(key, _)| guard_column(key)).collect();
     let entries: Vec<i64> = guards.iter().map(|(_, entry)| column(entry.get())).collect();
     sqlx::query!(
-        "INSERT INTO guard (log_id, key, idx) SELECT $1, * FROM UNNEST($2::bytea[], $3::bigint[])
-             ON CONFLICT (log_id, key) DO NOTHING",
-        log,
+        "INSERT INTO guard (key, idx) SELECT * FROM UNNEST($1::bytea[], $2::bigint[])
+             ON CONFLICT (key) DO NOTHING",
         &keys,
         &entries
     )
@@ -185,9 +159,8 @@ async fn add_guards(
     .await
     .map_err(store_error)?;
     let other = sqlx::query_scalar!(
-        r#"SELECT asked.idx AS "idx!" FROM UNNEST($2::bytea[], $3::bigint[]) AS asked (key, idx)
-             JOIN guard ON guard.log_id = $1 AND guard.key = asked.key WHERE guard.idx <> asked.idx LIMIT 1"#,
-        log,
+        r#"SELECT asked.idx AS "idx!" FROM UNNEST($1::bytea[], $2::bigint[]) AS asked (key, idx)
+             JOIN guard ON guard.key = asked.key WHERE guard.idx <> asked.idx LIMIT 1"#,
         &keys,
         &entries
     )
@@ -206,17 +179,15 @@ fn contradicted(other: Option<i64>) -> Result<(), StoreError> {
 
 pub(crate) async fn end(
     pool: &PgPool,
-    log: i16,
     source: &Source,
     epoch: u64,
     policy: LeafIndex,
 ) -> Result<Head, StoreError> {
     let ended = sqlx::query_as!(
         HeadRow,
-        "UPDATE log SET filling = NULL, epoch = $3, policy = $4
-          WHERE log_id = $1 AND filling = $2 AND epoch <= $3 AND policy <= $4 AND $4 < size
+        "UPDATE log SET filling = NULL, epoch = $2, policy = $3
+          WHERE filling = $1 AND epoch <= $2 AND policy <= $3 AND $3 < size
          RETURNING epoch, size, root, edge, batch, at, policy, frozen_at, filling",
-        log,
         &source.0[..],
         column(epoch),
         column(policy.get())

@@ -33,7 +33,6 @@ pub(super) struct Appended<'a> {
 /// as a trigger requires of a batch that sets the time back.
 pub(super) async fn append(
     connection: &mut PgConnection,
-    log: i16,
     rows: &Appended<'_>,
 ) -> Result<bool, CommitFailure> {
     let (from, to) = (rows.from, &rows.batch.to);
@@ -48,7 +47,6 @@ pub(super) async fn append(
     let signatures = SignatureColumns::of(rows.signatures);
     let moved = sqlx::query_file!(
         "src/commit/append.sql",
-        log,
         column(from.epoch),
         first,
         old_root.as_bytes(),
@@ -94,7 +92,7 @@ pub(super) async fn append(
     .await?;
     let is_moved = moved.rows_affected() == 1;
     if is_moved {
-        insert_collateral(connection, log, first, &rows.batch.entries).await?;
+        insert_collateral(connection, first, &rows.batch.entries).await?;
     }
     Ok(is_moved)
 }
@@ -207,7 +205,6 @@ impl<'a> HeadColumns<'a> {
 /// Inserts what few entries have: bytes outside of their leaf hash.
 async fn insert_collateral(
     connection: &mut PgConnection,
-    log: i16,
     first: i64,
     entries: &[NewEntry],
 ) -> Result<(), CommitFailure> {
@@ -225,9 +222,8 @@ async fn insert_collateral(
         return Ok(());
     }
     sqlx::query!(
-        "INSERT INTO collateral (log_id, idx, kind, no, bytes)
-         SELECT $1, * FROM UNNEST($2::bigint[], $3::smallint[], $4::smallint[], $5::bytea[])",
-        log,
+        "INSERT INTO collateral (idx, kind, no, bytes)
+         SELECT * FROM UNNEST($1::bigint[], $2::smallint[], $3::smallint[], $4::bytea[])",
         &indices,
         &kinds,
         &numbers,
