@@ -14,7 +14,7 @@ use crate::record::{self, SessionRecord, TRANSLATOR_VERSION};
 use crate::redaction::{Redaction, Redactions};
 use crate::session::Session;
 use crate::source::{SessionSource, SourceFile};
-use crate::{attribution, chained, claude, codex, cursor, detect, gemini, opencode};
+use crate::{attribution, chained, claude, codex, cursor, detect, gemini, opencode, pi, qwen};
 
 /// Settings of a translation.
 #[derive(Clone, Debug)]
@@ -103,6 +103,8 @@ fn read(
         Format::OpenCode => opencode::read(source, account),
         Format::Claude => claude::read(only(format, source)?, account),
         Format::Codex => codex::read(only(format, source)?, account),
+        Format::Qwen => qwen::read(only(format, source)?, account),
+        Format::Pi => pi::read(only(format, source)?, account),
         Format::Gemini => gemini::read(only(format, source)?, account),
         Format::Cursor => cursor::lines::read(only(format, source)?, account),
         Format::CursorText => cursor::text::read(only(format, source)?, account),
