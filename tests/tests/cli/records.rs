@@ -103,20 +103,25 @@ fn a_folder_with_sessions_of_all_formats_becomes_a_record_for_each_and_again_the
         "claude-jsonl",
         "codex-jsonl",
         "codex-jsonl",
+        "codex-jsonl",
         "cursor-jsonl",
         "gemini-json",
         "gemini-json",
+        "gemini-json",
         "opencode-json",
+        "pi-jsonl",
+        "qwen-jsonl",
+        "qwen-jsonl",
     ];
     assert_eq!(formats, expected, "the storage tree of OpenCode is one source");
     let files = written(&imported);
     assert_eq!(
         files.len(),
-        8,
+        13,
         "OpenCode's tree has two sessions, and gemini.json and gemini.jsonl a file each"
     );
     assert_eq!(written(&import()), files);
-    assert_eq!(fs::read_dir(folder.path("records")).unwrap().count(), 8);
+    assert_eq!(fs::read_dir(folder.path("records")).unwrap().count(), 13);
 }
 
 #[test]

@@ -25,8 +25,8 @@ impl<'m> StatedResults<'m> {
     /// Returns whether a message is nothing but such results.
     pub fn has(&self, message: &Native) -> bool {
         let parts = message.get("content").and_then(Value::as_array).filter(|parts| !parts.is_empty());
-        message.text("type") == Some(USER)
-            && parts.is_some_and(|parts| parts.iter().all(|part| self.0.contains(part)))
+        let is_stated = |part: &Value| part.get("functionResponse").is_some() && self.0.contains(part);
+        message.text("type") == Some(USER) && parts.is_some_and(|parts| parts.iter().all(is_stated))
     }
 }
 
