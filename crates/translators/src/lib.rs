@@ -51,6 +51,7 @@ mod record;
 mod redaction;
 mod repair;
 mod session;
+mod size;
 mod source;
 mod time;
 mod translate;

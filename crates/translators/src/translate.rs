@@ -60,7 +60,7 @@ pub struct Translation {
 impl Translation {
     /// Returns the records of each session: one, or its parts in their order.
     pub fn sessions(&self) -> impl Iterator<Item = &[(SessionRecord, Redactions)]> {
-        self.records.chunk_by(|_, (next, _)| RecordPart::of(next.value()).is_some_and(|part| part.number > 1))
+        self.records.chunk_by(|_, (next, _)| RecordPart::of(next.frame()).is_some_and(|part| part.number > 1))
     }
 }
 

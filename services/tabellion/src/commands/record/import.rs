@@ -214,7 +214,7 @@ impl WrittenRecord {
     fn of(record: &SessionRecord, redactions: Redactions, files: Vec<PathBuf>) -> Self {
         let wrote = files.iter().map(|file| file.display().to_string()).collect();
         let (session, digest) = (record.session_id().to_owned(), record.digest());
-        WrittenRecord { session, part: RecordPart::of(record.value()), digest, wrote, redactions }
+        WrittenRecord { session, part: RecordPart::of(record.frame()), digest, wrote, redactions }
     }
 }
 
