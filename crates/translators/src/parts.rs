@@ -6,7 +6,7 @@
 //! the list of entries, so they depend on the session and the limit only. A single entry is not divided: a record of one
 //! entry may be larger than the limit.
 //!
-//! Of a large source the least size of each entry is computed first, so that a record of more entries than fit is not made: it
+//! Of a large session the least size of each entry is computed first, so that a record of more entries than fit is not made: it
 //! would take much memory.
 
 use std::ops::Range;
@@ -96,9 +96,9 @@ pub(crate) fn records(
     terms: &RecordTerms<'_>,
 ) -> Vec<(SessionRecord, Redactions)> {
     let entries = std::mem::take(&mut session.entries);
-    let is_known = terms.about.bytes > terms.record_bytes && !terms.redaction.depends_on_positions();
-    let least_sizes = match is_known {
-        true => entries.iter().map(|entry| size::least(entry.clone(), terms.redaction)).collect(),
+    let is_large = entries.iter().map(size::whole).sum::<usize>() > terms.record_bytes;
+    let least_sizes = match is_large && !terms.redaction.depends_on_positions() {
+        true => entries.iter().map(|entry| size::least(entry, terms.redaction)).collect(),
         false => vec![0; entries.len()],
     };
     let previous = previous.map(str::to_owned);

@@ -70,7 +70,7 @@ impl Translation {
 /// [`TranslateError`] if the source is empty, too large, in no known format, holds no session, or is a hash chain that
 /// does not verify. Single broken entries are diagnostics of the [`TranslationAccount`].
 pub fn translate(source: &SessionSource, settings: &Settings) -> Result<Translation, TranslateError> {
-    source.check_size()?;
+    source.check()?;
     let format = settings.format.or_else(|| detect::detect(source)).ok_or(TranslateError::UnknownFormat)?;
     let mut account = TranslationAccount::default();
     let mut sessions = read(format, source, &mut account)?;

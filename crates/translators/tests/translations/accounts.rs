@@ -69,6 +69,7 @@ fn the_identifier_depends_on_source_session_and_settings() {
 fn what_is_no_session_is_an_error() {
     for (bytes, what) in [
         (&b""[..], "empty"),
+        (b"\xff\xfe{\0}\0", "UTF-16"),
         (b"hello", "format is not one of"),
         (b"[1, 2]", "format is not one of"),
         (b"{\"a\": 1}", "format is not one of"),
