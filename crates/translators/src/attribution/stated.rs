@@ -5,6 +5,7 @@
 //! | Claude Code | `native.toolUseResult.structuredPatch` of the result |
 //! | Gemini CLI | `native.resultDisplay.fileDiff` of the call |
 //! | Qwen Code | `native.toolCallResult.resultDisplay.fileDiff` of the result |
+//! | Pi | `native.message.details.diff` of the result |
 //! | OpenCode | `native.state.metadata.diff` of the call, or of each of its `files` |
 //! | Codex CLI | `changes` of the event `patch_apply_end`, or of the item `FileChange` of the event `item_completed` |
 
@@ -53,7 +54,10 @@ pub(super) fn changes(call: &Entry, result: Option<&Entry>, named: Vec<FileChang
     let Some(first) = named.first() else { return named };
     let hunks = (result.and_then(|result| structured_patch(result.native_value("toolUseResult")?)))
         .or_else(|| diff::hunks(display(call, result)?.get("fileDiff")?.as_str()?))
-        .or_else(|| diff::hunks(metadata?.get("diff")?.as_str()?));
+        .or_else(|| diff::hunks(metadata?.get("diff")?.as_str()?))
+        .or_else(|| {
+            diff::numbered_hunks(result?.native_value("message")?.pointer("/details/diff")?.as_str()?)
+        });
     let Some(hunks) = hunks else { return named };
     let change = |change| FileChange { path: first.path.clone(), change };
     let written = match &first.change {

@@ -246,7 +246,8 @@ fn pi() {
         of_type(&record, "system-event").iter().map(|event| event["event-type"].clone()).collect();
     assert_eq!(events, ["session", "model_change", "thinking_level_change"]);
     let files = &record["file-attribution"]["files"];
-    assert_eq!((&files[0]["path"], files.as_array().unwrap().len()), (&json!("new.py"), 1));
+    assert_eq!((&files[0]["path"], &files[1]["path"]), (&json!("main.py"), &json!("new.py")));
+    assert_eq!(files[0]["conversations"][0]["ranges"], json!([{ "start-line": 2, "end-line": 3 }]));
 }
 
 #[test]
