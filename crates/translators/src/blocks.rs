@@ -1,4 +1,4 @@
-//! Content blocks of the Messages API, as Claude Code and Cursor write them.
+//! Content blocks of the Messages API, as Claude Code and Cursor write them, and in a similar form Pi.
 
 use serde_json::{Value, json};
 
@@ -21,10 +21,23 @@ impl Blocks {
         let Some(Value::Array(blocks)) = content else {
             return Blocks { content, entries: Vec::new() };
         };
+        Blocks::separate(blocks, account, |block| {
+            let kind = block.get("type").and_then(Value::as_str).unwrap_or("untyped").to_owned();
+            let entry = entry(&kind, block);
+            (kind, entry)
+        })
+    }
+
+    /// Separates blocks: `read` returns the type of a block, and its entry or the block itself if it stays content.
+    pub fn separate(
+        blocks: Vec<Value>,
+        account: &mut TranslationAccount,
+        read: impl Fn(Value) -> (String, Result<Entry, Value>),
+    ) -> Blocks {
         let (mut kept, mut entries) = (Vec::new(), Vec::new());
         for (position, block) in blocks.into_iter().enumerate() {
-            let kind = block.get("type").and_then(Value::as_str).unwrap_or("untyped").to_owned();
-            match entry(&kind, block) {
+            let (kind, entry) = read(block);
+            match entry {
                 Ok(entry) => {
                     account.part(kind, NativeOutcome::Kept(entry.kind()));
                     entries.push(entry.with("block", Some(position)));
@@ -58,7 +71,7 @@ fn entry(kind: &str, block: Value) -> Result<Entry, Value> {
 
 fn block_type(kind: &str) -> Option<&'static str> {
     match kind {
-        "tool_use" | "server_tool_use" | "mcp_tool_use" => Some(TOOL_CALL),
+        "tool_use" | "server_tool_use" | "mcp_tool_use" | "toolCall" => Some(TOOL_CALL),
         "thinking" | "redacted_thinking" => Some(REASONING),
         kind if kind.ends_with("tool_result") => Some(TOOL_RESULT),
         _ => None,
@@ -67,7 +80,7 @@ fn block_type(kind: &str) -> Option<&'static str> {
 
 /// Makes an entry of a tool call.
 pub(crate) fn tool_call(mut block: Native) -> Entry {
-    let (name, input) = (block.take_text("name"), block.take("input"));
+    let (name, input) = (block.take_text("name"), block.take("input").or_else(|| block.take("arguments")));
     let call = block.take_text("id");
     Entry::tool_call(name, input).with("call-id", call).native(block)
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::format::Format;
 use crate::source::SessionSource;
-use crate::{chained, claude, codex, cursor, gemini, lines, opencode};
+use crate::{chained, claude, codex, cursor, gemini, lines, opencode, pi, qwen};
 
 /// A test whether a line or document is one of a format's.
 type Recognizer = fn(&Value) -> bool;
@@ -29,12 +29,14 @@ pub(crate) fn detect(source: &SessionSource) -> Option<Format> {
 /// Returns the format that a line or document belongs to. The order matters: lines of Claude Code are the least
 /// specific.
 fn of_value(value: &Value) -> Option<Format> {
-    let recognizers: [(Format, Recognizer); 6] = [
+    let recognizers: [(Format, Recognizer); 8] = [
         (Format::Chained, chained::recognizes),
         (Format::Codex, codex::recognizes),
         (Format::Cursor, cursor::lines::recognizes),
         (Format::Gemini, gemini::recognizes),
         (Format::OpenCode, opencode::recognizes),
+        (Format::Qwen, qwen::recognizes),
+        (Format::Pi, pi::recognizes),
         (Format::Claude, claude::recognizes),
     ];
     recognizers.into_iter().find(|(_, recognizes)| recognizes(value)).map(|(format, _)| format)

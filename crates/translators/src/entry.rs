@@ -72,6 +72,11 @@ impl Entry {
         self.native.get(name)
     }
 
+    /// The members, and the native ones without a counterpart.
+    pub fn all_members(&self) -> impl Iterator<Item = (&String, &Value)> {
+        self.members.iter().chain(&self.native)
+    }
+
     pub fn child_entries(&self) -> &[Entry] {
         &self.children
     }

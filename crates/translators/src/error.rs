@@ -21,6 +21,9 @@ pub enum TranslateError {
     /// The source is in none of the formats.
     #[error("the format is not one of {}", Format::names())]
     UnknownFormat,
+    /// The text is in UTF-16.
+    #[error("the text is in UTF-16, and session files are UTF-8")]
+    Utf16,
     /// The format has one file for each session, and the source has several.
     #[error("a session in {format} is one file, and the source has {files}")]
     SeveralFiles {

@@ -14,6 +14,10 @@ pub enum Format {
     Codex,
     /// Gemini CLI.
     Gemini,
+    /// Qwen Code. The name is ours.
+    Qwen,
+    /// Pi. The name is ours.
+    Pi,
     /// OpenCode.
     OpenCode,
     /// Cursor's transcripts, lines of JSON.
@@ -28,10 +32,12 @@ pub enum Format {
 
 impl Format {
     /// All formats.
-    pub const ALL: [Format; 8] = [
+    pub const ALL: [Format; 10] = [
         Self::Claude,
         Self::Codex,
         Self::Gemini,
+        Self::Qwen,
+        Self::Pi,
         Self::OpenCode,
         Self::Cursor,
         Self::CursorText,
@@ -45,6 +51,8 @@ impl Format {
             Self::Claude => "claude-jsonl",
             Self::Codex => "codex-jsonl",
             Self::Gemini => "gemini-json",
+            Self::Qwen => "qwen-jsonl",
+            Self::Pi => "pi-jsonl",
             Self::OpenCode => "opencode-json",
             Self::Cursor => "cursor-jsonl",
             Self::CursorText => "cursor-text",

@@ -9,6 +9,8 @@
 //! |---|---|---|
 //! | `claude-jsonl` | `claude.rs` | Claude Code |
 //! | `codex-jsonl` | `codex/` | Codex CLI |
+//! | `qwen-jsonl` | `qwen.rs` | Qwen Code |
+//! | `pi-jsonl` | `pi.rs` | Pi |
 //! | `gemini-json` | `gemini/` | Gemini CLI, one JSON object or one object a line |
 //! | `opencode-json` | `opencode/` | OpenCode: storage tree, concatenated objects, `opencode export`, rows of its database |
 //! | `cursor-jsonl`, `cursor-text` | `cursor/` | Cursor agent transcripts |
@@ -34,6 +36,7 @@ mod codex;
 mod cursor;
 mod detect;
 mod entry;
+mod envelope;
 mod error;
 mod format;
 mod gemini;
@@ -42,10 +45,13 @@ mod lines;
 mod native;
 mod opencode;
 mod parts;
+mod pi;
+mod qwen;
 mod record;
 mod redaction;
 mod repair;
 mod session;
+mod size;
 mod source;
 mod time;
 mod translate;

@@ -5,6 +5,9 @@
 //! `file-attribution` is in the last one, because it states the lines at the end of the session. Parts are made by halving
 //! the list of entries, so they depend on the session and the limit only. A single entry is not divided: a record of one
 //! entry may be larger than the limit.
+//!
+//! Of a large session the least size of each entry is computed first, so that a record of more entries than fit is not made: it
+//! would take much memory.
 
 use std::ops::Range;
 
@@ -17,6 +20,7 @@ use crate::format::Format;
 use crate::record::{self, SessionRecord, TRANSLATOR_VERSION};
 use crate::redaction::{Redaction, Redactions};
 use crate::session::Session;
+use crate::size;
 
 /// The entries of a session that a record has, if it has not all of them (`source.part`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,8 +96,13 @@ pub(crate) fn records(
     terms: &RecordTerms<'_>,
 ) -> Vec<(SessionRecord, Redactions)> {
     let entries = std::mem::take(&mut session.entries);
-    let mut division =
-        Division { session, entries, terms, previous: previous.map(str::to_owned), done: Vec::new() };
+    let is_large = entries.iter().map(size::whole).sum::<usize>() > terms.record_bytes;
+    let least_sizes = match is_large && !terms.redaction.depends_on_positions() {
+        true => entries.iter().map(|entry| size::least(entry, terms.redaction)).collect(),
+        false => vec![0; entries.len()],
+    };
+    let previous = previous.map(str::to_owned);
+    let mut division = Division { session, entries, least_sizes, terms, previous, done: Vec::new() };
     division.add(0..division.entries.len());
     division.done
 }
@@ -103,6 +112,8 @@ struct Division<'a> {
     /// The session without its entries.
     session: Session,
     entries: Vec<Entry>,
+    /// The size in bytes that each entry has at least.
+    least_sizes: Vec<usize>,
     terms: &'a RecordTerms<'a>,
     /// The record before the next one.
     previous: Option<String>,
@@ -112,15 +123,24 @@ struct Division<'a> {
 impl Division<'_> {
     /// Adds the record of these entries or, if it is too large, those of each half.
     fn add(&mut self, range: Range<usize>) {
+        let least: usize = self.least_sizes[range.clone()].iter().sum();
+        let is_divisible = range.len() > 1;
+        if is_divisible && least > self.terms.record_bytes {
+            return self.add_halves(&range);
+        }
         let (record, redactions) = self.record(&range);
-        if range.len() > 1 && record.bytes().len() > self.terms.record_bytes {
-            let middle = range.start + range.len() / 2;
-            self.add(range.start..middle);
-            self.add(middle..range.end);
-            return;
+        if is_divisible && record.bytes().len() > self.terms.record_bytes {
+            drop(record);
+            return self.add_halves(&range);
         }
         self.previous = Some(record.digest());
         self.done.push((record, redactions));
+    }
+
+    fn add_halves(&mut self, range: &Range<usize>) {
+        let middle = range.start + range.len() / 2;
+        self.add(range.start..middle);
+        self.add(middle..range.end);
     }
 
     fn record(&self, range: &Range<usize>) -> (SessionRecord, Redactions) {

@@ -1,6 +1,7 @@
 //! Records: the JSON that is signed and registered.
 
 use std::collections::HashSet;
+use std::sync::OnceLock;
 
 use jose::{jcs, json::check_text};
 use serde_json::{Map, Value, json};
@@ -16,16 +17,31 @@ pub const TRANSLATOR_VERSION: &str = env!("CARGO_PKG_VERSION");
 const SCHEMA_VERSION: &str = "3.0.0-draft";
 
 /// A conversation record.
-#[derive(Clone, Debug, PartialEq)]
+///
+/// The entries of a record take many times the memory of its bytes, so they are parsed again when they are asked for.
+#[derive(Clone, Debug)]
 pub struct SessionRecord {
-    value: Value,
+    /// The record without its entries.
+    frame: Value,
+    value: OnceLock<Value>,
     bytes: Vec<u8>,
+}
+
+impl PartialEq for SessionRecord {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes
+    }
 }
 
 impl SessionRecord {
     /// The record as a JSON value.
     pub fn value(&self) -> &Value {
-        &self.value
+        self.value.get_or_init(|| serde_json::from_slice(&self.bytes).unwrap_or_default())
+    }
+
+    /// The record as a JSON value without its entries.
+    pub fn frame(&self) -> &Value {
+        &self.frame
     }
 
     /// The record as bytes, in canonical JSON (RFC 8785). If that would change a number, because it is no exact double,
@@ -41,20 +57,23 @@ impl SessionRecord {
 
     /// The record's identifier, a UUID.
     pub fn id(&self) -> &str {
-        self.value.get("id").and_then(Value::as_str).unwrap_or_default()
+        self.frame.get("id").and_then(Value::as_str).unwrap_or_default()
     }
 
     /// The session's identifier.
     pub fn session_id(&self) -> &str {
-        self.value.pointer("/session/session-id").and_then(Value::as_str).unwrap_or_default()
+        self.frame.pointer("/session/session-id").and_then(Value::as_str).unwrap_or_default()
     }
 
     /// Serializes a record.
-    pub(crate) fn of(value: Value) -> SessionRecord {
+    pub(crate) fn of(mut value: Value) -> SessionRecord {
         let plain = value.to_string();
         let exact = check_text(&plain).is_ok_and(|text| text.first_inexact_number().is_none());
         let bytes = if exact { jcs::canonical(&value) } else { plain.into_bytes() };
-        SessionRecord { value, bytes }
+        if let Some(session) = value.get_mut("session").and_then(Value::as_object_mut) {
+            session.remove("entries");
+        }
+        SessionRecord { frame: value, value: OnceLock::new(), bytes }
     }
 }
 

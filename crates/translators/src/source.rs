@@ -8,6 +8,8 @@ use crate::limits::SOURCE_BYTES;
 
 /// The byte order mark of UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+/// The byte order marks of UTF-16.
+const UTF_16: [&[u8]; 2] = [b"\xFF\xFE", b"\xFE\xFF"];
 
 /// Returns a text without the byte order mark at its beginning.
 pub(crate) fn without_byte_order_mark(bytes: &[u8]) -> &[u8] {
@@ -93,8 +95,13 @@ impl SessionSource {
         }
     }
 
-    /// Checks that the source has a size which can be translated.
-    pub(crate) fn check_size(&self) -> Result<(), TranslateError> {
+    /// Checks that the source has a size and an encoding which can be translated.
+    pub(crate) fn check(&self) -> Result<(), TranslateError> {
+        if let [only] = self.files()
+            && UTF_16.iter().any(|mark| only.bytes.starts_with(mark))
+        {
+            return Err(TranslateError::Utf16);
+        }
         match self.bytes() {
             0 => Err(TranslateError::Empty),
             bytes if bytes > SOURCE_BYTES => Err(TranslateError::TooLarge { bytes, limit: SOURCE_BYTES }),

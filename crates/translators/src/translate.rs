@@ -14,7 +14,7 @@ use crate::record::{self, SessionRecord, TRANSLATOR_VERSION};
 use crate::redaction::{Redaction, Redactions};
 use crate::session::Session;
 use crate::source::{SessionSource, SourceFile};
-use crate::{attribution, chained, claude, codex, cursor, detect, gemini, opencode};
+use crate::{attribution, chained, claude, codex, cursor, detect, gemini, opencode, pi, qwen};
 
 /// Settings of a translation.
 #[derive(Clone, Debug)]
@@ -60,7 +60,7 @@ pub struct Translation {
 impl Translation {
     /// Returns the records of each session: one, or its parts in their order.
     pub fn sessions(&self) -> impl Iterator<Item = &[(SessionRecord, Redactions)]> {
-        self.records.chunk_by(|_, (next, _)| RecordPart::of(next.value()).is_some_and(|part| part.number > 1))
+        self.records.chunk_by(|_, (next, _)| RecordPart::of(next.frame()).is_some_and(|part| part.number > 1))
     }
 }
 
@@ -70,7 +70,7 @@ impl Translation {
 /// [`TranslateError`] if the source is empty, too large, in no known format, holds no session, or is a hash chain that
 /// does not verify. Single broken entries are diagnostics of the [`TranslationAccount`].
 pub fn translate(source: &SessionSource, settings: &Settings) -> Result<Translation, TranslateError> {
-    source.check_size()?;
+    source.check()?;
     let format = settings.format.or_else(|| detect::detect(source)).ok_or(TranslateError::UnknownFormat)?;
     let mut account = TranslationAccount::default();
     let mut sessions = read(format, source, &mut account)?;
@@ -103,6 +103,8 @@ fn read(
         Format::OpenCode => opencode::read(source, account),
         Format::Claude => claude::read(only(format, source)?, account),
         Format::Codex => codex::read(only(format, source)?, account),
+        Format::Qwen => qwen::read(only(format, source)?, account),
+        Format::Pi => pi::read(only(format, source)?, account),
         Format::Gemini => gemini::read(only(format, source)?, account),
         Format::Cursor => cursor::lines::read(only(format, source)?, account),
         Format::CursorText => cursor::text::read(only(format, source)?, account),

@@ -67,7 +67,7 @@ fn what_is_no_session_in_a_folder_is_skipped_and_a_file_that_was_named_is_refuse
 }
 
 #[test]
-fn a_folder_without_sessions_and_links_in_a_folder_are_not_passed_over_in_silence() {
+fn a_folder_without_sessions_and_links_and_pipes_in_a_folder_are_not_passed_over_in_silence() {
     let folder = recorder();
     fs::create_dir(folder.path("sessions")).unwrap();
     let empty = folder.run(&["record", "import", "sessions"]);
@@ -75,8 +75,11 @@ fn a_folder_without_sessions_and_links_in_a_folder_are_not_passed_over_in_silenc
     assert!(empty.stderr.contains("no session file in sessions"), "{}", empty.stderr);
     std::os::unix::fs::symlink(session("cursor.jsonl"), folder.path("sessions/cursor.jsonl")).unwrap();
     std::os::unix::fs::symlink(session("opencode"), folder.path("sessions/opencode")).unwrap();
+    make_pipe(&folder.path("sessions/pipe.jsonl"));
+    make_pipe(&folder.path("sessions/pipe"));
     let imported = folder.run(&["record", "import", "--json", "sessions"]).must_end_with(0).json();
-    assert_eq!(imported["skipped"], json!(["sessions/cursor.jsonl", "sessions/opencode"]));
+    let passed_over = ["sessions/cursor.jsonl", "sessions/opencode", "sessions/pipe.jsonl"];
+    assert_eq!(imported["skipped"], json!(passed_over), "what may be a session");
     assert_eq!(imported["sources"], json!([]));
 }
 
@@ -103,20 +106,25 @@ fn a_folder_with_sessions_of_all_formats_becomes_a_record_for_each_and_again_the
         "claude-jsonl",
         "codex-jsonl",
         "codex-jsonl",
+        "codex-jsonl",
         "cursor-jsonl",
         "gemini-json",
         "gemini-json",
+        "gemini-json",
         "opencode-json",
+        "pi-jsonl",
+        "qwen-jsonl",
+        "qwen-jsonl",
     ];
     assert_eq!(formats, expected, "the storage tree of OpenCode is one source");
     let files = written(&imported);
     assert_eq!(
         files.len(),
-        8,
+        13,
         "OpenCode's tree has two sessions, and gemini.json and gemini.jsonl a file each"
     );
     assert_eq!(written(&import()), files);
-    assert_eq!(fs::read_dir(folder.path("records")).unwrap().count(), 8);
+    assert_eq!(fs::read_dir(folder.path("records")).unwrap().count(), 13);
 }
 
 #[test]

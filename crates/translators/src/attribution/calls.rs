@@ -10,9 +10,9 @@ const PATH: [&str; 4] = ["file_path", "filePath", "path", "target_file"];
 /// Names of the member with the whole content.
 const CONTENT: [&str; 3] = ["content", "contents", "file_text"];
 /// Names of the member with the text to replace.
-const OLD: [&str; 2] = ["old_string", "oldString"];
+const OLD: [&str; 3] = ["old_string", "oldString", "oldText"];
 /// Names of the member with its replacement.
-const NEW: [&str; 2] = ["new_string", "newString"];
+const NEW: [&str; 3] = ["new_string", "newString", "newText"];
 /// Names of the member that says whether all occurrences are replaced.
 const ALL: [&str; 2] = ["replace_all", "replaceAll"];
 /// Names of the member with a patch.
@@ -24,13 +24,11 @@ const COMMAND: [&str; 2] = ["command", "cmd"];
 pub(super) fn changes(tool: &str, input: &Value) -> Vec<FileChange> {
     match tool {
         "Write" | "write" | "write_file" | "create_file" => of_file(input, content(input)),
-        "Edit" | "edit" | "replace" | "StrReplace" | "search_replace" => of_file(input, replacement(input)),
-        "MultiEdit" | "multiedit" => {
-            let edits = input.get("edits").and_then(Value::as_array).into_iter().flatten();
-            edits.flat_map(|edit| of_file(input, replacement(edit))).collect()
+        "Edit" | "edit" | "replace" | "StrReplace" | "search_replace" | "MultiEdit" | "multiedit" => {
+            edits(input)
         }
         "Delete" | "delete_file" => of_file(input, Some(Change::Deleted)),
-        "edit_file" | "NotebookEdit" | "EditNotebook" => of_file(input, None),
+        "edit_file" | "NotebookEdit" | "EditNotebook" | "notebook_edit" => of_file(input, None),
         "apply_patch" | "ApplyPatch" | "patch" => patch::changes(text(input, &PATCH).unwrap_or_default()),
         "shell" | "local_shell" | "shell_command" | "exec_command" => commands(input),
         _ => Vec::new(),
@@ -46,6 +44,14 @@ fn of_file(input: &Value, change: Option<Change>) -> Vec<FileChange> {
 
 fn content(input: &Value) -> Option<Change> {
     text(input, &CONTENT).map(|content| Change::Content(content.to_owned()))
+}
+
+/// The replacements of one call: a list of them, or the only one.
+fn edits(input: &Value) -> Vec<FileChange> {
+    match input.get("edits").and_then(Value::as_array) {
+        Some(edits) => edits.iter().flat_map(|edit| of_file(input, replacement(edit))).collect(),
+        None => of_file(input, replacement(input)),
+    }
 }
 
 fn replacement(input: &Value) -> Option<Change> {

@@ -1,4 +1,4 @@
-//! Unified diffs.
+//! Unified diffs, and the diffs of Pi.
 
 use super::change::{DiffLine, Hunk};
 
@@ -60,4 +60,34 @@ fn body<'d>(header: &Header, lines: &mut impl Iterator<Item = &'d str>) -> Optio
         body.push(line);
     }
     Some(body)
+}
+
+/// Parses a diff of Pi, in which the sign of a line is followed by its number and a blank: that in the changed file if it was
+/// added, else that in the file before. `...` stands for lines that are left out. `None` if a line is in another form.
+pub(super) fn numbered_hunks(diff: &str) -> Option<Vec<Hunk>> {
+    let mut hunks: Vec<Hunk> = Vec::new();
+    let (mut grown, mut is_open) = (0, false);
+    for line in diff.lines() {
+        let (sign, rest) = line.split_at_checked(1)?;
+        let rest = rest.trim_start_matches(' ');
+        if rest == "..." {
+            is_open = false;
+            continue;
+        }
+        let (number, text) = rest.split_once(' ')?;
+        let number = i64::from(number.parse::<u32>().ok()?);
+        let line = DiffLine::parse(&format!("{sign}{text}"))?;
+        if !is_open {
+            let first = if matches!(line, DiffLine::Added(_)) { number } else { number + grown };
+            hunks.push(Hunk { before: Some(u64::try_from(first - 1).ok()?), lines: Vec::new() });
+            is_open = true;
+        }
+        grown += match line {
+            DiffLine::Added(_) => 1,
+            DiffLine::Removed(_) => -1,
+            DiffLine::Kept(_) => 0,
+        };
+        hunks.last_mut()?.lines.push(line);
+    }
+    (!hunks.is_empty()).then_some(hunks)
 }

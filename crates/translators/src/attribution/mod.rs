@@ -21,11 +21,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde_json::{Value, json};
 
 use crate::account::{NativeOutcome, TranslationAccount};
-use crate::entry::{Entry, SYSTEM_EVENT, TOOL_CALL, TOOL_RESULT};
+use crate::entry::{Entry, TOOL_CALL, TOOL_RESULT};
 use crate::session::Session;
 use change::{Change, FileChange};
 use lines::{Contributor, FileLines, Work};
 use paths::Folders;
+use stated::Report;
 
 /// The beginning of an output with which a patch failed, in versions that state no exit code.
 const FAILED_PATCH: &str = "apply_patch verification failed";
@@ -73,7 +74,7 @@ impl<'s> ChangeReader<'s> {
         if let (TOOL_RESULT, Some(call)) = (entry.kind(), entry.text("call-id")) {
             self.results.insert(call, entry);
         }
-        let reported = report(entry).and_then(|report| report.get("call_id")?.as_str());
+        let reported = stated::report(entry).and_then(|report| report.call);
         self.reported.extend(reported);
         entry.child_entries().iter().for_each(|child| self.collect(child));
     }
@@ -84,8 +85,8 @@ impl<'s> ChangeReader<'s> {
         self.model = model.or(self.model);
         if entry.kind() == TOOL_CALL {
             self.read_call(entry);
-        } else if let Some(report) = report(entry) {
-            self.read_report(report);
+        } else if let Some(report) = stated::report(entry) {
+            self.read_report(&report);
         }
         entry.child_entries().iter().for_each(|child| self.read(child));
     }
@@ -107,17 +108,15 @@ impl<'s> ChangeReader<'s> {
             named.iter().for_each(|_| self.count(NativeOutcome::Skipped(reason)));
             return;
         }
-        let kind = if stated::is_modified_by_user(result) { "mixed" } else { "ai" };
+        let kind = if stated::is_modified_by_user(call, result) { "mixed" } else { "ai" };
         self.apply(stated::changes(call, result, named), kind);
     }
 
-    fn read_report(&mut self, report: &Value) {
-        let changes = stated::patch_event(report.get("changes").unwrap_or(&Value::Null));
-        match report.get("success") {
-            Some(Value::Bool(false)) => {
-                changes.iter().for_each(|_| self.count(NativeOutcome::Skipped("the call failed")));
-            }
-            _ => self.apply(changes, "ai"),
+    fn read_report(&mut self, report: &Report) {
+        let changes = stated::reported(report.changes);
+        match report.has_failed {
+            true => changes.iter().for_each(|_| self.count(NativeOutcome::Skipped("the call failed"))),
+            false => self.apply(changes, "ai"),
         }
     }
 
@@ -148,12 +147,6 @@ impl<'s> ChangeReader<'s> {
     fn count(&mut self, outcome: NativeOutcome) {
         self.account.part(FILE_CHANGE, outcome);
     }
-}
-
-/// Returns the data of an event that reports a patch.
-fn report(entry: &Entry) -> Option<&Value> {
-    let is_report = entry.kind() == SYSTEM_EVENT && entry.text("event-type") == Some(stated::PATCH_EVENT);
-    entry.member("data").filter(|_| is_report)
 }
 
 fn is_failure(result: &Entry) -> bool {

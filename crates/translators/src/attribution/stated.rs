@@ -4,17 +4,45 @@
 //! |---|---|
 //! | Claude Code | `native.toolUseResult.structuredPatch` of the result |
 //! | Gemini CLI | `native.resultDisplay.fileDiff` of the call |
+//! | Qwen Code | `native.toolCallResult.resultDisplay.fileDiff` of the result |
+//! | Pi | `native.message.details.diff` of the result |
 //! | OpenCode | `native.state.metadata.diff` of the call, or of each of its `files` |
-//! | Codex CLI | `changes` of the event `patch_apply_end` |
+//! | Codex CLI | `changes` of the event `patch_apply_end`, or of the item `FileChange` of the event `item_completed` |
 
 use serde_json::Value;
 
 use super::change::{Change, DiffLine, FileChange, Hunk};
 use super::diff;
-use crate::entry::Entry;
+use crate::entry::{Entry, SYSTEM_EVENT};
 
-/// The event with which Codex reports a patch.
-pub(super) const PATCH_EVENT: &str = "patch_apply_end";
+/// The event with which Codex reports a patch, in older versions.
+const PATCH_EVENT: &str = "patch_apply_end";
+/// The event with which Codex reports that something is done, among that a patch.
+const ITEM_EVENT: &str = "item_completed";
+
+/// A patch that an event reports.
+pub(super) struct Report<'e> {
+    /// The call that made it.
+    pub call: Option<&'e str>,
+    pub changes: &'e Value,
+    pub has_failed: bool,
+}
+
+/// Returns the patch that an entry reports.
+pub(super) fn report(entry: &Entry) -> Option<Report<'_>> {
+    let data = entry.member("data").filter(|_| entry.kind() == SYSTEM_EVENT)?;
+    let (patch, call, has_failed) = match entry.text("event-type")? {
+        PATCH_EVENT => (data, "call_id", data.get("success") == Some(&Value::Bool(false))),
+        ITEM_EVENT => {
+            let item =
+                data.get("item").filter(|item| item.get("type").is_some_and(|kind| kind == "FileChange"))?;
+            (item, "id", item.get("status").is_some_and(|status| status != "completed"))
+        }
+        _ => return None,
+    };
+    let call = patch.get(call).and_then(Value::as_str);
+    Some(Report { call, changes: patch.get("changes").unwrap_or(&Value::Null), has_failed })
+}
 
 /// Returns what was changed: as the result states it, else as the call does.
 pub(super) fn changes(call: &Entry, result: Option<&Entry>, named: Vec<FileChange>) -> Vec<FileChange> {
@@ -25,8 +53,11 @@ pub(super) fn changes(call: &Entry, result: Option<&Entry>, named: Vec<FileChang
     }
     let Some(first) = named.first() else { return named };
     let hunks = (result.and_then(|result| structured_patch(result.native_value("toolUseResult")?)))
-        .or_else(|| diff::hunks(call.native_value("resultDisplay")?.get("fileDiff")?.as_str()?))
-        .or_else(|| diff::hunks(metadata?.get("diff")?.as_str()?));
+        .or_else(|| diff::hunks(display(call, result)?.get("fileDiff")?.as_str()?))
+        .or_else(|| diff::hunks(metadata?.get("diff")?.as_str()?))
+        .or_else(|| {
+            diff::numbered_hunks(result?.native_value("message")?.pointer("/details/diff")?.as_str()?)
+        });
     let Some(hunks) = hunks else { return named };
     let change = |change| FileChange { path: first.path.clone(), change };
     let written = match &first.change {
@@ -37,9 +68,17 @@ pub(super) fn changes(call: &Entry, result: Option<&Entry>, named: Vec<FileChang
 }
 
 /// Returns whether the user changed the text before it was written.
-pub(super) fn is_modified_by_user(result: Option<&Entry>) -> bool {
+pub(super) fn is_modified_by_user(call: &Entry, result: Option<&Entry>) -> bool {
     let modified = result.and_then(|result| result.native_value("toolUseResult")?.get("userModified"));
-    modified == Some(&Value::Bool(true))
+    let lines = display(call, result).and_then(|display| display.get("diffStat"));
+    let has_lines = |name: &str| lines.and_then(|lines| lines.get(name)?.as_u64()).unwrap_or(0) > 0;
+    modified == Some(&Value::Bool(true)) || has_lines("user_added_lines") || has_lines("user_removed_lines")
+}
+
+/// Returns what Gemini CLI and Qwen Code show of a result.
+fn display<'e>(call: &'e Entry, result: Option<&'e Entry>) -> Option<&'e Value> {
+    let of_result = || result?.native_value("toolCallResult")?.get("resultDisplay");
+    call.native_value("resultDisplay").or_else(of_result)
 }
 
 fn structured_patch(result: &Value) -> Option<Vec<Hunk>> {
@@ -71,8 +110,8 @@ fn patched_file(file: &Value) -> Option<Vec<FileChange>> {
     Some(with_move(text("filePath")?, change, text("movePath")))
 }
 
-/// The files of a `patch_apply_end` event. The change of a file is `{type, …}`, or in older versions `{TYPE: {…}}`.
-pub(super) fn patch_event(changes: &Value) -> Vec<FileChange> {
+/// The files of a report. The change of a file is `{type, …}`, or in older versions `{TYPE: {…}}`.
+pub(super) fn reported(changes: &Value) -> Vec<FileChange> {
     let files = changes.as_object().into_iter().flatten();
     files
         .flat_map(|(path, change)| {

@@ -21,13 +21,25 @@ impl Echoes {
 
     /// Returns whether an event repeats a response item.
     pub fn has(&self, kind: &str, event: &Native) -> bool {
-        let text = match kind {
-            "user_message" | "agent_message" => event.text("message"),
-            "agent_reasoning" | "agent_reasoning_raw_content" => event.text("text"),
+        let texts = match kind {
+            "user_message" | "agent_message" => event.text("message").map(|text| vec![text]),
+            "agent_reasoning" | "agent_reasoning_raw_content" => event.text("text").map(|text| vec![text]),
+            "item_completed" => event.get("item").and_then(texts_only),
             _ => None,
         };
-        text.is_some_and(|text| self.0.contains(text))
+        texts.is_some_and(|texts| !texts.is_empty() && texts.iter().all(|text| self.0.contains(*text)))
     }
+}
+
+/// Returns the texts of an item that is a message or reasoning; `None` if it has anything else.
+fn texts_only(item: &Value) -> Option<Vec<&str>> {
+    let members: &[&str] = match item.get("type")?.as_str()? {
+        "UserMessage" | "AgentMessage" => &["content"],
+        "Reasoning" => &["summary_text", "raw_content"],
+        _ => return None,
+    };
+    let parts = members.iter().filter_map(|name| item.get(*name)?.as_array()).flatten();
+    parts.map(|part| part.as_str().or_else(|| part.get("text")?.as_str())).collect()
 }
 
 fn texts(item: &Value) -> impl Iterator<Item = &str> {

@@ -5,6 +5,7 @@
 
 mod events;
 mod items;
+mod outcomes;
 mod usage;
 
 use std::collections::BTreeSet;
@@ -19,6 +20,7 @@ use crate::session::{Models, Session, Vcs};
 use crate::source::SourceFile;
 use crate::time::Span;
 use events::Echoes;
+use outcomes::Outcomes;
 use usage::Counter;
 
 /// Returns whether a line is one of Codex's.
@@ -52,7 +54,12 @@ pub(crate) fn read(file: &SourceFile, account: &mut TranslationAccount) -> Vec<S
     for other in other_sessions(&lines, &session.id) {
         account.remark_other_session(&file.path, other);
     }
-    let mut reader = LineReader { echoes: Echoes::of(&lines), counter: Counter::default(), account };
+    let mut reader = LineReader {
+        echoes: Echoes::of(&lines),
+        outcomes: Outcomes::of(&lines),
+        counter: Counter::default(),
+        account,
+    };
     session.entries = lines.into_iter().filter_map(|line| reader.entry(line.value)).collect();
     vec![session]
 }
@@ -107,6 +114,7 @@ fn vcs(git: &Value) -> Vcs {
 
 struct LineReader<'a> {
     echoes: Echoes,
+    outcomes: Outcomes,
     counter: Counter,
     account: &'a mut TranslationAccount,
 }
@@ -128,7 +136,7 @@ impl LineReader<'_> {
         let inner = payload.text("type").unwrap_or_default().to_owned();
         let name = if inner.is_empty() { kind.clone() } else { format!("{kind}/{inner}") };
         let entry = match kind.as_str() {
-            "response_item" => items::entry(payload, &name),
+            "response_item" => self.outcomes.complete(items::entry(payload, &name)),
             "event_msg" if self.echoes.has(&inner, &payload) => {
                 self.account.entry(name, NativeOutcome::Skipped("echo of a response item"));
                 return None;

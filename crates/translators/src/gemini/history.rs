@@ -44,17 +44,21 @@ impl Item {
         }
     }
 
-    /// Makes the entry, and counts the message.
-    pub fn entry(self, account: &mut TranslationAccount) -> Entry {
-        match self {
+    /// Makes the entry, and counts the message; `None` if the message `is_repeated`.
+    pub fn entry(self, is_repeated: bool, account: &mut TranslationAccount) -> Option<Entry> {
+        Some(match self {
             Item::Message { message, withdrawn } => {
                 let kind = message.text("type").unwrap_or("untyped").to_owned();
+                if is_repeated {
+                    account.entry(kind, NativeOutcome::Skipped("repeats the results of tool calls"));
+                    return None;
+                }
                 let entry = message::entry(message, account).with("withdrawn", withdrawn);
                 account.entry(kind, NativeOutcome::Kept(entry.kind()));
                 entry
             }
             Item::Event { kind, data, unmapped } => Entry::event(kind, data).native(unmapped),
-        }
+        })
     }
 }
 

@@ -1,11 +1,34 @@
 //! Messages of Gemini CLI with their thoughts and tool calls.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use crate::account::{NativeOutcome, TranslationAccount};
 use crate::entry::{ASSISTANT, Entry, REASONING, TOOL_CALL, TOOL_RESULT, USER};
 use crate::native::Native;
 use crate::usage::{TokenUsage, count};
+
+/// The states of a call that did not do what it should.
+const FAILED: [&str; 2] = ["error", "cancelled"];
+
+/// The results that the tool calls of messages state. Newer versions repeat them in messages of type `user`, as the model is
+/// given them.
+pub(super) struct StatedResults<'m>(HashSet<&'m Value>);
+
+impl<'m> StatedResults<'m> {
+    pub fn of(messages: impl Iterator<Item = &'m Native>) -> Self {
+        let calls = messages.filter_map(|message| message.get("toolCalls")?.as_array()).flatten();
+        StatedResults(calls.filter_map(|call| call.get("result")?.as_array()).flatten().collect())
+    }
+
+    /// Returns whether a message is nothing but such results.
+    pub fn has(&self, message: &Native) -> bool {
+        let parts = message.get("content").and_then(Value::as_array).filter(|parts| !parts.is_empty());
+        let is_stated = |part: &Value| part.get("functionResponse").is_some() && self.0.contains(part);
+        message.text("type") == Some(USER) && parts.is_some_and(|parts| parts.iter().all(is_stated))
+    }
+}
 
 /// Makes the entry of a message. Messages that are neither the user's nor the model's are events.
 pub(super) fn entry(mut message: Native, account: &mut TranslationAccount) -> Entry {
@@ -76,7 +99,7 @@ fn call_and_result(call: Value, account: &mut TranslationAccount) -> Vec<Entry> 
     let result = call.take("result").map(|output| {
         account.part("toolResult", NativeOutcome::Kept(TOOL_RESULT));
         let status = call.take_text("status");
-        let is_error = status.as_deref().map(|status| status == "error");
+        let is_error = status.as_deref().map(|status| FAILED.contains(&status));
         Entry::tool_result(Some(output))
             .with("call-id", id.clone())
             .with("status", status)

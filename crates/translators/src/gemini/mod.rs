@@ -9,12 +9,12 @@ mod message;
 use serde_json::Value;
 
 use crate::account::TranslationAccount;
-use crate::entry::Entry;
 use crate::lines;
 use crate::native::Native;
 use crate::session::{Models, Session};
 use crate::source::SourceFile;
 use history::{History, Item};
+use message::StatedResults;
 
 /// Returns whether a line or document is one of Gemini CLI's.
 pub(crate) fn recognizes(value: &Value) -> bool {
@@ -44,7 +44,9 @@ fn session(file: &SourceFile, history: History, account: &mut TranslationAccount
     named.for_each(|model| models.add(&model));
     let id = head.take_text("sessionId").unwrap_or_else(|| file.stem().to_owned());
     let (start, end) = (head.take_time("startTime"), head.take_time("lastUpdated"));
-    let entries: Vec<Entry> = history.items.into_iter().map(|item| item.entry(account)).collect();
+    let are_repeated = are_repeated(&history.items);
+    let items = history.items.into_iter().zip(are_repeated);
+    let entries = items.filter_map(|(item, is_repeated)| item.entry(is_repeated, account)).collect();
     Session {
         id,
         start,
@@ -57,4 +59,10 @@ fn session(file: &SourceFile, history: History, account: &mut TranslationAccount
         entries,
         ..Session::default()
     }
+}
+
+/// Returns of each item whether it is a message that only repeats the results of tool calls.
+fn are_repeated(items: &[Item]) -> Vec<bool> {
+    let stated = StatedResults::of(items.iter().filter_map(Item::message));
+    items.iter().map(|item| item.message().is_some_and(|message| stated.has(message))).collect()
 }

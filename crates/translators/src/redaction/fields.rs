@@ -39,6 +39,12 @@ impl FieldPattern {
         reached.last() == Some(&true)
     }
 
+    /// Returns whether a step is a number, as those to items of arrays are.
+    pub(super) fn names_a_position(&self) -> bool {
+        let is_number = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
+        self.steps.iter().any(|step| matches!(step, Step::Name(name) if is_number(name)))
+    }
+
     /// `**` may stand for no step at all.
     fn skip_empty(&self, reached: &mut [bool]) {
         for (at, step) in self.steps.iter().enumerate() {

@@ -19,6 +19,7 @@ use serde_json::Value;
 pub use fields::FieldPattern;
 pub use listing::Redactions;
 pub use rules::RedactionRule;
+pub(crate) use rules::is_marker;
 pub use selection::{EntryType, Selection};
 
 /// What to leave out of a record.
@@ -50,6 +51,11 @@ impl Redaction {
         self.selection.apply(record, &mut found);
         walk::redact(record, &self.rules, &self.fields, &mut found);
         found
+    }
+
+    /// Returns whether what is left out of an entry depends on its position among the entries.
+    pub(crate) fn depends_on_positions(&self) -> bool {
+        self.fields.iter().any(FieldPattern::names_a_position)
     }
 
     /// A text that differs for different settings.

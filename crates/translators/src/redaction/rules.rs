@@ -161,7 +161,7 @@ pub(super) fn marker(rule: &str) -> Value {
 }
 
 /// Returns whether a text is nothing but a marker.
-pub(super) fn is_marker(text: &str) -> bool {
+pub(crate) fn is_marker(text: &str) -> bool {
     let rule = text.strip_prefix("[redacted:").and_then(|rest| rest.strip_suffix(']'));
     rule.is_some_and(|rule| rule == "field" || rule.parse::<RedactionRule>().is_ok())
 }

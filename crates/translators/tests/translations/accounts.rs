@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 use translators::{
-    Format, NativeOutcome, SessionSource, Settings, SourceFile, TranslateError, Translation,
-    TranslationAccount, translate,
+    Format, NativeOutcome, SessionSource, Settings, SourceFile, Translation, TranslationAccount, translate,
 };
 
 use crate::fixtures::{FILES, file, opencode_export, opencode_objects, opencode_tree, sources, translated};
@@ -70,6 +69,7 @@ fn the_identifier_depends_on_source_session_and_settings() {
 fn what_is_no_session_is_an_error() {
     for (bytes, what) in [
         (&b""[..], "empty"),
+        (b"\xff\xfe{\0}\0", "UTF-16"),
         (b"hello", "format is not one of"),
         (b"[1, 2]", "format is not one of"),
         (b"{\"a\": 1}", "format is not one of"),
@@ -209,9 +209,9 @@ fn another_session_in_the_same_file_is_noted_and_the_first_one_names_the_record(
 }
 
 #[test]
-fn sessions_of_other_agents_are_not_taken_for_those_of_codex_or_claude_code() {
+fn sessions_of_qwen_code_and_pi_are_not_taken_for_those_of_codex_or_claude_code() {
     let pi = [
-        json!({ "type": "session", "version": 3, "id": "p", "cwd": "/w" }),
+        json!({ "type": "session", "version": 3, "id": "p", "timestamp": "2026-03-01T10:00:00Z", "cwd": "/w" }),
         json!({ "type": "message", "id": "a", "parentId": null, "message": { "role": "assistant", "content": [] } }),
     ];
     let qwen = |kind: &str, member: &str, content: Value| {
@@ -224,10 +224,14 @@ fn sessions_of_other_agents_are_not_taken_for_those_of_codex_or_claude_code() {
         qwen("system", "systemPayload", json!({ "uiEvent": {} })),
         qwen("user", "message", json!({ "role": "user", "parts": [{ "text": "x" }] })),
     ];
-    for lines in [pi, qwen] {
-        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-        let error = translate(&SessionSource::file("s.jsonl", text), &Settings::default()).unwrap_err();
-        assert_eq!(error, TranslateError::UnknownFormat);
+    for (lines, format) in [(pi, Format::Pi), (qwen, Format::Qwen)] {
+        for line in lines {
+            assert_eq!(
+                translated(&SessionSource::file("s.jsonl", line.to_string())).format,
+                format,
+                "{line}"
+            );
+        }
     }
 }
 

@@ -279,3 +279,37 @@ fn the_work_for_many_changes_of_one_file_is_limited() {
     assert!(record.get("file-attribution").is_none());
     assert!(start.elapsed().as_secs() < 60);
 }
+
+#[test]
+fn a_diff_of_pi_numbers_its_lines_before_or_after_the_change() {
+    let message =
+        |message: Value| json!({ "type": "message", "id": "1", "parentId": null, "message": message });
+    let edits = json!([{ "oldText": "b", "newText": "b2\nb3" }, { "oldText": "y", "newText": "y2" }]);
+    let call = json!({ "type": "toolCall", "id": "c", "name": "edit", "arguments": { "path": "a.rs", "edits": edits } });
+    let diff = "  1 a\n- 2 b\n+ 2 b2\n+ 3 b3\n  3 c\n    ...\n 10 x\n-11 y\n+12 y2";
+    let lines = [
+        json!({ "type": "session", "version": 3, "id": "s", "timestamp": "2026-03-01T10:00:00Z", "cwd": "/srv/shop" }),
+        message(json!({ "role": "assistant", "model": "m", "content": [call] })),
+        message(
+            json!({ "role": "toolResult", "toolCallId": "c", "content": [], "isError": false, "details": { "diff": diff } }),
+        ),
+    ];
+    assert_eq!(by_model(&record("s.jsonl", &lines, None), "a.rs"), [(2, 3), (12, 12)]);
+}
+
+#[test]
+fn lines_that_the_user_changed_before_gemini_wrote_them_are_of_both() {
+    let display = json!({
+        "fileDiff": "--- a\n+++ a\n@@ -0,0 +1,1 @@\n+one\n", "diffStat": { "user_added_lines": 1 },
+    });
+    let call = json!({
+        "id": "c", "name": "write_file", "args": { "file_path": "a.rs", "content": "one\n" }, "status": "success",
+        "result": [{ "functionResponse": { "id": "c", "response": { "output": "written" } } }], "resultDisplay": display,
+    });
+    let session = json!({
+        "sessionId": "s", "projectHash": "p",
+        "messages": [{ "type": "gemini", "id": "1", "model": "m", "content": "", "toolCalls": [call] }],
+    });
+    let record = record("s.json", &[session], None);
+    assert_eq!(ranges(&record, "a.rs"), [("mixed".to_owned(), Some("m".to_owned()), 1, 1)]);
+}

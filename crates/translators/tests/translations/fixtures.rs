@@ -6,12 +6,17 @@ use std::path::Path;
 use serde_json::Value;
 use translators::{Format, SessionSource, Settings, SourceFile, Translation, translate};
 
-pub const FILES: [(&str, Format); 6] = [
+pub const FILES: [(&str, Format); 11] = [
     ("claude.jsonl", Format::Claude),
     ("codex.jsonl", Format::Codex),
     ("codex-bare.jsonl", Format::Codex),
+    ("codex-items.jsonl", Format::Codex),
     ("gemini.json", Format::Gemini),
     ("gemini.jsonl", Format::Gemini),
+    ("gemini-results.jsonl", Format::Gemini),
+    ("qwen.jsonl", Format::Qwen),
+    ("qwen-agent.jsonl", Format::Qwen),
+    ("pi.jsonl", Format::Pi),
     ("cursor.jsonl", Format::Cursor),
 ];
 

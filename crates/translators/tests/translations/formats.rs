@@ -1,7 +1,7 @@
 //! The mapping of each format.
 
 use serde_json::{Value, json};
-use translators::SessionSource;
+use translators::{NativeOutcome, SessionSource};
 
 use crate::fixtures::{
     entries, file, of_type, opencode_export, opencode_objects, opencode_tree, record, translated, usages,
@@ -109,6 +109,145 @@ fn gemini_in_lines() {
             shown(json!("warning")),
         ]
     );
+}
+
+#[test]
+fn codex_reports_items_in_newer_versions() {
+    let translation = translated(&file("codex-items.jsonl"));
+    let record = translation.records[0].0.value();
+    let results = of_type(record, "tool-result");
+    let errors: Vec<(&Value, &Value)> =
+        results.iter().map(|result| (&result["call-id"], &result["is-error"])).collect();
+    let call = |id: &'static str| json!(id);
+    let expected = [
+        (call("call_7526ef769dcc"), json!(false)),
+        (call("call_6ce1ce2125ac"), json!(false)),
+        (call("call_62749c9117f5"), json!(false)),
+        (call("call_2d1dd70c7aa2"), json!(true)),
+        (call("call_f31b834ea6da"), Value::Null),
+    ];
+    assert_eq!(errors, expected.iter().map(|(call, error)| (call, error)).collect::<Vec<_>>());
+    let echoes = &translation.account.entries["event_msg/item_completed"];
+    let echo = NativeOutcome::Skipped("echo of a response item");
+    assert_eq!((echoes[&echo], echoes[&NativeOutcome::Kept("system-event")]), (4, 4));
+    let files = &record["file-attribution"]["files"];
+    let lines = |file: usize| files[file]["conversations"][0]["ranges"].clone();
+    assert_eq!(
+        (&files[0]["path"], lines(0)),
+        (&json!("main.py"), json!([{ "start-line": 2, "end-line": 3 }]))
+    );
+    assert_eq!(
+        (&files[1]["path"], lines(1)),
+        (&json!("new.py"), json!([{ "start-line": 1, "end-line": 2 }]))
+    );
+}
+
+#[test]
+fn gemini_repeats_results_as_what_the_user_says() {
+    let translation = translated(&file("gemini-results.jsonl"));
+    let record = translation.records[0].0.value();
+    assert_eq!(of_type(record, "tool-result").len(), 2);
+    assert_eq!(of_type(record, "user").len(), 2, "what is no result stays");
+    let users = &translation.account.entries["user"];
+    assert_eq!(users[&NativeOutcome::Skipped("repeats the results of tool calls")], 2);
+    let other = json!({
+        "sessionId": "s", "projectHash": "p",
+        "messages": [
+            { "type": "gemini", "toolCalls": [{ "id": "c", "name": "t", "args": {}, "status": "cancelled", "result": [{ "text": "x" }] }] },
+            { "type": "user", "content": [{ "text": "x" }] },
+            { "type": "user", "content": [{ "functionResponse": { "id": "c", "response": { "output": "stated nowhere else" } } }] },
+        ],
+    });
+    let other = crate::fixtures::record(&SessionSource::file("s.json", other.to_string()));
+    assert_eq!(of_type(&other, "user").len(), 2);
+    assert_eq!(of_type(&other, "tool-result")[0]["is-error"], true, "a call that was cancelled");
+}
+
+#[test]
+fn qwen_code() {
+    let record = record(&file("qwen.jsonl"));
+    let session = &record["session"];
+    assert_eq!(session["session-id"], "0658c466-c6e8-4b04-826d-0001aeb71bd9");
+    assert_eq!(session["session-start"], "2026-11-29T01:55:18.247Z");
+    let agent = json!({
+        "model-id": "fixture-1", "model-provider": "unknown", "models": ["fixture-1"],
+        "cli-name": "qwen-code", "cli-version": "0.24.4",
+    });
+    assert_eq!(session["agent-meta"], agent);
+    assert_eq!(session["environment"], json!({ "working-dir": "/srv/shop" }));
+    assert_eq!(record["vcs"], json!({ "type": "git", "branch": "master" }));
+    let usage = json!({ "input": 100, "cached": 60, "output": 20, "reasoning": 5, "total": 120 });
+    assert_eq!(usages(&record), vec![usage; 8], "one for each answer of the model");
+    assert_eq!(of_type(&record, "reasoning")[0]["content"], "List the folder first.");
+    assert_eq!(of_type(&record, "user").len(), 1, "a line of results only is no message of the user");
+    let calls = of_type(&record, "tool-call");
+    assert_eq!(
+        (&calls[0]["name"], &calls[0]["input"]["command"]),
+        (&json!("run_shell_command"), &json!("ls"))
+    );
+    let results = of_type(&record, "tool-result");
+    assert_eq!(results[1]["output"], "import os\nprint('a')\nprint('z')\n");
+    let failed = |result: &&Value| result["is-error"] == true;
+    let failed: Vec<&Value> = results.iter().filter(failed).map(|result| &result["status"]).collect();
+    assert_eq!((results.len(), failed), (9, vec![&json!("error"), &json!("error"), &json!("cancelled")]));
+    let events: Vec<Value> =
+        of_type(&record, "system-event").iter().map(|event| event["event-type"].clone()).collect();
+    assert_eq!(
+        events,
+        [
+            "system/attribution_snapshot",
+            "system/ui_telemetry",
+            "system/ui_telemetry",
+            "system/at_command",
+            "system/chat_compression"
+        ]
+    );
+    let files = &record["file-attribution"]["files"];
+    assert_eq!((&files[0]["path"], &files[1]["path"]), (&json!("main.py"), &json!("new.py")));
+    let ranges = json!([{ "start-line": 2, "end-line": 3 }]);
+    assert_eq!(files[0]["conversations"][0]["ranges"], ranges, "as the result states it");
+}
+
+#[test]
+fn a_subagent_of_qwen_code_has_the_session_of_its_caller() {
+    let record = record(&file("qwen-agent.jsonl"));
+    assert_eq!(record["session"]["session-id"], "0658c466-c6e8-4b04-826d-0001aeb71bd9");
+    let kinds: Vec<Value> = entries(&record).iter().map(|entry| entry["type"].clone()).collect();
+    assert_eq!(
+        kinds,
+        ["user", "assistant", "reasoning", "assistant", "tool-call", "tool-result", "assistant"]
+    );
+    let result = &of_type(&record, "tool-result")[0];
+    assert_eq!(result["is-error"], false, "its response has no error, and its line no status");
+    assert_eq!(result["native"]["agentId"], "general-purpose-call_767806ecda7b");
+}
+
+#[test]
+fn pi() {
+    let record = record(&file("pi.jsonl"));
+    let session = &record["session"];
+    assert_eq!(session["session-id"], "01a22509-accc-7d94-b1e5-5b1863668b5a");
+    let agent = json!({
+        "model-id": "fixture-1", "model-provider": "fake", "models": ["fixture-1"], "cli-name": "pi",
+    });
+    assert_eq!(session["agent-meta"], agent);
+    assert_eq!(session["environment"], json!({ "working-dir": "/srv/shop" }));
+    let usage = &usages(&record)[0];
+    let counts = ["input", "cached", "output", "total"].map(|name| usage[name].as_u64().unwrap());
+    assert_eq!(counts, [1442, 60, 20, 1462]);
+    assert!(usage["cost"].as_f64().unwrap() > 0.0);
+    assert_eq!(of_type(&record, "reasoning")[0]["content"], "List first.");
+    let calls: Vec<Value> = of_type(&record, "tool-call").iter().map(|call| call["name"].clone()).collect();
+    assert_eq!(calls, ["bash", "read", "write", "edit", "bash", "read", "no_such_tool"]);
+    let errors: Vec<Value> =
+        of_type(&record, "tool-result").iter().map(|result| result["is-error"].clone()).collect();
+    assert_eq!(errors, [false, false, false, false, true, true, true]);
+    let events: Vec<Value> =
+        of_type(&record, "system-event").iter().map(|event| event["event-type"].clone()).collect();
+    assert_eq!(events, ["session", "model_change", "thinking_level_change"]);
+    let files = &record["file-attribution"]["files"];
+    assert_eq!((&files[0]["path"], &files[1]["path"]), (&json!("main.py"), &json!("new.py")));
+    assert_eq!(files[0]["conversations"][0]["ranges"], json!([{ "start-line": 2, "end-line": 3 }]));
 }
 
 #[test]

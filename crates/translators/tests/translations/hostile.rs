@@ -90,7 +90,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_fixtures_are_accounted_for(which in 0..9usize, at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+    fn damaged_fixtures_are_accounted_for(which in 0..14usize, at in any::<prop::sample::Index>(), byte in any::<u8>()) {
         let source = sources().remove(which);
         let mut files = source.files().to_vec();
         let file = at.index(files.len());
@@ -109,7 +109,9 @@ fn json_that_cannot_be_in_a_record_leaves_its_digest() {
     let reserved = r#"{"$serde_json::private::Number":"1"}"#;
     for line in [deep.as_str(), r#"{"a":1,"a":2}"#, reserved, r#"{"n":1e400}"#] {
         let source = SessionSource::file("s.jsonl", format!("{first}\n{line}\n"));
-        for format in [Format::Claude, Format::Codex, Format::Cursor, Format::Gemini] {
+        for format in
+            [Format::Claude, Format::Codex, Format::Cursor, Format::Gemini, Format::Qwen, Format::Pi]
+        {
             check(&source, Some(format));
             let settings = Settings { format: Some(format), ..Settings::default() };
             let translation = translate(&source, &settings).unwrap();

@@ -1,7 +1,7 @@
 //! Sessions that are too large for one record.
 
 use serde_json::{Value, json};
-use translators::{RecordPart, SessionRecord, SessionSource, Settings, Translation, translate};
+use translators::{RecordPart, Redaction, SessionRecord, SessionSource, Settings, Translation, translate};
 
 use crate::attribution::written;
 use crate::fixtures::{SMALL, divided, entries, file, sources, translated, usages};
@@ -103,4 +103,29 @@ fn parts_keep_the_limit_and_a_single_entry_is_not_divided() {
     let too_large: Vec<_> = sizes.iter().filter(|(_, bytes)| *bytes > SMALL).collect();
     assert!(matches!(too_large.as_slice(), [(1, _)]), "{sizes:?}");
     assert_eq!(sizes.iter().map(|(entries, _)| entries).sum::<usize>(), 44);
+}
+
+#[test]
+fn a_part_is_not_made_to_see_that_it_is_too_large_and_has_the_same_entries_as_if_it_was() {
+    let parts = |source: &SessionSource, left_out: &str| -> Vec<Vec<Value>> {
+        let redaction = Redaction { fields: vec![left_out.parse().unwrap()], ..Redaction::default() };
+        let settings = Settings { redaction, record_bytes: SMALL, ..Settings::default() };
+        let translation = translate(source, &settings).unwrap();
+        let sessions = values(&translation).into_iter().map(|record| &record["session"]["entries"]);
+        sessions.map(|entries| entries.as_array().unwrap().clone()).collect()
+    };
+    for source in sources() {
+        // What a position names may be left out of one part and not of another, so these parts are made.
+        let made = parts(&source, "/session/entries/0/no-such-member");
+        assert_eq!(parts(&source, "/session/entries/*/no-such-member"), made, "{}", source.files()[0].path);
+    }
+}
+
+#[test]
+fn the_frame_of_a_record_is_all_but_its_entries() {
+    let translation = translated(&file("claude.jsonl"));
+    let record = &translation.records[0].0;
+    let mut without = record.value().clone();
+    assert!(without["session"].as_object_mut().unwrap().remove("entries").is_some());
+    assert_eq!(record.frame(), &without);
 }

@@ -15,7 +15,7 @@ use translators::{
 use super::redaction_args::RedactionArgs;
 use super::registering::CheckpointLog;
 use super::sign::Recorder;
-use super::sources::{self, LINK, NamedSource};
+use super::sources::{self, NamedSource};
 use super::watch::Watch;
 use super::writing::{CheckedRecord, RECORD_BYTES, not_translated, record_file};
 use crate::console::files::{self, Access, Existing};
@@ -86,8 +86,8 @@ impl Import {
         for path in &self.files {
             let found = sources::find(path);
             summary.failed.extend(found.unreadable.iter().map(Failure::in_short));
-            for link in &found.links {
-                summary.skip(context, link, LINK);
+            for (path, reason) in &found.passed_over {
+                summary.skip(context, path, reason);
             }
             if found.sources.is_empty() && found.unreadable.is_empty() {
                 context.console.note(format!("no session file in {}", path.display()));
@@ -132,6 +132,7 @@ impl Import {
             Err(
                 error @ (TranslateError::UnknownFormat
                 | TranslateError::Empty
+                | TranslateError::Utf16
                 | TranslateError::NoSession { .. }),
             ) if !source.named => {
                 summary.skip(context, &source.path, &error.to_string());
@@ -178,7 +179,7 @@ impl Import {
 #[derive(Default, Serialize)]
 struct ImportSummary {
     sources: Vec<ImportedSource>,
-    /// Files of folders that are no session files, and links.
+    /// Files of folders that are no session files, and what is no file.
     skipped: Vec<String>,
     /// What kept files and folders that were found from being imported.
     failed: Vec<String>,
@@ -214,7 +215,7 @@ impl WrittenRecord {
     fn of(record: &SessionRecord, redactions: Redactions, files: Vec<PathBuf>) -> Self {
         let wrote = files.iter().map(|file| file.display().to_string()).collect();
         let (session, digest) = (record.session_id().to_owned(), record.digest());
-        WrittenRecord { session, part: RecordPart::of(record.value()), digest, wrote, redactions }
+        WrittenRecord { session, part: RecordPart::of(record.frame()), digest, wrote, redactions }
     }
 }
 

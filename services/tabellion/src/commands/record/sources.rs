@@ -12,7 +12,9 @@ use super::writing::{WATCH_LOCK, WATCH_STATE};
 use crate::console::{Exit, Failure, files};
 
 /// The note about a link in a folder.
-pub const LINK: &str = "a link, which is not followed";
+const LINK: &str = "a link, which is not followed";
+/// The note about something else in a folder that is no file: to read it may take forever.
+const SPECIAL: &str = "a pipe, socket or device, which is not read";
 
 /// Limits of a last line. It may nest deeper than a native entry may, as the digest of such a line is recorded.
 const LAST_LINE: Limits = Limits { bytes: SOURCE_BYTES, depth: MAX_DEPTH };
@@ -38,8 +40,8 @@ pub struct NamedSource {
 /// The sources at a path.
 pub struct Found {
     pub sources: Vec<NamedSource>,
-    /// Links below a folder to what may be sources. They are not followed.
-    pub links: Vec<PathBuf>,
+    /// What may be a source below a folder and is passed over, with the reason.
+    pub passed_over: Vec<(PathBuf, &'static str)>,
     /// A failure for each folder that cannot be read.
     pub unreadable: Vec<Failure>,
 }
@@ -103,18 +105,18 @@ pub fn find(path: &Path) -> Found {
             if files::is_stream(path) { "stdin".as_ref() } else { path.file_stem().unwrap_or_default() };
         let name = stem.to_string_lossy().into_owned();
         let source = NamedSource { path: path.to_owned(), name, named: true };
-        return Found { sources: vec![source], links: Vec::new(), unreadable: Vec::new() };
+        return Found { sources: vec![source], passed_over: Vec::new(), unreadable: Vec::new() };
     }
-    let Below { mut files, apart: storages, mut links, unreadable } = Below::folder(path, is_storage);
+    let Below { mut files, apart: storages, mut passed_over, unreadable } = Below::folder(path, is_storage);
     files.retain(|file| is_session(file));
-    links.retain(|link| is_session(link) || link.is_dir());
+    passed_over.retain(|(path, _)| is_session(path) || path.is_dir());
     files.extend(storages);
     files.sort();
     let named = |source: PathBuf| {
         let name = relative(&source.with_extension(""), path).replace('/', "-");
         NamedSource { path: source, name, named: false }
     };
-    Found { sources: files.into_iter().map(named).collect(), links, unreadable }
+    Found { sources: files.into_iter().map(named).collect(), passed_over, unreadable }
 }
 
 fn is_storage(folder: &Path) -> bool {
@@ -138,15 +140,15 @@ fn is_output(file: &Path) -> bool {
     is_record || name == WATCH_STATE || name == WATCH_LOCK
 }
 
-/// The files below a folder. Links, pipes, sockets and devices are not among them: to read a pipe may take forever.
+/// The files below a folder.
 #[derive(Default)]
 struct Below {
     /// Ordered by path.
     files: Vec<PathBuf>,
     /// Folders whose files are not among them.
     apart: Vec<PathBuf>,
-    /// Ordered by path.
-    links: Vec<PathBuf>,
+    /// Links, pipes, sockets and devices, ordered by path.
+    passed_over: Vec<(PathBuf, &'static str)>,
     /// A failure for each folder that cannot be read.
     unreadable: Vec<Failure>,
 }
@@ -157,7 +159,7 @@ impl Below {
         let mut below = Below::default();
         below.add(folder, is_apart);
         below.files.sort();
-        below.links.sort();
+        below.passed_over.sort();
         below
     }
 
@@ -171,8 +173,9 @@ impl Below {
                 Ok((path, kind)) if kind.is_dir() && is_apart(&path) => self.apart.push(path),
                 Ok((path, kind)) if kind.is_dir() => self.add(&path, is_apart),
                 Ok((path, kind)) if kind.is_file() => self.files.push(path),
-                Ok((path, kind)) if kind.is_symlink() => self.links.push(path),
-                Ok(_) => {}
+                Ok((path, kind)) => {
+                    self.passed_over.push((path, if kind.is_symlink() { LINK } else { SPECIAL }));
+                }
                 Err(error) => self.unreadable.push(files::unreadable(folder, &error)),
             }
         }

@@ -26,7 +26,7 @@ use translators::{SessionRecord, SessionSource, Settings, Translation, translate
 use super::checkpoint::{Checkpoint, SessionOrigin};
 use super::registering::CheckpointLog;
 use super::sign::Recorder;
-use super::sources::{self, LINK, NamedSource};
+use super::sources::{self, NamedSource};
 use super::writing::{CheckedRecord, WATCH_LOCK, WATCH_STATE, not_translated};
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure, members, safe};
@@ -166,9 +166,9 @@ impl Watch {
         for failure in found.unreadable {
             self.refuse(context, failure.in_short(), failure.in_short(), &failure.in_short());
         }
-        for link in found.links {
-            let link = link.display().to_string();
-            self.refuse(context, link.clone(), LINK.to_owned(), &format!("{link}: {LINK}"));
+        for (path, reason) in found.passed_over {
+            let path = path.display().to_string();
+            self.refuse(context, path.clone(), reason.to_owned(), &format!("{path}: {reason}"));
         }
         for source in found.sources {
             let key = source.path.display().to_string();

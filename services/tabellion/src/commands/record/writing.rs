@@ -85,7 +85,7 @@ impl<'r> CheckedRecord<'r> {
 /// another record is there, of this name with the record's identifier. So different sessions with equal names have a file
 /// each, and an import that is repeated finds its own.
 pub fn record_file(folder: &Path, name: &str, record: &SessionRecord) -> PathBuf {
-    let name = match RecordPart::of(record.value()) {
+    let name = match RecordPart::of(record.frame()) {
         Some(part) => format!("{}.part-{}", file_name(name), part.number),
         None => file_name(name),
     };
