@@ -292,9 +292,9 @@ pub struct StreamSummary {
 /// Times before which [`prune`](crate::Upkeep::prune) may remove data; Unix seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Horizon {
-    /// Bound for streams, compared with `keep_until`.
+    /// Bound for streams, compared with `keep_until`: the time by the caller's clock.
     pub streams: u64,
-    /// Bound for records, compared with `at`.
+    /// Bound for records, compared with `at`: the same time less the retention period.
     pub records: u64,
 }
 
