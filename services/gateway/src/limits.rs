@@ -320,9 +320,12 @@ pub const RECENT_ABSENCES: u64 = 1_024;
 pub const RECENT_STREAM_TIME: Duration = Duration::from_secs(1);
 /// Maximum number of remembered claims that were used.
 pub const RECENT_CLAIMS: u64 = 16_384;
-/// Maximum number of attempts to decide a batch, when another process commits first.
-pub const COMMIT_ATTEMPTS: usize = 32;
-/// First wait before a commit in doubt is queried again, or a batch is decided again; it doubles.
+/// Maximum time in which a batch is decided again while other processes commit first; shorter than [`DECIDE_TIME`].
+pub const CONFLICT_TIME: Duration = Duration::from_secs(20);
+/// Upper bound of the random wait before such a batch is decided again. It does not grow: the process that commits first does
+/// not wait, and would come first again and again.
+pub const CONFLICT_LONGEST_WAIT: Duration = Duration::from_millis(10);
+/// First wait before a commit in doubt is queried again; it doubles.
 pub const DOUBT_FIRST_WAIT: Duration = Duration::from_millis(1);
 /// Upper bound of the wait that begins with [`DOUBT_FIRST_WAIT`].
 pub const DOUBT_LONGEST_WAIT: Duration = Duration::from_secs(1);

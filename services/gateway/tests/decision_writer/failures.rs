@@ -1,7 +1,7 @@
 //! Databases that fail in every way, logs that are away, and outboxes that are full: nothing is served without evidence, and no
 //! evidence is lost or written twice.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
 use client::{Client, Options};
@@ -94,6 +94,20 @@ async fn a_commit_that_never_happens_is_given_up_and_the_next_one_is_not() {
     running.stop().await;
     let story = story(&memory, SESSION).await;
     assert_eq!(story, ["commitment served", "decision served", "outcome executed"], "nothing was spent");
+}
+
+#[tokio::test]
+async fn a_gateway_that_others_come_before_decides_again_soon_and_not_ever_later() {
+    /// Waits that double up to a second would last 7 s.
+    const TIMES: u64 = 16;
+    let (_, store, writer, running) = failing().await;
+    commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
+    (1..=TIMES).for_each(|nth| store.fail(EvidenceMethod::Commit, nth, Fault::Overtaken));
+    let begun = Instant::now();
+    run(read(&writer, SESSION, 1).await, None).await;
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert_eq!((writer.status().conflicts, store.faults_left()), (TIMES, 0));
+    running.stop().await;
 }
 
 #[tokio::test]
