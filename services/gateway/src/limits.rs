@@ -253,6 +253,9 @@ pub const ANNEX_TEXT_BYTES: usize = 16 << 10;
 pub const ANNEX_AGREED_TEXT_BYTES: usize = 64 << 10;
 /// As [`ANNEX_TEXT_BYTES`], for denied callers whose identity is unknown.
 pub const ANNEX_UNIDENTIFIED_TEXT_BYTES: usize = 1 << 10;
+/// Time by which a record that the log refuses as one from the future may be ahead of this gateway's clock, and still be sent
+/// again at once. One further ahead is set aside, so that later records do not wait for its time.
+pub const AHEAD_TOLERATED: Duration = Duration::from_secs(60);
 /// Time that records wait for others, to share one request to the log.
 pub const SUBMIT_LINGER: Duration = Duration::from_millis(50);
 /// Maximum length of a JSON answer that the gateway must buffer as a whole, in bytes.

@@ -175,6 +175,7 @@ impl DecisionWriter {
             gauge: gauge.clone(),
             waiting: waiting.clone(),
             alarms: alarms.clone(),
+            clock: clock.clone(),
         };
         let linger = if context.settings.receipt_required { Duration::ZERO } else { SUBMIT_LINGER };
         let delivery = Delivery::new(records, log, Arc::new(move || clock.seconds()), wake, linger);
