@@ -236,7 +236,7 @@ impl OutcomeWork {
 
 impl Work for OutcomeWork {
     fn streams(&self) -> Vec<String> {
-        let mut streams = vec![self.stream.clone(), self.writer.unbound().to_owned()];
+        let mut streams = vec![self.stream.clone(), self.writer.unbound()];
         streams.extend(self.envelope.as_ref().map(|used| used.stream.clone()));
         streams
     }

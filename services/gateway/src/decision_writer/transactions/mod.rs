@@ -277,6 +277,11 @@ impl Transactions {
             early.iter().for_each(|early| batch.take_early(early));
             let names = jobs.iter().flat_map(|job| job.streams());
             batch.open(&*self.store, &mut self.cache, names.collect::<Vec<_>>()).await?;
+            let own = batch.stream(&context.own_stream());
+            if context.settings.shared && own.is_some_and(|own| own.is_closed()) {
+                context.begin_own_stream();
+                continue 'afresh;
+            }
             let mut index = 0;
             while index < jobs.len() && (index == 0 || batch.bytes() < COMMIT_BYTES) {
                 batch.missing();
