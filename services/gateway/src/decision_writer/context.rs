@@ -50,7 +50,7 @@ impl WriterContext {
         let stream = self.own_stream();
         tracing::warn!(
             stream,
-            "another instance took this one for dead, and ended its stream: another stream begins"
+            "this instance's stream has ended, as another one took it for dead, or as it stops: another begins"
         );
     }
 
