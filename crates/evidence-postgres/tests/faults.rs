@@ -238,7 +238,7 @@ async fn a_process_whose_clock_is_ahead_ends_and_removes_nothing_before_its_time
 
     let day_ahead = now + 24 * HOUR;
     let horizon = Horizon { streams: day_ahead, records: day_ahead - HOUR };
-    assert_eq!(store.due(day_ahead, 10).await.unwrap(), []);
+    assert!(store.due(day_ahead, 10).await.unwrap().is_empty());
     assert_eq!(store.prune(horizon, 10).await.unwrap(), Pruned::default());
     assert_eq!(store.claimed(&[claim]).await.unwrap(), [true]);
 

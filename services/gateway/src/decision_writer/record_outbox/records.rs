@@ -58,7 +58,7 @@ impl Outbox for RecordOutbox {
         refusal: &LogRefusal,
     ) -> Result<bool, StorageError> {
         let rule = refusal.rule.as_deref();
-        if let Some((_, dated)) = IN_FUTURE.iter().find(|(in_future, _)| rule == Some(in_future)) {
+        if let Some((_, dated)) = IN_FUTURE.iter().find(|(in_future, _)| rule == Some(*in_future)) {
             return Ok(self.is_ahead(statement, dated));
         }
         match rule {
