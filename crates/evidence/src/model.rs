@@ -185,6 +185,8 @@ pub enum ClaimKind {
     MessageId,
     /// Nonce of a question that was asked and may be answered once (V-26).
     Question,
+    /// Decision about a call without a session, which has one outcome.
+    Outcome,
 }
 
 impl ClaimKind {
@@ -193,6 +195,7 @@ impl ClaimKind {
         match self {
             Self::MessageId => 1,
             Self::Question => 2,
+            Self::Outcome => 3,
         }
     }
 }
