@@ -1,4 +1,7 @@
 //! `Upkeep::prune`: removes old records, streams and instances.
+//!
+//! Times are compared by the clock that is behind, the caller's or the server's: a gateway whose clock is ahead removes
+//! no claim and no use of an envelope that the other gateways still need.
 
 use evidence::{Horizon, Pruned, StoreError};
 use sqlx::{PgPool, PgTransaction};
@@ -14,18 +17,19 @@ pub(crate) async fn prune(
     limit: usize,
 ) -> Result<Pruned, StoreError> {
     let mut transaction = pool.begin().await.map_err(store_error)?;
-    let records = forget_records(&mut transaction, horizon.records, limit).await?;
+    let records = forget_records(&mut transaction, horizon, limit).await?;
     let streams = forget_streams(&mut transaction, horizon.streams, limit).await?;
     forget_instances(&mut transaction, me).await?;
     transaction.commit().await.map_err(store_error)?;
     Ok(Pruned { streams, records })
 }
 
-/// Removes records. Only the first ones by number are examined, as they are the oldest: an index of their times
-/// would have to be written with every commit.
+/// Removes records; a horizon that was computed by a clock ahead of the server's is moved back by the difference. Only
+/// the first records by number are examined, as they are the oldest: an index of their times would have to be written
+/// with every commit.
 async fn forget_records(
     transaction: &mut PgTransaction<'_>,
-    before: u64,
+    horizon: Horizon,
     limit: usize,
 ) -> Result<u64, StoreError> {
     let delete = sqlx::query(
@@ -35,9 +39,10 @@ async fn forget_records(
               WHERE EXISTS (SELECT FROM delivery d WHERE d.record = r.no)
                 AND NOT EXISTS (SELECT FROM open_decision o WHERE o.record = r.no)
               ORDER BY r.no LIMIT $2 FOR UPDATE SKIP LOCKED) AS first
-            WHERE at < $1)",
+            WHERE at < $1 - greatest(0, $3 - extract(epoch FROM now())::bigint))",
     );
-    let delete = delete.bind(column(before)).bind(rows(limit)).execute(&mut **transaction);
+    let delete = delete.bind(column(horizon.records)).bind(rows(limit)).bind(column(horizon.streams));
+    let delete = delete.execute(&mut **transaction);
     Ok(delete.await.map_err(store_error)?.rows_affected())
 }
 
@@ -50,7 +55,8 @@ async fn forget_streams(
     let delete = sqlx::query(
         "DELETE FROM stream WHERE no IN (
            SELECT s.no FROM stream s
-            WHERE s.closed AND s.keep_until < $1 AND NOT EXISTS (SELECT FROM record r WHERE r.stream = s.no)
+            WHERE s.closed AND s.keep_until < least($1, extract(epoch FROM now())::bigint)
+              AND NOT EXISTS (SELECT FROM record r WHERE r.stream = s.no)
             ORDER BY s.keep_until LIMIT $2 FOR UPDATE SKIP LOCKED)",
     );
     let delete = delete.bind(column(before)).bind(rows(limit)).execute(&mut **transaction);

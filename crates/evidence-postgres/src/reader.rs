@@ -122,8 +122,13 @@ fn standing(row: &PgRow) -> Result<DeliveryState, StoreError> {
 
 const LISTED: &str = "SELECT name, version, next_seq, closed, keep_until FROM stream";
 
+/// Reads due streams by the clock that is behind, the caller's or the server's: a gateway whose clock is ahead ends no
+/// stream that others still use.
 pub(crate) async fn due(pool: &PgPool, at: u64, limit: usize) -> Result<Vec<StreamSummary>, StoreError> {
-    let select = format!("{LISTED} WHERE NOT closed AND keep_until <= $1 ORDER BY keep_until, name LIMIT $2");
+    let select = format!(
+        "{LISTED} WHERE NOT closed AND keep_until <= least($1, extract(epoch FROM now())::bigint)
+          ORDER BY keep_until, name LIMIT $2"
+    );
     let select = sqlx::query(AssertSqlSafe(select)).bind(column(at)).bind(rows(limit));
     select.fetch_all(pool).await.map_err(store_error)?.iter().map(listed).collect()
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evidence::contract::{Stream, record};
-use evidence::{Change, CommitError, EvidenceStore, Instances, Outbox, StoreError, Upkeep};
+use evidence::{Change, CommitError, EvidenceStore, Horizon, Instances, Outbox, Pruned, StoreError, Upkeep};
 use evidence_postgres::testing::Database;
 use evidence_postgres::{Options, Postgres};
 
@@ -192,7 +192,7 @@ async fn an_instance_that_is_long_gone_is_forgotten_and_what_it_counted_is_not()
     let ids = Stream::new("s").grow(&one, 5).await;
     let deliver = |id| evidence::Delivered { id, leaf_index: None, receipt: None };
     other.delivered(&ids.into_iter().take(4).map(deliver).collect::<Vec<_>>()).await.unwrap();
-    let horizon = evidence::Horizon { streams: 0, records: 0 };
+    let horizon = Horizon { streams: 0, records: 0 };
     let instances = async || database.ask("SELECT count(*)::text FROM instance").await;
     let before = other.backlog().await.unwrap();
     assert_eq!(before.records, 1);
@@ -207,6 +207,51 @@ async fn an_instance_that_is_long_gone_is_forgotten_and_what_it_counted_is_not()
     assert!(matches!(one.renew(SHORT).await, Err(StoreError::Refused(_))));
     let refused = one.commit(&[Stream::new("t").change(1)]).await;
     assert!(matches!(refused, Err(CommitError::Failed(StoreError::Refused(_)))), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_process_whose_clock_is_ahead_ends_and_removes_nothing_before_its_time() {
+    const HOUR: u64 = 3_600;
+    let database = Database::fresh().await;
+    let store = database.store("one").await;
+    let now: u64 =
+        database.ask("SELECT extract(epoch FROM now())::bigint::text").await.parse().expect("a number");
+    let (mut busy, mut used, mut old) = (Stream::new("busy"), Stream::new("used"), Stream::new("old"));
+    let claim = used.claim("proof");
+    let mut recorded = old.change(1);
+    recorded.records[0].at = now;
+    let deliver = evidence::Delivered { id: recorded.records[0].id, leaf_index: None, receipt: None };
+    store
+        .commit(&[
+            Change { keep_until: Some(now + HOUR), ..busy.change(0) },
+            Change {
+                keep_until: Some(now + HOUR),
+                closed: true,
+                claims: vec![claim.clone()],
+                ..used.change(0)
+            },
+            Change { keep_until: Some(now + HOUR), ..recorded },
+        ])
+        .await
+        .unwrap();
+    store.delivered(&[deliver]).await.unwrap();
+
+    let day_ahead = now + 24 * HOUR;
+    let horizon = Horizon { streams: day_ahead, records: day_ahead - HOUR };
+    assert!(store.due(day_ahead, 10).await.unwrap().is_empty());
+    assert_eq!(store.prune(horizon, 10).await.unwrap(), Pruned::default());
+    assert_eq!(store.claimed(&[claim]).await.unwrap(), [true]);
+
+    // What is over by both clocks goes.
+    for change in [
+        Change { keep_until: Some(now - HOUR), ..busy.change(0) },
+        Change { keep_until: Some(now - HOUR), closed: true, ..used.change(0) },
+    ] {
+        store.commit(&[change]).await.unwrap();
+    }
+    let due = store.due(day_ahead, 10).await.unwrap();
+    assert_eq!(due.iter().map(|listed| listed.stream.as_str()).collect::<Vec<_>>(), ["busy"]);
+    assert_eq!(store.prune(horizon, 10).await.unwrap(), Pruned { streams: 1, records: 0 });
 }
 
 #[tokio::test]

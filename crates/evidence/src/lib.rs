@@ -76,7 +76,7 @@ pub trait EvidenceStore: Outbox + Instances + Upkeep + Send + Sync + 'static {
     async fn records(&self, stream: &str, from: u64, limit: usize) -> Result<Vec<StoredRecord>, StoreError>;
 
     /// Reads up to `limit` streams that are not closed and whose `keep_until` is `at` or earlier, in order of that
-    /// time.
+    /// time. `at` is the time by the caller's clock; a database server with a clock of its own takes the earlier time.
     async fn due(&self, at: u64, limit: usize) -> Result<Vec<StreamSummary>, StoreError>;
 
     /// Reads up to `limit` streams whose names come after `after`, in order of name.
@@ -139,6 +139,9 @@ pub trait Upkeep: Send + Sync + 'static {
     /// its records is left: a name never numbers its records anew while older ones exist. Its claims are removed
     /// with it. Once `Ok`, the database no longer shows the removed data; the file system may keep the bytes until
     /// they are overwritten.
+    ///
+    /// A database server with a clock of its own removes nothing before its time by that clock either: if the caller's is
+    /// ahead, other instances still rely on the streams and their claims.
     async fn prune(&self, horizon: Horizon, limit: usize) -> Result<Pruned, StoreError>;
 
     /// Refuses a database whose settings can lose an acknowledged commit (`fsync` off and the like).

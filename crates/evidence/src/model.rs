@@ -185,6 +185,8 @@ pub enum ClaimKind {
     MessageId,
     /// Nonce of a question that was asked and may be answered once (V-26).
     Question,
+    /// Decision about a call without a session, which has one outcome.
+    Outcome,
 }
 
 impl ClaimKind {
@@ -193,6 +195,7 @@ impl ClaimKind {
         match self {
             Self::MessageId => 1,
             Self::Question => 2,
+            Self::Outcome => 3,
         }
     }
 }
@@ -292,9 +295,9 @@ pub struct StreamSummary {
 /// Times before which [`prune`](crate::Upkeep::prune) may remove data; Unix seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Horizon {
-    /// Bound for streams, compared with `keep_until`.
+    /// Bound for streams, compared with `keep_until`: the time by the caller's clock.
     pub streams: u64,
-    /// Bound for records, compared with `at`.
+    /// Bound for records, compared with `at`: the same time less the retention period.
     pub records: u64,
 }
 

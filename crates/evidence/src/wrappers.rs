@@ -17,7 +17,9 @@ impl InjectedError for StoreError {
         match fault {
             Fault::Full => Self::Full(text),
             Fault::Ended => Self::Refused(format!("{text}: start the process again")),
-            Fault::Refused | Fault::NotApplied | Fault::AppliedWithoutAnswer => Self::Unavailable(text),
+            Fault::Refused | Fault::Overtaken | Fault::NotApplied | Fault::AppliedWithoutAnswer => {
+                Self::Unavailable(text)
+            }
         }
     }
 }
@@ -26,6 +28,7 @@ impl InjectedError for CommitError {
     fn injected(fault: Fault, text: String) -> Self {
         match fault {
             Fault::NotApplied | Fault::AppliedWithoutAnswer => Self::MayHaveHappened(text),
+            Fault::Overtaken => Self::Conflict(Vec::new()),
             Fault::Refused | Fault::Full | Fault::Ended => StoreError::injected(fault, text).into(),
         }
     }

@@ -18,6 +18,8 @@ pub enum Fault {
     Refused,
     /// The call has no effect, as no space is left.
     Full,
+    /// The call has no effect: another process has changed what it relies on, if it is a commit.
+    Overtaken,
     /// The call has no effect, but the caller cannot know: the outcome of a commit is unknown.
     NotApplied,
     /// The call takes effect, but the caller cannot know: the outcome of a commit is unknown.

@@ -37,7 +37,9 @@ impl InjectedError for StoreError {
         match fault {
             Fault::Full => Self::Storage(StorageFault::Full, text),
             Fault::Ended => Self::Refused(text),
-            Fault::Refused | Fault::NotApplied | Fault::AppliedWithoutAnswer => Self::Unavailable(text),
+            Fault::Refused | Fault::Overtaken | Fault::NotApplied | Fault::AppliedWithoutAnswer => {
+                Self::Unavailable(text)
+            }
         }
     }
 }
@@ -46,7 +48,7 @@ impl InjectedError for CommitError {
     fn injected(fault: Fault, text: String) -> Self {
         match fault {
             Fault::NotApplied | Fault::AppliedWithoutAnswer => Self::Unknown(text),
-            Fault::Refused | Fault::Full | Fault::Ended => {
+            Fault::Refused | Fault::Overtaken | Fault::Full | Fault::Ended => {
                 Self::NotCommitted(StoreError::injected(fault, text))
             }
         }

@@ -253,6 +253,9 @@ pub const ANNEX_TEXT_BYTES: usize = 16 << 10;
 pub const ANNEX_AGREED_TEXT_BYTES: usize = 64 << 10;
 /// As [`ANNEX_TEXT_BYTES`], for denied callers whose identity is unknown.
 pub const ANNEX_UNIDENTIFIED_TEXT_BYTES: usize = 1 << 10;
+/// Time by which a record that the log refuses as one from the future may be ahead of this gateway's clock, and still be sent
+/// again at once. One further ahead is set aside, so that later records do not wait for its time.
+pub const AHEAD_TOLERATED: Duration = Duration::from_secs(60);
 /// Time that records wait for others, to share one request to the log.
 pub const SUBMIT_LINGER: Duration = Duration::from_millis(50);
 /// Maximum length of a JSON answer that the gateway must buffer as a whole, in bytes.
@@ -320,9 +323,12 @@ pub const RECENT_ABSENCES: u64 = 1_024;
 pub const RECENT_STREAM_TIME: Duration = Duration::from_secs(1);
 /// Maximum number of remembered claims that were used.
 pub const RECENT_CLAIMS: u64 = 16_384;
-/// Maximum number of attempts to decide a batch, when another process commits first.
-pub const COMMIT_ATTEMPTS: usize = 32;
-/// First wait before a commit in doubt is queried again, or a batch is decided again; it doubles.
+/// Maximum time in which a batch is decided again while other processes commit first; shorter than [`DECIDE_TIME`].
+pub const CONFLICT_TIME: Duration = Duration::from_secs(20);
+/// Upper bound of the random wait before such a batch is decided again. It does not grow: the process that commits first does
+/// not wait, and would come first again and again.
+pub const CONFLICT_LONGEST_WAIT: Duration = Duration::from_millis(10);
+/// First wait before a commit in doubt is queried again; it doubles.
 pub const DOUBT_FIRST_WAIT: Duration = Duration::from_millis(1);
 /// Upper bound of the wait that begins with [`DOUBT_FIRST_WAIT`].
 pub const DOUBT_LONGEST_WAIT: Duration = Duration::from_secs(1);

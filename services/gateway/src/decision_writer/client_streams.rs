@@ -52,7 +52,7 @@ impl DecisionWriter {
     pub(super) fn client_stream(&self, caller: &Caller) -> Option<String> {
         let session = caller.mcp_session.as_deref().filter(|_| caller.is_given)?;
         let named = jose::jcs::canonical(&serde_json::json!([caller.route, session]));
-        Some(format!("{}:{}", self.unbound(), HEXLOWER.encode(&Sha256::digest(&named)[..16])))
+        Some(format!("{}:{}", self.inner.context.unbound, HEXLOWER.encode(&Sha256::digest(&named)[..16])))
     }
 
     /// Ends the client stream of a caller whose MCP session has ended.

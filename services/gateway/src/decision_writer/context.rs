@@ -1,6 +1,7 @@
 //! [`WriterContext`]: keys, clock, names, settings and caches that all decisions share.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use scitt::Signer;
 
@@ -23,8 +24,11 @@ pub struct WriterContext {
     pub clock: Clock,
     /// Name of this run of the gateway.
     pub instance: String,
-    /// The stream of records that belong to no session.
+    /// Name of the first stream of records that belong to no session, with which the names of all such streams of this
+    /// gateway begin.
     pub unbound: String,
+    /// How many such streams other instances have ended, which took this one for dead.
+    pub ended: AtomicU64,
     /// The operator's settings.
     pub settings: WriterSettings,
     /// What the database has said lately.
@@ -32,6 +36,24 @@ pub struct WriterContext {
 }
 
 impl WriterContext {
+    /// Returns the stream of records that belong to no session.
+    pub fn own_stream(&self) -> String {
+        match self.ended.load(Ordering::Relaxed) {
+            0 => self.unbound.clone(),
+            ended => format!("{}.{ended}", self.unbound),
+        }
+    }
+
+    /// Begins another stream of records that belong to no session, since no record follows a closing record.
+    pub fn begin_own_stream(&self) {
+        self.ended.fetch_add(1, Ordering::Relaxed);
+        let stream = self.own_stream();
+        tracing::warn!(
+            stream,
+            "this instance's stream has ended, as another one took it for dead, or as it stops: another begins"
+        );
+    }
+
     /// Returns when other instances may end the stream of this one, in Unix seconds, unless `AliveWork` postpones it.
     /// Without a shared database it is never due: the next start ends the stream.
     pub fn unbound_due(&self, now: u64) -> u64 {
@@ -48,7 +70,7 @@ impl WriterContext {
         let is_absent = committed.version.is_none();
         if is_changed_by_others(&name) || (is_absent && is_account_stream(&name)) {
             self.recent.put(&name, &committed);
-        } else if !is_absent || name == self.unbound {
+        } else if !is_absent || name == self.own_stream() {
             // A name without a stream is not cached: callers can make up names, and would evict the cache. The gateway's
             // own stream may be missing for long, and every batch opens it.
             cache.put(name, committed);

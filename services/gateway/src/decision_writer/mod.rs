@@ -51,6 +51,7 @@ mod tools;
 mod transactions;
 mod upkeep;
 
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -156,6 +157,7 @@ impl DecisionWriter {
             verdict: keys.verdict.clone(),
             clock: clock.clone(),
             unbound: format!("{}{}", vap::message::UNBOUND, store.instance()),
+            ended: AtomicU64::new(0),
             instance: store.instance().to_owned(),
             settings,
             recent: RecentReads::default(),
@@ -175,6 +177,7 @@ impl DecisionWriter {
             gauge: gauge.clone(),
             waiting: waiting.clone(),
             alarms: alarms.clone(),
+            clock: clock.clone(),
         };
         let linger = if context.settings.receipt_required { Duration::ZERO } else { SUBMIT_LINGER };
         let delivery = Delivery::new(records, log, Arc::new(move || clock.seconds()), wake, linger);
@@ -266,15 +269,15 @@ impl DecisionWriter {
     }
 
     /// Returns the name of the stream for records that belong to no session.
-    pub(crate) fn unbound(&self) -> &str {
-        &self.inner.context.unbound
+    pub(crate) fn unbound(&self) -> String {
+        self.inner.context.own_stream()
     }
 
     /// Counts a denial that has no record of its own, in `stream` or, without one, in the gateway's own stream.
     fn count_denial(&self, stream: Option<&str>, reason: Reason) {
         let own = self.unbound();
         let now = self.inner.context.clock.milliseconds();
-        self.inner.denials.count(stream.unwrap_or(own), own, reason, now);
+        self.inner.denials.count(stream.unwrap_or(&own), &own, reason, now);
     }
 
     /// Hands in a [`DenialsWork`] for each stream with counted denials.

@@ -94,7 +94,7 @@ impl DecisionWriter {
     /// ends it.
     pub(super) async fn end_unbound(&self) {
         let (reply, answer) = oneshot::channel();
-        self.hand_in(Box::new(CloseWork::new(self.clone(), self.unbound().to_owned(), Some(reply))));
+        self.hand_in(Box::new(CloseWork::new(self.clone(), self.unbound(), Some(reply))));
         let _ = tokio::time::timeout(SETTLE_TIME, answer).await;
     }
 }

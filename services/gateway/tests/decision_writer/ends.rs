@@ -121,6 +121,34 @@ async fn a_stranger_that_knows_a_sessions_name_neither_writes_into_it_nor_keeps_
 }
 
 #[tokio::test]
+async fn one_that_another_took_for_dead_goes_on_in_a_stream_that_has_not_ended() {
+    let site = Site::stopped();
+    let first = Memory::new("one");
+    let second = first.another("two");
+    let shared = || WriterSettings { shared: true, ..settings() };
+    let (writer, running) = open(&first, &site, shared()).await;
+    let call = || agent::call(&writer, agent::sessionless(agent::ADVISORY, "crm.read", &json!({})));
+    let called = ["decision served", "outcome executed"];
+    run(call().await, None).await;
+    until("it is settled", || async { story(&first, "unbound:one").await == called }).await;
+
+    let (ahead, _, second_running) = open_ahead(&second, shared()).await;
+    ahead.store(3_700_000, Ordering::Relaxed);
+    let ended = ["decision served", "outcome executed", "closed"];
+    until("it is ended", || async { story(&first, "unbound:one").await == ended }).await;
+    ahead.store(0, Ordering::Relaxed);
+
+    for _ in 0..2 {
+        run(call().await, None).await;
+    }
+    until("the others are settled", || async { story(&first, "unbound:one.1").await.len() == 4 }).await;
+    assert_eq!(story(&first, "unbound:one").await, ended);
+    running.stop().await;
+    assert_eq!(story(&first, "unbound:one.1").await.last().unwrap(), "closed");
+    second_running.stop().await;
+}
+
+#[tokio::test]
 async fn among_several_the_stream_of_one_that_died_is_ended_by_another() {
     let site = Site::stopped();
     let first = Memory::new("one");

@@ -1,16 +1,21 @@
 //! Databases that fail in every way, logs that are away, and outboxes that are full: nothing is served without evidence, and no
 //! evidence is lost or written twice.
 
-use std::time::Duration;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
 use client::{Client, Options};
-use evidence::{EvidenceMethod, EvidenceStore, FailingEvidence, Fault, Instances, Memory, Outbox};
+use evidence::{
+    DeliveryState, EvidenceMethod, EvidenceStore, FailingEvidence, Fault, Instances, Memory, Outbox,
+};
 use gateway::decision_writer::{DecisionWriter, LogConnection, OutboxLimits, WriterSettings};
 use serde_json::json;
 
 use crate::agent::{SESSION, commit, denied, read, run, try_commit};
-use crate::setup::{assert_on_log_once, failing, offline_with, open, records, settings, story, until};
+use crate::setup::{
+    assert_on_log_once, failing, offline_with, open, open_ahead_at, record, records, settings, story, until,
+};
 use crate::site::Site;
 
 #[tokio::test]
@@ -36,6 +41,30 @@ async fn a_log_that_was_away_under_load_has_every_decision_once() {
     assert_on_log_once(&store, &site).await;
     running.stop().await;
     assert_eq!(story(&store, SESSION).await.len(), 1 + 300 * 2);
+}
+
+#[tokio::test]
+async fn records_of_a_clock_that_was_ahead_do_not_keep_later_ones_from_the_log() {
+    const DAY: u64 = 24 * 3600 * 1000;
+    /// With their outcomes more than one request to the log holds.
+    const CALLS: u64 = 140;
+    let site = Site::start().await;
+    let store = Memory::new("one");
+    let (ahead, writer, running) = open_ahead_at(&store, &site, settings()).await;
+    ahead.store(DAY, Ordering::Relaxed);
+    commit(&writer, "session-from-tomorrow", json!({ "max_calls": CALLS })).await;
+    for ticket in 0..CALLS {
+        run(read(&writer, "session-from-tomorrow", ticket).await, None).await;
+    }
+    ahead.store(0, Ordering::Relaxed);
+    let now = commit(&writer, SESSION, json!({ "max_calls": 1 })).await.evidence.unwrap().id;
+    until("what was made at the right time is on the log", || async {
+        matches!(record(&store, &now).await.standing, DeliveryState::Delivered { .. })
+    })
+    .await;
+    let backlog = store.backlog().await.unwrap();
+    assert!(backlog.stuck >= CALLS, "those of the other session wait for their time: {backlog:?}");
+    running.stop().await;
 }
 
 #[tokio::test]
@@ -94,6 +123,20 @@ async fn a_commit_that_never_happens_is_given_up_and_the_next_one_is_not() {
     running.stop().await;
     let story = story(&memory, SESSION).await;
     assert_eq!(story, ["commitment served", "decision served", "outcome executed"], "nothing was spent");
+}
+
+#[tokio::test]
+async fn a_gateway_that_others_come_before_decides_again_soon_and_not_ever_later() {
+    /// Waits that double up to a second would last 7 s.
+    const TIMES: u64 = 16;
+    let (_, store, writer, running) = failing().await;
+    commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
+    (1..=TIMES).for_each(|nth| store.fail(EvidenceMethod::Commit, nth, Fault::Overtaken));
+    let begun = Instant::now();
+    run(read(&writer, SESSION, 1).await, None).await;
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert_eq!((writer.status().conflicts, store.faults_left()), (TIMES, 0));
+    running.stop().await;
 }
 
 #[tokio::test]

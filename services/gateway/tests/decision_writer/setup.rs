@@ -80,16 +80,25 @@ pub async fn failing() -> (Memory, FailingEvidence, DecisionWriter, RunningWrite
     (memory, store, writer, running)
 }
 
-/// A writer whose clock a test sets ahead, by so many milliseconds.
+/// A writer whose clock a test sets ahead, by so many milliseconds, at a log that does not run.
 pub async fn open_ahead(
     store: &(impl EvidenceStore + Clone),
+    settings: WriterSettings,
+) -> (Arc<AtomicU64>, DecisionWriter, RunningWriter) {
+    open_ahead_at(store, &Site::stopped(), settings).await
+}
+
+/// The same at this log.
+pub async fn open_ahead_at(
+    store: &(impl EvidenceStore + Clone),
+    site: &Site,
     settings: WriterSettings,
 ) -> (Arc<AtomicU64>, DecisionWriter, RunningWriter) {
     let ahead = Arc::new(AtomicU64::new(0));
     let added = ahead.clone();
     let clock = Clock::of(move || Clock::system().milliseconds() + added.load(Ordering::Relaxed));
     let (store, rules) = (Arc::new(store.clone()), Arc::new(agent::rules_of));
-    let opened = DecisionWriter::open(store, &keys(), Site::stopped().log(), clock, settings, rules).await;
+    let opened = DecisionWriter::open(store, &keys(), site.log(), clock, settings, rules).await;
     let (writer, running) = opened.unwrap();
     (ahead, writer, running)
 }

@@ -45,6 +45,7 @@ over_each_store! {
     an_amendment_at_one_gateway_counts_at_the_other,
     what_a_dead_gateway_left_open_becomes_unknown_and_stays_spent,
     a_living_gateways_calls_are_not_called_unknown,
+    an_outcome_that_comes_after_another_gateway_settled_the_call_is_not_recorded,
     every_record_of_both_gateways_is_on_the_log_once,
     a_question_of_one_gateway_is_answered_at_another_and_used_once_at_either,
     a_tool_that_one_gateway_lists_is_not_called_unlisted_at_the_other,
@@ -220,6 +221,38 @@ async fn a_living_gateways_calls_are_not_called_unknown(store: &dyn Store) {
     assert_eq!(payload(&outcome)["status"], "executed");
     one.stop().await;
     two.stop().await;
+}
+
+/// a process that was only paused comes too late with outcomes. The log takes one of each decision.
+async fn an_outcome_that_comes_after_another_gateway_settled_the_call_is_not_recorded(store: &dyn Store) {
+    let site = Site::start().await;
+    let lease = store.instance("paused").await;
+    let paused = Office::open(lease.clone(), &site).await;
+    let mut plain = paused.call_plainly().await.pass.expect("the call was served");
+    crate::setup::send(&mut plain);
+    assert!(is_accepted(&paused.commit(json!({ "max_calls": 2 })).await));
+    let mut in_session = paused.call(json!({ "ticket": 1 })).await.pass.expect("the call was served");
+    crate::setup::send(&mut in_session);
+
+    let other = Office::open(store.instance("other").await, &site).await;
+    let evidence = other.store.clone();
+    let outcomes = async |stream: &str| of_kind(&records(&*evidence, stream).await, RecordKind::Outcome);
+    until("the other one has settled both", || async {
+        // The paused one may have renewed its lease once more.
+        lease.renew(Duration::ZERO).await.is_ok()
+            && outcomes(SESSION).await == 1
+            && outcomes("unbound:paused").await == 1
+    })
+    .await;
+
+    plain.settle(ran(None)).await;
+    in_session.settle(ran(None)).await;
+    assert_eq!(paused.run(json!({ "ticket": 2 })).await, Ok(()));
+    assert_eq!(paused.run(json!({ "ticket": 3 })).await, Err(Reason::BudgetExceeded));
+    paused.stop().await;
+    other.stop().await;
+    assert_eq!(outcomes(SESSION).await, 2, "one of each call");
+    assert_eq!(outcomes("unbound:paused").await, 1);
 }
 
 /// An approver reaches one of them, and the call comes again to any.

@@ -55,7 +55,7 @@ pub fn append_next(
 /// Returns a stream's commitment key and its next sequence number. The gateway's own streams begin with their first
 /// record.
 fn next_position(batch: &mut Batch<'_>, stream: &str) -> Result<(StreamKey, u64), WriterError> {
-    let is_own = stream == batch.context.unbound;
+    let is_own = stream == batch.context.own_stream();
     let is_ours = stream.starts_with(&batch.context.unbound);
     let due = match is_own {
         true => batch.context.unbound_due(batch.now / 1000),

@@ -315,7 +315,7 @@ fn asked_of_approvers(decision: &CallDecision) -> Option<&approval::Question> {
 
 impl Work for CallWork {
     fn streams(&self) -> Vec<String> {
-        let mut streams = vec![self.request.writer.unbound().to_owned()];
+        let mut streams = vec![self.request.writer.unbound()];
         streams.extend(self.client_stream.clone());
         streams.extend(self.session_id().map(str::to_owned));
         if self.job.state.is_some() {

@@ -178,7 +178,7 @@ pub fn end(batch: &mut Batch<'_>, stream: &str) -> Result<bool, WriterError> {
 
 impl Work for CloseWork {
     fn streams(&self) -> Vec<String> {
-        vec![self.stream.clone(), self.writer.unbound().to_owned()]
+        vec![self.stream.clone(), self.writer.unbound()]
     }
 
     fn seen(&self) -> Option<(&str, u64)> {
@@ -223,12 +223,12 @@ impl AliveWork {
 
 impl Work for AliveWork {
     fn streams(&self) -> Vec<String> {
-        vec![self.0.unbound().to_owned()]
+        vec![self.0.unbound()]
     }
 
     fn decide(&mut self, batch: &mut Batch<'_>) -> JobStep {
         let due = batch.context.unbound_due(batch.now / 1000);
-        match batch.stream(self.0.unbound()) {
+        match batch.stream(&self.0.unbound()) {
             Some(copy) if copy.state().is_some() && !copy.is_closed() => {
                 copy.keep(due);
                 JobStep::Decided

@@ -33,7 +33,8 @@ impl DenialsWork {
             None => return Ok(None),
         };
         // No record follows a stream's closing record.
-        let stream = if is_open { self.stream.as_str() } else { self.writer.unbound() };
+        let own = self.writer.unbound();
+        let stream = if is_open { &self.stream } else { &own };
         if batch.stream(stream).is_none() {
             return Ok(None);
         }
@@ -46,7 +47,7 @@ impl DenialsWork {
 
 impl Work for DenialsWork {
     fn streams(&self) -> Vec<String> {
-        vec![self.stream.clone(), self.writer.unbound().to_owned()]
+        vec![self.stream.clone(), self.writer.unbound()]
     }
 
     fn since(&self) -> Instant {

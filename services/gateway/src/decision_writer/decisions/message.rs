@@ -148,7 +148,7 @@ fn usable(stored: StoredQuestion, question: &Question, now: jiff::Timestamp) -> 
 
 impl Work for MessageWork {
     fn streams(&self) -> Vec<String> {
-        let mut streams = vec![self.request.writer.unbound().to_owned()];
+        let mut streams = vec![self.request.writer.unbound()];
         streams.extend(self.received().map(|received| received.message.session_id().to_owned()));
         streams
     }

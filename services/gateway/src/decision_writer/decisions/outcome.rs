@@ -8,7 +8,7 @@ use admission::record;
 use admission::rules::Rules;
 use admission::session::{Account, ReservationId, Session};
 use decimal::Decimal;
-use evidence::RecordKind;
+use evidence::{Claim, ClaimKind, RecordKind};
 use merkle::EntryDigest;
 use tokio::sync::oneshot;
 use vap::audit::CallStatus;
@@ -18,7 +18,7 @@ use super::audit_records::append_next;
 use super::close::end;
 use super::copies::WorkingCopies;
 use super::denial;
-use super::writing::{RecordedRuling, write};
+use super::writing::{RecordedRuling, claim, write};
 use crate::annex::{OutcomeAnnex, RecordedInputs};
 use crate::authority::{UsedEnvelope, settled_cost};
 use crate::decision_writer::DecisionWriter;
@@ -160,13 +160,20 @@ impl OutcomeWork {
         Self { durable: Some(durable), ..self }
     }
 
-    fn settle(&self, copies: &mut WorkingCopies) -> Settled {
+    /// Returns the claim on the only outcome of a call that holds no reservation in a session, if another gateway may settle
+    /// it, too.
+    fn claim(&self) -> Option<Claim> {
+        let may_be_settled = self.reservation.is_none() && self.writer.inner.context.settings.shared;
+        may_be_settled.then(|| claim(&self.stream, ClaimKind::Outcome, &self.decision.to_string()))
+    }
+
+    /// Settles the reservation. `None` if it was settled before: by another gateway, which took this one for dead.
+    fn settle(&self, copies: &mut WorkingCopies) -> Option<Settled> {
         let (Some(reservation), Some(session)) = (self.reservation, &mut copies.session) else {
-            return Settled::default();
+            return Some(Settled::default());
         };
         let outcome = CallOutcome { status: self.status, tool: &self.tool, cost: self.cost.as_deref() };
-        let settled = decide::settle(&self.rules, session, &mut copies.account, reservation, outcome);
-        settled.unwrap_or_default()
+        decide::settle(&self.rules, session, &mut copies.account, reservation, outcome)
     }
 
     /// Settles the amounts that the call reserved under its envelope. `false` if the stream is not loaded yet.
@@ -188,14 +195,21 @@ impl OutcomeWork {
         true
     }
 
-    fn write(&mut self, batch: &mut Batch<'_>) -> Result<Option<Vec<String>>, WriterError> {
-        let Some(mut copies) = WorkingCopies::of_session(batch, &self.stream) else {
-            return Ok(Some(batch.missing()));
-        };
-        if !self.settle_envelope(batch) {
-            return Ok(Some(batch.missing()));
+    fn write(&mut self, batch: &mut Batch<'_>) -> Result<JobStep, WriterError> {
+        let claims = self.claims();
+        if !batch.has_looked_up(&claims) {
+            return Ok(JobStep::NeedsClaims(claims));
         }
-        let settled = self.settle(&mut copies);
+        if claims.iter().any(|claim| batch.is_used(claim)) {
+            return Ok(JobStep::Nothing);
+        }
+        let Some(mut copies) = WorkingCopies::of_session(batch, &self.stream) else {
+            return Ok(JobStep::Needs(batch.missing()));
+        };
+        let Some(settled) = self.settle(&mut copies) else { return Ok(JobStep::Nothing) };
+        if !self.settle_envelope(batch) {
+            return Ok(JobStep::Needs(batch.missing()));
+        }
         let in_session = copies.session.is_some();
         copies.keep(batch);
         if !in_session && self.reservation.is_none() {
@@ -212,7 +226,7 @@ impl OutcomeWork {
             denied.written = Some((ruling, written));
         }
         end(batch, &self.stream)?;
-        Ok(None)
+        Ok(JobStep::Decided)
     }
 
     fn record(&self, batch: &mut Batch<'_>, settled: &Settled) -> Result<(), WriterError> {
@@ -229,16 +243,22 @@ impl OutcomeWork {
         append_next(batch, &self.stream, (RecordKind::Outcome, annex), |position| {
             record::outcome(position, &outcome)
         })?;
-        batch.loaded(&self.stream)?.settle(self.decision);
+        let copy = batch.loaded(&self.stream)?;
+        copy.settle(self.decision);
+        self.claim().into_iter().for_each(|claim| copy.claim(claim));
         Ok(())
     }
 }
 
 impl Work for OutcomeWork {
     fn streams(&self) -> Vec<String> {
-        let mut streams = vec![self.stream.clone(), self.writer.unbound().to_owned()];
+        let mut streams = vec![self.stream.clone(), self.writer.unbound()];
         streams.extend(self.envelope.as_ref().map(|used| used.stream.clone()));
         streams
+    }
+
+    fn claims(&self) -> Vec<Claim> {
+        self.claim().into_iter().collect()
     }
 
     fn since(&self) -> Instant {
@@ -250,19 +270,15 @@ impl Work for OutcomeWork {
     }
 
     fn decide(&mut self, batch: &mut Batch<'_>) -> JobStep {
-        match self.write(batch) {
-            Ok(None) => JobStep::Decided,
-            Ok(Some(needs)) => JobStep::Needs(needs),
-            Err(why) => JobStep::Impossible(why),
-        }
+        self.write(batch).unwrap_or_else(JobStep::Impossible)
     }
 
     fn committed(self: Box<Self>) {
         if let Some(durable) = self.durable {
             let _ = durable.send(());
         }
-        let Some(LateDenial { reply, written: Some(written), .. }) = self.denied else { return };
-        let _ = reply.send(Ok(written));
+        let Some(LateDenial { why, reply, written, .. }) = self.denied else { return };
+        let _ = reply.send(written.ok_or(why));
     }
 
     fn failed(mut self: Box<Self>, why: &WriterError) -> Option<Job> {

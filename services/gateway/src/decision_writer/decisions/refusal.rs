@@ -29,7 +29,7 @@ impl RefusalWork {
 
 impl Work for RefusalWork {
     fn streams(&self) -> Vec<String> {
-        vec![self.request.writer.unbound().to_owned()]
+        vec![self.request.writer.unbound()]
     }
 
     fn may_be_turned_away(&self) -> bool {
@@ -47,7 +47,7 @@ impl Work for RefusalWork {
             ..DecisionInputs::of(&job.route, &job.caller, timestamp(batch.now).as_millisecond())
         };
         let mut ruling = job.ruling.clone();
-        if batch.stream(writer.unbound()).is_none() {
+        if batch.stream(&writer.unbound()).is_none() {
             return JobStep::Needs(batch.missing());
         }
         let rules = writer.rules_of(&job.route);

@@ -122,7 +122,7 @@ impl ToolsWork {
         if tools.is_empty() {
             return Ok(());
         }
-        append_next(batch, self.writer.unbound(), (RecordKind::Tools, EMPTY), |position| {
+        append_next(batch, &self.writer.unbound(), (RecordKind::Tools, EMPTY), |position| {
             record::tools(position, &self.route, event, tools)
         })
     }
@@ -131,7 +131,7 @@ impl ToolsWork {
 impl Work for ToolsWork {
     fn streams(&self) -> Vec<String> {
         let tools = self.tools.iter().map(|(name, _)| tool_stream(&self.route, name));
-        [self.writer.unbound().to_owned(), catalogue_stream(&self.route)].into_iter().chain(tools).collect()
+        [self.writer.unbound(), catalogue_stream(&self.route)].into_iter().chain(tools).collect()
     }
 
     fn since(&self) -> Instant {

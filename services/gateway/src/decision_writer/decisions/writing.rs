@@ -107,7 +107,7 @@ fn stream_of(
             return Ok(client.to_owned());
         }
     }
-    Ok(batch.context.unbound.clone())
+    Ok(batch.context.own_stream())
 }
 
 /// Writes a ruling into its stream, whose state must be the one after the ruling. The client's description of itself

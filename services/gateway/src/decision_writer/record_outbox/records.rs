@@ -4,18 +4,24 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use evidence::{Delivered, DeliveryState, EvidenceStore, PendingRecord, StoreError};
+use jiff::{SignedDuration, Timestamp};
 use merkle::EntryDigest;
 use outbox::{DeliveredStatement, LogRefusal, Outbox, PendingStatement, StorageError};
 use scitt::SignedStatement;
+use serde_json::Value;
 
 use super::{NoReceipt, ReceiptWaiters};
 use crate::decision_writer::backlog::BacklogGauge;
+use crate::decision_writer::clock::Clock;
 use crate::decision_writer::status::Alarms;
+use crate::limits::AHEAD_TOLERATED;
 
 /// The rule by which a log refuses an outcome before its decision, which may be on its way.
 const DECISION_REQUIRED: &str = "vap-audit-decision-required";
-/// The rule by which a log refuses a record dated in the future, if the gateway's clock is ahead: later it is admitted.
-const AT_FUTURE: &str = "vap-audit-at-future";
+/// The rules by which a log refuses a record or an execution receipt dated in the future, each with the member that dates it.
+/// Later the statement is admitted.
+const IN_FUTURE: [(&str, &str); 2] =
+    [("vap-audit-at-future", "at"), ("aer-produced-at-future", "produced_at")];
 
 /// The outbox of the evidence database. Deliveries and refusals also reach the backlog, waiting calls and alarms.
 pub struct RecordOutbox {
@@ -23,6 +29,7 @@ pub struct RecordOutbox {
     pub gauge: Arc<BacklogGauge>,
     pub waiting: Arc<ReceiptWaiters>,
     pub alarms: Arc<Alarms>,
+    pub clock: Clock,
 }
 
 #[async_trait]
@@ -43,15 +50,18 @@ impl Outbox for RecordOutbox {
         Ok(())
     }
 
-    /// An outcome that the log refuses before its decision is refused for good if the decision is: it would block all
-    /// later records.
+    /// An outcome that the log refuses before its decision is refused for good if the decision is, and a record from the
+    /// future if it was made while this gateway's clock was ahead: they would block all later records.
     async fn is_permanent(
         &self,
         statement: &PendingStatement,
         refusal: &LogRefusal,
     ) -> Result<bool, StorageError> {
-        match refusal.rule.as_deref() {
-            Some(AT_FUTURE) => Ok(false),
+        let rule = refusal.rule.as_deref();
+        if let Some((_, dated)) = IN_FUTURE.iter().find(|(in_future, _)| rule == Some(*in_future)) {
+            return Ok(self.is_ahead(statement, dated));
+        }
+        match rule {
             Some(DECISION_REQUIRED) => self.is_decision_refused(statement).await.map_err(storage_error),
             _ => Ok(true),
         }
@@ -84,13 +94,25 @@ impl RecordOutbox {
         let standing = self.store.record(&decision).await?.map(|stored| stored.standing);
         Ok(matches!(standing, Some(DeliveryState::Stuck(_))))
     }
+
+    /// Returns whether the time of a statement, in the member `dated` of its payload, is further ahead of this gateway's
+    /// clock than [`AHEAD_TOLERATED`].
+    fn is_ahead(&self, statement: &PendingStatement, dated: &str) -> bool {
+        let made: Option<Timestamp> =
+            payload_of(statement).and_then(|json| json[dated].as_str()?.parse().ok());
+        let tolerated = SignedDuration::try_from(AHEAD_TOLERATED).unwrap_or(SignedDuration::MAX);
+        made.is_some_and(|made| self.clock.now().duration_until(made) > tolerated)
+    }
 }
 
 /// Returns the decision that an outcome record refers to.
 fn decision_of(outcome: &PendingStatement) -> Option<EntryDigest> {
-    let statement = SignedStatement::parse(outcome.statement.clone()).ok()?;
-    let record: serde_json::Value = jose::json::read_bytes(statement.payload()?).ok()?;
-    record["backLink"].as_str()?.parse().ok()
+    payload_of(outcome)?["backLink"].as_str()?.parse().ok()
+}
+
+fn payload_of(statement: &PendingStatement) -> Option<Value> {
+    let statement = SignedStatement::parse(statement.statement.clone()).ok()?;
+    jose::json::read_bytes(statement.payload()?).ok()
 }
 
 fn statement_of(record: PendingRecord) -> PendingStatement {

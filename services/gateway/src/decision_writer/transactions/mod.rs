@@ -14,6 +14,7 @@ mod work;
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use evidence::{Change, CommitError, EvidenceStore, StoreError};
 use tokio::sync::{Notify, mpsc};
@@ -33,8 +34,8 @@ use super::error::WriterError;
 use super::recent_reads::RecentReads;
 use super::status::Alarms;
 use crate::limits::{
-    COMMIT_ATTEMPTS, COMMIT_BYTES, COMMIT_JOBS, DOUBT_ATTEMPTS, DOUBT_FIRST_WAIT, DOUBT_LONGEST_WAIT,
-    OUTCOME_LINGER, PARKED_LOOK_EVERY,
+    COMMIT_BYTES, COMMIT_JOBS, CONFLICT_LONGEST_WAIT, CONFLICT_TIME, DOUBT_ATTEMPTS, DOUBT_FIRST_WAIT,
+    DOUBT_LONGEST_WAIT, OUTCOME_LINGER, PARKED_LOOK_EVERY,
 };
 
 /// A job in the queue.
@@ -227,8 +228,8 @@ impl Transactions {
 
     /// Decides and commits a batch. Jobs that have to wait or cannot be decided are removed from it.
     async fn batch(&mut self, jobs: &mut Vec<Job>) -> BatchResult {
-        let mut wait = DOUBT_FIRST_WAIT;
-        for _ in 0..COMMIT_ATTEMPTS {
+        let until = tokio::time::Instant::now() + CONFLICT_TIME;
+        loop {
             let (changes, committed) = match self.decide(jobs).await {
                 Ok(decided) => decided,
                 Err(error) => return BatchResult::Failed(error),
@@ -244,8 +245,11 @@ impl Transactions {
                 Err(CommitError::Conflict(streams)) => {
                     self.alarms.conflicted();
                     streams.iter().for_each(|stream| self.forget(stream));
-                    tokio::time::sleep(wait).await;
-                    wait = (wait * 2).min(DOUBT_LONGEST_WAIT);
+                    if tokio::time::Instant::now() >= until {
+                        let why = "other processes kept coming first".to_owned();
+                        return BatchResult::Failed(WriterError::Unavailable(why));
+                    }
+                    tokio::time::sleep(conflict_wait()).await;
                 }
                 Err(error) => {
                     // The cached state may be the one that the database refuses.
@@ -261,7 +265,6 @@ impl Transactions {
                 }
             }
         }
-        BatchResult::Failed(WriterError::Unavailable("other processes kept coming first".to_owned()))
     }
 
     /// Decides all jobs in order, on fresh working copies.
@@ -274,6 +277,11 @@ impl Transactions {
             early.iter().for_each(|early| batch.take_early(early));
             let names = jobs.iter().flat_map(|job| job.streams());
             batch.open(&*self.store, &mut self.cache, names.collect::<Vec<_>>()).await?;
+            let own = batch.stream(&context.own_stream());
+            if context.settings.shared && own.is_some_and(|own| own.is_closed()) {
+                context.begin_own_stream();
+                continue 'afresh;
+            }
             let mut index = 0;
             while index < jobs.len() && (index == 0 || batch.bytes() < COMMIT_BYTES) {
                 batch.missing();
@@ -396,6 +404,12 @@ impl Transactions {
         }
         ready
     }
+}
+
+/// Returns a random wait of at most [`CONFLICT_LONGEST_WAIT`], so that processes that came into conflict do not meet again.
+fn conflict_wait() -> Duration {
+    let random = f64::from(getrandom::u32().unwrap_or(u32::MAX)) / f64::from(u32::MAX);
+    CONFLICT_LONGEST_WAIT.mul_f64(random)
 }
 
 /// Takes what was read for the jobs, and looks up the claims of the others. A stream that one of the others names is left
