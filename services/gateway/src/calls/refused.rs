@@ -53,8 +53,8 @@ impl Calls {
     }
 }
 
-/// Returns whether the call is denied because somebody has altered the state that it returns. In MCP this is no failure
-/// of the tool, but a request with parameters that cannot be used.
+/// Returns whether the call is denied because the state that it returns was altered. In MCP this is no failure of the
+/// tool, but a request with parameters that cannot be used.
 fn is_about_altered_state(call: &PendingCall, decision: &DecisionAnswer) -> bool {
     call.has_altered_state && decision.verdict.verification.reason == Some(Reason::InvalidState)
 }

@@ -73,7 +73,7 @@ impl RequestState {
         }
     }
 
-    /// Returns whether the state has the gateway's prefix and cannot be opened: somebody has altered it.
+    /// Returns whether the state has the gateway's prefix and cannot be opened: it was altered, or sealed under another key.
     pub fn is_altered(&self) -> bool {
         self.opened.as_ref().is_some_and(|opened| opened.ticket.is_none())
     }
