@@ -19,7 +19,7 @@ use vap::reason::Reason;
 
 /// The members of a tool that no model chooses by: `_meta`, and `execution` (whether the tool runs as a task), which a
 /// server lists in revision 2025-11-25 of MCP and not in 2026-07-28, to clients of the same route.
-const BESIDE: [&str; 2] = ["_meta", "execution"];
+const UNPINNED: [&str; 2] = ["_meta", "execution"];
 
 /// The policy on pinned tool descriptions: which tools may be called.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl Default for ToolRules {
     }
 }
 
-/// A tool's entry in `tools/list`, without the members of [`BESIDE`].
+/// A tool's entry in `tools/list`, without the members of [`UNPINNED`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Description {
@@ -160,7 +160,7 @@ impl Description {
         let mut tool = jose::json::parse_text(text)?;
         let name = tool.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
         if let Value::Object(members) = &mut tool {
-            members.retain(|name, _| !BESIDE.contains(&name.as_str()));
+            members.retain(|name, _| !UNPINNED.contains(&name.as_str()));
         }
         let without = tool.to_string();
         let canon = Canon::of(jose::json::check_text(&without)?);
