@@ -60,7 +60,7 @@ impl Default for ToolRules {
     }
 }
 
-/// A tool's entry in `tools/list`, without the members of [`UNPINNED`].
+/// A tool's entry in `tools/list`, without its `_meta` and `execution`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Description {
