@@ -17,6 +17,10 @@ use crate::limits::MAX_TOOL;
 use vap::digest::{Canon, Digest};
 use vap::reason::Reason;
 
+/// The members of a tool that no model chooses by: `_meta`, and `execution` (whether the tool runs as a task), which a
+/// server lists in revision 2025-11-25 of MCP and not in 2026-07-28, to clients of the same route.
+const UNPINNED: [&str; 2] = ["_meta", "execution"];
+
 /// The policy on pinned tool descriptions: which tools may be called.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ToolPins {
@@ -56,7 +60,7 @@ impl Default for ToolRules {
     }
 }
 
-/// A tool's entry in `tools/list`, without `_meta`.
+/// A tool's entry in `tools/list`, without its `_meta` and `execution`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Description {
@@ -156,7 +160,7 @@ impl Description {
         let mut tool = jose::json::parse_text(text)?;
         let name = tool.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
         if let Value::Object(members) = &mut tool {
-            members.remove("_meta");
+            members.retain(|name, _| !UNPINNED.contains(&name.as_str()));
         }
         let without = tool.to_string();
         let canon = Canon::of(jose::json::check_text(&without)?);
@@ -304,12 +308,19 @@ mod tests {
     }
 
     #[test]
-    fn what_a_tool_says_is_all_but_meta_and_not_how_it_is_written() {
+    fn what_a_tool_says_is_all_that_a_model_reads_and_not_how_it_is_written() {
         let (name, plain) = Description::of(r#"{"name":"a","inputSchema":{"type":"object"}}"#).unwrap();
         let (_, other) =
             Description::of(r#"{ "_meta":{"x":1}, "inputSchema":{"type":"\u006fbject"}, "name":"a" }"#)
                 .unwrap();
         assert_eq!((name.as_str(), &plain), ("a", &other));
+        let as_task =
+            r#"{"name":"a","inputSchema":{"type":"object"},"execution":{"taskSupport":"optional"}}"#;
+        assert_eq!(
+            Description::of(as_task).unwrap().1,
+            plain,
+            "one revision of MCP has it, the other has not"
+        );
         for other in [
             r#"{"name":"b","inputSchema":{"type":"object"}}"#,
             r#"{"name":"a","inputSchema":{"type":"object"},"title":"A"}"#,

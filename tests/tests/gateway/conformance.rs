@@ -38,6 +38,37 @@ fn no_check_of_the_suite_ends_otherwise_through_the_gateway_than_without_it() {
     running.stop();
 }
 
+/// The goal of an operator's commitment under which everything is allowed.
+const COMMITMENT: &str =
+    "without_vap = \"commitment\"\n[route.commitment]\ngoal = \"conformance\"\nmax_calls = 100000";
+/// What a gateway that keeps tasks apart by their callers answers itself: this server has no tasks. Its checks may end better.
+const OF_TASKS: &str = "tasks-";
+
+#[test]
+fn no_check_that_succeeds_fails_under_an_operators_commitment() {
+    let fixture = Other::fixture();
+    let gateway = Gateway::before(&fixture.url).route(COMMITMENT);
+    let running = gateway.start();
+    for selection in REVISIONS {
+        let (direct, through) = (suite(&fixture.url, selection), suite(running.url(), selection));
+        for (check, expected) in &direct {
+            let ended = through.get(check).unwrap_or_else(|| panic!("{selection:?}: {check} is missing"));
+            let is_right = match check.starts_with(OF_TASKS) {
+                true => is_no_worse(expected, ended),
+                false => ended == expected,
+            };
+            assert!(is_right, "{selection:?}: {check}: {ended:?}, not {expected:?}");
+        }
+    }
+    running.stop();
+}
+
+/// Whether each run that succeeded directly succeeds here, too.
+fn is_no_worse(direct: &[String], through: &[String]) -> bool {
+    direct.len() == through.len()
+        && direct.iter().zip(through).all(|(before, after)| before != SUCCESS || after == SUCCESS)
+}
+
 /// What a server over its standard streams leaves to whoever has the HTTP side: the gateway. Its scenarios may end better.
 const OF_THE_TRANSPORT: [&str; 1] = ["dns-rebinding-protection"];
 

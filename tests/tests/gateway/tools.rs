@@ -148,6 +148,34 @@ fn a_tool_that_is_described_otherwise_is_denied_until_it_is_approved_and_the_log
 }
 
 #[test]
+fn a_member_that_only_one_revision_of_mcp_has_changes_no_tool() {
+    let upstream = McpServer::scripted(|seen, wire| {
+        let is_list = seen.rpc() == "tools/list";
+        if is_list {
+            let mut echo = tool("echo", "says it");
+            if !seen.is_modern() {
+                echo["execution"] = json!({ "taskSupport": "optional" });
+            }
+            let result =
+                json!({ "resultType": "complete", "ttlMs": 0, "cacheScope": "private", "tools": [echo] });
+            wire.result(seen, &result.to_string());
+        }
+        is_list
+    });
+    let gateway =
+        Gateway::before(&upstream.url()).route("without_vap = \"restricted\"\nrestricted = [\"echo\"]");
+    let running = gateway.start();
+    let (mut older, mut newer) = (running.in_session(), running.modern());
+    for is_newer in [false, true, false] {
+        let client = if is_newer { &mut newer } else { &mut older };
+        list(client).must_succeed();
+        client.call("echo", json!({}), json!({})).must_succeed();
+    }
+    assert_eq!(upstream.calls(), 3);
+    running.stop();
+}
+
+#[test]
 fn an_approval_makes_a_tool_callable_again_after_a_restart_and_until_the_next_change() {
     for evidence in ["", &format!("evidence = \"{}\"", Database::postgres().url())] {
         let catalogue = Catalogue::of([tool("echo", "one")]);

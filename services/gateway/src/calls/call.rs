@@ -169,6 +169,7 @@ impl Calls {
         let (tool, arguments) = subject.named(&inbound.frame);
         let Inbound { endpoint, mut exchange, chain: material, invocation, era, caller, client, .. } =
             inbound;
+        let has_altered_state = returned.is_altered();
         returned.restore(&mut exchange);
         let arguments = CallArguments::new(arguments);
         let chain = self.presented(&material, &tool, &arguments, &caller);
@@ -199,7 +200,19 @@ impl Calls {
             ..job
         };
         let request = HeldRequest::new(exchange);
-        Some((PendingCall { endpoint, request, id, subject, caller, client, place, speaks_vap, echo }, job))
+        let call = PendingCall {
+            endpoint,
+            request,
+            id,
+            subject,
+            caller,
+            client,
+            place,
+            speaks_vap,
+            has_altered_state,
+            echo,
+        };
+        Some((call, job))
     }
 
     /// Verifies the chain of a call. `None` if the route does not enforce AgentROA.

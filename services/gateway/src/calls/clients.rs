@@ -101,6 +101,14 @@ pub fn modern_can_be_asked(request: &Frame) -> bool {
     request.meta(MODERN_CAPABILITIES).is_some_and(has_form)
 }
 
+/// Returns whether the client of a modern request declares this extension.
+#[must_use]
+pub fn modern_has_extension(request: &Frame, extension: &str) -> bool {
+    let capabilities = request.meta(MODERN_CAPABILITIES).and_then(|text| jose::json::parse_text(text).ok());
+    let extensions = capabilities.as_ref().and_then(|capabilities| capabilities.get("extensions"));
+    extensions.and_then(|extensions| extensions.get(extension)).is_some_and(Value::is_object)
+}
+
 /// Returns whether the capabilities include elicitation by form. Without a mode, elicitation is by form (2025-06-18).
 fn has_form(capabilities: &str) -> bool {
     let Ok(capabilities) = jose::json::parse_text(capabilities) else { return false };

@@ -17,6 +17,7 @@
 //! | `unanswered` | answers that a legacy server sends on another stream |
 //! | `answer_stream` | messages that are not the awaited answer |
 //! | `tasks` | calls that go on as tasks (V-37) |
+//! | `task_error` | the errors of refused requests about tasks |
 //! | `declare` | commitments and amendments |
 //! | `receipt_header` | the response header that refers to the execution receipt |
 //! | `additions` | members that are spliced into an answer's `_meta` |
@@ -41,6 +42,7 @@ mod pending;
 mod receipt_header;
 mod refused;
 mod request_state;
+mod task_error;
 mod tasks;
 mod unanswered;
 

@@ -38,6 +38,8 @@ pub struct PendingCall {
     pub place: VerdictSlot,
     /// `true` if the request carries a VAP message.
     pub speaks_vap: bool,
+    /// `true` if the request returns a `requestState` of this gateway that was altered.
+    pub has_altered_state: bool,
     /// The members that every answer to this call gets.
     pub echo: Additions,
 }

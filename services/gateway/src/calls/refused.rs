@@ -1,4 +1,5 @@
-//! Denials in band: a tool's error result with the Verdict in `_meta`, so that the session goes on.
+//! Denials in band: a tool's error result with the Verdict in `_meta`, so that the session goes on. What has no tool
+//! result is a JSON-RPC error with the Verdict in its `data`.
 
 use admission::explain::explain;
 use admission::principal::Era;
@@ -17,17 +18,22 @@ use crate::relay::Response;
 use crate::upstream::answer::no_such_session;
 
 /// The JSON-RPC code for parameters that cannot be used.
-const INVALID_PARAMS: i32 = -32602;
+pub(super) const INVALID_PARAMS: i32 = -32602;
 /// The JSON-RPC code for a request that is refused and has no tool result.
 pub const REFUSED: i32 = -31002;
 
 impl Calls {
-    /// Answers a call that is not forwarded: in band, or with the status 404 in an MCP session that has ended.
+    /// Answers a call that is not forwarded: in band, with the status 404 in an MCP session that has ended, or with 400 if
+    /// the returned state was altered.
     pub(super) fn refuse(&self, call: &PendingCall, decision: &DecisionAnswer) -> Response {
-        match is_in_ended_session(call, decision) {
-            true => relay::pass(no_such_session(Some(call.id.text()))),
-            false => relay::json(StatusCode::OK, self.refusal(call, decision)),
+        if is_in_ended_session(call, decision) {
+            return relay::pass(no_such_session(Some(call.id.text())));
         }
+        let status = match is_about_altered_state(call, decision) {
+            true => StatusCode::BAD_REQUEST,
+            false => StatusCode::OK,
+        };
+        relay::json(status, self.refusal(call, decision))
     }
 
     /// Builds the message for a call that is not forwarded: a question for the client, a tool's error or a JSON-RPC
@@ -37,13 +43,20 @@ impl Calls {
             return message;
         }
         let words = words(decision);
+        let error =
+            |code| reply::error(Some(&call.id), code, &words, Some(&additions(call, decision).object()));
         match call.subject {
+            _ if is_about_altered_state(call, decision) => error(INVALID_PARAMS),
             CallSubject::Tool => tool_error(call, decision, &words),
-            CallSubject::Method => {
-                reply::error(Some(&call.id), REFUSED, &words, Some(&additions(call, decision).object()))
-            }
+            CallSubject::Method => error(REFUSED),
         }
     }
+}
+
+/// Returns whether the call is denied because the state that it returns was altered. In MCP this is no failure of the
+/// tool, but a request with parameters that cannot be used.
+fn is_about_altered_state(call: &PendingCall, decision: &DecisionAnswer) -> bool {
+    call.has_altered_state && decision.verdict.verification.reason == Some(Reason::InvalidState)
 }
 
 /// Returns whether the session under the operator's commitment has ended, which a client without VAP has through its MCP

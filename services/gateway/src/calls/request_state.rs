@@ -73,6 +73,11 @@ impl RequestState {
         }
     }
 
+    /// Returns whether the state has the gateway's prefix and cannot be opened: it was altered, or sealed under another key.
+    pub fn is_altered(&self) -> bool {
+        self.opened.as_ref().is_some_and(|opened| opened.ticket.is_none())
+    }
+
     /// Applies the change to the message for the upstream.
     pub fn restore(&self, exchange: &mut Exchange) {
         let theirs;

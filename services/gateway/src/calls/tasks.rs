@@ -4,8 +4,8 @@
 //! extension (`resultType: "task"`, then `tasks/get` until a status is final).
 //!
 //! Tasks are remembered in memory. The owner of an unknown task is not known (after a restart, or if its call was not
-//! admitted here): requests about it are refused on record, except on an advisory route, where they pass. `tasks/list`
-//! names no task, and passes.
+//! admitted here): requests about it are refused on record, like those about another caller's task. On an advisory route
+//! they pass. `tasks/list` names no task, and passes.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -23,7 +23,7 @@ use super::Calls;
 use super::additions::{Additions, EVIDENCE, VerdictSlot};
 use super::answer_stream::{AnswerStream, UnrelatedTap, clean};
 use super::ending::{Ending, came};
-use super::refused::REFUSED;
+use super::task_error::TaskError;
 use crate::decision_writer::{CallOutcomeReport, RefusalJob};
 use crate::frame::RawId;
 use crate::frame::reply::{self, Reply};
@@ -152,7 +152,8 @@ impl Calls {
 
     /// Records the refusal of a request about a task. The answer is a JSON-RPC error, since there is no tool result.
     async fn refuse_follow_up(&self, inbound: Inbound, ruling: Box<Ruling>, id: &RawId) -> Response {
-        let Inbound { caller, invocation, frame, .. } = inbound;
+        let Inbound { caller, invocation, frame, era, .. } = inbound;
+        let error = TaskError::of(&frame, era, ruling.reason.as_ref());
         let mut additions = Additions::default();
         additions.echo(invocation.as_ref());
         let (route, invocation) =
@@ -165,9 +166,12 @@ impl Calls {
         if let Some(evidence) = &decision.evidence {
             additions.put(EVIDENCE, evidence.to_json());
         }
-        let code = decision.verdict.verification.reason.as_ref().map(Reason::to_string).unwrap_or_default();
-        let words = format!("This request about a task was denied ({code}).");
-        relay::json(StatusCode::OK, reply::error(Some(id), REFUSED, &words, Some(&additions.object())))
+        if let Some(required) = error.required {
+            additions.put("requiredCapabilities", required.to_owned());
+        }
+        let reason = decision.verdict.verification.reason.as_ref().map(Reason::to_string).unwrap_or_default();
+        let words = format!("This request about a task was denied ({reason}).");
+        relay::json(error.status, reply::error(Some(id), error.code, &words, Some(&additions.object())))
     }
 }
 

@@ -128,12 +128,25 @@ async fn v_26_an_altered_state_admits_nothing_and_goes_nowhere() {
     let text = state.as_str().unwrap();
     let last = if text.ends_with('A') { "B" } else { "A" };
     for altered in [format!("{}{last}", &text[..text.len() - 1]), text[..text.len() - 4].to_owned()] {
-        retried(&agent, &json!(altered), yes()).await.denied("invalid_state");
+        is_altered(&retried(&agent, &json!(altered), yes()).await);
     }
     // So does a harmless call that brings one.
     let params = retry_params(&agent, "crm.read", &json!({}), &json!(format!("{text}x")), &yes());
-    agent.ask("tools/call", params).await.denied("invalid_state");
+    is_altered(&agent.ask("tools/call", params).await);
     assert_eq!(world.server.calls(), 0);
+}
+
+/// Asserts that the answer is MCP's error for a state that was altered, with the Verdict in its data.
+fn is_altered(answer: &Answer) {
+    let error = answer.reply()["error"].clone();
+    assert_eq!((answer.status, &error["code"]), (400, &json!(-32602)), "{answer:?}");
+    let vap = &error["data"][VAP];
+    assert_eq!(
+        (&vap["verdict"], &vap["verification"]["reason"]),
+        (&json!("denied"), &json!("invalid_state"))
+    );
+    assert!(vap["signature"].is_string(), "{answer:?}");
+    assert!(error["data"]["dev.tabellion/evidence"]["audit_ref"].is_string(), "{answer:?}");
 }
 
 #[tokio::test]

@@ -46,16 +46,27 @@ fn server(of: fn(&McpRequest) -> Option<Value>) -> Script {
 }
 
 async fn follow(agent: &Agent, method: &str, more: Value) -> Value {
+    followed(agent, method, more, 200).await
+}
+
+/// What comes back with this HTTP status.
+async fn followed(agent: &Agent, method: &str, more: Value, status: u16) -> Value {
     let mut params = json!({ "taskId": TASK });
     params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     let answer = agent.ask(method, params).await;
-    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!(answer.status, status, "{answer:?}");
     answer.reply()
 }
 
-fn refused(reply: &Value, reason: &str) {
+/// A client that declares the modern extension.
+fn with_tasks(agent: Agent) -> Agent {
+    Agent { capabilities: json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } }), ..agent }
+}
+
+/// Asserts that the request was refused for this reason, in an error with this code.
+fn refused(reply: &Value, code: i32, reason: &str) {
     let vap = &reply["error"]["data"]["vap"];
-    assert_eq!(reply["error"]["code"], -31002, "{reply}");
+    assert_eq!(reply["error"]["code"], code, "{reply}");
     assert_eq!(
         (&vap["verdict"], &vap["verification"]["reason"]),
         (&json!("denied"), &json!(reason)),
@@ -124,15 +135,15 @@ async fn v_37_a_failed_task_errored() {
 }
 
 #[tokio::test]
-async fn v_37_another_principal_is_refused_in_band_and_on_record() {
+async fn v_37_for_another_principal_there_is_no_such_task_and_the_request_is_on_record() {
     let world = World::before(server(modern_task)).await;
     let alice = world.modern("alice");
     alice.commit().await;
     alice.call("crm.read", json!({})).await.served();
     let before = world.server.seen().len();
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
-        let reply = follow(&world.modern("mallory"), method, json!({})).await;
-        refused(&reply, "wrong_principal");
+        let reply = followed(&with_tasks(world.modern("mallory")), method, json!({}), 400).await;
+        refused(&reply, -32602, "wrong_principal");
         assert!(!reply.to_string().contains(&alice.session), "nothing of the session is told: {reply}");
     }
     assert_eq!(world.server.seen().len(), before, "nothing went on");
@@ -152,7 +163,10 @@ async fn v_37_two_sessions_may_each_have_a_task_of_one_name() {
         follow(agent, "tasks/result", json!({})).await;
         assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "executed");
     }
-    refused(&follow(&world.legacy().await, "tasks/get", json!({})).await, "wrong_principal");
+    let third = world.legacy().await;
+    for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+        refused(&follow(&third, method, json!({})).await, -32602, "wrong_principal");
+    }
 }
 
 #[tokio::test]
@@ -167,24 +181,40 @@ async fn v_37_what_is_brought_to_a_task_is_under_the_operators_rules() {
     agent.commit().await;
     agent.call("crm.read", json!({ "a": { "content": { "amount": 0 } } })).await.served();
     let brings = |amount: u64| json!({ "inputResponses": { "a": { "action": "accept", "content": { "amount": amount } } } });
-    refused(&follow(&agent, "tasks/update", brings(11)).await, "policy:large");
+    refused(&follow(&agent, "tasks/update", brings(11)).await, -31002, "policy:large");
     assert!(world.server.messages_of("tasks/update").is_empty());
     assert!(follow(&agent, "tasks/update", brings(10)).await.get("error").is_none());
 }
 
 #[tokio::test]
-async fn v_37_a_task_that_nobody_knows_is_refused_in_band_and_on_record() {
+async fn v_37_a_task_that_nobody_knows_does_not_exist_and_the_request_is_on_record() {
     let world = World::before(server(modern_task)).await;
-    let mallory = world.modern("mallory");
-    for method in ["tasks/get", "tasks/update", "tasks/cancel", "tasks/result"] {
+    let mallory = with_tasks(world.modern("mallory"));
+    for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
         let brings = json!({ "wanted": "completed", "inputResponses": { "a": { "action": "accept" } } });
-        refused(&follow(&mallory, method, brings).await, "wrong_principal");
+        refused(&followed(&mallory, method, brings, 400).await, -32602, "wrong_principal");
     }
+    // The extension has no such method.
+    let reply = followed(&mallory, "tasks/result", json!({ "wanted": "completed" }), 404).await;
+    refused(&reply, -32601, "wrong_principal");
     assert!(world.server.seen().is_empty(), "nothing went on");
     assert_eq!(world.verdicts(&world.unbound()).await, ["denied"; 4]);
     // It names none.
     let reply = mallory.ask("tasks/list", json!({})).await.reply();
     assert_eq!(reply["error"]["code"], -32601, "{reply}");
+}
+
+#[tokio::test]
+async fn v_37_a_client_without_the_extension_learns_that_it_has_to_declare_it() {
+    let world = World::before(server(modern_task)).await;
+    let mallory = world.modern("mallory");
+    for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+        let reply = followed(&mallory, method, json!({}), 400).await;
+        refused(&reply, -32021, "wrong_principal");
+        let required = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+        assert_eq!(reply["error"]["data"]["requiredCapabilities"], required, "{reply}");
+    }
+    assert!(world.server.seen().is_empty(), "nothing went on");
 }
 
 #[tokio::test]

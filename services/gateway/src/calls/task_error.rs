@@ -1,0 +1,63 @@
+//! The JSON-RPC errors of refused requests about tasks.
+//!
+//! A task that the gateway does not know, or that belongs to another caller, does not exist for the caller: it gets the
+//! error that MCP defines for a task that the server does not know.
+
+use admission::principal::Era;
+use http::StatusCode;
+use vap::reason::Reason;
+
+use super::clients;
+use super::refused::{INVALID_PARAMS, REFUSED};
+use crate::frame::Frame;
+
+/// The JSON-RPC code for a method that does not exist.
+const NO_METHOD: i32 = -32601;
+/// The MCP code for a request whose client has not declared a capability that it needs.
+const MISSING_CAPABILITY: i32 = -32021;
+/// The modern extension for tasks.
+const EXTENSION: &str = "io.modelcontextprotocol/tasks";
+/// The capabilities that a client with the extension declares.
+const REQUIRED: &str = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
+/// The methods of the extension.
+const MODERN_METHODS: [&str; 3] = ["tasks/get", "tasks/update", "tasks/cancel"];
+
+/// A JSON-RPC error, without its text.
+#[derive(Clone, Copy, Debug)]
+pub struct TaskError {
+    /// The HTTP status of the answer.
+    pub status: StatusCode,
+    /// The code.
+    pub code: i32,
+    /// The capabilities that the client has not declared, as JSON.
+    pub required: Option<&'static str>,
+}
+
+impl TaskError {
+    /// Returns the error for a request that was refused for this reason.
+    pub fn of(request: &Frame, era: Era, reason: Option<&Reason>) -> Self {
+        let is_unknown = reason == Some(&Reason::WrongPrincipal);
+        match era {
+            _ if !is_unknown => Self::new(StatusCode::OK, REFUSED),
+            Era::Legacy => Self::new(StatusCode::OK, INVALID_PARAMS),
+            Era::Modern => Self::modern(request),
+        }
+    }
+
+    fn modern(request: &Frame) -> Self {
+        let has_method = request.method().is_some_and(|method| MODERN_METHODS.contains(&method));
+        if !has_method {
+            return Self::new(StatusCode::NOT_FOUND, NO_METHOD);
+        }
+        match clients::modern_has_extension(request, EXTENSION) {
+            true => Self::new(StatusCode::BAD_REQUEST, INVALID_PARAMS),
+            false => {
+                Self { required: Some(REQUIRED), ..Self::new(StatusCode::BAD_REQUEST, MISSING_CAPABILITY) }
+            }
+        }
+    }
+
+    const fn new(status: StatusCode, code: i32) -> Self {
+        Self { status, code, required: None }
+    }
+}
