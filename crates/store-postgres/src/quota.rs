@@ -1,5 +1,7 @@
 //! `Quotas` in PostgreSQL: one row for each bucket, shared by all processes of a log.
 
+use std::ops::Range;
+
 use sqlx::PgPool;
 use store::StoreError;
 use store::quota::check_bucket;
@@ -39,10 +41,15 @@ pub(crate) async fn take(
     number(granted)
 }
 
-pub(crate) async fn trim(pool: &PgPool, log: i16, before: u64) -> Result<u64, StoreError> {
-    let trimmed = sqlx::query!("DELETE FROM quota WHERE log_id = $1 AND start_at < $2", log, column(before))
-        .execute(pool)
-        .await
-        .map_err(store_error)?;
+pub(crate) async fn trim(pool: &PgPool, log: i16, keep: Range<u64>) -> Result<u64, StoreError> {
+    let trimmed = sqlx::query!(
+        "DELETE FROM quota WHERE log_id = $1 AND (start_at < $2 OR start_at >= $3)",
+        log,
+        column(keep.start),
+        column(keep.end)
+    )
+    .execute(pool)
+    .await
+    .map_err(store_error)?;
     Ok(trimmed.rows_affected())
 }
