@@ -426,8 +426,8 @@ where
     }
 }
 
-/// Removes the length from a response that has no content with any method (RFC 9110, section 8.6): axum writes it into
-/// every response, and hyper sends it to HEAD.
+/// Removes the length from a response that has no content with any method (RFC 9110, section 8.6): axum writes it
+/// into every response, and hyper sends it to HEAD.
 fn without_length_of_no_content(mut response: Response) -> Response {
     if matches!(response.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
         response.headers_mut().remove(CONTENT_LENGTH);

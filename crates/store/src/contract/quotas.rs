@@ -47,8 +47,8 @@ pub async fn a_later_window_starts_at_nothing(database: &impl LogDatabase) {
     assert_eq!(take(120, 1).await, 0);
 }
 
-/// Checks that `trim_quotas` removes the buckets of issuers that are no longer active, and those that a clock left in the
-/// future.
+/// Checks that `trim_quotas` removes the buckets of issuers that are no longer active, and those that a clock left in
+/// the future.
 pub async fn old_quotas_are_forgotten(database: &impl LogDatabase) {
     let store = database.handle().await;
     for (bucket, window) in [("a", 60), ("b", 120), ("c", 180), ("d", 240), ("e", i64::MAX as u64)] {

@@ -189,8 +189,8 @@ fn names_one_host(request: &Request) -> bool {
     }
 }
 
-/// Returns `true` for a host with or without a port, and for the empty field of a target without an authority (RFC 9110,
-/// section 7.2).
+/// Returns `true` for a host with or without a port, and for the empty field of a target without an authority (RFC
+/// 9110, section 7.2).
 fn is_host(host: &HeaderValue) -> bool {
     let authority = || Authority::try_from(host.as_bytes());
     host.is_empty() || authority().is_ok_and(|authority| !authority.as_str().contains('@'))

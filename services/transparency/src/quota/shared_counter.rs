@@ -7,8 +7,8 @@
 //! at once, as with any fixed windows.
 //!
 //! **A wall clock that is set** while the process runs does not move its windows, as they go on by the steady clock. A
-//! counter that a process with a clock ahead left in the database is removed by the next [`sweep`](SharedIssuerQuota::sweep)
-//! of another one; until then its issuer may wait.
+//! counter that a process with a clock ahead left in the database is removed by the next
+//! [`sweep`](SharedIssuerQuota::sweep) of another one; until then its issuer may wait.
 //!
 //! **When the database does not answer** the process counts alone, with the whole rate, until the database answers
 //! again. This admits no flood: a registration that cannot be counted cannot be committed either, and each of N
@@ -176,7 +176,8 @@ impl SharedIssuerQuota {
                 || Arc::strong_count(allowance) > 1
         });
         let Some(longest) = self.rates.longest_window() else { return };
-        // A clock that is behind by a window still finds its counter, and one that is ahead within the tolerance keeps its own.
+        // A clock that is behind by a window still finds its counter, and one that is ahead within the tolerance keeps
+        // its own.
         let (start, margin) = (longest.start(now), 2 * longest.seconds);
         let keep = start.saturating_sub(margin)..start.saturating_add(margin + CLOCK_TOLERANCE);
         if let Err(error) = counters.trim_quotas(keep).await {
