@@ -17,7 +17,7 @@
 //! ignored, which RFC 9943 permits.
 
 use scitt::x509::{self, CertificationPath, ChainError};
-use scitt::{Header, Label, PublicKey, SignedStatement, X5Chain};
+use scitt::{Header, PublicKey, SignedStatement, X5Chain};
 
 use crate::authenticated::{Authenticated, Established, Method};
 use crate::bound_key::BoundKey;
@@ -192,10 +192,8 @@ fn certified<'s>(
 
 fn check_certificate_hash(header: &Header, chain: &X5Chain) -> Result<(), Untrusted> {
     let Some(named) = header.x5t() else { return Ok(()) };
-    let Label::Int(algorithm) = named.algorithm else {
-        return Err(Untrusted::CertificateHash(ChainError::ThumbprintHash(0)));
-    };
-    x509::check_thumbprint(algorithm, &named.hash, chain.end_entity()).map_err(Untrusted::CertificateHash)
+    x509::check_thumbprint(&named.algorithm, &named.hash, chain.end_entity())
+        .map_err(Untrusted::CertificateHash)
 }
 
 /// Verifies the chain with the first anchor that accepts it for this issuer.

@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::Response;
-use http::Request;
+use http::header::CONTENT_LENGTH;
+use http::{Request, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
@@ -419,10 +420,19 @@ where
             Box::pin(async move {
                 let (id, response) = numbered(service, request, settings.access_log).await?;
                 let response = problem::written(response, id, &settings.error_documentation);
-                Ok(response.map(|body| guarded(body, busy)))
+                Ok(without_length_of_no_content(response).map(|body| guarded(body, busy)))
             })
         })
     }
+}
+
+/// Removes the length from a response that has no content with any method (RFC 9110, section 8.6): axum writes it
+/// into every response, and hyper sends it to HEAD.
+fn without_length_of_no_content(mut response: Response) -> Response {
+    if matches!(response.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
+        response.headers_mut().remove(CONTENT_LENGTH);
+    }
+    response
 }
 
 /// Peeks at the first bytes without consuming them.
@@ -445,7 +455,7 @@ mod tests {
 
     use axum::Router;
     use axum::routing::get;
-    use tokio::io::AsyncWriteExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
 
@@ -466,6 +476,29 @@ mod tests {
             next.readable().await.unwrap();
         };
         tokio::time::timeout(write_time * 30, served).await.expect("the next has its slot");
+        running.cut().await;
+    }
+
+    #[tokio::test]
+    async fn a_response_that_has_no_content_has_no_length_either_also_to_head() {
+        let routes = Router::new()
+            .route("/204", get(|| async { StatusCode::NO_CONTENT }))
+            .route("/304", get(|| async { StatusCode::NOT_MODIFIED }))
+            .route("/200", get(|| async { "here" }));
+        let listener = Listener::bind(([127, 0, 0, 1], 0).into(), ListenerSettings::default());
+        let running = listener.await.unwrap().serve(routes);
+        for method in ["GET", "HEAD"] {
+            for (status, length) in [("204", None), ("304", None), ("200", Some("content-length: 4"))] {
+                let mut stream = TcpStream::connect(running.address().unwrap()).await.unwrap();
+                let request = format!("{method} /{status} HTTP/1.1\r\nhost: w\r\nconnection: close\r\n\r\n");
+                stream.write_all(request.as_bytes()).await.unwrap();
+                let mut heard = String::new();
+                stream.read_to_string(&mut heard).await.unwrap();
+                assert!(heard.starts_with(&format!("HTTP/1.1 {status}")), "{heard}");
+                let told = heard.lines().find(|line| line.starts_with("content-length"));
+                assert_eq!(told, length, "{method}: {heard}");
+            }
+        }
         running.cut().await;
     }
 }

@@ -1,5 +1,7 @@
 //! The traits beside [`LogReader`](store::LogReader) and [`LogWriter`](store::LogWriter), implemented for [`Postgres`].
 
+use std::ops::Range;
+
 use async_trait::async_trait;
 use lookup_tree::{InnerNode, Posting, PostingBlock, PostingPrefix};
 use merkle::{LeafIndex, TreeSize};
@@ -131,8 +133,8 @@ impl Quotas for Postgres {
         self.in_time(quota::take(&self.pool, bucket, window, limit, want)).await
     }
 
-    async fn trim_quotas(&self, before: u64) -> Result<u64, StoreError> {
-        self.in_time(quota::trim(&self.pool, before)).await
+    async fn trim_quotas(&self, keep: Range<u64>) -> Result<u64, StoreError> {
+        self.in_time(quota::trim(&self.pool, keep)).await
     }
 }
 

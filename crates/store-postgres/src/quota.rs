@@ -1,5 +1,7 @@
 //! `Quotas` in PostgreSQL: one row for each bucket, shared by all processes of a log.
 
+use std::ops::Range;
+
 use sqlx::PgPool;
 use store::StoreError;
 use store::quota::check_bucket;
@@ -37,10 +39,14 @@ pub(crate) async fn take(
     number(granted)
 }
 
-pub(crate) async fn trim(pool: &PgPool, before: u64) -> Result<u64, StoreError> {
-    let trimmed = sqlx::query!("DELETE FROM quota WHERE start_at < $1", column(before))
-        .execute(pool)
-        .await
-        .map_err(store_error)?;
+pub(crate) async fn trim(pool: &PgPool, keep: Range<u64>) -> Result<u64, StoreError> {
+    let trimmed = sqlx::query!(
+        "DELETE FROM quota WHERE start_at < $1 OR start_at >= $2",
+        column(keep.start),
+        column(keep.end)
+    )
+    .execute(pool)
+    .await
+    .map_err(store_error)?;
     Ok(trimmed.rows_affected())
 }

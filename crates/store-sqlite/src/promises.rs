@@ -1,5 +1,7 @@
 //! The traits beside [`LogReader`](store::LogReader) and [`LogWriter`](store::LogWriter), implemented for [`Sqlite`].
 
+use std::ops::Range;
+
 use async_trait::async_trait;
 use lookup_tree::{InnerNode, Posting, PostingBlock, PostingPrefix};
 use merkle::{LeafIndex, TreeSize};
@@ -131,8 +133,8 @@ impl Quotas for Sqlite {
         self.shared.quotas.take(bucket, window, limit, want)
     }
 
-    async fn trim_quotas(&self, before: u64) -> Result<u64, StoreError> {
-        Ok(self.shared.quotas.trim(before))
+    async fn trim_quotas(&self, keep: Range<u64>) -> Result<u64, StoreError> {
+        Ok(self.shared.quotas.trim(keep))
     }
 }
 

@@ -10,6 +10,7 @@ mod moving;
 mod rotation;
 mod tables;
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -358,7 +359,7 @@ impl Quotas for Memory {
         self.shared.quotas.take(bucket, window, limit, want)
     }
 
-    async fn trim_quotas(&self, before: u64) -> Result<u64, StoreError> {
-        Ok(self.shared.quotas.trim(before))
+    async fn trim_quotas(&self, keep: Range<u64>) -> Result<u64, StoreError> {
+        Ok(self.shared.quotas.trim(keep))
     }
 }

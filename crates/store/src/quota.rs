@@ -6,6 +6,7 @@
 //! Not here: the owner of a counter, the length of a window, and the limit (the service).
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -25,8 +26,8 @@ pub trait Quotas: Send + Sync + 'static {
     /// [`StoreError::Refused`].
     async fn take_quota(&self, bucket: &str, window: u64, limit: u64, want: u64) -> Result<u64, StoreError>;
 
-    /// Removes the buckets whose window began before `before`; returns their number.
-    async fn trim_quotas(&self, before: u64) -> Result<u64, StoreError>;
+    /// Removes the buckets whose window does not begin in `keep`; returns their number.
+    async fn trim_quotas(&self, keep: Range<u64>) -> Result<u64, StoreError>;
 }
 
 /// Counters in memory, for a database that only one process uses.
@@ -53,11 +54,11 @@ impl Counters {
         Ok(granted)
     }
 
-    /// Removes old buckets as [`Quotas::trim_quotas`] does.
-    pub fn trim(&self, before: u64) -> u64 {
+    /// Removes buckets as [`Quotas::trim_quotas`] does.
+    pub fn trim(&self, keep: Range<u64>) -> u64 {
         let mut counters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counters.len();
-        counters.retain(|_, counter| counter.window >= before);
+        counters.retain(|_, counter| keep.contains(&counter.window));
         (count - counters.len()) as u64
     }
 }

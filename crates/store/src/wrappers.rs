@@ -150,7 +150,7 @@ macro_rules! declare_wrapper {
 
             impl Quotas {
                 TakeQuota take_quota(bucket: &str, window: u64, limit: u64, want: u64) -> Result<u64, StoreError>;
-                TrimQuotas trim_quotas(before: u64) -> Result<u64, StoreError>;
+                TrimQuotas trim_quotas(keep: Range<u64>) -> Result<u64, StoreError>;
             }
 
             impl Cosignatures {

@@ -1,6 +1,6 @@
 //! Verifies the issuer's signature of a statement, and checks its headers and dates.
 
-use scitt::header::{Label, X5Chain};
+use scitt::header::X5Chain;
 use scitt::x509::{CertificationPath, ChainError, RootCertificate, check_thumbprint, verify_chain};
 use scitt::{CoseKey, PublicKey, SignatureError, SignedStatement};
 
@@ -148,11 +148,8 @@ impl<'q> IssuerCheckInput<'q> {
             )
         })?;
         if let Some(named) = header.x5t() {
-            let algorithm = match named.algorithm {
-                Label::Int(algorithm) => algorithm,
-                Label::Text(_) => 0,
-            };
-            check_thumbprint(algorithm, &named.hash, chain.end_entity()).map_err(|why| bad_path(&why))?;
+            check_thumbprint(&named.algorithm, &named.hash, chain.end_entity())
+                .map_err(|why| bad_path(&why))?;
         }
         self.first_path(iss, chain, &anchors).map(Some)
     }

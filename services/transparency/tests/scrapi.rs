@@ -147,7 +147,7 @@ async fn beyond_the_rate_429_says_when_to_come_back() {
     let refused = site.register(&statement(3)).await;
     assert_eq!(refused.refusal(), refusal(429, "Too Many Requests", "rate-limited"));
     assert_eq!(refused.header("retry-after"), Some("1"));
-    assert_eq!(refused.problem().detail.as_deref(), Some("The limit is 1 request per second."));
+    assert_eq!(refused.problem().detail.as_deref(), Some("Only 1 request per second is allowed."));
 }
 
 #[tokio::test]

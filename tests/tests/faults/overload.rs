@@ -53,7 +53,7 @@ fn r54_a_client_beyond_its_rate_gets_429_and_others_are_served() {
         (0..100).map(|_| connection.post(log.statement().bytes())).find(|answer| answer.status == 429);
     let refused = refused.unwrap();
     assert_eq!(refused.refusal(), (429, "Too Many Requests".to_owned()));
-    assert_eq!(refused.problem().detail.as_deref(), Some("The limit is 5 requests per second."));
+    assert_eq!(refused.problem().detail.as_deref(), Some("Only 5 requests per second are allowed."));
     assert_eq!(connection.get("/v1/entries").status, 200, "reads are counted apart");
     sleep(Duration::from_secs(1));
     assert_eq!(recorder.register(&mut connection, &log.statement()), Outcome::Registered);

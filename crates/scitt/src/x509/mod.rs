@@ -24,6 +24,7 @@ mod tests;
 use thiserror::Error;
 
 use crate::key::KeyError;
+use crate::label::Label;
 use crate::limits::CERTIFICATES;
 
 pub use chain::{CertificationPath, Validity, is_oid, verify_chain, verify_chain_at_any_time};
@@ -97,5 +98,5 @@ pub enum ChainError {
     ThumbprintMismatch,
     /// `x5t` uses a hash algorithm other than SHA-256 (-16).
     #[error("x5t uses hash algorithm {0}: only SHA-256 (-16) is read")]
-    ThumbprintHash(i64),
+    ThumbprintHash(Label),
 }

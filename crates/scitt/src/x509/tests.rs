@@ -304,13 +304,17 @@ fn x5t_is_sha_256_over_the_certificate_and_nothing_else() {
     let authority = Authority::new();
     let chain = authority.chain(leaf_params(), &p256());
     let digest = sha256_thumbprint(&chain[0]);
-    assert_eq!(check_thumbprint(-16, &digest, &chain[0]), Ok(()));
-    assert_eq!(check_thumbprint(-16, &digest, &chain[1]), Err(ChainError::ThumbprintMismatch));
-    assert_eq!(check_thumbprint(-16, &digest[..8], &chain[0]), Err(ChainError::ThumbprintMismatch));
-    for truncated_or_other in [-15, -44, -43, 0] {
+    let sha_256 = SHA_256.into();
+    assert_eq!(check_thumbprint(&sha_256, &digest, &chain[0]), Ok(()));
+    assert_eq!(check_thumbprint(&sha_256, &digest, &chain[1]), Err(ChainError::ThumbprintMismatch));
+    assert_eq!(check_thumbprint(&sha_256, &digest[..8], &chain[0]), Err(ChainError::ThumbprintMismatch));
+    for (other, told) in
+        [((-15).into(), "-15"), ((-44).into(), "-44"), (Label::from("sha-256"), "\"sha-256\"")]
+    {
+        let refused = check_thumbprint(&other, &digest, &chain[0]).unwrap_err();
         assert_eq!(
-            check_thumbprint(truncated_or_other, &digest[..8], &chain[0]),
-            Err(ChainError::ThumbprintHash(truncated_or_other))
+            refused.to_string(),
+            format!("x5t uses hash algorithm {told}: only SHA-256 (-16) is read")
         );
     }
 }

@@ -3,6 +3,7 @@
 use sha2::{Digest, Sha256};
 
 use super::ChainError;
+use crate::label::Label;
 
 /// Identifier of SHA-256 in the COSE Algorithms registry; -15 is the truncated SHA-256/64, which is not accepted.
 pub const SHA_256: i64 = -16;
@@ -17,10 +18,10 @@ pub fn sha256_thumbprint(certificate: &[u8]) -> [u8; 32] {
 /// # Errors
 /// Returns [`ChainError::ThumbprintHash`] if the hash is not SHA-256, or [`ChainError::ThumbprintMismatch`] if the
 /// digest differs.
-pub fn check_thumbprint(algorithm: i64, digest: &[u8], certificate: &[u8]) -> Result<(), ChainError> {
+pub fn check_thumbprint(algorithm: &Label, digest: &[u8], certificate: &[u8]) -> Result<(), ChainError> {
     match algorithm {
-        SHA_256 if digest == sha256_thumbprint(certificate) => Ok(()),
-        SHA_256 => Err(ChainError::ThumbprintMismatch),
-        other => Err(ChainError::ThumbprintHash(other)),
+        Label::Int(SHA_256) if digest == sha256_thumbprint(certificate) => Ok(()),
+        Label::Int(SHA_256) => Err(ChainError::ThumbprintMismatch),
+        other => Err(ChainError::ThumbprintHash(other.clone())),
     }
 }

@@ -47,14 +47,16 @@ pub async fn a_later_window_starts_at_nothing(database: &impl LogDatabase) {
     assert_eq!(take(120, 1).await, 0);
 }
 
-/// Checks that `trim_quotas` removes the buckets of issuers that are no longer active.
+/// Checks that `trim_quotas` removes the buckets of issuers that are no longer active, and those that a clock left in
+/// the future.
 pub async fn old_quotas_are_forgotten(database: &impl LogDatabase) {
     let store = database.handle().await;
-    for (bucket, window) in [("a", 60), ("b", 120), ("c", 180)] {
+    for (bucket, window) in [("a", 60), ("b", 120), ("c", 180), ("d", 240), ("e", i64::MAX as u64)] {
         store.take_quota(bucket, window, 1, 1).await.unwrap();
     }
-    assert_eq!(store.trim_quotas(180).await.unwrap(), 2);
-    assert_eq!(store.trim_quotas(180).await.unwrap(), 0);
+    assert_eq!(store.trim_quotas(180..240).await.unwrap(), 4);
+    assert_eq!(store.trim_quotas(180..240).await.unwrap(), 0);
+    assert_eq!(store.take_quota("d", 180, 1, 1).await.unwrap(), 1, "it begins again at an earlier window");
     assert_eq!(store.take_quota("c", 180, 1, 1).await.unwrap(), 0, "this one is still counted");
     let long = "x".repeat(BUCKET_BYTES + 1);
     let refused = store.take_quota(&long, 1, 1, 1).await;

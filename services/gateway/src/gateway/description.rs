@@ -106,6 +106,7 @@ pub fn routes() -> Router {
         (status = 400, description = "Not a message that can be decided on", body = JsonRpcMessage),
         (status = 401, description = "An access token is required (RFC 9728)"),
         (status = 403, description = "Host, Origin or token do not suffice", body = JsonRpcMessage),
+        (status = 404, description = "No route has this path"),
         (status = 413, description = "The message is too long", body = JsonRpcMessage),
         (status = 415, description = "Not JSON in UTF-8", body = JsonRpcMessage),
         (status = 429, description = "Too many requests; Retry-After gives the time to wait", body = JsonRpcMessage),
@@ -129,7 +130,10 @@ fn endpoint_post() {}
     responses(
         (status = 200, description = "The stream", body = String, content_type = "text/event-stream"),
         (status = 401, description = "An access token is required (RFC 9728)"),
-        (status = 405, description = "The server has no such stream")
+        (status = 403, description = "Host, Origin or token do not suffice", body = JsonRpcMessage),
+        (status = 404, description = "No route has this path"),
+        (status = 405, description = "The server has no such stream"),
+        (status = 502, description = "The server cannot be reached", body = JsonRpcMessage)
     ),
     security((), ("client" = []))
 )]
@@ -148,7 +152,10 @@ fn endpoint_get() {}
     responses(
         (status = 200, description = "The session has ended"),
         (status = 401, description = "An access token is required (RFC 9728)"),
-        (status = 405, description = "The server ends sessions itself")
+        (status = 403, description = "Host, Origin or token do not suffice", body = JsonRpcMessage),
+        (status = 404, description = "No route has this path"),
+        (status = 405, description = "The server ends sessions itself"),
+        (status = 502, description = "The server cannot be reached", body = JsonRpcMessage)
     ),
     security((), ("client" = []))
 )]
@@ -163,6 +170,7 @@ fn endpoint_delete() {}
     params(("endpoint" = String, Path, description = "The path of a route of the configuration, such as mcp")),
     responses(
         (status = 200, description = "The metadata", body = Object),
+        (status = 404, description = "No route with OAuth has this path"),
         (status = 502, description = "The server's metadata cannot be fetched")
     )
 )]
@@ -177,6 +185,7 @@ fn resource_metadata() {}
     params(("endpoint" = String, Path, description = "The path of a route of the configuration")),
     responses(
         (status = 200, description = "The card", body = Object),
+        (status = 404, description = "No route of an A2A agent has this path"),
         (status = 502, description = "The agent's card cannot be fetched")
     )
 )]

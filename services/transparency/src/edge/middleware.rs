@@ -24,6 +24,7 @@ use http::header::{
     AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HOST, ORIGIN, REFERRER_POLICY, RETRY_AFTER,
     SERVER, VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
+use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use serving::problem::ErrorDocumentation;
 use serving::request_id::RequestId;
@@ -151,7 +152,7 @@ fn log(status: StatusCode, seconds: f64) {
 fn head_problem(request: &Request, edge: &EdgeState) -> Option<Problem> {
     let limits = edge.limits.load();
     if !names_one_host(request) {
-        let detail = "An HTTP/1.1 request has exactly one Host header field (RFC 9112, section 3.2)";
+        let detail = "An HTTP/1.1 request has exactly one Host header field, which names a host (RFC 9112, section 3.2)";
         return Some(Problem::malformed("host", detail));
     }
     if is_foreign_page(request, &edge.access) {
@@ -180,10 +181,19 @@ fn head_problem(request: &Request, edge: &EdgeState) -> Option<Problem> {
 }
 
 fn names_one_host(request: &Request) -> bool {
-    match (request.version(), request.headers().get_all(HOST).iter().count()) {
-        (Version::HTTP_11, hosts) => hosts == 1,
-        (_, hosts) => hosts <= 1,
+    let mut hosts = request.headers().get_all(HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        (Some(host), None) => is_host(host),
+        (None, _) => request.version() != Version::HTTP_11,
+        _ => false,
     }
+}
+
+/// Returns `true` for a host with or without a port, and for the empty field of a target without an authority (RFC
+/// 9110, section 7.2).
+fn is_host(host: &HeaderValue) -> bool {
+    let authority = || Authority::try_from(host.as_bytes());
+    host.is_empty() || authority().is_ok_and(|authority| !authority.as_str().contains('@'))
 }
 
 /// Completes a response: the problem body of an error, and the headers of all responses.

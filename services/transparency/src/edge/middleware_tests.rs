@@ -157,6 +157,25 @@ async fn whatever_the_framework_refuses_has_a_concise_problem_body() {
 }
 
 #[tokio::test]
+async fn a_request_names_one_host() {
+    let site = Site::open(Limits::default()).await;
+    let ask = async |hosts: &str, version: &str| {
+        let request = format!("GET /v1/policy HTTP/{version}\r\n{hosts}Connection: close\r\n\r\n");
+        site.raw(request.as_bytes()).await
+    };
+    for host in ["x", "x.example:7390", "127.0.0.1", "[::1]:7390", ""] {
+        assert_eq!(ask(&format!("Host: {host}\r\n"), "1.1").await.status, 200, "{host}");
+    }
+    for host in ["a b", "x/", "https://x", "user@x", "x?y", "x#y", "[::1", "\u{e9}"] {
+        let refused = ask(&format!("Host: {host}\r\n"), "1.1").await;
+        assert_eq!((refused.status, refused.title().as_str()), (400, "Malformed request"), "{host}");
+    }
+    assert_eq!(ask("Host: x\r\nHost: x\r\n", "1.1").await.status, 400);
+    assert_eq!(ask("", "1.1").await.status, 400);
+    assert_eq!(ask("", "1.0").await.status, 200);
+}
+
+#[tokio::test]
 async fn a_page_of_another_site_may_read_what_is_public_and_not_write() {
     let site = Site::open(Limits::default()).await;
     let ask = async |path: &str, method: &str| {

@@ -124,6 +124,7 @@ impl IssuerCharge {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
 
@@ -155,8 +156,8 @@ mod tests {
             }
         }
 
-        async fn trim_quotas(&self, before: u64) -> Result<u64, StoreError> {
-            Ok(self.counters.trim(before))
+        async fn trim_quotas(&self, keep: Range<u64>) -> Result<u64, StoreError> {
+            Ok(self.counters.trim(keep))
         }
     }
 

@@ -6,6 +6,10 @@
 //! whole multiples of their length, by each process's clock; around the boundary of two windows both quotas may be used
 //! at once, as with any fixed windows.
 //!
+//! **A wall clock that is set** while the process runs does not move its windows, as they go on by the steady clock. A
+//! counter that a process with a clock ahead left in the database is removed by the next
+//! [`sweep`](SharedIssuerQuota::sweep) of another one; until then its issuer may wait.
+//!
 //! **When the database does not answer** the process counts alone, with the whole rate, until the database answers
 //! again. This admits no flood: a registration that cannot be counted cannot be committed either, and each of N
 //! processes keeps the rate. The failed counter causes no refusal of its own: the registration that follows reports the
@@ -14,9 +18,10 @@
 //! Quotas are configuration. They delay statements and decide nothing about them, and an audit does not know them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
+use sequencer::{CLOCK_TOLERANCE, Clock, Now, SystemClock};
 use store::Quotas;
 use tokio::sync::Mutex as Turn;
 
@@ -161,7 +166,7 @@ impl SharedIssuerQuota {
         (issuer, issuers.entry(issuer).or_default().clone())
     }
 
-    /// Removes past windows, here and in the database.
+    /// Removes past windows, here and in the database, and there windows in the future too.
     pub async fn sweep(&self, counters: &dyn Quotas) {
         let now = now();
         self.issuers.lock().unwrap_or_else(PoisonError::into_inner).retain(|issuer, allowance| {
@@ -171,20 +176,30 @@ impl SharedIssuerQuota {
                 || Arc::strong_count(allowance) > 1
         });
         let Some(longest) = self.rates.longest_window() else { return };
-        // A clock that is behind by a window still finds its counter.
-        let before = longest.start(now).saturating_sub(2 * longest.seconds);
-        if let Err(error) = counters.trim_quotas(before).await {
-            tracing::debug!(%error, "old quotas stay for now");
+        // A clock that is behind by a window still finds its counter, and one that is ahead within the tolerance keeps
+        // its own.
+        let (start, margin) = (longest.start(now), 2 * longest.seconds);
+        let keep = start.saturating_sub(margin)..start.saturating_add(margin + CLOCK_TOLERANCE);
+        if let Err(error) = counters.trim_quotas(keep).await {
+            tracing::debug!(%error, "quotas of other times stay for now");
         }
     }
 }
 
+/// Time since 1970: by the wall clock when the process first asked, and by the steady clock since.
 fn now() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+    static FIRST: LazyLock<Now> = LazyLock::new(|| SystemClock.now());
+    steady_time(*FIRST, SystemClock.now())
+}
+
+fn steady_time(first: Now, now: Now) -> Duration {
+    first.wall + now.steady.saturating_sub(first.steady)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use crate::limits::Rate;
     use store::StoreError;
     use store::quota::Counters;
@@ -209,10 +224,8 @@ mod tests {
             }
         }
 
-        async fn trim_quotas(&self, before: u64) -> Result<u64, StoreError> {
-            self.0
-                .as_ref()
-                .map_or_else(|| Err(StoreError::Unavailable("away".into())), |c| Ok(c.trim(before)))
+        async fn trim_quotas(&self, keep: Range<u64>) -> Result<u64, StoreError> {
+            self.0.as_ref().map_or_else(|| Err(StoreError::Unavailable("away".into())), |c| Ok(c.trim(keep)))
         }
     }
 
@@ -343,7 +356,7 @@ mod tests {
         quota.sweep(&database).await;
         let another = quota_of_a(hourly, None);
         assert!(another.charge(&database, CountedIssuer::named("a")).await.is_err(), "the hour is not over");
-        assert_eq!(database.0.as_ref().unwrap().trim(u64::MAX), 2);
+        assert_eq!(database.0.as_ref().unwrap().trim(0..0), 2);
     }
 
     #[tokio::test]
@@ -385,6 +398,26 @@ mod tests {
         quota.charge_at(&database, CountedIssuer::named("a"), AT).await.unwrap();
         quota.sweep(&database).await;
         assert!(quota.issuers.lock().unwrap().is_empty());
-        assert_eq!(database.0.as_ref().unwrap().trim(u64::MAX), 0);
+        assert_eq!(database.0.as_ref().unwrap().trim(0..0), 0);
+    }
+
+    #[test]
+    fn a_wall_clock_that_is_set_moves_no_window() {
+        let at = |wall, steady| Now { wall: Duration::from_secs(wall), steady: Duration::from_secs(steady) };
+        for wall in [0, 1_000, 1_010, 90_000] {
+            assert_eq!(steady_time(at(1_000, 5), at(wall, 15)), Duration::from_secs(1_010), "{wall}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_counter_of_a_process_with_a_clock_ahead_is_removed_by_the_others() {
+        let (ahead, right) = (quota(Rate::per_second(1, 1)), quota(Rate::per_second(1, 1)));
+        let (database, issuer) = (database(), CountedIssuer::named("a"));
+        let day = Duration::from_secs(86_400);
+        ahead.charge_at(&database, issuer, now() + day).await.unwrap();
+        assert!(right.charge_at(&database, issuer, now()).await.is_err(), "counted by a clock that is ahead");
+        right.sweep(&database).await;
+        let next = now() + Duration::from_secs(1);
+        assert!(matches!(right.charge_at(&database, issuer, next).await, Ok(SharedCharge::Shared { .. })));
     }
 }

@@ -68,7 +68,8 @@ impl From<AccessRefusal> for Problem {
 
 impl From<OverRate> for Problem {
     fn from(over: OverRate) -> Self {
-        let detail = format!("The limit is {}.", over.rate_in_words());
+        let are = if over.rate.requests.get() == 1 { "is" } else { "are" };
+        let detail = format!("Only {} {are} allowed.", over.rate_in_words());
         Problem::new(StatusCode::TOO_MANY_REQUESTS, "rate-limited", "Too Many Requests", detail)
             .retry_after(over.seconds())
     }

@@ -50,6 +50,7 @@ pub struct CheckpointPaging {
     #[param(inline)]
     pub order: ListOrder,
     /// How many, at most: 1 to 100, 25 unless given.
+    #[param(minimum = 1)]
     #[serde(default, deserialize_with = "super::plain_number")]
     pub limit: Option<usize>,
 }

@@ -33,6 +33,7 @@ pub struct EntryQuery {
     #[param(inline)]
     order: ListOrder,
     /// How many, at most.
+    #[param(minimum = 1)]
     #[serde(default, deserialize_with = "super::plain_number")]
     limit: Option<usize>,
     /// Committed at this time or later: RFC 3339, or Unix seconds.

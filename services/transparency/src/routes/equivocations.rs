@@ -32,6 +32,7 @@ pub struct ReportPaging {
     #[serde(default, deserialize_with = "super::plain_number")]
     pub after: Option<u64>,
     /// How many, at most: 1 to 64, 16 unless given.
+    #[param(minimum = 1)]
     #[serde(default, deserialize_with = "super::plain_number")]
     pub limit: Option<usize>,
 }

@@ -78,6 +78,7 @@ pub struct Numbers {
     #[serde(default, deserialize_with = "super::plain_number")]
     after: Option<u64>,
     /// How many, at most.
+    #[param(minimum = 1)]
     #[serde(default, deserialize_with = "super::plain_number")]
     limit: Option<u64>,
 }

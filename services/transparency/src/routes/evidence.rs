@@ -134,6 +134,7 @@ pub struct EvidenceRange {
     #[serde(default, deserialize_with = "super::plain_number")]
     from: Option<u64>,
     /// How many, at most.
+    #[param(minimum = 1)]
     #[serde(default, deserialize_with = "super::plain_number")]
     limit: Option<usize>,
 }

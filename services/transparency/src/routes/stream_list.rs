@@ -40,6 +40,7 @@ pub struct StreamPaging {
     /// List the streams after this one; from the first when absent.
     after: Option<String>,
     /// How many, at most.
+    #[param(minimum = 1)]
     #[serde(default, deserialize_with = "super::plain_number")]
     limit: Option<usize>,
 }
