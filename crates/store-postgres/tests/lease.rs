@@ -38,7 +38,7 @@ async fn r31_a_holder_that_sleeps_loses_its_lease() {
         // One thread for everything: while it is blocked, nothing pings.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let store = store_postgres::Postgres::connect(&options).await.unwrap();
+            let store = Postgres::connect(&options).await.unwrap();
             let mut lease = store.lease("sleeper").await.unwrap().expect("the lease is free");
             held.send(()).unwrap();
             std::thread::sleep(Duration::from_secs(16));

@@ -121,6 +121,9 @@ fn tool_result(line: &mut Native) -> Entry {
     message.take("role");
     let (output, call) = (message.take("content"), message.take_text("toolCallId"));
     let is_error = message.get("isError").and_then(Value::as_bool);
+    if is_error.is_some() {
+        message.take("isError");
+    }
     line.put_object(MESSAGE, message.rest());
     Entry::tool_result(output).with("call-id", call).with("is-error", is_error)
 }

@@ -63,31 +63,36 @@ fn body<'d>(header: &Header, lines: &mut impl Iterator<Item = &'d str>) -> Optio
 }
 
 /// Parses a diff of Pi, in which the sign of a line is followed by its number and a blank: that in the changed file if it was
-/// added, else that in the file before. `...` stands for lines that are left out. `None` if a line is in another form.
+/// added, else that in the file before. `...` stands for lines that are left out. `None` if a line is in another form, or not
+/// after the one before it.
 pub(super) fn numbered_hunks(diff: &str) -> Option<Vec<Hunk>> {
     let mut hunks: Vec<Hunk> = Vec::new();
-    let (mut grown, mut is_open) = (0, false);
-    for line in diff.lines() {
-        let (sign, rest) = line.split_at_checked(1)?;
-        let rest = rest.trim_start_matches(' ');
-        if rest == "..." {
-            is_open = false;
-            continue;
+    // Places in the changed file, as it is when the lines above are changed.
+    let (mut grown, mut end) = (0, 0);
+    for line in diff.lines().filter(|line| !is_gap(line)) {
+        let (number, line) = numbered_line(line)?;
+        let at = number - 1 + if line.before().is_some() { grown } else { 0 };
+        if at < end {
+            return None;
         }
-        let (number, text) = rest.split_once(' ')?;
-        let number = i64::from(number.parse::<u32>().ok()?);
-        let line = DiffLine::parse(&format!("{sign}{text}"))?;
-        if !is_open {
-            let first = if matches!(line, DiffLine::Added(_)) { number } else { number + grown };
-            hunks.push(Hunk { before: Some(u64::try_from(first - 1).ok()?), lines: Vec::new() });
-            is_open = true;
+        if at > end || hunks.is_empty() {
+            hunks.push(Hunk { before: Some(u64::try_from(at).ok()?), lines: Vec::new() });
         }
-        grown += match line {
-            DiffLine::Added(_) => 1,
-            DiffLine::Removed(_) => -1,
-            DiffLine::Kept(_) => 0,
-        };
+        end = at + i64::from(line.after().is_some());
+        grown += i64::from(line.after().is_some()) - i64::from(line.before().is_some());
         hunks.last_mut()?.lines.push(line);
     }
     (!hunks.is_empty()).then_some(hunks)
+}
+
+/// Returns whether a line of a diff of Pi stands for lines that are left out.
+fn is_gap(line: &str) -> bool {
+    line.trim_start() == "..."
+}
+
+/// Parses a line of a diff of Pi: its number and what becomes of it.
+fn numbered_line(line: &str) -> Option<(i64, DiffLine)> {
+    let (sign, rest) = line.split_at_checked(1)?;
+    let (number, text) = rest.trim_start_matches(' ').split_once(' ')?;
+    Some((number.parse::<u32>().ok()?.into(), DiffLine::parse(&format!("{sign}{text}"))?))
 }

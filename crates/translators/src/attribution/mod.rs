@@ -44,6 +44,7 @@ pub(crate) fn attribute(
         folders: Folders::of(session, root),
         results: HashMap::new(),
         reported: HashSet::new(),
+        read_reports: HashSet::new(),
         model: None,
         files: BTreeMap::new(),
         work: Work::default(),
@@ -61,6 +62,8 @@ struct ChangeReader<'s> {
     results: HashMap<&'s str, &'s Entry>,
     /// Calls whose changes an event reports.
     reported: HashSet<&'s str>,
+    /// Calls whose report was read. A session may report the same patch with an event of each kind.
+    read_reports: HashSet<&'s str>,
     /// The last model that an entry names.
     model: Option<&'s str>,
     files: BTreeMap<String, FileLines>,
@@ -112,7 +115,10 @@ impl<'s> ChangeReader<'s> {
         self.apply(stated::changes(call, result, named), kind);
     }
 
-    fn read_report(&mut self, report: &Report) {
+    fn read_report(&mut self, report: &Report<'s>) {
+        if report.call.is_some_and(|call| !self.read_reports.insert(call)) {
+            return;
+        }
         let changes = stated::reported(report.changes);
         match report.has_failed {
             true => changes.iter().for_each(|_| self.count(NativeOutcome::Skipped("the call failed"))),

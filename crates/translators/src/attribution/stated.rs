@@ -75,9 +75,10 @@ pub(super) fn is_modified_by_user(call: &Entry, result: Option<&Entry>) -> bool 
     modified == Some(&Value::Bool(true)) || has_lines("user_added_lines") || has_lines("user_removed_lines")
 }
 
-/// Returns what Gemini CLI and Qwen Code show of a result.
+/// Returns what Gemini CLI and Qwen Code show of a result. A line of Qwen Code with several results describes one of them.
 fn display<'e>(call: &'e Entry, result: Option<&'e Entry>) -> Option<&'e Value> {
-    let of_result = || result?.native_value("toolCallResult")?.get("resultDisplay");
+    let is_of_call = |described: &&Value| described.get("callId") == call.member("call-id");
+    let of_result = || result?.native_value("toolCallResult").filter(is_of_call)?.get("resultDisplay");
     call.native_value("resultDisplay").or_else(of_result)
 }
 

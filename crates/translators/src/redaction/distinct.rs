@@ -7,6 +7,11 @@ use serde_json::Value;
 /// Members by which entries of a record refer to each other.
 const REFERENCES: [&str; 3] = ["id", "parent-id", "call-id"];
 
+/// Returns whether a member of this name holds an identifier, by which entries refer to each other.
+pub(crate) fn is_reference(member: &str) -> bool {
+    REFERENCES.contains(&member)
+}
+
 /// The numbers that equal names have got. They make many equal names a matter of linear time.
 #[derive(Default)]
 pub(super) struct Names(HashMap<String, u64>);
@@ -46,11 +51,6 @@ impl Identifiers {
         identifiers
     }
 
-    /// Returns whether a member of this name holds an identifier.
-    pub fn is_named(member: &str) -> bool {
-        REFERENCES.contains(&member)
-    }
-
     /// Returns the replacement of an identifier that becomes `redacted`.
     pub fn replacement(&mut self, identifier: &str, redacted: String) -> String {
         if let Some(known) = self.replacements.get(identifier) {
@@ -66,7 +66,7 @@ impl Identifiers {
         match value {
             Value::Object(members) => {
                 for (name, value) in members {
-                    self.used.extend(value.as_str().filter(|_| Self::is_named(name)).map(str::to_owned));
+                    self.used.extend(value.as_str().filter(|_| is_reference(name)).map(str::to_owned));
                     self.collect(value);
                 }
             }

@@ -16,6 +16,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+pub(crate) use distinct::is_reference;
 pub use fields::FieldPattern;
 pub use listing::Redactions;
 pub use rules::RedactionRule;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jose::json::pointer_step;
 use serde_json::{Map, Value};
 
-use super::distinct::{Identifiers, Names};
+use super::distinct::{Identifiers, Names, is_reference};
 use super::fields::FieldPattern;
 use super::listing::Redactions;
 use super::rules::{Found, RedactionRule, is_marker, marker, names_a_secret};
@@ -114,7 +114,7 @@ impl Walk<'_> {
         let (replaced, found) = self.replaced(text, name);
         self.list(found);
         match name {
-            Some(name) if Identifiers::is_named(name) => {
+            Some(name) if is_reference(name) => {
                 replaced.map(|replaced| self.identifiers.replacement(text, replaced))
             }
             _ => replaced,

@@ -187,6 +187,13 @@ fn codex_patches_are_placed_by_their_lines_or_by_the_report() {
     );
     let record = codex_record(&[updated.to_vec(), vec![report]].concat());
     assert_eq!((by_model(&record, "b.py"), by_model(&record, "c.py")), (vec![(2, 3)], vec![(1, 1)]));
+    let changes =
+        json!({ "/srv/shop/e.py": { "type": "update", "unified_diff": "@@ -1 +1,2 @@\n one\n+two\n" } });
+    let older = json!({ "type": "patch_apply_end", "call_id": "c4", "success": true, "changes": changes });
+    let item = json!({ "type": "FileChange", "id": "c4", "status": "completed", "changes": changes });
+    let newer = json!({ "type": "item_completed", "item": item });
+    let record = codex_record(&[codex("event_msg", older), codex("event_msg", newer)]);
+    assert_eq!(by_model(&record, "e.py"), [(2, 2)], "a patch that is reported twice was made once");
     let command = json!({ "command": ["bash", "-lc", "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: d.py\n+x\n*** End Patch\nEOF"] });
     let call = json!({ "type": "function_call", "name": "shell", "call_id": "c3", "arguments": command.to_string() });
     let result =
@@ -286,15 +293,26 @@ fn a_diff_of_pi_numbers_its_lines_before_or_after_the_change() {
         |message: Value| json!({ "type": "message", "id": "1", "parentId": null, "message": message });
     let edits = json!([{ "oldText": "b", "newText": "b2\nb3" }, { "oldText": "y", "newText": "y2" }]);
     let call = json!({ "type": "toolCall", "id": "c", "name": "edit", "arguments": { "path": "a.rs", "edits": edits } });
+    let record = |diff: &str| {
+        let lines = [
+            json!({ "type": "session", "version": 3, "id": "s", "timestamp": "2026-03-01T10:00:00Z", "cwd": "/srv/shop" }),
+            message(json!({ "role": "assistant", "model": "m", "content": [call] })),
+            message(
+                json!({ "role": "toolResult", "toolCallId": "c", "content": [], "isError": false, "details": { "diff": diff } }),
+            ),
+        ];
+        record("s.jsonl", &lines, None)
+    };
     let diff = "  1 a\n- 2 b\n+ 2 b2\n+ 3 b3\n  3 c\n    ...\n 10 x\n-11 y\n+12 y2";
-    let lines = [
-        json!({ "type": "session", "version": 3, "id": "s", "timestamp": "2026-03-01T10:00:00Z", "cwd": "/srv/shop" }),
-        message(json!({ "role": "assistant", "model": "m", "content": [call] })),
-        message(
-            json!({ "role": "toolResult", "toolCallId": "c", "content": [], "isError": false, "details": { "diff": diff } }),
-        ),
-    ];
-    assert_eq!(by_model(&record("s.jsonl", &lines, None), "a.rs"), [(2, 3), (12, 12)]);
+    assert_eq!(by_model(&record(diff), "a.rs"), [(2, 3), (12, 12)]);
+    let without_gap = diff.replace("    ...\n", "");
+    assert_eq!(
+        by_model(&record(&without_gap), "a.rs"),
+        [(2, 3), (12, 12)],
+        "the numbers say where a line is"
+    );
+    let out_of_order = record("-11 y\n+11 y2\n  1 a\n- 2 b\n+ 2 b2");
+    assert!(out_of_order.get("file-attribution").is_none(), "the content of the file is not known");
 }
 
 #[test]
@@ -312,4 +330,26 @@ fn lines_that_the_user_changed_before_gemini_wrote_them_are_of_both() {
     });
     let record = record("s.json", &[session], None);
     assert_eq!(ranges(&record, "a.rs"), [("mixed".to_owned(), Some("m".to_owned()), 1, 1)]);
+}
+
+#[test]
+fn what_a_line_of_qwen_code_says_of_one_call_is_not_said_of_another() {
+    let line = |kind: &str, role: &str, parts: Value| {
+        json!({
+            "type": kind, "sessionId": "s", "uuid": kind, "cwd": "/srv/shop", "model": "m",
+            "message": { "role": role, "parts": parts },
+        })
+    };
+    let call = |id: &str, path: &str, content: &str| json!({ "functionCall": { "id": id, "name": "write_file", "args": { "file_path": path, "content": content } } });
+    let response =
+        |id: &str| json!({ "functionResponse": { "id": id, "response": { "output": "written" } } });
+    let calls =
+        line("assistant", "model", json!([call("c1", "a.rs", "1\n2\n3\n"), call("c2", "b.rs", "1\n")]));
+    let mut results = line("tool_result", "user", json!([response("c1"), response("c2")]));
+    results["toolCallResult"] = json!({
+        "callId": "c2", "status": "success",
+        "resultDisplay": { "fileDiff": "--- b\n+++ b\n@@ -0,0 +1,1 @@\n+1\n", "diffStat": { "user_added_lines": 1 } },
+    });
+    let record = record("s.jsonl", &[calls, results], None);
+    assert_eq!((by_model(&record, "a.rs"), by_model(&record, "b.rs")), (vec![(1, 3)], vec![(1, 1)]));
 }

@@ -122,6 +122,25 @@ fn a_part_is_not_made_to_see_that_it_is_too_large_and_has_the_same_entries_as_if
 }
 
 #[test]
+fn a_record_that_fits_is_not_divided_because_its_identifiers_are_numbered_in_another_order() {
+    // Replacements of tokens in identifiers are numbered where they first occur: alone, the second line would have the last
+    // token as number 12 in each of its references.
+    let reference = |number: usize| json!({ "call-id": format!("call of ghp_{number:036}") });
+    let line =
+        |references: Vec<Value>| json!({ "type": "progress", "sessionId": "s", "references": references });
+    let others = (1..12).map(reference).chain(std::iter::repeat_n(reference(12), 10_000));
+    // So much is left out of this one that the session seems too large before the redaction.
+    let shrinking = json!({ "text": format!("ghp_{:036} ", 0).repeat(30_000) });
+    let lines = [line(vec![reference(12), shrinking]), line(others.collect())];
+    let source = SessionSource::file("s.jsonl", format!("{}\n{}\n", lines[0], lines[1]));
+    let whole = translated(&source).records[0].0.bytes().len();
+    let sizes: Vec<usize> =
+        divided(&source, whole).records.iter().map(|(record, _)| record.bytes().len()).collect();
+    assert_eq!(sizes, [whole]);
+    assert_eq!(divided(&source, whole - 1).records.len(), 2);
+}
+
+#[test]
 fn the_frame_of_a_record_is_all_but_its_entries() {
     let translation = translated(&file("claude.jsonl"));
     let record = &translation.records[0].0;
