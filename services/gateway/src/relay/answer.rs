@@ -5,6 +5,7 @@ use bytes::{Bytes, BytesMut};
 use futures::{StreamExt, stream};
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use serving::content_coding::is_coded;
 use tokio::sync::mpsc;
 
 use super::awaited_answer::AwaitedAnswer;
@@ -16,6 +17,7 @@ use crate::frame::{RawId, reply};
 use crate::limits::{MAX_ANSWER_BYTES, MESSAGES_AHEAD};
 use crate::memory::ANSWERS;
 use crate::upstream::events::is_event_stream;
+use crate::upstream::fields::repeats;
 use crate::upstream::text::may_be_message;
 use crate::upstream::{AnswerBody, UpstreamAnswer, UpstreamError};
 
@@ -31,7 +33,7 @@ pub enum AnswerForm {
     Events,
     /// Any other body, usually JSON.
     Whole,
-    /// A body that cannot be inspected: compressed although compression was not requested, or with an ambiguous content
+    /// A body that cannot be inspected: with a content coding, although none was requested, or with an ambiguous content
     /// type.
     Unreadable,
 }
@@ -145,7 +147,7 @@ fn last_words(
 pub async fn whole(answer: UpstreamAnswer, leaving: Leaving) -> Result<Bytes, Over> {
     if form(&answer) == AnswerForm::Unreadable {
         return Err(Over::Broken(UpstreamError::Lost(
-            "it is compressed, though nobody asked for that, or of two kinds at once".into(),
+            "it has a content coding, though none was asked for, or is of two kinds at once".into(),
         )));
     }
     leaving.unless_left(collected(answer.body)).await?.map_err(Over::Broken)
@@ -166,8 +168,7 @@ async fn collected(mut body: AnswerBody) -> Result<Bytes, UpstreamError> {
 
 /// The form of an answer, by its headers.
 pub fn form(answer: &UpstreamAnswer) -> AnswerForm {
-    let encoding = answer.headers.get(CONTENT_ENCODING);
-    if encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+    if is_coded(&answer.headers) || repeats(&answer.headers, &CONTENT_TYPE) {
         return AnswerForm::Unreadable;
     }
     match is_event_stream(&answer.headers) {
@@ -181,8 +182,7 @@ pub fn form(answer: &UpstreamAnswer) -> AnswerForm {
 /// text/event-stream`, one client reads the beginning, and another searches for the end; one of them would read
 /// messages that the tap did not see.
 fn may_be_event_stream(headers: &HeaderMap) -> bool {
-    let all = headers.get_all(CONTENT_TYPE).iter();
-    all.into_iter().any(|value| {
+    headers.get(CONTENT_TYPE).is_some_and(|value| {
         value.as_bytes().to_ascii_lowercase().windows(17).any(|part| part == b"text/event-stream")
     })
 }

@@ -6,6 +6,7 @@
 pub mod answer;
 pub mod events;
 pub mod federation;
+pub mod fields;
 pub mod headers;
 pub mod http;
 pub mod request;
