@@ -55,6 +55,8 @@ pub struct AnswerTap {
     /// `true` if the caller's answers get the receipt; otherwise they stay unchanged (V-33, advisory).
     annotated: bool,
     last: Option<CallOutcomeReport>,
+    /// `true` if the newest message was withheld, since it cannot be read.
+    is_last_withheld: bool,
 }
 
 impl AnswerTap {
@@ -62,7 +64,7 @@ impl AnswerTap {
     pub fn new(id: RawId, error_data: ErrorData, pass: AdmittedCall, decision: &DecisionAnswer) -> Self {
         let annotated = decision.telling != VerdictDelivery::Silent;
         let receipt = decision.receipt.as_ref().filter(|_| annotated).map(|receipt| receipt.json.clone());
-        Self { id, pass: Some(pass), receipt, error_data, annotated, last: None }
+        Self { id, pass: Some(pass), receipt, error_data, annotated, last: None, is_last_withheld: false }
     }
 
     /// Takes the outcome from an answer to the request. Any other message is none, whatever it holds.
@@ -71,6 +73,7 @@ impl AnswerTap {
             return;
         }
         let result = AgentResult::of(reply);
+        self.is_last_withheld = false;
         self.last = Some(result.report(reply));
         if result.is_last {
             self.settle().await;
@@ -111,6 +114,9 @@ impl Tap for AnswerTap {
         let Ok(reply) = Reply::parse(text.clone()).and_then(|reply| without_receipts(&reply)) else {
             // Another reader might see a result in it.
             let is_withheld = self.annotated && may_be_message(&text);
+            if may_be_message(&text) {
+                (self.last, self.is_last_withheld) = (None, is_withheld);
+            }
             return if is_withheld { Passing::Withheld } else { Passing::Untouched };
         };
         self.take(&reply).await;
@@ -124,6 +130,9 @@ impl Tap for AnswerTap {
 
     async fn over(&mut self, how: Over) -> Option<Bytes> {
         let lost = match how {
+            Over::Complete | Over::Resumed if self.is_last_withheld => {
+                UpstreamError::Lost("its last message cannot be read".to_owned())
+            }
             Over::Complete | Over::Resumed => {
                 self.settle().await;
                 return None;
