@@ -38,7 +38,7 @@ struct Session<'d> {
 impl Database {
     pub(crate) async fn open(path: &Path) -> Result<Self, StoreError> {
         let place = Arc::new(DatabaseLocation::take(path, false, FileAccess::Secret)?);
-        sqlite::make_file(path).map_err(|error| StoreError::Refused(error.to_string()))?;
+        sqlite::make_file(path).map_err(StoreError::not_made)?;
         let migrator = SqlitePoolOptions::new().max_connections(1).connect_with(options(path)).await?;
         MIGRATIONS.run(&migrator).await?;
         migrator.close().await;
