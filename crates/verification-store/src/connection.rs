@@ -16,7 +16,8 @@ use crate::limits::{CHECKPOINT_PAGES, WAL_BYTES};
 static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../../migrations/verification-sqlite");
 
 const READ: StoreOperation = StoreOperation { number: 0, name: "read" };
-const WRITE: StoreOperation = StoreOperation { number: 1, name: "write" };
+/// The operation that [`OperationObserver`]s are told of after a write.
+pub const WRITE: StoreOperation = StoreOperation { number: 1, name: "write" };
 
 /// The database file and its connection.
 #[derive(Debug)]
