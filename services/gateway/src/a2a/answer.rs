@@ -129,18 +129,22 @@ impl Tap for AnswerTap {
     }
 
     async fn over(&mut self, how: Over) -> Option<Bytes> {
-        let lost = match how {
+        let words = match how {
             Over::Complete | Over::Resumed if self.is_last_withheld => {
-                UpstreamError::Lost("its last message cannot be read".to_owned())
+                failure_text(&UpstreamError::Lost("its last message cannot be read".to_owned())).to_owned()
+            }
+            Over::GivenUp(why) => {
+                tracing::warn!(%why, "a request to an agent was given up");
+                why.to_string()
             }
             Over::Complete | Over::Resumed => {
                 self.settle().await;
                 return None;
             }
             Over::Abandoned => return None,
-            Over::Broken(error) => error,
+            Over::Broken(error) => failure_text(&error).to_owned(),
         };
-        self.pass.take().map(|_unknown| lost_answer(&self.id, &lost))
+        self.pass.take().map(|_unknown| lost_answer(&self.id, &words))
     }
 }
 
@@ -154,8 +158,9 @@ fn without_receipts(reply: &Reply) -> Result<Reply, JsonError> {
     }
 }
 
-fn lost_answer(id: &RawId, error: &UpstreamError) -> Bytes {
-    reply::error(Some(id), UPSTREAM_FAILED, failure_text(error), None)
+/// Builds the error in place of an answer.
+pub fn lost_answer(id: &RawId, words: &str) -> Bytes {
+    reply::error(Some(id), UPSTREAM_FAILED, words, None)
 }
 
 /// Returns the path below `result` of the object with the `metadata`; `None` if the result has none, such as a list.

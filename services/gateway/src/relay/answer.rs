@@ -11,8 +11,7 @@ use tokio::sync::mpsc;
 use super::awaited_answer::AwaitedAnswer;
 use super::lost_answer::lost_answer;
 use super::tapped::{Leaving, Tapped};
-use super::{Client, Response};
-use super::{Over, Passing, Tap};
+use super::{CallLimit, Client, Over, Passing, Response, Tap};
 use crate::frame::{RawId, reply};
 use crate::limits::{MAX_ANSWER_BYTES, MESSAGES_AHEAD};
 use crate::memory::ANSWERS;
@@ -57,15 +56,15 @@ pub async fn watch(answer: UpstreamAnswer, tap: Box<dyn Tap>, id: Option<&RawId>
     events(answer.status, answer.headers, Body::from_stream(body))
 }
 
-/// Passes the answer to a call through a tap. The era determines the effect of a disconnect (`Leaving::of_call`). `id` is
-/// that of the call, if the tap does not build the error in place of a withheld answer itself.
+/// Passes the answer to a call through a tap, until the limit. The era determines the effect of a disconnect
+/// ([`Leaving::Call`]). `id` is that of the call, if the tap does not build the error in place of a withheld answer itself.
 pub async fn forward(
     answer: UpstreamAnswer,
     tap: Box<dyn Tap>,
-    client: &Client,
+    (client, limit): (&Client, CallLimit),
     id: Option<&RawId>,
 ) -> Response {
-    let leaving = Leaving::of_call(client);
+    let leaving = Leaving::Call(client.clone(), limit.clone());
     if form(&answer) != AnswerForm::Events {
         return shown(answer, tap, leaving, id).await;
     }
@@ -73,7 +72,8 @@ pub async fn forward(
     let (sender, receiver) = mpsc::channel(MESSAGES_AHEAD);
     client.spawn(async move {
         while let Some(bytes) = tapped.next().await {
-            let _gone = sender.send(bytes).await;
+            // A client that does not read keeps no call open beyond the limit.
+            let _gone = limit.within(sender.send(bytes)).await;
         }
     });
     events(answer.status, answer.headers, received(receiver))

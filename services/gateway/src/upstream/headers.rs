@@ -65,7 +65,7 @@ pub fn from_upstream(headers: HeaderMap) -> Result<HeaderMap, HeaderName> {
 /// Returns whether the MCP protocol needs the header. Such a header is kept even if `Connection` lists it: without
 /// `Mcp-Session-Id`, for example, the upstream would see another message than the one that was decided on.
 fn is_the_protocols(name: &HeaderName) -> bool {
-    name.as_str().starts_with("mcp-") || *name == LAST_EVENT || *name == http::header::CONTENT_TYPE
+    name.as_str().starts_with("mcp-") || *name == LAST_EVENT || *name == CONTENT_TYPE
 }
 
 #[cfg(test)]

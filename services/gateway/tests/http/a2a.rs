@@ -366,6 +366,23 @@ async fn a_stream_whose_last_event_cannot_be_read_ends_with_an_error_and_its_out
 }
 
 #[tokio::test]
+async fn a_request_that_takes_too_long_ends_with_an_error_and_its_outcome_is_unknown() {
+    let agent = McpServer::answering(|seen, agent| {
+        agent.stream();
+        let id = seen.id().unwrap();
+        let working = r#"{"kind":"task","id":"t","status":{"state":"working"}}"#;
+        agent.event(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{working}}}"#));
+        agent.is_hung_up_on();
+        agent.hang_up();
+    });
+    let site = Site::with(&format!("{REQUIRED}call_timeout = \"500ms\"\n"), agent).await;
+    let (status, text) = site.post(&request(&envelope(), "message/stream")).await;
+    assert_eq!(status, 200);
+    assert!(text.contains("-31001") && text.contains("longer than a call may"), "{text}");
+    assert_eq!(site.outcome().await, "unknown");
+}
+
+#[tokio::test]
 async fn an_event_that_can_be_read_after_one_that_cannot_says_how_the_request_ended() {
     let site = Site::answering(spoiled(Some(TASK))).await;
     let (_, text) = site.post(&request(&envelope(), "message/stream")).await;

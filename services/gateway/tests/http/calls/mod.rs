@@ -7,6 +7,7 @@ mod changed_tools;
 mod crowds;
 mod forged;
 mod gated;
+mod given_up;
 mod judged;
 mod late;
 mod modern_questions;
