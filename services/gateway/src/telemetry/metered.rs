@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use futures::StreamExt;
+use http::HeaderMap;
 use serving::request_span::fail;
 use tracing::{Instrument, Span};
 
@@ -13,7 +14,7 @@ use super::spans::exchanged;
 use super::{AnswerObserver, SpanRequest, Telemetry, is_sent};
 use crate::frame::Frame;
 use crate::upstream::request::{METHOD, SESSION};
-use crate::upstream::{Exchange, Upstream, UpstreamAnswer, UpstreamError, fields};
+use crate::upstream::{Exchange, SessionHold, Upstream, UpstreamAnswer, UpstreamError, fields};
 
 /// An [`Upstream`] that measures every exchange.
 pub struct Metered {
@@ -51,6 +52,10 @@ impl Upstream for Metered {
                 answer
             }
         }
+    }
+
+    fn hold(&self, headers: &HeaderMap) -> SessionHold {
+        self.inner.hold(headers)
     }
 }
 

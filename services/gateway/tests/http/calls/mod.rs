@@ -2,6 +2,7 @@
 //! clients of both eras. Each test is named by the reading that it is about.
 
 mod answers;
+mod approvals;
 mod carriers;
 mod changed_tools;
 mod crowds;
