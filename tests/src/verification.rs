@@ -1,5 +1,6 @@
 //! A verification service in a folder with a dev log, as an operator tries it out.
 
+use std::fs;
 use std::ops::Deref;
 use std::process::Command;
 
@@ -8,6 +9,14 @@ use serde_json::Value;
 use crate::cli::Folder;
 use crate::daemon::Daemon;
 use crate::http::{Answer, Connection, Silence};
+use crate::log::command_through;
+use crate::storage_faults::SmallDisk;
+
+/// The arguments of a service that is tried out.
+const SERVE_DEV: [&str; 8] =
+    ["vrf", "serve", "--dev", "--json", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
+/// The state folder of such a service.
+const DEV_STATE: &str = "tabellion-dev/verification";
 
 /// A running `tabellion vrf serve --dev` process, killed on drop.
 pub struct VerificationProcess {
@@ -36,10 +45,25 @@ impl VerificationProcess {
     /// Starts a process with these environment variables.
     #[track_caller]
     pub fn start_with(folder: &Folder, variables: &[(&str, &str)]) -> Self {
-        let mut command = folder.command(&["vrf", "serve", "--dev", "--json"]);
-        command.args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
+        let mut command = folder.command(&SERVE_DEV);
         command.envs(variables.iter().copied());
         Self::run(folder, command)
+    }
+
+    /// Starts a process with its state on a tmpfs of `kb` kB that only this process sees: [`VerificationProcess::disk`].
+    #[track_caller]
+    pub fn start_on_a_small_disk(folder: &Folder, kb: u64) -> Self {
+        fs::create_dir_all(folder.path(DEV_STATE)).expect("our own folder");
+        let mount = format!("mount -t tmpfs -o size={kb}k none {DEV_STATE} && exec \"$@\"");
+        let alone = ["--user", "--map-root-user", "--mount", "sh", "-c", &mount, "sh"];
+        let mut command = command_through(&folder.path(""), "unshare", &alone);
+        command.args(SERVE_DEV);
+        Self::run(folder, command)
+    }
+
+    /// Returns the tmpfs that the process was started with.
+    pub fn disk(&self, folder: &Folder) -> SmallDisk {
+        SmallDisk::of(self.sees(&folder.path(DEV_STATE)))
     }
 
     #[track_caller]

@@ -62,7 +62,7 @@ pub const fn explain(reason: &Reason) -> Explanation {
         Reason::Ceiling => ("The operator's ceiling reduced what was asked for, or added to it.", "See downgrade.applied_scope for what is in force."),
         Reason::Restricted => ("Calls without VAP are restricted to some tools on this route.", "Commit to a scope to call others."),
         Reason::RateLimited => ("Too many calls were denied within a minute.", "Wait a minute, and mend what is denied."),
-        Reason::EvidenceBackpressure => ("The gateway cannot keep more evidence until the log has taken what waits.", "Try again later; the operator sees an alarm."),
+        Reason::EvidenceBackpressure => ("The gateway cannot keep more evidence: its disk is full, or the log has not taken what waits.", "Try again later; the operator sees an alarm."),
         Reason::EvidenceUnavailable => ("The decision could not be made durable.", "Try again later; the operator sees an alarm."),
         Reason::ReceiptUnavailable => ("The route demands a receipt of the log before a call goes on, and there was none in time.", "Try again later; the operator sees an alarm."),
         Reason::PolicyFailed => ("A rule of the operator could not be evaluated for this call.", "The operator mends the rule; gateway explain shows which."),

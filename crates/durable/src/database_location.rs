@@ -86,6 +86,9 @@ pub enum LocationError {
     /// The file system is mounted read-only.
     #[error("{0}")]
     ReadOnly(String),
+    /// The file system has no space left.
+    #[error("{0}")]
+    Full(String),
     /// A file is missing, cannot be used, or is not the one that was opened.
     #[error("{0}")]
     Refused(String),
@@ -319,6 +322,7 @@ fn cannot(verb: &str, path: &Path, error: &io::Error) -> LocationError {
     let text = format!("cannot {verb} {}: {error}", path.display());
     match error.kind() {
         io::ErrorKind::ReadOnlyFilesystem => LocationError::ReadOnly(text),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => LocationError::Full(text),
         _ => LocationError::Refused(text),
     }
 }

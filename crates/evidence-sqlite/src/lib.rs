@@ -113,7 +113,7 @@ impl Sqlite {
         let Settings { path, instance, readers } = settings;
         evidence::check_instance_name(&instance)?;
         let place = Arc::new(DatabaseLocation::take(&path, false, FileAccess::Secret).map_err(sql::place)?);
-        sqlite::make_file(&path).map_err(|error| StoreError::Refused(error.to_string()))?;
+        sqlite::make_file(&path).map_err(sql::not_made)?;
         let migrator = connect::migrator(&path).await?;
         MIGRATIONS.run(&migrator).await.map_err(sql::migration)?;
         migrator.close().await;

@@ -1,5 +1,7 @@
 //! Conversions between the tables and the model: numbers and errors.
 
+use std::io;
+
 use durable::LocationError;
 use evidence::{CommitError, StoreError};
 use merkle::EntryDigest;
@@ -46,7 +48,8 @@ pub(crate) fn store_error(error: sqlx::Error) -> StoreError {
         SqliteFailure::Full => StoreError::Full(text),
         SqliteFailure::Damaged => StoreError::Damaged(text),
         SqliteFailure::Constraint => StoreError::Refused(text),
-        SqliteFailure::Io | SqliteFailure::ReadOnly | SqliteFailure::Other => StoreError::Unavailable(text),
+        SqliteFailure::ReadOnly => StoreError::ReadOnly(text),
+        SqliteFailure::Io | SqliteFailure::Other => StoreError::Unavailable(text),
     }
 }
 
@@ -62,9 +65,19 @@ pub(crate) fn migration(error: MigrateError) -> StoreError {
     }
 }
 
+/// Maps an error of making the database file.
+pub(crate) fn not_made(error: io::Error) -> StoreError {
+    match store_error(error.into()) {
+        StoreError::Unavailable(text) => StoreError::Refused(text),
+        fault => fault,
+    }
+}
+
 pub(crate) fn place(error: LocationError) -> StoreError {
     match error {
         LocationError::InUse(text) => StoreError::InUse(text),
+        LocationError::ReadOnly(text) => StoreError::ReadOnly(text),
+        LocationError::Full(text) => StoreError::Full(text),
         LocationError::Unknown(text) => StoreError::Unavailable(text),
         other => StoreError::Refused(other.to_string()),
     }

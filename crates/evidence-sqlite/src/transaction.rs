@@ -113,7 +113,7 @@ impl<'a> WriteTransaction<'a> {
     /// Rolls back after an error, and requires the [`Repair`] that the error calls for.
     pub(crate) async fn abandon(self, why: &StoreError) {
         match why {
-            StoreError::Full(_) => self.doubt.require(Repair::Reopen),
+            StoreError::Full(_) | StoreError::ReadOnly(_) => self.doubt.require(Repair::Reopen),
             StoreError::Unavailable(_) | StoreError::Damaged(_) => self.doubt.require(Repair::Settle),
             StoreError::InUse(_) | StoreError::Refused(_) => {}
         }

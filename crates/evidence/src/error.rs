@@ -11,6 +11,9 @@ pub enum StoreError {
     /// No space is left. The call may be repeated once there is space.
     #[error("the database has no space left: {0}")]
     Full(String),
+    /// The file system is read-only. The call may be repeated once it can be written.
+    #[error("the file system of the database is read-only: {0}")]
+    ReadOnly(String),
     /// Another process uses the database, which only one process may use.
     #[error("{0}")]
     InUse(String),
@@ -55,6 +58,7 @@ impl ErrorType for StoreError {
         match self {
             Self::Unavailable(_) => "unavailable",
             Self::Full(_) => "full",
+            Self::ReadOnly(_) => "read_only",
             Self::InUse(_) => "in_use",
             Self::Refused(_) => "refused",
             Self::Damaged(_) => "damaged",

@@ -1,4 +1,4 @@
-//! Content codings of request bodies (RFC 9110, section 8.4): the daemons accept none.
+//! Content codings (RFC 9110, section 8.4): the daemons accept none in requests, and the gateway none in answers.
 
 use http::HeaderMap;
 use http::header::CONTENT_ENCODING;

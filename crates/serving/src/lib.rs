@@ -20,6 +20,7 @@ pub mod connections;
 pub mod content_coding;
 pub mod database_metrics;
 pub mod description;
+pub mod failed_write;
 pub mod guarded_body;
 pub mod http_metrics;
 pub mod limits;

@@ -33,3 +33,6 @@ pub const PING_TIME: Duration = Duration::from_secs(10);
 pub const ADMIN_SOCKET_LOOK: Duration = Duration::from_secs(2);
 /// Maximum number of operations of a database whose histograms are looked up once. Those of further ones are looked up each time.
 pub const DATABASE_OPERATIONS: usize = 128;
+/// Time for which `/readyz` reports a write that failed. Then it is 200 again, so that a load balancer sends the next request,
+/// which finds out whether the storage works.
+pub const FAILED_WRITE_REPORTED: Duration = Duration::from_secs(10);

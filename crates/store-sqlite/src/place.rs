@@ -14,6 +14,7 @@ pub(crate) fn store_error(error: LocationError) -> StoreError {
         LocationError::InUse(text) => StoreError::InUse(text),
         LocationError::FileSystem { .. } => StoreError::Refused(format!("{error}, or set allow_filesystem")),
         LocationError::ReadOnly(text) => StoreError::Storage(StorageFault::ReadOnly, text),
+        LocationError::Full(text) => StoreError::Storage(StorageFault::Full, text),
         LocationError::Refused(text) => StoreError::Refused(text),
         LocationError::Unknown(text) => StoreError::Storage(StorageFault::Io, text),
     }

@@ -16,7 +16,8 @@ use crate::limits::{CHECKPOINT_PAGES, WAL_BYTES};
 static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../../migrations/verification-sqlite");
 
 const READ: StoreOperation = StoreOperation { number: 0, name: "read" };
-const WRITE: StoreOperation = StoreOperation { number: 1, name: "write" };
+/// The operation that [`OperationObserver`]s are told of after a write.
+pub const WRITE: StoreOperation = StoreOperation { number: 1, name: "write" };
 
 /// The database file and its connection.
 #[derive(Debug)]
@@ -24,7 +25,7 @@ pub(crate) struct Database {
     path: PathBuf,
     place: Arc<DatabaseLocation>,
     doubt: Doubt,
-    /// `None` while no connection could be opened, and after the end.
+    /// `None` after the end.
     connection: Mutex<Option<SqliteConnection>>,
     observer: Option<Arc<dyn OperationObserver>>,
 }
@@ -38,7 +39,7 @@ struct Session<'d> {
 impl Database {
     pub(crate) async fn open(path: &Path) -> Result<Self, StoreError> {
         let place = Arc::new(DatabaseLocation::take(path, false, FileAccess::Secret)?);
-        sqlite::make_file(path).map_err(|error| StoreError::Refused(error.to_string()))?;
+        sqlite::make_file(path).map_err(StoreError::not_made)?;
         let migrator = SqlitePoolOptions::new().max_connections(1).connect_with(options(path)).await?;
         MIGRATIONS.run(&migrator).await?;
         migrator.close().await;
@@ -90,20 +91,24 @@ impl Database {
     }
 
     async fn repair(&self, slot: &mut Option<SqliteConnection>) -> Result<(), StoreError> {
-        let attempt = self.doubt.attempt();
-        let repair = if slot.is_some() { attempt.repair } else { Repair::Settle };
+        let mut attempt = self.doubt.attempt();
+        if slot.is_none() {
+            attempt.repair = Repair::Settle;
+        }
         probe(&self.place).await?;
+        // Opened before the old one is closed: the last connection to close removes the write-ahead log.
+        let connection = options(&self.path).connect().await?;
         if let Some(old) = slot.take() {
             // An error says nothing new: the connection is replaced because of one.
             let _ = old.close().await;
         }
-        let mut connection = options(&self.path).connect().await?;
+        let connection = slot.insert(connection);
         // The path may lead to another file by now.
         self.place.check()?;
+        let repair = attempt.repair;
         if repair == Repair::Settle {
-            settle(&mut connection, &self.place, true).await?;
+            settle(connection, &self.place, true).await?;
         }
-        *slot = Some(connection);
         attempt.succeeded();
         tracing::info!(?repair, "the database is written by a new connection");
         Ok(())
@@ -155,4 +160,42 @@ fn options(path: &Path) -> SqliteConnectOptions {
 
 fn closed() -> StoreError {
     StoreError::Unavailable("the database was closed".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn run(database: &Database, statement: &'static str) -> Result<(), StoreError> {
+        let done = database.write(async |connection: &mut SqliteConnection| {
+            sqlx::query(statement).execute(connection).await
+        });
+        done.await.map(drop)
+    }
+
+    /// Lets the database grow no more. The limit belongs to a connection, and another one does not have it.
+    async fn fill(database: &Database) {
+        let limit = database.read(async |connection: &mut SqliteConnection| {
+            sqlx::query("PRAGMA max_page_count = 1").execute(connection).await
+        });
+        limit.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_refuses_a_write_and_the_same_write_succeeds_once_there_is_space() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Database::open(&folder.path().join("some.db")).await.unwrap();
+        run(&database, "CREATE TABLE large (content BLOB)").await.unwrap();
+        for _ in 0..3 {
+            fill(&database).await;
+            let full = run(&database, "INSERT INTO large VALUES (zeroblob(200000))").await;
+            assert!(matches!(full, Err(StoreError::Full(_))), "{full:?}");
+        }
+        run(&database, "INSERT INTO large VALUES (zeroblob(200000))").await.unwrap();
+        let count = database.read(async |connection: &mut SqliteConnection| {
+            sqlx::query_scalar::<_, i64>("SELECT count(*) FROM large").fetch_one(connection).await
+        });
+        assert_eq!(count.await.unwrap(), 1);
+        database.close().await;
+    }
 }

@@ -1,5 +1,7 @@
 //! Errors of the store.
 
+use std::io;
+
 use durable::LocationError;
 use operation_times::ErrorType;
 use sqlite::{MigrationFailure, SqliteFailure};
@@ -17,6 +19,12 @@ pub enum StoreError {
     /// The database does not answer; a later attempt may succeed.
     #[error("the database cannot be used at the moment: {0}")]
     Unavailable(String),
+    /// No space is left; a later attempt may succeed.
+    #[error("the database has no space left: {0}")]
+    Full(String),
+    /// The file system is read-only; a later attempt may succeed.
+    #[error("the file system of the database is read-only: {0}")]
+    ReadOnly(String),
     /// The stored data is malformed.
     #[error("the database is damaged: {0}")]
     Damaged(String),
@@ -28,8 +36,25 @@ impl ErrorType for StoreError {
             Self::InUse(_) => "in_use",
             Self::Refused(_) => "refused",
             Self::Unavailable(_) => "unavailable",
+            Self::Full(_) => "full",
+            Self::ReadOnly(_) => "read_only",
             Self::Damaged(_) => "damaged",
         }
+    }
+}
+
+impl StoreError {
+    /// Maps an error of making the database file.
+    pub(crate) fn not_made(error: io::Error) -> Self {
+        match sqlx::Error::from(error).into() {
+            Self::Unavailable(text) => Self::Refused(text),
+            fault => fault,
+        }
+    }
+
+    /// Returns whether a later attempt may succeed, as nothing is wrong with the data or the attempt.
+    pub fn is_temporary(&self) -> bool {
+        matches!(self, Self::Unavailable(_) | Self::Full(_) | Self::ReadOnly(_))
     }
 }
 
@@ -54,9 +79,9 @@ impl From<sqlx::Error> for StoreError {
         match SqliteFailure::of(&error) {
             SqliteFailure::Damaged => Self::Damaged(text),
             SqliteFailure::Constraint => Self::Refused(text),
-            SqliteFailure::Full | SqliteFailure::Io | SqliteFailure::ReadOnly | SqliteFailure::Other => {
-                Self::Unavailable(text)
-            }
+            SqliteFailure::Full => Self::Full(text),
+            SqliteFailure::ReadOnly => Self::ReadOnly(text),
+            SqliteFailure::Io | SqliteFailure::Other => Self::Unavailable(text),
         }
     }
 }
@@ -74,6 +99,8 @@ impl From<LocationError> for StoreError {
     fn from(error: LocationError) -> Self {
         match error {
             LocationError::InUse(text) => Self::InUse(text),
+            LocationError::ReadOnly(text) => Self::ReadOnly(text),
+            LocationError::Full(text) => Self::Full(text),
             LocationError::Unknown(text) => Self::Unavailable(text),
             other => Self::Refused(other.to_string()),
         }

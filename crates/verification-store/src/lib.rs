@@ -28,6 +28,7 @@ use std::sync::Arc;
 use connection::Database;
 use operation_times::OperationObserver;
 
+pub use connection::WRITE;
 pub use error::StoreError;
 pub use model::{
     ChainEnd, DeliveredEntry, JobState, NewJob, NewReceipt, StoredJob, StoredReceipt, WaitingStatement,

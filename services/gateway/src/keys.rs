@@ -74,6 +74,20 @@ pub enum GatewayKeyError {
     Random,
 }
 
+impl GatewayKeyError {
+    /// Returns the kind of the system's error, if there is one.
+    #[must_use]
+    pub fn io_kind(&self) -> Option<io::ErrorKind> {
+        match self {
+            Self::Io { error, .. }
+            | Self::Write(WriteError::Unchanged { error, .. } | WriteError::InDoubt { error, .. }) => {
+                Some(error.kind())
+            }
+            Self::Open(_) | Self::Missing(_) | Self::Unusable { .. } | Self::Random => None,
+        }
+    }
+}
+
 impl Keys {
     /// Reads the keys, creates those of the state folder that do not exist yet, and updates the published set.
     ///

@@ -99,4 +99,15 @@ impl StartError {
     pub fn is_in_use(&self) -> bool {
         matches!(self, Self::Evidence(StoreError::InUse(_)))
     }
+
+    /// Returns the kind of the file system's error, if the state folder cannot be read or written because of one.
+    #[must_use]
+    pub fn io_kind(&self) -> Option<io::ErrorKind> {
+        match self {
+            Self::Evidence(StoreError::Full(_)) => Some(io::ErrorKind::StorageFull),
+            Self::Evidence(StoreError::ReadOnly(_)) => Some(io::ErrorKind::ReadOnlyFilesystem),
+            Self::Keys(error) => error.io_kind(),
+            _ => None,
+        }
+    }
 }

@@ -327,6 +327,17 @@ async fn a_request_with_the_id_of_an_open_one_is_refused() {
 }
 
 #[tokio::test]
+async fn what_a_client_accepts_may_be_said_in_two_headers() {
+    let server = server("legacy");
+    let mut client = Client::with_session(&server, OLD).await;
+    for kind in ["application/json", "text/event-stream"] {
+        client.headers.append("accept", kind.parse().unwrap());
+    }
+    let answer = client.post(call(json!(1), "echo", "t")).await.unwrap();
+    assert_eq!(answer.headers["content-type"], "text/event-stream");
+}
+
+#[tokio::test]
 async fn progress_comes_on_the_stream_of_its_call_before_the_answer() {
     let server = server("legacy");
     let client = Client::with_session(&server, OLD).await;

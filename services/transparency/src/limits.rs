@@ -333,9 +333,6 @@ impl Default for TailLimits {
     }
 }
 
-/// Time for which `/readyz` reports a registration that could not be stored. Then it is 200 again, so that a load balancer sends
-/// the next one, which finds out whether the storage works.
-pub const FAILED_WRITE_REPORTED: Duration = Duration::from_secs(10);
 /// Interval at which the free space is measured. At the highest rate one second writes far less than `min_free_bytes`.
 pub const SPACE_CHECK: Duration = Duration::from_secs(1);
 

@@ -42,7 +42,11 @@ pub enum NotSigned {
 impl NotSigned {
     /// Returns whether a later attempt may succeed without an operator.
     pub fn is_temporary(&self) -> bool {
-        matches!(self, Self::Recovery(RecoveryError::Unanswered(_)) | Self::Store(StoreError::Unavailable(_)))
+        match self {
+            Self::Recovery(error) => matches!(error, RecoveryError::Unanswered(_)),
+            Self::Store(error) => error.is_temporary(),
+            Self::Halted(_) | Self::Receipt(_) => false,
+        }
     }
 }
 

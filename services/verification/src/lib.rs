@@ -33,6 +33,7 @@ mod routes;
 mod running;
 mod service;
 mod spans;
+mod store_observer;
 mod time;
 
 pub use config::{ClientConfig, Config, LogConfig};

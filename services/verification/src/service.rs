@@ -12,6 +12,7 @@ use durable::FileAccess;
 use outbox::{Delivery, LogConnection};
 use scitt::{Algorithm, Signer, SigningKey};
 use serving::database_metrics::DatabaseSystem;
+use serving::failed_write::FailedWrite;
 use serving::listener::{Listener, ListenerSettings, RunningListener};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
@@ -33,6 +34,7 @@ use crate::metrics::Metrics;
 use crate::queue::JobQueue;
 use crate::routes::{self, ServiceState};
 use crate::running::RunningJobs;
+use crate::store_observer::StoreObserver;
 use crate::time::now;
 
 /// The database in the state folder.
@@ -100,8 +102,12 @@ impl VerificationService {
             return Err(StartError::Key);
         }
         let metrics = Arc::new(Metrics::new().map_err(|error| StartError::Metrics(error.to_string()))?);
-        let observer = metrics.database.observer(DatabaseSystem::Sqlite);
-        let store = Arc::new(open(&config.state).await?.observed_by(observer));
+        let failed_write = Arc::new(FailedWrite::default());
+        let observer = StoreObserver {
+            durations: metrics.database.observer(DatabaseSystem::Sqlite),
+            failed_write: failed_write.clone(),
+        };
+        let store = Arc::new(open(&config.state).await?.observed_by(Arc::new(observer)));
         let log = log_connection(&config.log)?;
         let (stored, changes) = (Arc::new(Notify::new()), watch::Sender::new(()));
         let stop = CancellationToken::new();
@@ -129,6 +135,7 @@ impl VerificationService {
             jobs: jobs.clone(),
             clients,
             metrics,
+            failed_write,
             log: config.log.url.clone().into(),
             waits: Waits { result: config.wait, log_receipt: config.receipt_wait },
             body_bytes: config.body_bytes,

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use black_box::audit_trail::{Record, must_be_whole, of_kind, records_of};
 use black_box::gateway;
-use black_box::{AUDITOR_TOKEN, Agent, Gateway, McpClient, Scene, Service, Told, until};
+use black_box::{
+    AUDITOR_TOKEN, Agent, Errno, Fault, Gateway, McpClient, Scene, Service, StorageFaults, Told, until,
+};
 use serde_json::{Value, json};
 use testkit::McpServer;
 
@@ -269,7 +271,11 @@ fn a_disk_that_is_full_denies_and_loses_nothing() {
     let served = upstream.calls();
     agent.call(&mut client, "echo", json!({})).must_be_denied("evidence_backpressure");
     assert_eq!(upstream.calls(), served, "what cannot be recorded does not happen");
+    let ready = || running.admin().get("/readyz");
+    assert_eq!((ready().status, &ready().json()["ready"]), (503, &json!(false)));
     fs::remove_file(&ballast).unwrap();
+    // Without a call: a load balancer sends none to a gateway that is not ready.
+    until(PATIENCE, || running.said(), || ready().status == 200);
     until(
         PATIENCE,
         || running.said(),
@@ -279,6 +285,20 @@ fn a_disk_that_is_full_denies_and_loses_nothing() {
     let records = settled(&service);
     must_be_whole(&records);
     assert_eq!(records.iter().filter(|record| record.permits()).count(), upstream.calls());
+}
+
+#[test]
+fn a_start_on_a_read_only_disk_ends_with_the_reason() {
+    let (gateway, faults) = (Gateway::before("http://127.0.0.1:9/"), StorageFaults::new());
+    gateway.start().stop();
+    let state = gateway.path("gw").canonicalize().unwrap();
+    faults.begin(&Fault::of_everything(Errno::ReadOnly, &state));
+    let variables = faults.variables();
+    let variables: Vec<_> = variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let Err(ended) = gateway.try_start(&variables) else { panic!("it started") };
+    assert!(ended.code == Some(7) && ended.stderr.contains("storage-read-only"), "{ended}");
+    faults.end();
+    gateway.start().stop();
 }
 
 /// Writes until there is no room.

@@ -118,6 +118,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "client",
             "durable",
             "tabellion-jose",
+            "operation-times",
             "outbox",
             "registration",
             "tabellion-scitt",

@@ -4,6 +4,7 @@
 mod crashes;
 mod overload;
 mod receipts;
+mod storage;
 mod telemetry;
 
 use black_box::VerificationProcess;

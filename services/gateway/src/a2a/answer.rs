@@ -55,6 +55,8 @@ pub struct AnswerTap {
     /// `true` if the caller's answers get the receipt; otherwise they stay unchanged (V-33, advisory).
     annotated: bool,
     last: Option<CallOutcomeReport>,
+    /// `true` if the newest message was withheld, since it cannot be read.
+    is_last_withheld: bool,
 }
 
 impl AnswerTap {
@@ -62,7 +64,7 @@ impl AnswerTap {
     pub fn new(id: RawId, error_data: ErrorData, pass: AdmittedCall, decision: &DecisionAnswer) -> Self {
         let annotated = decision.telling != VerdictDelivery::Silent;
         let receipt = decision.receipt.as_ref().filter(|_| annotated).map(|receipt| receipt.json.clone());
-        Self { id, pass: Some(pass), receipt, error_data, annotated, last: None }
+        Self { id, pass: Some(pass), receipt, error_data, annotated, last: None, is_last_withheld: false }
     }
 
     /// Takes the outcome from an answer to the request. Any other message is none, whatever it holds.
@@ -71,6 +73,7 @@ impl AnswerTap {
             return;
         }
         let result = AgentResult::of(reply);
+        self.is_last_withheld = false;
         self.last = Some(result.report(reply));
         if result.is_last {
             self.settle().await;
@@ -111,6 +114,9 @@ impl Tap for AnswerTap {
         let Ok(reply) = Reply::parse(text.clone()).and_then(|reply| without_receipts(&reply)) else {
             // Another reader might see a result in it.
             let is_withheld = self.annotated && may_be_message(&text);
+            if may_be_message(&text) {
+                (self.last, self.is_last_withheld) = (None, is_withheld);
+            }
             return if is_withheld { Passing::Withheld } else { Passing::Untouched };
         };
         self.take(&reply).await;
@@ -123,15 +129,22 @@ impl Tap for AnswerTap {
     }
 
     async fn over(&mut self, how: Over) -> Option<Bytes> {
-        let lost = match how {
+        let words = match how {
+            Over::Complete | Over::Resumed if self.is_last_withheld => {
+                failure_text(&UpstreamError::Lost("its last message cannot be read".to_owned())).to_owned()
+            }
+            Over::GivenUp(why) => {
+                tracing::warn!(%why, "a request to an agent was given up");
+                why.to_string()
+            }
             Over::Complete | Over::Resumed => {
                 self.settle().await;
                 return None;
             }
             Over::Abandoned => return None,
-            Over::Broken(error) => error,
+            Over::Broken(error) => failure_text(&error).to_owned(),
         };
-        self.pass.take().map(|_unknown| lost_answer(&self.id, &lost))
+        self.pass.take().map(|_unknown| lost_answer(&self.id, &words))
     }
 }
 
@@ -145,8 +158,9 @@ fn without_receipts(reply: &Reply) -> Result<Reply, JsonError> {
     }
 }
 
-fn lost_answer(id: &RawId, error: &UpstreamError) -> Bytes {
-    reply::error(Some(id), UPSTREAM_FAILED, failure_text(error), None)
+/// Builds the error in place of an answer.
+pub fn lost_answer(id: &RawId, words: &str) -> Bytes {
+    reply::error(Some(id), UPSTREAM_FAILED, words, None)
 }
 
 /// Returns the path below `result` of the object with the `metadata`; `None` if the result has none, such as a list.

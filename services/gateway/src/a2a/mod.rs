@@ -38,8 +38,9 @@ use crate::front::{AuthorizedRequest, Protocol, RequestRefusal, unanswered};
 use crate::relay::{self, Client, Response, Unanswered};
 use crate::upstream::{Upstream, UpstreamError};
 use admission::principal::Era;
-use answer::AnswerTap;
+use answer::{AnswerTap, lost_answer};
 use request::{AgentRequest, AgentRequestError};
+use tokio_util::sync::CancellationToken;
 use vap::audit::CallStatus;
 
 /// The URI of the A2A extension. Agent cards list it, and the members of `metadata` begin with it.
@@ -114,18 +115,20 @@ impl A2a {
             never_sent(pass).await;
             return cancelled();
         }
-        match relay::ask(&*self.agent, pass.release(held), &client).await {
-            Ok(answer) => {
+        let limit = self.calls.limit(CancellationToken::new());
+        match limit.within(relay::ask(&*self.agent, pass.release(held), &client)).await {
+            Ok(Ok(answer)) => {
                 let tap = AnswerTap::new(id.clone(), error_data, pass, decision);
-                relay::forward(answer, Box::new(tap), &client, Some(&id)).await
+                relay::forward(answer, Box::new(tap), (&client, limit), Some(&id)).await
             }
-            Err(Unanswered::Upstream(error)) => {
+            Err(why) => relay::json(StatusCode::OK, lost_answer(&id, &why.to_string())),
+            Ok(Err(Unanswered::Upstream(error))) => {
                 if matches!(error, UpstreamError::NeverSent(_)) {
                     never_sent(pass).await;
                 }
                 unanswered(Some(&id), &error)
             }
-            Err(Unanswered::Cancelled) => cancelled(),
+            Ok(Err(Unanswered::Cancelled)) => cancelled(),
         }
     }
 }

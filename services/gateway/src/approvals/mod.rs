@@ -34,6 +34,7 @@ pub use client::{ApprovalsClient, ClientError, RefusalOfRequest};
 
 use crate::current_rules::CurrentRules;
 use crate::decision_writer::{DecisionWriter, NotAnswered, QuestionStatus, StoredQuestion};
+use crate::upstream::fields;
 
 /// What the listener has, for the 404 of other paths.
 pub(crate) const RESOURCES: &str = "the resources are /approvals, /approvals/{id} and /openapi.json";
@@ -194,7 +195,7 @@ impl Shared {
     /// Returns the proof in a request, if an approver of any route signed it for this listener. The right to read a
     /// question is checked separately.
     fn reader(&self, headers: &HeaderMap) -> Result<SignedReader, JsonProblem> {
-        let text = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let text = fields::text(headers, &header::AUTHORIZATION);
         let text = text.and_then(|text| text.strip_prefix("Bearer ")).ok_or_else(not_an_approver)?;
         let reader = SignedReader::parse(text, self.writer.now()).map_err(|_| not_an_approver())?;
         match reader.reader().origin == *self.origin && self.name_of(&reader).is_some() {

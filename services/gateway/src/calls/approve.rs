@@ -47,13 +47,17 @@ impl Calls {
             return self.wait_in_silence(call, question, held).await;
         }
         let (opened, response) = relay::open(&call.client);
-        let (calls, id) = (self.clone(), question.id.clone());
-        call.client.clone().spawn(async move { calls.wait_on(opened, call, &id, held).await });
+        let (calls, id, in_use) = (self.clone(), question.id.clone(), call.holds_session());
+        call.client.clone().spawn(async move {
+            calls.wait_on(opened, call, &id, held).await;
+            drop(in_use);
+        });
         response
     }
 
     /// Waits for the answer without a stream, for a client that reads no events.
     async fn wait_in_silence(&self, call: PendingCall, question: &Question, held: UndecidedCall) -> Response {
+        let _in_use = call.holds_session();
         tokio::select! {
             _ = self.shared.writer.wait_for_answer(&question.id, MAX_APPROVAL_TIME) => {}
             // Dropping `held` releases the reservation and withdraws the question.

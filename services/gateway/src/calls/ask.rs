@@ -83,9 +83,13 @@ impl Calls {
     /// Cancels the call that a notification names, and returns whether its question was open: then nothing of it went
     /// to the upstream.
     pub(super) fn withdrawn(&self, inbound: &Inbound) -> bool {
-        cancelled(&inbound.frame).is_some_and(|id| {
-            self.shared.asked.withdraw(&self.route, inbound.caller.mcp_session.as_deref(), &id)
-        })
+        let Some(id) = cancelled(&inbound.frame) else { return false };
+        let caller = &inbound.caller;
+        let was_asked = self.shared.asked.withdraw(&self.route, caller.mcp_session.as_deref(), &id);
+        if !was_asked {
+            self.shared.unanswered.cancel(&self.route, caller, &id);
+        }
+        was_asked
     }
 }
 

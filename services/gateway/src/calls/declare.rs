@@ -22,8 +22,8 @@ use crate::front::unanswered;
 use crate::mcp::{Inbound, InvocationMember, Opening};
 use crate::relay::Response;
 use crate::relay::{self, Over, Passing, Tap, Unanswered};
-use crate::upstream::UpstreamAnswer;
 use crate::upstream::request::SESSION;
+use crate::upstream::{UpstreamAnswer, fields};
 
 type Slot = Result<Authenticated, Box<Unreadable>>;
 
@@ -231,7 +231,7 @@ impl DeclarationTap {
 
 /// Returns the caller, with the MCP session that an `initialize` opens, which only its answer names.
 fn in_session(frame: &Frame, caller: Caller, answer: &UpstreamAnswer) -> Caller {
-    let named = || answer.headers.get(&SESSION).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let named = || fields::text(&answer.headers, &SESSION).map(str::to_owned);
     match frame.method() {
         Some("initialize") => caller.given(named()),
         _ => caller,

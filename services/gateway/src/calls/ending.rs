@@ -22,7 +22,7 @@ use crate::clarify::state::Sealed;
 use crate::decision_writer::{AdmittedCall, CallOutcomeReport, DecisionAnswer, HeldRequest};
 use crate::frame::RawId;
 use crate::frame::reply::{self, Reply};
-use crate::relay::{Passing, UPSTREAM_FAILED};
+use crate::relay::{GivenUp, Passing, UPSTREAM_FAILED};
 use crate::upstream::{Exchange, UpstreamError};
 
 /// An admitted call that is not settled. Dropping it records the outcome `unknown`, or `refused` if nothing was sent.
@@ -144,7 +144,12 @@ impl Ending {
 
     /// Builds the error for an answer that did not arrive, if no other was sent.
     pub fn lost(&self, error: &UpstreamError) -> Bytes {
-        lost(&self.id, error, self.verdict.as_deref())
+        lost(&self.id, words(error), self.verdict.as_deref())
+    }
+
+    /// Builds the error for an answer that is not awaited any longer.
+    pub fn given_up(&self, why: GivenUp) -> Bytes {
+        lost(&self.id, &why.to_string(), self.verdict.as_deref())
     }
 
     /// Settles a call of which nothing was sent: the reservation is released (V-14).
@@ -206,13 +211,17 @@ fn wrapped(shared: &Shared, ticket: SealedCall, theirs: Option<String>) -> Optio
     shared.sealer.seal(&sealed).ok().map(|state| Value::from(state).to_string())
 }
 
-/// Builds the error in place of an answer.
-pub fn lost(id: &RawId, error: &UpstreamError, verdict: Option<&str>) -> Bytes {
-    let words = match error {
+/// Returns the text of the error for a call without an answer.
+pub const fn words(error: &UpstreamError) -> &'static str {
+    match error {
         UpstreamError::NeverSent(_) => "the upstream cannot be reached; the call was not sent",
         UpstreamError::Lost(_) => "the upstream's answer is lost; what came of the call is unknown",
         UpstreamError::TimedOut => "the upstream gave no answer in time; what came of the call is unknown",
-    };
+    }
+}
+
+/// Builds the error in place of an answer.
+pub fn lost(id: &RawId, words: &str, verdict: Option<&str>) -> Bytes {
     let data = verdict.map(|verdict| format!("{{\"vap\":{verdict}}}"));
     reply::error(Some(id), UPSTREAM_FAILED, words, data.as_deref())
 }

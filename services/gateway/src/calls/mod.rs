@@ -13,6 +13,7 @@
 //! | `approve` | a call that waits for an approver outside of the client |
 //! | `refused` | denials, and questions that the client cannot be asked |
 //! | `outcome` | the answer of an upstream as it passes: cost, result, Verdict |
+//! | `cancellation` | the notification to a server whose call was given up |
 //! | `ending` | the settlement of a forwarded call by its answer |
 //! | `unanswered` | answers that a legacy server sends on another stream |
 //! | `answer_stream` | messages that are not the awaited answer |
@@ -32,6 +33,7 @@ mod answer_stream;
 mod approve;
 mod ask;
 mod call;
+mod cancellation;
 mod clients;
 mod declare;
 mod ending;
@@ -54,6 +56,7 @@ use admission::rules::{Posture, Rules};
 use async_trait::async_trait;
 use bytes::Bytes;
 use decimal::Decimal;
+use tokio_util::sync::CancellationToken;
 
 use crate::clarify::asked::OpenQuestions;
 use crate::clarify::state::Sealer;
@@ -61,11 +64,10 @@ use crate::decision_writer::DecisionWriter;
 use crate::frame::reply::Reply;
 use crate::frame::{Kind, RawId};
 use crate::judge::{Judge, Meter};
-use crate::limits::{LATE_ANSWER_TIME, QUESTION_TIME};
+use crate::limits::{CANCELLED_TIME, LATE_ANSWER_TIME, QUESTION_TIME};
 use crate::mcp::{ClientMessages, Inbound, Late, Opening, RequestKind, ServerMessages, SessionEvents};
 use crate::posture;
-use crate::relay::Passing;
-use crate::relay::Response;
+use crate::relay::{CallLimit, Passing, Response};
 use crate::telemetry::Telemetry;
 use crate::tools::Tools;
 
@@ -104,11 +106,13 @@ pub struct Patience {
     pub question: Duration,
     /// Longest wait for an answer that a legacy server may send on another stream.
     pub late_answer: Duration,
+    /// Longest wait for the answer to a call that its client cancelled (legacy era).
+    pub cancelled: Duration,
 }
 
 impl Default for Patience {
     fn default() -> Self {
-        Self { question: QUESTION_TIME, late_answer: LATE_ANSWER_TIME }
+        Self { question: QUESTION_TIME, late_answer: LATE_ANSWER_TIME, cancelled: CANCELLED_TIME }
     }
 }
 
@@ -121,6 +125,8 @@ pub struct Offer {
     pub filter_tools: bool,
     /// The longest arguments that a call may have, in bytes.
     pub arguments_bytes: usize,
+    /// The longest time from when a call is sent to the end of its answer.
+    pub call_time: Duration,
 }
 
 /// The judge of a route, and the price of its answers.
@@ -154,7 +160,8 @@ impl Shared {
         patience: Patience,
     ) -> Arc<Self> {
         let (asked, clients) = (OpenQuestions::default(), Clients::default());
-        let (tasks, unanswered) = (Tasks::default(), UnansweredCalls::new(patience.late_answer));
+        let (tasks, unanswered) =
+            (Tasks::default(), UnansweredCalls::new(patience.late_answer, patience.cancelled));
         let (tools, operator_sessions) = (Tools::default(), OpenSessions::default());
         Arc::new(Self {
             writer,
@@ -183,6 +190,12 @@ impl Calls {
     #[must_use]
     pub fn route(&self) -> &str {
         &self.route
+    }
+
+    /// The limit of a call that is sent now, and that `cancelled` cancels.
+    #[must_use]
+    pub fn limit(&self, cancelled: CancellationToken) -> CallLimit {
+        CallLimit::new(self.offer.call_time, cancelled)
     }
 
     /// Returns the passage for a caller whose answers get the gateway's `_meta` members. `own` is the request that is

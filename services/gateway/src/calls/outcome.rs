@@ -6,14 +6,14 @@ use http::StatusCode;
 
 use super::Calls;
 use super::answer_stream::{AnswerStream, unreadable};
+use super::cancellation::Cancellation;
 use super::ending::{self, Ending};
 use super::pending::PendingCall;
 use super::unanswered::UnansweredEntry;
 use crate::decision_writer::{AdmittedCall, DecisionAnswer};
 use crate::frame::RawId;
 use crate::frame::reply::Reply;
-use crate::relay::Response;
-use crate::relay::{self, OpenedStream, Over, Passing, Tap, Unanswered};
+use crate::relay::{self, CallLimit, GivenUp, OpenedStream, Over, Passing, Response, Tap, Unanswered};
 use crate::upstream::{UpstreamAnswer, UpstreamError};
 use admission::principal::Era;
 
@@ -27,7 +27,9 @@ impl Calls {
     ) -> Response {
         let client = call.client.clone();
         match self.sent(call, decision, pass).await {
-            Ok((answer, outcome)) => relay::forward(answer, Box::new(outcome), &client, None).await,
+            Ok(SentCall { answer, outcome, limit }) => {
+                relay::forward(answer, Box::new(outcome), (&client, limit), None).await
+            }
             Err(words) => relay::json(StatusCode::OK, words),
         }
     }
@@ -41,7 +43,7 @@ impl Calls {
         pass: AdmittedCall,
     ) {
         match self.sent(call, decision, pass).await {
-            Ok((answer, outcome)) => opened.carry(answer, Box::new(outcome)).await,
+            Ok(SentCall { answer, outcome, limit }) => opened.carry(answer, Box::new(outcome), limit).await,
             Err(words) => {
                 opened.send(&words).await;
             }
@@ -54,7 +56,7 @@ impl Calls {
         call: PendingCall,
         decision: Box<DecisionAnswer>,
         pass: AdmittedCall,
-    ) -> Result<(UpstreamAnswer, OutcomeTap), Bytes> {
+    ) -> Result<SentCall, Bytes> {
         let mut ending = Ending::of(&call, (self.route.clone(), decision), pass, self.shared.clone());
         if call.client.era() == Era::Modern && call.client.is_gone() {
             // Cancelled before anything of it was sent.
@@ -65,18 +67,27 @@ impl Calls {
         let (id, own) = (call.id.clone(), Some(call.id));
         let (shared, route, annotated) = (self.shared.clone(), self.route.clone(), ending.is_annotated());
         let passage = AnswerStream { shared, route, caller: call.caller, own, annotated };
-        let request = ending.release(call.request);
+        let upstream = &call.endpoint.upstream;
+        let (era, request) = (ending.era(), ending.release(call.request));
+        let cancellation = (era == Era::Legacy).then(|| Cancellation::of(upstream, &request, &id));
         // The answer may arrive on another stream as soon as the call is sent.
         let listed = self.shared.unanswered.list(ending);
-        match relay::ask(&*call.endpoint.upstream, request, &call.client).await {
-            Ok(answer) => {
-                let refused = !answer.status.is_success();
-                Ok((answer, OutcomeTap { listed, id, refused, spoiled: false, passage }))
+        let limit = self.limit(listed.cancelled());
+        let asked = limit.within(relay::ask(&**upstream, request, &call.client)).await;
+        let mut outcome = OutcomeTap { listed, id, refused: false, spoiled: false, passage, cancellation };
+        match asked {
+            Ok(Ok(answer)) => {
+                outcome.refused = !answer.status.is_success();
+                Ok(SentCall { answer, outcome, limit })
             }
-            Err(Unanswered::Upstream(error)) => {
+            Err(why) => {
+                let words = outcome.over(Over::GivenUp(why)).await;
+                Err(words.unwrap_or_else(|| ending::lost(&outcome.id, &why.to_string(), None)))
+            }
+            Ok(Err(Unanswered::Upstream(error))) => {
                 tracing::warn!(%error, "a call was not answered");
-                let Some(ending) = listed.owes().lock().await.take() else {
-                    return Err(ending::lost(&id, &error, None));
+                let Some(ending) = outcome.listed.owes().lock().await.take() else {
+                    return Err(ending::lost(&outcome.id, ending::words(&error), None));
                 };
                 let words = ending.lost(&error);
                 if matches!(error, UpstreamError::NeverSent(_)) {
@@ -85,11 +96,18 @@ impl Calls {
                 Err(words)
             }
             // The client has cancelled and does not read this.
-            Err(Unanswered::Cancelled) => {
-                Err(ending::lost(&id, &UpstreamError::Lost("cancelled".into()), None))
+            Ok(Err(Unanswered::Cancelled)) => {
+                Err(ending::lost(&outcome.id, &GivenUp::Cancelled.to_string(), None))
             }
         }
     }
+}
+
+/// A call that was sent, with the head of its answer.
+struct SentCall {
+    answer: UpstreamAnswer,
+    outcome: OutcomeTap,
+    limit: CallLimit,
 }
 
 /// A tap that waits for the answer to a call. If it is dropped before, the outcome is `unknown`.
@@ -101,6 +119,8 @@ struct OutcomeTap {
     /// `true` if a message was withheld that some client would have taken for the answer: mostly no other one follows it.
     spoiled: bool,
     passage: AnswerStream,
+    /// The notification to a legacy server if the call takes too long.
+    cancellation: Option<Cancellation>,
 }
 
 #[async_trait]
@@ -126,6 +146,14 @@ impl Tap for OutcomeTap {
                 Some(owes.take()?.lost(&UpstreamError::Lost("it has no answer".into())))
             }
             Over::Broken(error) => Some(owes.take()?.lost(&error)),
+            Over::GivenUp(why) => {
+                tracing::warn!(%why, "a call was given up");
+                let ending = owes.take()?;
+                if let Some(cancellation) = self.cancellation.take().filter(|_| why == GivenUp::Overdue) {
+                    cancellation.send();
+                }
+                Some(ending.given_up(why))
+            }
             Over::Abandoned => None,
         }
     }

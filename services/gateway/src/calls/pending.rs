@@ -10,6 +10,7 @@ use crate::decision_writer::{DecisionAnswer, HeldRequest, UndecidedCall};
 use crate::frame::RawId;
 use crate::mcp::Endpoint;
 use crate::relay::Client;
+use crate::upstream::SessionHold;
 
 /// The kind of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +43,13 @@ pub struct PendingCall {
     pub has_altered_state: bool,
     /// The members that every answer to this call gets.
     pub echo: Additions,
+}
+
+impl PendingCall {
+    /// Keeps the call's MCP session in use for as long as the returned value lives: an approver may take days.
+    pub fn holds_session(&self) -> SessionHold {
+        self.endpoint.upstream.hold(self.request.headers())
+    }
 }
 
 /// An answer of the decision writer after which the judge need not be asked.

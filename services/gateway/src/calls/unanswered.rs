@@ -3,7 +3,7 @@
 //! repeated, when a client resumes a stream that broke.
 //!
 //! The unsettled call is in one place ([`Owes`]), from which its own stream and all others of its session can take it:
-//! it is settled once, by an answer on any stream, or as `unknown` if none arrives.
+//! it is settled once, by an answer on any stream, or as `unknown` if none arrives in time, or its client cancels it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use admission::principal::{Caller, Era};
 use moka::sync::Cache;
+use tokio_util::sync::CancellationToken;
 
 use super::additions::Additions;
 use super::ending::Ending;
@@ -31,6 +32,7 @@ pub struct UnansweredCalls {
     table: Arc<Mutex<UnansweredTable>>,
     given: Cache<Name, Arc<AnsweredCall>>,
     patience: Duration,
+    grace: Duration,
 }
 
 #[derive(Default)]
@@ -46,6 +48,7 @@ struct UnansweredCall {
     /// `true` if the caller's answers get the gateway's `_meta` members.
     annotated: bool,
     owes: Weak<Owes>,
+    cancelled: CancellationToken,
     /// The unsettled call, held here after the end of its own stream.
     kept: Option<Arc<Owes>>,
 }
@@ -61,9 +64,15 @@ pub struct UnansweredEntry {
     table: Arc<Mutex<UnansweredTable>>,
     name: Option<Name>,
     owes: Arc<Owes>,
+    cancelled: CancellationToken,
 }
 
 impl UnansweredEntry {
+    /// Returns the token that is cancelled some time after the client cancelled the call.
+    pub fn cancelled(&self) -> CancellationToken {
+        self.cancelled.clone()
+    }
+
     /// Returns the unsettled call.
     pub fn owes(&self) -> &Owes {
         &self.owes
@@ -79,22 +88,40 @@ impl Drop for UnansweredEntry {
 }
 
 impl UnansweredCalls {
-    /// An empty table. A call is kept for `patience` after the end of its own stream.
-    pub fn new(patience: Duration) -> Self {
+    /// An empty table. A call is kept for `patience` after the end of its own stream, and for `grace` after its
+    /// cancellation.
+    pub fn new(patience: Duration, grace: Duration) -> Self {
         let given = Cache::builder().max_capacity(MAX_REMEMBERED_ANSWERS).time_to_live(patience);
-        Self { table: Arc::default(), given: given.build(), patience }
+        Self { table: Arc::default(), given: given.build(), patience, grace }
     }
 
     /// Adds a call that is about to be forwarded.
     pub fn list(&self, ending: Ending) -> UnansweredEntry {
         let name = name(&ending.route, &ending.caller, &ending.id.loosely());
         let (id, annotated) = (ending.id.clone(), ending.is_annotated());
-        let owes = Arc::new(Owes::new(Some(ending)));
+        let (owes, cancelled) = (Arc::new(Owes::new(Some(ending))), CancellationToken::new());
         if let Some(name) = &name {
-            let open = UnansweredCall { id, annotated, owes: Arc::downgrade(&owes), kept: None };
+            let (owes, cancelled) = (Arc::downgrade(&owes), cancelled.clone());
+            let open = UnansweredCall { id, annotated, owes, cancelled, kept: None };
             lock(&self.table).open.entry(name.clone()).or_default().push(open);
         }
-        UnansweredEntry { table: self.table.clone(), name, owes }
+        UnansweredEntry { table: self.table.clone(), name, owes, cancelled }
+    }
+
+    /// Gives up the calls of this session with this id, which its client cancels, after a pause in which an answer may
+    /// still arrive.
+    pub fn cancel(&self, route: &Arc<str>, caller: &Caller, id: &RawId) {
+        let Some(name) = name(route, caller, &id.loosely()) else { return };
+        let cancelled = lock(&self.table).cancellable(&name, id);
+        if cancelled.is_empty() {
+            return;
+        }
+        let (table, grace) = (self.table.clone(), self.grace);
+        tokio::spawn(async move {
+            tokio::time::sleep(grace).await;
+            cancelled.iter().for_each(CancellationToken::cancel);
+            lock(&table).remove(&name, |open| open.kept.is_some() && open.cancelled.is_cancelled());
+        });
     }
 
     /// Keeps an unsettled call for some time after the end of its own stream.
@@ -163,6 +190,12 @@ impl UnansweredTable {
     fn is_mistaken(&self, name: &Name, reply: &Reply) -> bool {
         let all = self.open.get(name).into_iter().flatten();
         all.into_iter().any(|open| open.annotated && reply.is_mistaken_for_answer(&open.id))
+    }
+
+    /// The tokens that give up the calls with this id.
+    fn cancellable(&self, name: &Name, id: &RawId) -> Vec<CancellationToken> {
+        let all = self.open.get(name).into_iter().flatten().filter(|open| open.id == *id);
+        all.map(|open| open.cancelled.clone()).collect()
     }
 
     fn keep(&mut self, name: &Name, owes: &Arc<Owes>) -> bool {

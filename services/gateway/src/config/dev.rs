@@ -120,6 +120,7 @@ impl Route {
             tools: Default::default(),
             arguments_bytes: limits::ARGUMENT_BYTES,
             timeout: limits::UPSTREAM_TIMEOUT,
+            call_timeout: limits::CALL_TIME,
         }
     }
 }

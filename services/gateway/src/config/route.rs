@@ -76,6 +76,8 @@ pub struct Route {
     pub authority: AuthorityRules,
     /// Timeout for the server, from one received byte to the next.
     pub timeout: Duration,
+    /// Longest time from when a call is sent to the end of its answer.
+    pub call_timeout: Duration,
 }
 
 /// The protocol of an endpoint.

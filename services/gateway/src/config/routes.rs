@@ -1,6 +1,7 @@
 //! Reads the `[[route]]` sections.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use admission::effective::ScopeCeiling;
 use admission::risk::{Degree, Weights};
@@ -22,7 +23,8 @@ use super::reader::{GatewayReader, length, named, pattern};
 use super::route::{Requirement, Route, Server, UpstreamConfig};
 use super::{amounts, commitment, servers};
 use crate::limits::{
-    ARGUMENT_BYTES, JUDGE_THRESHOLD, MAX_BODY_BYTES, MAX_ROUTES, MAX_RULES, UPSTREAM_TIMEOUT,
+    ARGUMENT_BYTES, CALL_TIME, JUDGE_THRESHOLD, MAX_BODY_BYTES, MAX_CALL_TIME, MAX_ROUTES, MAX_RULES,
+    SHORTEST_SETTING, UPSTREAM_TIMEOUT,
 };
 
 /// Path prefix that is reserved for the gateway.
@@ -136,6 +138,7 @@ fn one(
         tools,
         arguments_bytes: arguments_bytes(reader, route.arguments_bytes.as_ref()),
         timeout: reader.time("timeout", route.timeout.as_ref()).unwrap_or(UPSTREAM_TIMEOUT),
+        call_timeout: call_timeout(reader, route.call_timeout.as_ref()),
         upstream: upstream?,
         path: path?,
     })
@@ -266,6 +269,12 @@ fn risk(reader: &mut GatewayReader<'_>, given: file::RiskSection) -> (Weights, D
         reader.mistake(Some(span), "risk.weights", why);
     }
     (weights, threshold.unwrap_or_else(|| Degree::of(JUDGE_THRESHOLD)))
+}
+
+/// Reads the longest time of a call.
+fn call_timeout(reader: &mut GatewayReader<'_>, given: Option<&SpannedText>) -> Duration {
+    let time = reader.duration("call_timeout", given, SHORTEST_SETTING..=MAX_CALL_TIME);
+    time.unwrap_or(CALL_TIME)
 }
 
 /// Reads the maximum length of arguments, which is bounded by the maximum length of a message.

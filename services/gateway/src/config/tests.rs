@@ -404,6 +404,17 @@ fn what_a_started_server_may_use_is_said_beside_its_command() {
 }
 
 #[test]
+fn a_call_takes_as_long_as_a_route_says_and_no_longer_than_a_week() {
+    let hour = Duration::from_secs(3600);
+    assert_eq!(read(&text("")).unwrap().routes[0].call_timeout, hour);
+    assert_eq!(read(&text("call_timeout = \"7d\"")).unwrap().routes[0].call_timeout, 7 * 24 * hour);
+    for wrong in ["\"0s\"", "\"8d\"", "\"long\""] {
+        let keys: Vec<_> = mistakes(&text(&format!("call_timeout = {wrong}")));
+        assert_eq!(keys.into_iter().map(|(_, key)| key).collect::<Vec<_>>(), ["call_timeout"], "{wrong}");
+    }
+}
+
+#[test]
 fn arguments_are_as_long_as_a_route_says_and_no_longer_than_a_message() {
     assert_eq!(read(&text("")).unwrap().routes[0].arguments_bytes, 64 << 10);
     assert_eq!(read(&text("arguments_bytes = \"1MiB\"")).unwrap().routes[0].arguments_bytes, 1 << 20);

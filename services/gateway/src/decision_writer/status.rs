@@ -2,9 +2,11 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use evidence::Backlog;
 use outbox::PendingStatement;
+use serving::failed_write::FailedWrite;
 use tracing::{error, info, warn};
 
 use super::backlog::Backpressure;
@@ -25,7 +27,8 @@ pub struct WriterStatus {
     pub log_silent: Option<String>,
     /// Number of records that the log has refused since the start.
     pub refused: u64,
-    /// The reason why commits fail; `None` if they succeed.
+    /// The reason why the last commit failed; `None` if one has succeeded since, or none was tried for a while
+    /// ([`FAILED_WRITE_REPORTED`](serving::limits::FAILED_WRITE_REPORTED)).
     pub store_failing: Option<String>,
     /// Number of commits since the start.
     pub commits: u64,
@@ -47,7 +50,8 @@ pub struct WriterStatus {
 #[derive(Debug, Default)]
 pub struct Alarms {
     log_silent: Mutex<Option<String>>,
-    store_failing: Mutex<Option<String>>,
+    failed_write: FailedWrite,
+    store_failing: AtomicBool,
     pressing: AtomicBool,
     doubting: AtomicBool,
     warned: AtomicBool,
@@ -104,14 +108,16 @@ impl Alarms {
     pub fn committed(&self, records: u64) {
         self.commits.fetch_add(1, Ordering::Relaxed);
         self.records.fetch_add(records, Ordering::Relaxed);
-        if take(&self.store_failing).is_some() {
+        self.failed_write.succeeded(Instant::now());
+        if self.store_failing.swap(false, Ordering::Relaxed) {
             info!("evidence is committed again");
         }
     }
 
     /// Notes that nothing can be committed.
     pub fn store_fails(&self, why: &str) {
-        if put(&self.store_failing, why).is_none() {
+        self.failed_write.failed(why);
+        if !self.store_failing.swap(true, Ordering::Relaxed) {
             error!(why, "ALARM: evidence cannot be committed; calls are denied");
         }
     }
@@ -148,7 +154,7 @@ impl Alarms {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         WriterStatus {
             log_silent: copy(&self.log_silent),
-            store_failing: copy(&self.store_failing),
+            store_failing: self.failed_write.reported(),
             refused: read(&self.refused),
             commits: read(&self.commits),
             records: read(&self.records),

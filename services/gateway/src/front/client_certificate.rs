@@ -7,8 +7,8 @@ use data_encoding::BASE64;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use roa::text::Sha256Digest;
 
-use super::headers::repeats;
 use super::refusal::RequestRefusal;
+use crate::upstream::fields::repeats;
 
 /// The header with the certificate, as a structured field (a byte sequence).
 const CLIENT_CERT: HeaderName = HeaderName::from_static("client-cert");
@@ -25,7 +25,7 @@ pub fn take(headers: &mut HeaderMap, is_trusted: bool) -> Result<Option<String>,
     let certificate = headers.remove(CLIENT_CERT).filter(|_| is_trusted);
     headers.remove(CLIENT_CERT_CHAIN);
     match certificate {
-        Some(_) if is_repeated => Err(RequestRefusal::RepeatedHeader("Client-Cert")),
+        Some(_) if is_repeated => Err(RequestRefusal::RepeatedHeader(CLIENT_CERT)),
         Some(value) => thumbprint(&value).map(Some).ok_or(RequestRefusal::Certificate),
         None => Ok(None),
     }

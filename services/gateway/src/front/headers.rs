@@ -1,15 +1,21 @@
-//! The request headers that are forwarded to an upstream.
+//! The request headers: those that may be there once, and those that are forwarded to an upstream.
 
 use data_encoding::BASE64URL_NOPAD;
-use http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, EXPECT, HOST, ORIGIN};
+use http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, ORIGIN};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+use super::refusal::RequestRefusal;
+use crate::upstream::fields::repeats;
 use crate::upstream::headers::end_to_end;
 
 /// The header that may carry an AgentROA envelope instead of `_meta`.
 pub const ROA: HeaderName = HeaderName::from_static("agentroa");
 /// The header that may carry the proof of possession instead of the message.
 pub const ROA_PROOF: HeaderName = HeaderName::from_static("agentroa-proof");
+
+/// The headers that every protocol reads, and that may be there once. `Host` and `Origin` are checked before them, and
+/// `Authorization` with the token.
+pub const SINGLE: [HeaderName; 4] = [CONTENT_TYPE, CONTENT_LENGTH, ROA, ROA_PROOF];
 
 /// The request headers for the upstream, with the credential that it receives.
 pub fn to_upstream(client: &HeaderMap, authorization: Option<HeaderValue>) -> HeaderMap {
@@ -36,12 +42,13 @@ pub fn header_proof(headers: &HeaderMap) -> Option<String> {
     headers.get(ROA_PROOF).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
 }
 
-/// The value of a header, if it is visible ASCII text.
-pub fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
-    headers.get(name)?.to_str().ok()
-}
-
-/// Returns whether the header is repeated: two readers could then take different values.
-pub fn repeats(headers: &HeaderMap, name: &HeaderName) -> bool {
-    headers.get_all(name).iter().nth(1).is_some()
+/// Checks that none of the headers that may be there once is repeated: two readers could take different values.
+///
+/// # Errors
+/// [`RequestRefusal::RepeatedHeader`] if one is.
+pub fn refuse_repeated(headers: &HeaderMap, single: &[HeaderName]) -> Result<(), RequestRefusal> {
+    match single.iter().find(|name| repeats(headers, name)) {
+        Some(name) => Err(RequestRefusal::RepeatedHeader(name.clone())),
+        None => Ok(()),
+    }
 }

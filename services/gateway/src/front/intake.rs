@@ -9,10 +9,10 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http_body_util::BodyExt;
 use serving::content_coding::is_coded;
 
-use super::headers;
 use super::refusal::RequestRefusal;
 use crate::limits::BODY_TIME;
 use crate::memory::{Exhausted, MESSAGES, Share};
+use crate::upstream::fields;
 
 /// Reads a message. While it is held, its bytes count against the memory budget, and against the part of this address
 /// if one is given.
@@ -23,7 +23,7 @@ pub async fn read(
     address: Option<IpAddr>,
 ) -> Result<Bytes, RequestRefusal> {
     check_media(headers)?;
-    let announced = headers::text(headers, &CONTENT_LENGTH).and_then(|length| length.parse().ok());
+    let announced = fields::text(headers, &CONTENT_LENGTH).and_then(|length| length.parse().ok());
     if announced.is_some_and(|length: u64| u64::try_from(limit).is_ok_and(|limit| length > limit)) {
         return Err(RequestRefusal::TooLong(limit));
     }
@@ -46,13 +46,10 @@ async fn collected(mut body: Body, limit: usize, mut share: Share) -> Result<Byt
 
 /// Checks that the body is declared as JSON in UTF-8, so that the upstream cannot read it as anything else.
 fn check_media(headers: &HeaderMap) -> Result<(), RequestRefusal> {
-    if headers::repeats(headers, &CONTENT_TYPE) {
-        return Err(RequestRefusal::RepeatedHeader("Content-Type"));
-    }
     if is_coded(headers) {
-        return Err(RequestRefusal::Media("compressed messages are not accepted"));
+        return Err(RequestRefusal::ContentCoding);
     }
-    let mut parts = headers::text(headers, &CONTENT_TYPE).unwrap_or_default().split(';');
+    let mut parts = fields::text(headers, &CONTENT_TYPE).unwrap_or_default().split(';');
     if !parts.next().is_some_and(|media| media.trim().eq_ignore_ascii_case("application/json")) {
         return Err(RequestRefusal::Media("Content-Type must be application/json"));
     }

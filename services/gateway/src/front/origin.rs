@@ -24,9 +24,7 @@ pub struct WebOrigin(HeaderValue);
 
 /// Checks `Host` and `Origin`, and returns the web page that sent the request, if any.
 pub fn check(head: &Parts, plan: &Plan) -> Result<Option<WebOrigin>, RequestRefusal> {
-    if headers::repeats(&head.headers, &HOST) || headers::repeats(&head.headers, &ORIGIN) {
-        return Err(RequestRefusal::RepeatedHeader("Host or Origin"));
-    }
+    headers::refuse_repeated(&head.headers, &[HOST, ORIGIN])?;
     let host = host(head);
     let known = |host: &str| plan.hosts.iter().any(|known| known.eq_ignore_ascii_case(host));
     if !plan.hosts.is_empty() && !host.as_deref().is_some_and(known) {

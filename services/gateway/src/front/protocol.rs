@@ -5,7 +5,6 @@ use std::net::IpAddr;
 use async_trait::async_trait;
 use axum::body::Body;
 use bytes::Bytes;
-use http::header::ACCEPT;
 use http::request::Parts;
 use serving::network::client_network;
 use tokio_util::sync::CancellationToken;
@@ -14,6 +13,7 @@ use tokio_util::task::TaskTracker;
 use super::refusal::RequestRefusal;
 use super::{Authorized, headers, intake};
 use crate::relay::Response;
+use crate::upstream::fields::accepts;
 use crate::upstream::{ClientName, Exchange};
 
 /// A protocol over HTTP, such as MCP or A2A.
@@ -79,8 +79,7 @@ impl AuthorizedRequest {
 
     /// Returns whether the client accepts an event stream as an answer.
     pub fn reads_events(&self) -> bool {
-        let accepts = self.head.headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-        accepts.into_iter().any(|value| value.contains("text/event-stream"))
+        accepts(&self.head.headers, "text/event-stream")
     }
 
     /// Returns the request for the upstream, with this body.

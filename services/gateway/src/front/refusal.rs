@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use axum::response::IntoResponse;
-use http::header::{ALLOW, RETRY_AFTER};
-use http::{HeaderValue, StatusCode};
+use http::header::{ACCEPT_ENCODING, ALLOW, RETRY_AFTER};
+use http::{HeaderName, HeaderValue, StatusCode};
 
 use crate::frame::{FrameError, RawId, reply};
 use crate::relay;
@@ -22,8 +22,10 @@ pub enum RequestRefusal {
     Origin,
     /// The HTTP method is not one of the endpoint's, which are listed here.
     Method(&'static str),
-    /// The body is not declared as JSON in UTF-8, or is compressed.
+    /// The body is not declared as JSON in UTF-8.
     Media(&'static str),
+    /// The body has a content coding.
+    ContentCoding,
     /// The body is longer than this limit, in bytes.
     TooLong(usize),
     /// The memory budget for messages is used up.
@@ -37,7 +39,7 @@ pub enum RequestRefusal {
     /// The header `Client-Cert` of a trusted proxy is no certificate.
     Certificate,
     /// The header with this name is repeated.
-    RepeatedHeader(&'static str),
+    RepeatedHeader(HeaderName),
 }
 
 impl IntoResponse for RequestRefusal {
@@ -60,6 +62,14 @@ impl IntoResponse for RequestRefusal {
                 response
             }
             Self::Media(words) => invalid(StatusCode::UNSUPPORTED_MEDIA_TYPE, words),
+            // Only here, so that a client can tell the two 415 apart (RFC 9110, section 15.5.16).
+            Self::ContentCoding => {
+                let words =
+                    "messages with a content coding are not accepted: send it without Content-Encoding";
+                let mut response = invalid(StatusCode::UNSUPPORTED_MEDIA_TYPE, words);
+                response.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+                response
+            }
             Self::TooLong(limit) => {
                 let words = format!("the message is longer than {limit} bytes");
                 invalid(StatusCode::PAYLOAD_TOO_LARGE, &words)

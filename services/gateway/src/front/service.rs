@@ -17,7 +17,7 @@ use tower::ServiceExt;
 
 use super::origin::{self, WebOrigin};
 use super::refusal::RequestRefusal;
-use super::{Authorized, AuthorizedRequest, Draining, Plan, Route, client_certificate};
+use super::{Authorized, AuthorizedRequest, Draining, Plan, Route, client_certificate, headers};
 use crate::relay::Response;
 
 /// The HTTP service for clients.
@@ -140,7 +140,8 @@ impl Front {
         (address, certificate): (IpAddr, Option<String>),
         body_bytes: usize,
     ) -> Response {
-        if let Err(refusal) = route.protocol.check(&head) {
+        let once = headers::refuse_repeated(&head.headers, &headers::SINGLE);
+        if let Err(refusal) = once.and_then(|()| route.protocol.check(&head)) {
             return refusal.into_response();
         }
         let authorized = match route.admits.admit(&head).await {

@@ -152,7 +152,7 @@ impl Builder {
         let rules = config.rules(route);
         let posture = posture::of_route(config, &rules).into();
         let (filter_tools, arguments_bytes) = (route.filter_tools, route.arguments_bytes);
-        let offer = Offer { posture, filter_tools, arguments_bytes };
+        let offer = Offer { posture, filter_tools, arguments_bytes, call_time: route.call_timeout };
         Calls::new(rules, offer, judging, self.shared.clone())
     }
 

@@ -8,8 +8,9 @@ use super::refusal::McpRefusal;
 use super::taps::{Advertising, Listening};
 use super::{Inbound, Opening, RequestKind};
 use crate::frame::{Kind, TOOLS_CALL};
-use crate::front::{headers, unanswered};
+use crate::front::unanswered;
 use crate::relay::{self, Response};
+use crate::upstream::fields;
 use crate::upstream::request::SESSION;
 
 /// The method that only the gateway answers.
@@ -45,7 +46,7 @@ async fn advertised(inbound: Inbound) -> Response {
     match inbound.endpoint.upstream.exchange(inbound.exchange).await {
         Ok(answer) => {
             if opening.frame.method() == Some("initialize") {
-                let named = headers::text(&answer.headers, &SESSION);
+                let named = fields::text(&answer.headers, &SESSION);
                 opening.caller = opening.caller.given(named.map(str::to_owned));
             }
             let id = opening.frame.id().cloned();

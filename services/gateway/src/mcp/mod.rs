@@ -31,7 +31,7 @@ use crate::front::{AuthorizedRequest, Protocol, RequestRefusal, headers};
 use crate::relay::Response;
 use crate::telemetry::Telemetry;
 use crate::upstream::Upstream;
-use crate::upstream::request::{METHOD, SESSION, VERSION};
+use crate::upstream::request::{LAST_EVENT, METHOD, SESSION, VERSION};
 
 pub use handlers::{ClientMessages, Handlers, Late, Opening, RequestKind, ServerMessages, SessionEvents};
 pub use inbound::{Inbound, InvocationMember, ROA_KEYS, VAP_KEYS, VAP_SLOTS};
@@ -88,12 +88,7 @@ impl Protocol for Mcp {
         if !matches!(head.method, Method::POST | Method::GET | Method::DELETE) {
             return Err(RequestRefusal::Method("GET, POST, DELETE"));
         }
-        // The gateway might read one of two headers, and the upstream the other.
-        let once = [("Mcp-Session-Id", SESSION), ("MCP-Protocol-Version", VERSION), ("Mcp-Method", METHOD)];
-        match once.iter().find(|(_, name)| headers::repeats(&head.headers, name)) {
-            Some((name, _)) => Err(RequestRefusal::RepeatedHeader(name)),
-            None => Ok(()),
-        }
+        headers::refuse_repeated(&head.headers, &[SESSION, VERSION, METHOD, LAST_EVENT])
     }
 
     async fn answer(&self, request: AuthorizedRequest) -> Response {

@@ -11,8 +11,8 @@ use http::Response;
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 
-use crate::front::headers;
 use crate::limits::{KNOWN_OWNER_IDLE, MAX_KNOWN_OWNERS};
+use crate::upstream::fields;
 use crate::upstream::request::SESSION;
 
 /// The owners of sessions, by route and session id.
@@ -31,7 +31,7 @@ impl Default for Owners {
 impl Owners {
     /// Records the owner of the session that the answer to `initialize` names.
     pub fn opened<B>(&self, route: &str, answer: &Response<B>, token: Option<&TokenSubject>) {
-        let named = headers::text(answer.headers(), &SESSION);
+        let named = fields::text(answer.headers(), &SESSION);
         if let (Some(session), Some(token)) = (named, token) {
             self.0.insert((route.to_owned(), session.to_owned()), owner(token));
         }

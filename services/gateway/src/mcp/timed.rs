@@ -11,10 +11,10 @@ use tracing::{Instrument, Span};
 
 use super::refusal::McpRefusal;
 use crate::frame::{Frame, Kind};
-use crate::front::headers;
 use crate::front::watched::heard;
 use crate::relay::Response;
 use crate::telemetry::{AnswerObserver, SpanRequest, Telemetry, begun, is_sent};
+use crate::upstream::fields;
 use crate::upstream::request::SESSION;
 
 /// The method name that stands for a client's response, which has no method.
@@ -34,7 +34,7 @@ impl Timed {
         let method = frame.method().unwrap_or(RESPONSE).to_owned();
         let asked = SpanRequest {
             method: &method,
-            session: headers::text(head, &SESSION),
+            session: fields::text(head, &SESSION),
             tool: frame.is_tool_call().then(|| frame.tool_name()).flatten(),
             id: frame.id().map(|id| id.text()).filter(|_| frame.kind() == Kind::Request),
         };

@@ -17,11 +17,11 @@ use super::timed::Timed;
 use super::{Endpoint, Inbound, McpSessions, mirrors};
 use crate::frame::Frame;
 use crate::front::watched::{ending_with, watched};
-use crate::front::{AuthorizedRequest, RequestRefusal, headers, unanswered};
+use crate::front::{AuthorizedRequest, RequestRefusal, unanswered};
 use crate::limits::RESUME_PAUSE;
 use crate::relay::{self, Client, Response};
 use crate::upstream::request::{LAST_EVENT, SESSION, speaks_modern};
-use crate::upstream::{Exchange, Upstream, UpstreamAnswer, UpstreamError};
+use crate::upstream::{Exchange, Upstream, UpstreamAnswer, UpstreamError, fields};
 
 /// The legacy method that opens a session.
 const INITIALIZE: &str = "initialize";
@@ -136,7 +136,7 @@ impl Visit<'_> {
     }
 
     fn session(&self) -> Option<&str> {
-        headers::text(&self.request.head.headers, &SESSION)
+        fields::text(&self.request.head.headers, &SESSION)
     }
 
     fn caller(&self, era: Era) -> Caller {

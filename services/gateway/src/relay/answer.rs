@@ -5,17 +5,18 @@ use bytes::{Bytes, BytesMut};
 use futures::{StreamExt, stream};
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use serving::content_coding::is_coded;
 use tokio::sync::mpsc;
 
 use super::awaited_answer::AwaitedAnswer;
 use super::lost_answer::lost_answer;
 use super::tapped::{Leaving, Tapped};
-use super::{Client, Response};
-use super::{Over, Passing, Tap};
+use super::{CallLimit, Client, Over, Passing, Response, Tap};
 use crate::frame::{RawId, reply};
 use crate::limits::{MAX_ANSWER_BYTES, MESSAGES_AHEAD};
 use crate::memory::ANSWERS;
 use crate::upstream::events::is_event_stream;
+use crate::upstream::fields::repeats;
 use crate::upstream::text::may_be_message;
 use crate::upstream::{AnswerBody, UpstreamAnswer, UpstreamError};
 
@@ -31,7 +32,7 @@ pub enum AnswerForm {
     Events,
     /// Any other body, usually JSON.
     Whole,
-    /// A body that cannot be inspected: compressed although compression was not requested, or with an ambiguous content
+    /// A body that cannot be inspected: with a content coding, although none was requested, or with an ambiguous content
     /// type.
     Unreadable,
 }
@@ -55,15 +56,15 @@ pub async fn watch(answer: UpstreamAnswer, tap: Box<dyn Tap>, id: Option<&RawId>
     events(answer.status, answer.headers, Body::from_stream(body))
 }
 
-/// Passes the answer to a call through a tap. The era determines the effect of a disconnect (`Leaving::of_call`). `id` is
-/// that of the call, if the tap does not build the error in place of a withheld answer itself.
+/// Passes the answer to a call through a tap, until the limit. The era determines the effect of a disconnect
+/// ([`Leaving::Call`]). `id` is that of the call, if the tap does not build the error in place of a withheld answer itself.
 pub async fn forward(
     answer: UpstreamAnswer,
     tap: Box<dyn Tap>,
-    client: &Client,
+    (client, limit): (&Client, CallLimit),
     id: Option<&RawId>,
 ) -> Response {
-    let leaving = Leaving::of_call(client);
+    let leaving = Leaving::Call(client.clone(), limit.clone());
     if form(&answer) != AnswerForm::Events {
         return shown(answer, tap, leaving, id).await;
     }
@@ -71,7 +72,8 @@ pub async fn forward(
     let (sender, receiver) = mpsc::channel(MESSAGES_AHEAD);
     client.spawn(async move {
         while let Some(bytes) = tapped.next().await {
-            let _gone = sender.send(bytes).await;
+            // A client that does not read keeps no call open beyond the limit.
+            let _gone = limit.within(sender.send(bytes)).await;
         }
     });
     events(answer.status, answer.headers, received(receiver))
@@ -145,7 +147,7 @@ fn last_words(
 pub async fn whole(answer: UpstreamAnswer, leaving: Leaving) -> Result<Bytes, Over> {
     if form(&answer) == AnswerForm::Unreadable {
         return Err(Over::Broken(UpstreamError::Lost(
-            "it is compressed, though nobody asked for that, or of two kinds at once".into(),
+            "it has a content coding, though none was asked for, or is of two kinds at once".into(),
         )));
     }
     leaving.unless_left(collected(answer.body)).await?.map_err(Over::Broken)
@@ -166,8 +168,7 @@ async fn collected(mut body: AnswerBody) -> Result<Bytes, UpstreamError> {
 
 /// The form of an answer, by its headers.
 pub fn form(answer: &UpstreamAnswer) -> AnswerForm {
-    let encoding = answer.headers.get(CONTENT_ENCODING);
-    if encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+    if is_coded(&answer.headers) || repeats(&answer.headers, &CONTENT_TYPE) {
         return AnswerForm::Unreadable;
     }
     match is_event_stream(&answer.headers) {
@@ -181,8 +182,7 @@ pub fn form(answer: &UpstreamAnswer) -> AnswerForm {
 /// text/event-stream`, one client reads the beginning, and another searches for the end; one of them would read
 /// messages that the tap did not see.
 fn may_be_event_stream(headers: &HeaderMap) -> bool {
-    let all = headers.get_all(CONTENT_TYPE).iter();
-    all.into_iter().any(|value| {
+    headers.get(CONTENT_TYPE).is_some_and(|value| {
         value.as_bytes().to_ascii_lowercase().windows(17).any(|part| part == b"text/event-stream")
     })
 }

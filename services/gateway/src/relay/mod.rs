@@ -8,12 +8,13 @@
 //! * [`watch`]: with a tap; a disconnect ends the answer as well (GET streams, `initialize`), and an error takes the place
 //!   of a request's answer that is withheld;
 //! * [`forward`]: the answer to a call, with a tap; in the modern era a disconnect cancels it, in the legacy era the
-//!   answer is read to its end, because its outcome is recorded;
+//!   answer is read to its end, because its outcome is recorded, but not beyond the [`CallLimit`];
 //! * [`open`]: a stream that the gateway starts itself, to ask the client a question before the upstream receives the
 //!   request.
 
 mod answer;
 mod awaited_answer;
+mod call_limit;
 mod client;
 mod lost_answer;
 mod opened;
@@ -28,6 +29,7 @@ use crate::upstream::{Exchange, Upstream, UpstreamAnswer, UpstreamError};
 
 pub use answer::{error, events, forward, json, pass, watch};
 pub use awaited_answer::may_be_answer;
+pub use call_limit::{CallLimit, GivenUp};
 pub use client::Client;
 pub use lost_answer::UPSTREAM_FAILED;
 pub use opened::{OpenedStream, open};
@@ -70,6 +72,8 @@ pub enum Over {
     Abandoned,
     /// The client disconnected, and resumed with a GET (legacy era): the rest arrives on that stream.
     Resumed,
+    /// The answer is not awaited any longer.
+    GivenUp(GivenUp),
 }
 
 /// Reason why a request has no answer.

@@ -6,8 +6,7 @@ use tokio::sync::mpsc;
 
 use super::answer::{self, AnswerForm};
 use super::tapped::{Leaving, Tapped};
-use super::{Client, Response};
-use super::{Over, Passing, Tap};
+use super::{CallLimit, Client, Over, Passing, Response, Tap};
 use crate::limits::MESSAGES_AHEAD;
 use crate::upstream::text::may_be_message;
 use crate::upstream::{UpstreamAnswer, events};
@@ -45,12 +44,12 @@ impl OpenedStream {
 
     /// Continues with the upstream's answer in any form: JSON becomes one event. For an answer without a message, the
     /// tap's [`Tap::over`] supplies the text, since the HTTP status can no longer be passed on.
-    pub async fn carry(self, answer: UpstreamAnswer, mut tap: Box<dyn Tap>) {
-        let leaving = Leaving::of_call(&self.client);
+    pub async fn carry(self, answer: UpstreamAnswer, mut tap: Box<dyn Tap>, limit: CallLimit) {
+        let leaving = Leaving::Call(self.client.clone(), limit.clone());
         if answer::form(&answer) == AnswerForm::Events {
             let mut tapped = Tapped::new(answer.body, tap, leaving);
             while let Some(bytes) = tapped.next().await {
-                let _gone = self.sender.send(bytes).await;
+                let _gone = limit.within(self.sender.send(bytes)).await;
             }
             return;
         }

@@ -6,58 +6,49 @@ use std::future::Future;
 use bytes::Bytes;
 use futures::StreamExt;
 
-use super::Client;
-use super::{Over, Passing, Tap};
+use super::{CallLimit, Client, Over, Passing, Tap};
 use crate::limits::ORPHAN_TIME;
 use crate::memory::ANSWERS;
 use crate::upstream::events::{self, Event, Splitter};
 use crate::upstream::{AnswerBody, UpstreamError};
 use admission::principal::Era;
 
-/// The effect of a client's disconnect on the answer.
+/// What ends the reading of an answer before its own end.
 pub enum Leaving {
-    /// The reader of the answer is dropped, and the answer with it.
+    /// A disconnect drops the reader of the answer, and the answer with it.
     Dropped,
-    /// The answer is cancelled.
-    Cancels(Client),
-    /// The answer is read to its end, at most for [`ORPHAN_TIME`].
-    ReadOn(Client),
+    /// The answer is that to a call: it is read until the limit. A disconnect cancels it in the modern era; in the legacy
+    /// era it is read on, at most for [`ORPHAN_TIME`].
+    Call(Client, CallLimit),
 }
 
 impl Leaving {
-    /// The effect on the answer to a call, by the client's era.
-    pub fn of_call(client: &Client) -> Self {
-        match client.era() {
-            Era::Modern => Self::Cancels(client.clone()),
-            Era::Legacy => Self::ReadOn(client.clone()),
-        }
-    }
-
-    /// Runs `work`, unless a disconnect ends it first.
+    /// Runs `work`, unless the reading ends first.
     ///
     /// # Errors
-    /// [`Over`] if the disconnect ended it.
+    /// [`Over`] if it did.
     pub async fn unless_left<T>(&self, work: impl Future<Output = T>) -> Result<T, Over> {
-        match self {
-            Self::Dropped => Ok(work.await),
-            Self::Cancels(client) => tokio::select! {
-                biased;
-                done = work => Ok(done),
-                _ = client.gone() => Err(Over::Abandoned),
-            },
-            Self::ReadOn(client) => tokio::select! {
-                biased;
-                done = work => Ok(done),
-                over = orphaned(client) => Err(over),
-            },
+        let Self::Call(client, limit) = self else { return Ok(work.await) };
+        // Checked first: a server that never pauses does not go on beyond the limit.
+        if let Some(why) = limit.reached() {
+            return Err(Over::GivenUp(why));
+        }
+        tokio::select! {
+            biased;
+            done = work => Ok(done),
+            over = orphaned(client) => Err(over),
+            why = limit.over() => Err(Over::GivenUp(why)),
         }
     }
 }
 
-/// Waits until an answer without a reader need not be read any further: the client resumed its stream, or
-/// [`ORPHAN_TIME`] has passed since the disconnect.
+/// Waits until an answer without a reader need not be read any further: at once in the modern era; in the legacy era when
+/// the client resumed its stream, or [`ORPHAN_TIME`] has passed since the disconnect.
 async fn orphaned(client: &Client) -> Over {
     let since = client.gone().await;
+    if client.era() == Era::Modern {
+        return Over::Abandoned;
+    }
     tokio::select! {
         () = client.resumed() => Over::Resumed,
         () = tokio::time::sleep_until(since + ORPHAN_TIME) => Over::Broken(UpstreamError::TimedOut),

@@ -6,13 +6,15 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use futures::StreamExt;
+use http::HeaderMap;
 use serving::request_span::fail;
 use tracing::{Instrument, Span};
 
 use super::spans::exchanged;
 use super::{AnswerObserver, SpanRequest, Telemetry, is_sent};
 use crate::frame::Frame;
-use crate::upstream::{Exchange, Upstream, UpstreamAnswer, UpstreamError};
+use crate::upstream::request::{METHOD, SESSION};
+use crate::upstream::{Exchange, SessionHold, Upstream, UpstreamAnswer, UpstreamError, fields};
 
 /// An [`Upstream`] that measures every exchange.
 pub struct Metered {
@@ -51,6 +53,10 @@ impl Upstream for Metered {
             }
         }
     }
+
+    fn hold(&self, headers: &HeaderMap) -> SessionHold {
+        self.inner.hold(headers)
+    }
 }
 
 /// The answer with a body that is observed until it is dropped.
@@ -80,16 +86,15 @@ struct MeteredMessage {
 
 impl MeteredMessage {
     fn of(request: &Exchange) -> Self {
-        let header =
-            |name| request.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let header = |name| fields::text(&request.headers, &name).map(str::to_owned);
         let short = request.body.len() <= READ_AGAIN;
         let frame = short.then(|| Frame::parse(request.body.clone()).ok()).flatten();
         let named = frame.as_ref().and_then(|frame| frame.method().map(str::to_owned));
-        let method = named.or_else(|| header("mcp-method")).unwrap_or_else(|| request.method.to_string());
+        let method = named.or_else(|| header(METHOD)).unwrap_or_else(|| request.method.to_string());
         let tool = frame.as_ref().filter(|frame| frame.is_tool_call()).and_then(Frame::tool_name);
         let id = frame.as_ref().and_then(|frame| frame.id().map(|id| id.text().to_owned()));
         let is_there = !request.body.is_empty();
-        Self { method, session: header("mcp-session-id"), tool, id, is_there }
+        Self { method, session: header(SESSION), tool, id, is_there }
     }
 
     /// The span of the exchange. The conventions define spans of messages; opening a stream, which may last for hours,

@@ -132,7 +132,9 @@ impl Upstream for Http {
         let answer = self.client.execute(self.request(exchange));
         let answer = tokio::time::timeout(self.answer_time, answer).await;
         let answer = answer.map_err(|_elapsed| UpstreamError::TimedOut)?.map_err(failed)?;
-        let (status, headers) = (answer.status(), from_upstream(answer.headers().clone()));
+        let status = answer.status();
+        let headers = from_upstream(answer.headers().clone())
+            .map_err(|name| UpstreamError::Lost(format!("it has the header {name} twice")))?;
         if let Some(location) = headers.get(LOCATION).filter(|_| status.is_redirection()) {
             let target = self.target(location).unwrap_or_else(|| "no URL".to_owned());
             return Err(UpstreamError::Lost(format!("it redirects ({status}) to {target}")));

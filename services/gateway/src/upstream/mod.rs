@@ -6,12 +6,16 @@
 pub mod answer;
 pub mod events;
 pub mod federation;
+pub mod fields;
 pub mod headers;
 pub mod http;
 pub mod request;
 pub mod stdio;
 pub mod text;
 pub mod without_challenges;
+
+use std::any::Any;
+use std::sync::Arc;
 
 use ::http::{HeaderMap, Method, StatusCode};
 use async_trait::async_trait;
@@ -27,6 +31,30 @@ pub trait Upstream: Send + Sync + 'static {
     /// # Errors
     /// An [`UpstreamError`] if no answer arrives; it says whether the request can have had an effect.
     async fn exchange(&self, request: Exchange) -> Result<UpstreamAnswer, UpstreamError>;
+
+    /// Keeps the legacy session that these headers of a request name from ending as idle, while the gateway holds the
+    /// request back. Without effect at a server that ends its sessions itself.
+    fn hold(&self, _headers: &HeaderMap) -> SessionHold {
+        SessionHold::default()
+    }
+}
+
+/// The use of legacy sessions, until it is dropped.
+#[derive(Clone, Default)]
+pub struct SessionHold(Vec<Arc<dyn Any + Send + Sync>>);
+
+impl SessionHold {
+    /// The use of this session, which counts as used while another than its table refers to it.
+    pub fn of<T: Any + Send + Sync>(session: Arc<T>) -> Self {
+        Self(vec![session])
+    }
+
+    /// The use of the sessions of both.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.0.extend(other.0);
+        self
+    }
 }
 
 /// A request for an upstream. Hop-by-hop headers, the gateway's own headers and the client's credentials are already

@@ -4,6 +4,7 @@ use data_encoding::BASE64URL_NOPAD;
 use http::header::ACCEPT;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
+use super::fields::{accepts, text};
 use super::text::{RpcKind, RpcMessage};
 use super::{Exchange, UpstreamError};
 
@@ -24,15 +25,16 @@ const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25
 /// The first protocol revision without sessions. Revisions are dates, so their text order is their order.
 const FIRST_MODERN: &str = "2026-07-28";
 
-/// The value of a header, if it is visible ASCII text.
+/// The value of a header that is there once, if it is visible ASCII text.
 pub fn header<'a>(request: &'a Exchange, name: &HeaderName) -> Option<&'a str> {
-    request.headers.get(name)?.to_str().ok()
+    text(&request.headers, name)
 }
 
 /// Returns whether the client accepts an event stream, as the transport requires. True without an `Accept` header.
 pub fn accepts_events(request: &Exchange) -> bool {
-    header(request, &ACCEPT)
-        .is_none_or(|accept| ["text/event-stream", "text/*", "*/*"].iter().any(|kind| accept.contains(kind)))
+    let accepts_any =
+        || ["text/event-stream", "text/*", "*/*"].iter().any(|kind| accepts(&request.headers, kind));
+    !request.headers.contains_key(ACCEPT) || accepts_any()
 }
 
 /// Returns whether a message belongs to the modern era (without sessions), by its own members or by its headers.
@@ -43,15 +45,14 @@ pub fn is_modern(request: &Exchange, message: &RpcMessage<'_>) -> bool {
 /// Returns whether the headers name a modern revision. The front end uses this function too, so that the decision and
 /// the execution see the same era. A version that is not a date counts as no version.
 pub fn speaks_modern(headers: &HeaderMap) -> bool {
-    let version = headers.get(VERSION).and_then(|version| version.to_str().ok());
-    version.is_some_and(|version| is_date(version) && version >= FIRST_MODERN)
+    text(headers, &VERSION).is_some_and(|version| is_date(version) && version >= FIRST_MODERN)
 }
 
 /// Returns whether a request of a session names a revision in its header that has sessions, or the one that the session
 /// `agreed` on. True without a header.
 pub fn speaks_legacy(headers: &HeaderMap, agreed: Option<&str>) -> bool {
     let is_one = |version: &HeaderValue| LEGACY.into_iter().chain(agreed).any(|known| version == known);
-    headers.get(VERSION).is_none_or(is_one)
+    headers.get_all(VERSION).iter().all(is_one)
 }
 
 fn is_date(text: &str) -> bool {

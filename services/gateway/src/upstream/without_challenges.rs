@@ -12,10 +12,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use http::StatusCode;
 use http::header::WWW_AUTHENTICATE;
+use http::{HeaderMap, StatusCode};
 
-use super::{Exchange, Upstream, UpstreamAnswer, UpstreamError};
+use super::{Exchange, SessionHold, Upstream, UpstreamAnswer, UpstreamError};
 
 /// An [`Upstream`] whose authentication challenges are not passed to the client.
 pub struct WithoutChallenges(Arc<dyn Upstream>);
@@ -41,5 +41,9 @@ impl Upstream for WithoutChallenges {
             }
             false => Ok(answer),
         }
+    }
+
+    fn hold(&self, headers: &HeaderMap) -> SessionHold {
+        self.0.hold(headers)
     }
 }

@@ -14,6 +14,8 @@ const PROOF: &str = "https://tabellion.dev/a2a/agentroa/v1/roa-proof";
 const AER: &str = "https://tabellion.dev/a2a/agentroa/v1/aer";
 const REQUIRED: &str = "without_vap = \"roa\"\nroa = \"required\"\n";
 const METHODS: [&str; 4] = ["message/send", "message/stream", "SendMessage", "GetTask"];
+/// An answer that readers could disagree about.
+const TWICE: &str = r#"{"jsonrpc":"2.0","id":"r-1","result":1,"result":2}"#;
 const TASK: &str = r#"{"kind":"task","id":"t-1","contextId":"c","status":{"state":"completed"}}"#;
 
 /// A gateway before a scripted agent, whose identifier is `crm`.
@@ -320,7 +322,6 @@ async fn an_answer_to_another_request_or_to_none_leaves_the_outcome_unknown() {
 
 #[tokio::test]
 async fn an_answer_that_cannot_be_read_is_an_error_with_the_id_of_its_request() {
-    const TWICE: &str = r#"{"jsonrpc":"2.0","id":"r-1","result":1,"result":2}"#;
     let site = Site::answering(|_, agent| agent.json(TWICE)).await;
     let answer = site.ask(&envelope(), "message/send").await;
     assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(-31001), &json!("r-1")));
@@ -334,6 +335,59 @@ async fn an_answer_that_cannot_be_read_is_an_error_with_the_id_of_its_request() 
     let answer: Value = serde_json::from_str(text.split_once("data: ").unwrap().1.trim_end()).unwrap();
     assert_eq!((status, &answer["error"]["code"], &answer["id"]), (200, &json!(-31001), &json!("r-1")));
     assert_eq!(site.outcome().await, "unknown");
+}
+
+/// Streams a task that works, then something that cannot be read, then this result if it is one.
+fn spoiled(last: Option<&'static str>) -> impl Fn(&McpRequest, &mut Responder) + Send + Sync + 'static {
+    move |seen, agent| {
+        let id = seen.id().unwrap();
+        let event = |result: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
+        agent.stream();
+        agent.event(&event(r#"{"kind":"task","id":"t","status":{"state":"working"}}"#));
+        agent.event(TWICE);
+        if let Some(last) = last {
+            agent.event(&event(last));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stream_whose_last_event_cannot_be_read_ends_with_an_error_and_its_outcome_is_unknown() {
+    let site = Site::answering(spoiled(None)).await;
+    let (status, text) = site.post(&request(&envelope(), "message/stream")).await;
+    let events: Vec<Value> = text
+        .lines()
+        .filter_map(|line| Some(serde_json::from_str(line.strip_prefix("data: ")?).unwrap()))
+        .collect();
+    assert_eq!((status, events.len()), (200, 2), "{text}");
+    assert_eq!(events[0]["result"]["status"]["state"], "working");
+    assert_eq!((&events[1]["error"]["code"], &events[1]["id"]), (&json!(-31001), &json!("r-1")), "{text}");
+    assert_eq!(site.outcome().await, "unknown");
+}
+
+#[tokio::test]
+async fn a_request_that_takes_too_long_ends_with_an_error_and_its_outcome_is_unknown() {
+    let agent = McpServer::answering(|seen, agent| {
+        agent.stream();
+        let id = seen.id().unwrap();
+        let working = r#"{"kind":"task","id":"t","status":{"state":"working"}}"#;
+        agent.event(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{working}}}"#));
+        agent.is_hung_up_on();
+        agent.hang_up();
+    });
+    let site = Site::with(&format!("{REQUIRED}call_timeout = \"500ms\"\n"), agent).await;
+    let (status, text) = site.post(&request(&envelope(), "message/stream")).await;
+    assert_eq!(status, 200);
+    assert!(text.contains("-31001") && text.contains("longer than a call may"), "{text}");
+    assert_eq!(site.outcome().await, "unknown");
+}
+
+#[tokio::test]
+async fn an_event_that_can_be_read_after_one_that_cannot_says_how_the_request_ended() {
+    let site = Site::answering(spoiled(Some(TASK))).await;
+    let (_, text) = site.post(&request(&envelope(), "message/stream")).await;
+    assert!(text.contains("completed") && !text.contains("-31001"), "{text}");
+    assert_eq!(site.outcome().await, "executed");
 }
 
 #[tokio::test]

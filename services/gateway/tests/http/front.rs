@@ -15,7 +15,8 @@ use gateway::mcp::{
     RequestKind, ServerMessages, SessionEvents,
 };
 use gateway::relay::Response;
-use gateway::relay::{self, OpenedStream, Over, Passing, Tap, Unanswered};
+use gateway::relay::{self, CallLimit, OpenedStream, Over, Passing, Tap, Unanswered};
+use gateway::upstream::Upstream;
 use gateway::upstream::http::Http;
 use gateway::upstream::without_challenges::WithoutChallenges;
 use http::StatusCode;
@@ -24,6 +25,7 @@ use serving::metrics::MetricRegistry;
 use testkit::{McpRequest, McpServer, Responder};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
 
 use crate::client::{PATIENCE, http_client, post};
 
@@ -67,6 +69,11 @@ pub struct Scribe {
 
 struct Copying(Notes);
 
+/// The limit of a call that no test reaches.
+fn limit() -> CallLimit {
+    CallLimit::new(gateway::limits::CALL_TIME, CancellationToken::new())
+}
+
 #[async_trait]
 impl Tap for Copying {
     async fn message(&mut self, text: Bytes) -> Passing {
@@ -86,7 +93,7 @@ impl Scribe {
         self.notes.holds("answered").await;
         let answer = relay::ask(&*inbound.endpoint.upstream, inbound.exchange, &inbound.client).await;
         match answer {
-            Ok(answer) => opened.carry(answer, Box::new(Copying(self.notes))).await,
+            Ok(answer) => opened.carry(answer, Box::new(Copying(self.notes)), limit()).await,
             Err(_) => {
                 opened.send(&reply::error(inbound.frame.id(), -1, "no", None)).await;
             }
@@ -109,7 +116,8 @@ impl Scribe {
     async fn forward(&self, inbound: Inbound) -> Response {
         match relay::ask(&*inbound.endpoint.upstream, inbound.exchange, &inbound.client).await {
             Ok(answer) => {
-                relay::forward(answer, Box::new(Copying(self.notes.clone())), &inbound.client, None).await
+                let copying = Box::new(Copying(self.notes.clone()));
+                relay::forward(answer, copying, (&inbound.client, limit()), None).await
             }
             Err(Unanswered::Upstream(error)) => {
                 self.notes.write(format!("unanswered {error}"));
@@ -189,6 +197,8 @@ pub struct Settings {
     pub times: Times,
     pub forward_invocation: bool,
     pub answer_time: Duration,
+    /// The upstream, if it is not a server over HTTP.
+    pub upstream: Option<Arc<dyn Upstream>>,
     pub admits: Arc<dyn Authorizer>,
     /// Whether what the server says about credentials is for us.
     pub is_ours: bool,
@@ -207,6 +217,7 @@ impl Default for Settings {
             times: Times { drain: Duration::from_secs(5), ..Times::default() },
             forward_invocation: true,
             answer_time: PATIENCE,
+            upstream: None,
             admits: Arc::new(AllowAll),
             is_ours: false,
             pages: axum::Router::new(),
@@ -220,10 +231,11 @@ impl Settings {
     pub async fn serve(self, url: &str, handlers: Arc<dyn Handlers>) -> Serving {
         let server =
             HttpServer { url: url.parse().unwrap(), token_file: None, headers: Vec::new(), ca_file: None };
-        let http = Arc::new(Http::new(&server, self.answer_time).unwrap());
+        let upstream =
+            self.upstream.unwrap_or_else(|| Arc::new(Http::new(&server, self.answer_time).unwrap()));
         let endpoint = Endpoint {
             path: "/mcp".into(),
-            upstream: if self.is_ours { Arc::new(WithoutChallenges::new(http)) } else { http },
+            upstream: if self.is_ours { Arc::new(WithoutChallenges::new(upstream)) } else { upstream },
             handlers,
             forward_invocation: self.forward_invocation,
         };

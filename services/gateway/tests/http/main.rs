@@ -7,7 +7,14 @@ mod calls;
 mod client;
 mod front;
 mod running;
+#[path = "../scripted/mod.rs"]
+mod scripted;
 #[path = "../stored_states/mod.rs"]
 mod stored_states;
 mod wire;
 mod world;
+
+#[test]
+fn scripted_server() {
+    scripted::serve_if_asked();
+}

@@ -19,6 +19,7 @@ use gateway::front::{Authorized, Authorizer, Serving, Times};
 use gateway::relay::Response;
 use gateway::replay::{self, ReplayedSession};
 use gateway::telemetry::Telemetry;
+use gateway::upstream::Upstream;
 use http::request::Parts;
 use scitt::{SignedStatement, Signer};
 use serde_json::{Value, json};
@@ -71,6 +72,9 @@ pub struct Wishes {
     /// Where the server is, if not where it listens.
     pub url: Option<String>,
     pub answer_time: Duration,
+    pub call_time: Duration,
+    /// The upstream, if it is not the server.
+    pub upstream: Option<Arc<dyn Upstream>>,
     pub session_idle: Option<Duration>,
 }
 
@@ -116,6 +120,8 @@ impl Default for Wishes {
             patience: Patience::default(),
             url: None,
             answer_time: PATIENCE,
+            call_time: gateway::limits::CALL_TIME,
+            upstream: None,
             session_idle: None,
         }
     }
@@ -149,12 +155,14 @@ impl World {
         let telemetry = Arc::new(Telemetry::new().unwrap());
         let shared = Shared::new(writer, sealer, telemetry, wishes.patience);
         let arguments_bytes = gateway::limits::ARGUMENT_BYTES;
-        let offer = Offer { posture: POSTURE.into(), filter_tools: wishes.filter_tools, arguments_bytes };
+        let (filter_tools, call_time) = (wishes.filter_tools, wishes.call_time);
+        let offer = Offer { posture: POSTURE.into(), filter_tools, arguments_bytes, call_time };
         let rules = wishes.rules.clone();
         let calls = Calls::new(wishes.rules, offer, wishes.judging, shared);
         let settings = Settings {
             admits: Arc::new(ByName),
             answer_time: wishes.answer_time,
+            upstream: wishes.upstream,
             times: Times::default(),
             ..Settings::default()
         };

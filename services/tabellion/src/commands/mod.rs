@@ -38,6 +38,7 @@ pub mod session;
 mod signed_output;
 mod spans;
 pub mod statement;
+mod storage_fault;
 pub mod stream;
 pub mod trust;
 pub mod verdict;

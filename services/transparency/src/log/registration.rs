@@ -13,12 +13,12 @@ use tracing::Instrument;
 
 use crate::limits::DECISIONS;
 use crate::log::admission::{self, Admitted};
-use crate::log::equivocation;
 use crate::log::registration_outcome::{
     RegisterError, Registered, Registration, costs_nothing, is_about_the_payload, may_be_known, outcome_of,
 };
 use crate::log::state::Log;
 use crate::log::turns::Turn;
+use crate::log::{equivocation, failed_write};
 use crate::metrics::latency::Stage;
 use crate::proofs::receipts::ReceiptUnavailable;
 use crate::quota::issuer_quota::IssuerCharge;
@@ -52,7 +52,7 @@ impl Log {
         outcome: Result<Registration, RegisterError>,
     ) -> Result<Registered, RegisterError> {
         self.metrics.registration(outcome_of(&outcome));
-        self.failed_write.learn(begun, &outcome);
+        failed_write::learn(&self.failed_write, begun, &outcome);
         outcome.map(|registration| registration.registered)
     }
 

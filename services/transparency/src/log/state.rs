@@ -6,13 +6,13 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex, TreeSize};
 use sequencer::{Handle, Role};
+use serving::failed_write::FailedWrite;
 use store::{Found, LogStore, Progress, StoreError};
 
 use crate::edge::rate_limit::AccessControl;
 use crate::keys::signer::LogSigner;
 use crate::log::decided::DecidedTerms;
 use crate::log::erasures::{CarriedOut, EraserWakeup};
-use crate::log::failed_write::FailedWrite;
 use crate::log::free_space::FreeSpace;
 use crate::log::open_findings::OpenFindings;
 use crate::log::policies::Policies;

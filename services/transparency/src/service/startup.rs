@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use sequencer::{Sequencer, SequencerParts, SystemClock};
+use serving::failed_write::FailedWrite;
 use serving::listener::{Listener, ListenerSettings};
 use serving::tls::TlsError;
 use store::{LogStore, StoreError};
@@ -18,7 +19,6 @@ use crate::keys::signer::{IntroduceError, LogSigner};
 use crate::log::admission::InboxRedecider;
 use crate::log::decided::DecidedTerms;
 use crate::log::erasures::{CarriedOut, EraserWakeup};
-use crate::log::failed_write::FailedWrite;
 use crate::log::free_space::FreeSpace;
 use crate::log::open_findings::OpenFindings;
 use crate::log::policies::Policies;

@@ -88,7 +88,8 @@ fn described_public() -> OpenApiRouter<ServiceState> {
 fn described_admin() -> OpenApiRouter<ServiceState> {
     let obstacles = |state: ServiceState| async move {
         let backlog = state.jobs.store.backlog().await;
-        backlog.err().map(|error| error.to_string()).into_iter().collect()
+        let unreadable = backlog.err().map(|error| error.to_string());
+        unreadable.into_iter().chain(state.failed_write.reported()).collect()
     };
     let text = |state: ServiceState| async move {
         state.metrics.text(&state.jobs.store, state.jobs.unfinished()).await

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use http::HeaderMap;
+use serving::failed_write::FailedWrite;
 use serving::problem::JsonProblem;
 
 use super::problem;
@@ -19,6 +20,8 @@ pub struct ServiceState {
     pub clients: Arc<ClientTokens>,
     /// Counts requests.
     pub metrics: Arc<Metrics>,
+    /// The last write that the database did not take.
+    pub failed_write: Arc<FailedWrite>,
     /// The URL of the log.
     pub log: Arc<str>,
     /// How long a request waits.

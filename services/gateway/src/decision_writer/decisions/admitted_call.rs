@@ -5,6 +5,7 @@
 //! and the reservation stays spent (V-12, V-14).
 
 use admission::decide::{Ruling, Settled};
+use http::HeaderMap;
 use jose::json::{self, Limits};
 use merkle::EntryDigest;
 use tokio::sync::oneshot;
@@ -27,6 +28,12 @@ impl HeldRequest {
     #[must_use]
     pub fn new(request: Exchange) -> Self {
         Self(request)
+    }
+
+    /// Returns the headers of the request.
+    #[must_use]
+    pub fn headers(&self) -> &HeaderMap {
+        &self.0.headers
     }
 }
 

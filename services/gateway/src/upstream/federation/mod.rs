@@ -39,9 +39,10 @@ pub use self::names::BadName;
 use self::names::{ServerIndex, ServerNames};
 use self::requests::{no_such_method, no_such_name};
 use self::sessions::{FederatedSession, FederatedSessions};
+use super::fields::text;
 use super::request::{LAST_EVENT, SESSION, header, is_initialize, is_method_of_the_past, is_modern};
 use super::text::{Json, RpcKind, RpcMessage};
-use super::{Exchange, Upstream, UpstreamAnswer, UpstreamError, answer};
+use super::{Exchange, SessionHold, Upstream, UpstreamAnswer, UpstreamError, answer};
 use crate::limits;
 
 /// Several servers as one [`Upstream`].
@@ -83,6 +84,16 @@ impl Upstream for Federation {
             Method::DELETE => self.0.delete(&request).await,
             _ => Ok(answer::not_allowed("GET, POST, DELETE")),
         }
+    }
+
+    fn hold(&self, headers: &HeaderMap) -> SessionHold {
+        let session = text(headers, &SESSION).and_then(|id| self.0.sessions.get(id));
+        let Some(session) = session else { return SessionHold::default() };
+        let at_servers = session
+            .members()
+            .iter()
+            .map(|member| self.0.servers[member.whose].hold(&member.headers(&HeaderMap::new())));
+        at_servers.fold(SessionHold::of(session.clone()), SessionHold::and)
     }
 }
 

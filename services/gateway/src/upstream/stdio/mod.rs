@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use http::{HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
 pub use self::child::Program;
 use self::session::{Begun, StdioSession};
@@ -36,7 +36,7 @@ use super::request::{
     new_session_id, speaks_legacy,
 };
 use super::text::{Json, RpcKind, RpcMessage};
-use super::{ClientName, Exchange, Upstream, UpstreamAnswer, UpstreamError, answer};
+use super::{ClientName, Exchange, SessionHold, Upstream, UpstreamAnswer, UpstreamError, answer, fields};
 use crate::limits;
 
 /// An [`Upstream`] that is a program with the stdio transport.
@@ -183,7 +183,7 @@ impl Stdio {
         let Some(named) = header(request, &SESSION) else {
             return Err(answer::session_missing(id));
         };
-        let session = self.sessions.lock().open.get(named).map(|owned| Arc::clone(&owned.session));
+        let session = self.sessions.get(named);
         session.filter(|session| session.is_alive()).ok_or_else(|| answer::no_such_session(id))
     }
 }
@@ -198,6 +198,12 @@ impl Upstream for Stdio {
             Method::DELETE => Ok(self.delete(&request)),
             _ => Ok(answer::not_allowed("GET, POST, DELETE")),
         }
+    }
+
+    fn hold(&self, headers: &HeaderMap) -> SessionHold {
+        let named = fields::text(headers, &SESSION);
+        let session = named.and_then(|id| self.sessions.get(id));
+        session.map(SessionHold::of).unwrap_or_default()
     }
 }
 
@@ -221,6 +227,14 @@ struct Owned {
     session: Arc<StdioSession>,
 }
 
+impl Owned {
+    /// The time for which the session was idle. `None` while it is in use, also by a request that is held back.
+    fn idle_for(&self) -> Option<Duration> {
+        let is_held = Arc::strong_count(&self.session) > 1;
+        self.session.idle_for().filter(|_| !is_held)
+    }
+}
+
 impl StdioSessionTable {
     fn all(&self) -> usize {
         self.open.len() + self.starting.values().sum::<usize>()
@@ -234,7 +248,7 @@ impl StdioSessionTable {
     /// The id of the client's session that was idle for longest, and for at least `spared`.
     fn longest_idle(&self, client: &ClientName, spared: Duration) -> Option<String> {
         let own = self.open.iter().filter(|(_, owned)| owned.client == *client);
-        let idle = own.filter_map(|(id, owned)| Some((owned.session.idle_for()?, id)));
+        let idle = own.filter_map(|(id, owned)| Some((owned.idle_for()?, id)));
         idle.filter(|(time, _)| *time >= spared).max_by_key(|(time, _)| *time).map(|(_, id)| id.clone())
     }
 
@@ -307,6 +321,21 @@ impl StdioSessions {
         Ok(StartReservation(Arc::clone(self), client.clone()))
     }
 
+    /// The session with this id.
+    fn get(&self, id: &str) -> Option<Arc<StdioSession>> {
+        self.lock().open.get(id).map(|owned| Arc::clone(&owned.session))
+    }
+
+    /// Removes the sessions that were idle for too long. One that a request holds is in use.
+    fn remove_idle(&self) {
+        self.lock().open.retain(|_, Owned { session, .. }| {
+            if Arc::strong_count(session) > 1 {
+                session.touch();
+            }
+            !session.is_idle()
+        });
+    }
+
     /// Adds a session; it is removed when its child ends.
     fn insert(self: &Arc<Self>, id: String, client: ClientName, session: &Arc<StdioSession>) {
         self.lock().open.insert(id.clone(), Owned { client, session: Arc::clone(session) });
@@ -329,7 +358,7 @@ async fn end_idle(sessions: Weak<StdioSessions>) {
     loop {
         tokio::time::sleep(limits::SESSION_SWEEP).await;
         let Some(sessions) = sessions.upgrade() else { return };
-        sessions.lock().open.retain(|_, owned| !owned.session.is_idle());
+        sessions.remove_idle();
     }
 }
 
@@ -339,5 +368,27 @@ fn refusal_status(text: &[u8]) -> StatusCode {
     match message.and_then(|message| message.error_code()) {
         Some(-32022..=-32020) => StatusCode::BAD_REQUEST,
         _ => StatusCode::OK,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_session_that_a_request_holds_is_in_use_until_it_is_let_go() {
+        let sessions = Arc::new(StdioSessions::default());
+        let session = StdioSession::start(&Program::new(["cat"]), &"cat".into()).unwrap();
+        sessions.insert("id".into(), ClientName::Gateway, &session);
+        drop(session);
+        let idle = || sessions.lock().longest_idle(&ClientName::Gateway, Duration::ZERO);
+        assert_eq!(idle().as_deref(), Some("id"));
+        let held = sessions.get("id").unwrap();
+        assert_eq!(idle(), None);
+        let before = held.last_used();
+        sessions.remove_idle();
+        assert!(held.last_used() > before);
+        drop(held);
+        assert_eq!(idle().as_deref(), Some("id"));
     }
 }

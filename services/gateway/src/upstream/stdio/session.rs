@@ -193,8 +193,13 @@ impl StdioSession {
 
     /// The time since the client's last message, or since it last read a stream. `None` while a stream is read.
     fn unused_for(&self) -> Option<Duration> {
-        let silent = self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
+        let silent = self.last_used().elapsed();
         self.streams.unread_for().map(|unread| unread.min(silent))
+    }
+
+    /// The time of the client's last message.
+    pub fn last_used(&self) -> Instant {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn open(&self, message: &RpcMessage<'_>) -> Result<(StreamNo, StreamReader), PostRefusal> {
@@ -221,7 +226,8 @@ impl StdioSession {
         answer::events(as_events(reader, start.into_iter().chain(first).collect()))
     }
 
-    fn touch(&self) {
+    /// Marks the session as used now.
+    pub fn touch(&self) {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 

@@ -2,11 +2,13 @@
 //! clients of both eras. Each test is named by the reading that it is about.
 
 mod answers;
+mod approvals;
 mod carriers;
 mod changed_tools;
 mod crowds;
 mod forged;
 mod gated;
+mod given_up;
 mod judged;
 mod late;
 mod modern_questions;

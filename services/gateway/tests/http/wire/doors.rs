@@ -115,10 +115,17 @@ async fn bodies_in_another_form_are_refused_unforwarded() {
         "application/jsonx",
         "",
     ] {
-        assert_eq!(send(media, None).await.unwrap().status(), 415, "{media}");
+        let refused = send(media, None).await.unwrap();
+        assert_eq!(
+            (refused.status().as_u16(), refused.headers().get("accept-encoding")),
+            (415, None),
+            "{media}"
+        );
     }
     for coding in ["gzip", "br", "identity, gzip", "deflate"] {
-        assert_eq!(send("application/json", Some(coding)).await.unwrap().status(), 415, "{coding}");
+        let refused = send("application/json", Some(coding)).await.unwrap();
+        assert_eq!(refused.status(), 415, "{coding}");
+        assert_eq!(refused.headers()["accept-encoding"], "identity", "{coding}");
     }
     assert!(world.requests().is_empty());
     for media in ["application/json", "application/json; charset=utf-8", "Application/JSON;charset=\"UTF-8\""]
@@ -220,7 +227,14 @@ async fn headers_that_could_be_read_two_ways_are_refused() {
     for (name, one, other) in [
         ("mcp-session-id", "a", "b"),
         ("mcp-protocol-version", "2025-06-18", "2026-07-28"),
+        ("last-event-id", "1", "2"),
+        ("mcp-method", "tools/call", "tools/list"),
         ("content-type", "application/json", "text/plain"),
+        ("content-length", "1", "2"),
+        ("host", "x", "y"),
+        ("origin", "http://localhost", "http://evil.example"),
+        ("agentroa", "e30", "W10"),
+        ("agentroa-proof", "a", "b"),
     ] {
         let text = format!(
             "POST /mcp HTTP/1.1\r\nhost: x\r\n{name}: {one}\r\n{name}: {other}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{CALL}",

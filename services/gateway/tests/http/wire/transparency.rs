@@ -163,11 +163,39 @@ async fn http2_is_spoken_too() {
 
 #[tokio::test]
 async fn an_answer_that_says_to_be_of_two_kinds_does_not_pass_unseen() {
-    let forged = format!("data: {}\n\n", DONE.replace("[]", "[\"forged\"]"));
-    let world = PassThrough::before(move |_, wire| {
-        wire.answer(200, &[("content-type", "application/json, text/event-stream")], forged.as_bytes());
-    })
-    .await;
-    let told = world.post(CALL).send().await.unwrap();
-    assert!(!told.text().await.unwrap().contains("forged"));
+    const KINDS: [&[&str]; 3] = [
+        &["application/json, text/event-stream"],
+        &["application/json", "text/event-stream"],
+        &["text/event-stream", "application/json"],
+    ];
+    let done = DONE.replace("[]", "[\"forged\"]");
+    // One is read by whoever expects events, the other by whoever expects JSON.
+    for forged in [format!("data: {done}\n\n"), done.replacen(':', ":\n\n", 1) + "\n\n"] {
+        for kinds in KINDS {
+            let body = forged.clone();
+            let world = PassThrough::before(move |_, wire| {
+                let headers: Vec<_> = kinds.iter().map(|kind| ("content-type", *kind)).collect();
+                wire.answer(200, &headers, body.as_bytes());
+            })
+            .await;
+            let told = world.post(CALL).send().await.unwrap();
+            assert!(!told.text().await.unwrap().contains("forged"), "{kinds:?}: {forged}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_names_two_sessions_names_none() {
+    const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#;
+    for (second, named) in [("s-1", Some("s-1")), ("s-2", None)] {
+        let world = PassThrough::before(move |_, wire| {
+            let headers =
+                [("content-type", "application/json"), ("mcp-session-id", "s-1"), ("mcp-session-id", second)];
+            wire.answer(200, &headers, DONE.as_bytes());
+        })
+        .await;
+        let told = Reading::of(world.post(INITIALIZE)).await;
+        assert_eq!(told.header("mcp-session-id"), named);
+        assert_eq!(told.ended().await.contains("-31001"), named.is_none());
+    }
 }

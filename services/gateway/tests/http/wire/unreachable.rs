@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use testkit::McpServer;
 
-use crate::front::{CALL, PassThrough, Scribe, Settings};
+use crate::front::{CALL, DONE, PassThrough, Scribe, Settings};
 
 #[tokio::test]
 async fn an_unreachable_server_is_an_error_in_band() {
@@ -89,12 +89,34 @@ async fn a_redirect_takes_neither_a_call_nor_its_client_elsewhere() {
     assert!(world.notes.all().iter().all(|note| !note.contains("secret")), "{:?}", world.notes.all());
 }
 
+/// A server whose answer has these fields `Content-Encoding`.
+async fn coded(codings: &'static [&'static str], body: &'static [u8]) -> PassThrough {
+    PassThrough::before(move |_, wire| {
+        let codings = codings.iter().map(|coding| ("content-encoding", *coding));
+        let headers: Vec<_> = [("content-type", "application/json")].into_iter().chain(codings).collect();
+        wire.answer(200, &headers, body);
+    })
+    .await
+}
+
 #[tokio::test]
 async fn an_answer_compressed_unasked_is_not_passed_unseen() {
-    let world = PassThrough::before(|_, wire| {
-        wire.answer(200, &[("content-type", "application/json"), ("content-encoding", "gzip")], b"\x1f\x8b");
-    })
-    .await;
-    assert_eq!(world.post(CALL).send().await.unwrap().status(), 502);
-    world.notes.holds("over Broken").await;
+    const CODINGS: [&[&str]; 5] =
+        [&["gzip"], &["identity, gzip"], &["identity", "gzip"], &["", "br"], &["GZIP, identity"]];
+    for codings in CODINGS {
+        let world = coded(codings, b"\x1f\x8b").await;
+        assert_eq!(world.post(CALL).send().await.unwrap().status(), 502, "{codings:?}");
+        world.notes.holds("over Broken").await;
+    }
+}
+
+#[tokio::test]
+async fn an_answer_whose_coding_changes_nothing_passes() {
+    const CODINGS: [&[&str]; 4] = [&["identity"], &[""], &["Identity, identity"], &["identity", ","]];
+    for codings in CODINGS {
+        let world = coded(codings, DONE.as_bytes()).await;
+        let told = world.post(CALL).send().await.unwrap();
+        assert_eq!((told.status().as_u16(), &*told.text().await.unwrap()), (200, DONE), "{codings:?}");
+        world.notes.holds(&format!("message {DONE}")).await;
+    }
 }

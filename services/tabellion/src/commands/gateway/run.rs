@@ -15,6 +15,7 @@ use super::config_file::{self, DEV_LISTEN};
 use super::dev_mode::{self, WithoutVap};
 use crate::commands::logging::LogLevel;
 use crate::commands::spans::{SpanSource, Spans};
+use crate::commands::storage_fault;
 use crate::console::{Exit, Failure, Report, safe};
 use crate::context::Context;
 use crate::exposed_settings;
@@ -109,12 +110,13 @@ fn reread(path: Option<&Path>, first: &Config) -> Result<Config, Mistakes> {
 }
 
 pub(super) fn not_started(error: StartError) -> Failure {
-    let (exit, code) = match &error {
-        StartError::Keys(_) => (Exit::Failure, "key-unusable"),
-        StartError::Evidence(_) => (Exit::Failure, "gateway-evidence"),
-        StartError::Listen { .. } => (Exit::Failure, "cannot-listen"),
-        StartError::NotIsolated(_) => (Exit::Failure, "not-isolated"),
-        _ => (Exit::Usage, "gateway-config"),
+    let (exit, code) = match (&error, error.io_kind().and_then(storage_fault::code)) {
+        (_, Some(code)) => (Exit::TryAgain, code),
+        (StartError::Keys(_), None) => (Exit::Failure, "key-unusable"),
+        (StartError::Evidence(_), None) => (Exit::Failure, "gateway-evidence"),
+        (StartError::Listen { .. }, None) => (Exit::Failure, "cannot-listen"),
+        (StartError::NotIsolated(_), None) => (Exit::Failure, "not-isolated"),
+        (_, None) => (Exit::Usage, "gateway-config"),
     };
     Failure::new(exit, code, "the gateway cannot start").fact("because", error.to_string())
 }

@@ -9,6 +9,7 @@ use sequencer::pin::PinError;
 use store::{StorageFault, StoreError};
 use transparency::{Config, IntroduceError, PolicyError, StartError};
 
+use crate::commands::storage_fault;
 use crate::console::{Exit, Failure};
 
 /// Converts a [`StartError`] of the service.
@@ -48,9 +49,9 @@ pub fn not_started(error: StartError, config: &Config, dev: bool) -> Failure {
 
 fn storage_code(fault: StorageFault) -> &'static str {
     match fault {
-        StorageFault::Full => "storage-full",
+        StorageFault::Full => storage_fault::FULL,
         StorageFault::Io => "storage-failing",
-        StorageFault::ReadOnly => "storage-read-only",
+        StorageFault::ReadOnly => storage_fault::READ_ONLY,
     }
 }
 

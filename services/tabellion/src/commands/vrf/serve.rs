@@ -16,6 +16,7 @@ use verification_store::StoreError;
 
 use crate::commands::logging::LogLevel;
 use crate::commands::spans::{SpanSource, Spans};
+use crate::commands::storage_fault;
 use crate::console::{Exit, Failure, Report, safe};
 use crate::context::Context;
 use crate::dev_files::log_url;
@@ -115,16 +116,22 @@ fn no_runner(error: check_runner::StartError) -> Failure {
 }
 
 fn not_started(error: StartError) -> Failure {
-    let code = match &error {
+    let storage_code = match &error {
+        StartError::Store(StoreError::Full(_)) => Some(storage_fault::FULL),
+        StartError::Store(StoreError::ReadOnly(_)) => Some(storage_fault::READ_ONLY),
+        StartError::State { error, .. } => storage_fault::code(error.kind()),
+        _ => None,
+    };
+    let exit = if storage_code.is_some() { Exit::TryAgain } else { Exit::Failure };
+    let code = storage_code.unwrap_or(match &error {
         StartError::Key => "key-unusable",
         StartError::Store(StoreError::InUse(_)) => "verification-in-use",
         StartError::State { .. } | StartError::Store(_) => "verification-state",
         StartError::Listen { error, .. } if error.kind() == ErrorKind::AddrInUse => "address-in-use",
         StartError::Listen { .. } => "cannot-listen",
         StartError::Log { .. } | StartError::Metrics(_) => "verification-config",
-    };
-    Failure::new(Exit::Failure, code, "the verification service does not start")
-        .fact("because", error.to_string())
+    });
+    Failure::new(exit, code, "the verification service does not start").fact("because", error.to_string())
 }
 
 /// The announcement when the service serves, for which scripts wait.

@@ -1,0 +1,144 @@
+//! Calls whose answer is not awaited any longer (V-12): they took too long, or their client cancelled them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use admission::rules::Posture;
+use futures::executor::block_on;
+use gateway::upstream::stdio::Stdio;
+use serde_json::json;
+use testkit::McpResponse;
+use tokio::sync::Notify;
+
+use crate::client::PATIENCE;
+use crate::front::until;
+use crate::scripted::program;
+use crate::world::{Script, World, script};
+
+/// Answers a call with a stream that says nothing more until its reader hangs up.
+fn silent_stream() -> Script {
+    Box::new(|seen, wire| {
+        let asked = seen.rpc() == "tools/call";
+        if asked {
+            wire.stream();
+            wire.bytes(": begun\n\n");
+            wire.is_hung_up_on();
+            wire.hang_up();
+        }
+        asked
+    })
+}
+
+/// A gateway that waits for the answer to a cancelled call for a moment only.
+async fn hasty(script: Script) -> World {
+    World::with(|wishes| {
+        wishes.script = script;
+        wishes.patience.cancelled = Duration::from_millis(50);
+    })
+    .await
+}
+
+#[tokio::test]
+async fn v_12_a_call_that_takes_too_long_ends_in_both_eras_and_keeps_its_reservation() {
+    let world = World::with(|wishes| {
+        wishes.script = silent_stream();
+        wishes.call_time = Duration::from_millis(300);
+    })
+    .await;
+    for agent in [world.legacy().await, world.modern("alice").in_session("session-of-alice-01234")] {
+        agent.commit_to(json!({ "max_calls": 1 })).await;
+        let answer = agent.call("crm.read", json!({})).await;
+        let error = answer.reply()["error"].clone();
+        assert_eq!((answer.status, &error["code"]), (200, &json!(-31001)), "{answer:?}");
+        assert!(error["message"].as_str().unwrap().contains("longer than a call may"), "{answer:?}");
+        assert_eq!(error["data"]["vap"]["verdict"], "served", "it was admitted: {answer:?}");
+        assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
+        agent.call("crm.read", json!({})).await.denied("budget_exceeded");
+    }
+    let told = || world.server.messages_of("notifications/cancelled");
+    until("the legacy server is told", || !told().is_empty()).await;
+    let named: Vec<_> = told().iter().map(|message| message["params"]["requestId"].clone()).collect();
+    assert_eq!(named, [json!(3)], "the call of the legacy client, after `initialize` and the commitment");
+}
+
+#[tokio::test]
+async fn a_started_server_that_does_not_answer_a_call_hears_so_and_answers_the_next_one() {
+    let server = Arc::new(Stdio::new(program("old"), "old"));
+    let world = World::with(|wishes| {
+        wishes.upstream = Some(server.clone());
+        wishes.rules.posture = Posture::Advisory;
+        wishes.call_time = Duration::from_secs(1);
+    })
+    .await;
+    let client = world.legacy().await;
+    let answer = client.plain("hold", json!({})).await;
+    assert_eq!(answer.reply()["error"]["code"], -31001, "{answer:?}");
+    let held = async || client.plain("held", json!({})).await.reply()["result"]["held"].clone();
+    let told = async { while held().await != json!(0) {} };
+    tokio::time::timeout(PATIENCE, told).await.expect("the server is told");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn v_12_a_legacy_call_that_its_client_cancels_ends_soon_and_keeps_its_reservation() {
+    for leaves in [false, true] {
+        let world = hasty(silent_stream()).await;
+        let agent = world.legacy().await;
+        agent.commit_to(json!({ "max_calls": 1 })).await;
+        let call = agent.message("tools/call", &agent.call_params("crm.read", &json!({})));
+        let mut reading = agent.stream(&call).await;
+        reading.until(": begun").await;
+        let reading = (!leaves).then_some(reading);
+        let told = agent.notify("notifications/cancelled", json!({ "requestId": call["id"] })).await;
+        assert_eq!(told, 202);
+        if let Some(reading) = reading {
+            let text = reading.ended().await;
+            assert!(text.contains("-31001") && text.contains("was cancelled"), "{text}");
+        }
+        assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
+        assert_eq!(world.server.messages_of("notifications/cancelled").len(), 1, "the client's own");
+        agent.call("crm.read", json!({})).await.denied("budget_exceeded");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_after_the_cancellation_of_its_call_settles_it() {
+    let cancelled = Notify::new();
+    let world = World::before(Box::new(move |seen, wire| match seen.rpc().as_str() {
+        "tools/call" => {
+            wire.stream();
+            wire.bytes(": begun\n\n");
+            block_on(cancelled.notified());
+            wire.last(seen, r#"{"content":[]}"#);
+            true
+        }
+        "notifications/cancelled" => {
+            cancelled.notify_one();
+            false
+        }
+        _ => false,
+    }))
+    .await;
+    let agent = world.legacy().await;
+    agent.commit().await;
+    let call = agent.message("tools/call", &agent.call_params("crm.read", &json!({})));
+    let mut reading = agent.stream(&call).await;
+    reading.until(": begun").await;
+    agent.notify("notifications/cancelled", json!({ "requestId": call["id"] })).await;
+    reading.answer().await.served();
+    assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "executed");
+}
+
+#[tokio::test]
+async fn a_call_that_is_cancelled_after_its_stream_ended_is_settled_soon() {
+    let world = hasty(script(|seen| {
+        (seen.rpc() == "tools/call").then(|| McpResponse::event_stream("id: e-1\ndata: \n\n"))
+    }))
+    .await;
+    let agent = world.legacy().await;
+    agent.commit().await;
+    let call = agent.message("tools/call", &agent.call_params("crm.read", &json!({})));
+    agent.say(&call).await;
+    agent.notify("notifications/cancelled", json!({ "requestId": call["id"] })).await;
+    assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
+}
