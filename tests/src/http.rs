@@ -127,7 +127,7 @@ impl Connection {
         stream
     }
 
-    /// Opens a socket with the timeouts set, for bytes that are no valid request.
+    /// Opens a socket with the timeouts set, for bytes that are not a valid request.
     pub fn connect(&self) -> io::Result<TcpStream> {
         let stream = TcpStream::connect(&self.address)?;
         stream.set_read_timeout(Some(self.patience))?;

@@ -178,7 +178,7 @@ pub struct Approval {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApprovalError {
     /// The text does not have the required form.
-    #[error("it is no signed approval: {0}")]
+    #[error("it is not a signed approval: {0}")]
     Form(String),
     /// The key belongs to no approver with the right to answer this question now.
     #[error("no approver who may answer this has the key {0} now")]
@@ -369,7 +369,7 @@ fn open<T: Serialize + for<'de> Deserialize<'de>>(text: &str, of: &str) -> Resul
     let payload = text.split('.').nth(1).filter(|payload| !payload.is_empty());
     let payload = payload.ok_or_else(|| form("a compact JWS with its payload is needed"))?;
     let payload =
-        BASE64URL_NOPAD.decode(payload.as_bytes()).map_err(|_| form("the payload is no base64url"))?;
+        BASE64URL_NOPAD.decode(payload.as_bytes()).map_err(|_| form("the payload is not base64url"))?;
     let value: T = jose::json::read_bytes(&payload).map_err(|error| form(&error.to_string()))?;
     // The payload must be in canonical form.
     let jws =

@@ -47,7 +47,7 @@ impl<'a, R: Rule> Members<'a, R> {
     /// Opens the object at the JSON pointer `at`.
     ///
     /// # Errors
-    /// [`Rule::MEMBER`] if the value is no object.
+    /// [`Rule::MEMBER`] if the value is not an object.
     pub fn of(value: &'a Value, at: impl Into<Cow<'static, str>>) -> Result<Self, R::Error> {
         let at = at.into();
         match value {

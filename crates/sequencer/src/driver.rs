@@ -44,7 +44,7 @@ pub enum StartError {
 /// Opens the log and starts to follow or to lead. Returns once the first role is settled and, when leading, the
 /// newest head is published.
 ///
-/// A database that must not be sequenced is no error here: the role is then [`Role::Halted`], and reads can be
+/// A database that must not be sequenced is not an error here: the role is then [`Role::Halted`], and reads can be
 /// served.
 pub(crate) async fn start(parts: SequencerParts) -> Result<Handle, StartError> {
     parts.store.check_durability().await?;

@@ -93,7 +93,7 @@ fn listen(path: &Path) -> Result<UnixListener> {
 fn remove_leftover(path: &Path) -> Result<()> {
     let Ok(found) = fs::symlink_metadata(path) else { return Ok(()) };
     if !found.file_type().is_socket() {
-        return Err(Error::new(ErrorKind::AlreadyExists, "the file is there, and is no socket"));
+        return Err(Error::new(ErrorKind::AlreadyExists, "the file is there, and is not a socket"));
     }
     if std::os::unix::net::UnixStream::connect(path).is_ok() {
         return Err(Error::new(ErrorKind::AddrInUse, "another process listens on this socket"));

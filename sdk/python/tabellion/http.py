@@ -41,7 +41,7 @@ class Answer(NamedTuple):
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError) as error:
-            raise Unreachable(f"the service's answer is no JSON: {error}") from None
+            raise Unreachable(f"the service's answer is not JSON: {error}") from None
 
     def retry_after(self) -> Optional[float]:
         """Returns `Retry-After` in seconds; `None` for a date, since the local clock may be wrong."""

@@ -66,7 +66,7 @@ def _row(data: str) -> Any:
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise Unreachable(f"an entry of the stream is no JSON: {error}") from None
+        raise Unreachable(f"an entry of the stream is not JSON: {error}") from None
 
 
 def _events(response: Any) -> Iterator[Mapping[str, str]]:

@@ -140,7 +140,7 @@ export function json(answer: Answer): any {
   try {
     return JSON.parse(text(answer.body));
   } catch (error) {
-    throw new Unreachable(`the service's answer is no JSON: ${error}`);
+    throw new Unreachable(`the service's answer is not JSON: ${error}`);
   }
 }
 

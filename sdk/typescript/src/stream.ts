@@ -54,7 +54,7 @@ function row(data: string): Record<string, any> {
   try {
     return JSON.parse(data);
   } catch (error) {
-    throw new Unreachable(`an entry of the stream is no JSON: ${error}`);
+    throw new Unreachable(`an entry of the stream is not JSON: ${error}`);
   }
 }
 

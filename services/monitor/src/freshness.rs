@@ -2,7 +2,7 @@
 //!
 //! The check compares two clocks, and either may be wrong. A cosignature from the future raises [`AlarmKind::Clock`];
 //! so does an old one if it is recent by the clock of the log's server and that clock differs from the monitor's. A
-//! wrong clock is no fork, and the checkpoint does not count as fresh.
+//! wrong clock is not a fork, and the checkpoint does not count as fresh.
 
 use jiff::fmt::rfc2822;
 

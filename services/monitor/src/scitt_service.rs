@@ -367,7 +367,7 @@ fn no_receipt(received: &[u8], verdict: &StatementVerdict) -> Option<String> {
     match verdict.reason {
         Some(Code::MalformedReceipt | Code::UnsupportedStructure) => {
             let why = verdict.why();
-            Some(format!("what came is no receipt: {why}"))
+            Some(format!("what came is not a receipt: {why}"))
         }
         _ if received.len() > MAX_RECEIPT_KEPT => {
             Some(format!("a receipt of {} bytes, and {MAX_RECEIPT_KEPT} are kept", received.len()))
@@ -387,7 +387,7 @@ fn refusal(verdict: &StatementVerdict) -> (AlarmKind, String) {
         Some(Code::ReceiptExpired | Code::ReceiptNotYetValid) => AlarmKind::Clock,
         _ => AlarmKind::Inconsistent,
     };
-    debug_assert!(verdict.outcome != VerificationOutcome::Verified, "a verified receipt is no refusal");
+    debug_assert!(verdict.outcome != VerificationOutcome::Verified, "a verified receipt is not a refusal");
     (kind, words)
 }
 

@@ -341,7 +341,7 @@ mod tests {
             return Some(format!("tabellion {line}: no command"));
         }
         if let Some(word) = command_as_value(&words) {
-            return Some(format!("tabellion {line}: {word} is no command here, and is taken as a value"));
+            return Some(format!("tabellion {line}: {word} is not a command here, and is taken as a value"));
         }
         let whole = std::iter::once("tabellion").chain(words.iter().copied());
         let error = Cli::command().try_get_matches_from(whole).err()?;

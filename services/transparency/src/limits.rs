@@ -265,7 +265,7 @@ pub const WITNESS_FRESH_ROUNDS: u64 = 3;
 /// Difference between a witness's clock and this process's that is tolerated. A larger one is logged, and a cosignature
 /// further ahead is not stored.
 pub const WITNESS_CLOCK_TOLERANCE: Duration = Duration::from_secs(60);
-/// Age of a cosignature above which it is no evidence of this process's clock, because the monotonic clock may have
+/// Age of a cosignature above which it is not evidence of this process's clock, because the monotonic clock may have
 /// drifted too.
 pub const WITNESS_CLOCK_AGE: Duration = Duration::from_secs(3600);
 /// Locks for reads of tiles, by number of the tile: of the requests that need the same tile, one reads it.

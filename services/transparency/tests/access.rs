@@ -279,7 +279,7 @@ async fn commands_are_taken_from_operators_only() {
     assert_eq!(answer.status, 200, "{answer:?}");
     assert_eq!(answer.header("tabellion-operator"), Some(&*format!("token {OPERATOR}")));
     let wrong = site.command(Method::DELETE, "/holds", hold).await;
-    assert_eq!(wrong.status, 400, "a hold is no release: {wrong:?}");
+    assert_eq!(wrong.status, 400, "a hold is not a release: {wrong:?}");
     let answer = site.command(Method::DELETE, "/holds", release).await;
     assert_eq!(answer.status, 200, "{answer:?}");
     let uid = rustix::process::geteuid().as_raw();

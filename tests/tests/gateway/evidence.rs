@@ -327,7 +327,7 @@ fn what_a_caller_says_for_the_audit_is_nobody_elses_business() {
         scene.upstream.only_call().text().contains("the user was ANGRY"),
         "it is addressed to the server"
     );
-    // What is no such thing is recorded as that, and the call is unaffected.
+    // A malformed `aiInvocation` is recorded as malformed, and the call is unaffected.
     let intent = agent.signed(agent.intent("echo", &json!({})));
     let meta = json!({ "vap": intent, "io.modelcontextprotocol/aiInvocation": { "turnId": 7 } });
     let told = client.call("echo", json!({}), meta);

@@ -85,7 +85,7 @@ fn rules_change_while_it_serves_and_a_mistake_changes_nothing() {
         || guarded.running.said(),
         || agent.call(&mut client, "echo", json!({})).verdict().reason() == "policy:closed",
     );
-    fs::write(&file, format!("{before}\nthis is no TOML")).unwrap();
+    fs::write(&file, format!("{before}\nthis is not TOML")).unwrap();
     guarded.running.signal(Signal::HUP);
     until(SOON, || guarded.running.said(), || guarded.running.said().contains("line "));
     agent.call(&mut client, "echo", json!({})).must_be_denied("policy:closed");

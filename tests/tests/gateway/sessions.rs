@@ -119,7 +119,7 @@ fn new_sessions_mint_no_budget_where_the_operator_counts_across_them() {
         served += usize::from(agent.call(&mut client, "echo", json!({})).verdict().word() == "served");
     }
     assert_eq!((served, guarded.upstream.calls()), (3, 3));
-    // An MCP session is no name to count on.
+    // An MCP session is not a name to count on.
     let stranger = Agent::named("did:example:nobody-knows", "a-session-without-a-key", 9);
     let told = guarded.running.in_session().carry(stranger.commitment());
     told.must_have_denied("no_principal");

@@ -238,7 +238,7 @@ fn a_running_monitor_tells_its_rounds_and_alarms_and_stops_when_told() {
     assert!(metrics.contains("tabellion_monitor_alarms{kind=\"fork\",log=\"theirs\"} 1"), "{metrics}");
     assert_eq!(monitor.stop(), Some(0));
 
-    // What stood before still does, and is no news.
+    // What stood before still does, and is not news.
     let mut monitor = MonitorProcess::start(&folder);
     monitor.next("round");
     monitor.next("round");

@@ -59,7 +59,7 @@ fn repositories(record: &Node<'_>, warnings: &mut Warnings) {
     }
 }
 
-/// Returns whether a URL's authority has userinfo. The user `git` with SSH is no secret and does not count.
+/// Returns whether a URL's authority has userinfo. The user `git` with SSH is not a secret and does not count.
 fn has_userinfo(url: &str) -> bool {
     let Some((scheme, rest)) = url.split_once("://") else { return false };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();

@@ -162,7 +162,7 @@ impl Reply {
     }
 
     /// The text with the members `put` set in `result._meta` and the members `drop` removed from it. Unchanged if there
-    /// is no result object.
+    /// is not a result object.
     pub fn with_meta(&self, put: &[(&str, &str)], drop: &[&str]) -> Bytes {
         self.edited(&[], put, drop)
     }
@@ -214,7 +214,7 @@ impl Reply {
         changed.map_or_else(|| self.text.clone(), Bytes::from)
     }
 
-    /// The text with this member set in `error.data`. `None` if the message is no error, or its `data` is not an
+    /// The text with this member set in `error.data`. `None` if the message is not an error, or its `data` is not an
     /// object.
     pub fn with_error_data(&self, key: &str, json: &str) -> Option<Bytes> {
         let error = self.slice(self.whole.get("error").filter(|_| self.error.is_some())?);

@@ -34,7 +34,7 @@ pub enum RequestRefusal {
     Broken,
     /// The body is not a message that can be decided on.
     Message(FrameError),
-    /// The header `Client-Cert` of a trusted proxy is no certificate.
+    /// The header `Client-Cert` of a trusted proxy is not a certificate.
     Certificate,
     /// The header with this name is repeated.
     RepeatedHeader(&'static str),

@@ -123,7 +123,7 @@ fn none(words: impl Into<String>, tokens: Option<u64>) -> Opinion {
 /// Reads the model's answer. Anything other than one of the three findings is [`JudgeFinding::Unavailable`].
 fn read(body: &[u8]) -> Opinion {
     let Ok(answer) = jose::json::read_bytes::<Value>(body) else {
-        return none("the judge's answer is no JSON", None);
+        return none("the judge's answer is not JSON", None);
     };
     let tokens = answer.pointer("/usage/total_tokens").and_then(Value::as_u64);
     let Some(text) = answer.pointer("/choices/0/message/content").and_then(Value::as_str) else {

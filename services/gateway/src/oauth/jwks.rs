@@ -59,7 +59,7 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<TokenKey>, KeysError> {
     }
     let mut read = Vec::new();
     for key in keys {
-        let members = key.as_object().ok_or_else(|| bad("a key is no object".to_owned()))?;
+        let members = key.as_object().ok_or_else(|| bad("a key is not an object".to_owned()))?;
         if members.contains_key("d") || members.contains_key("k") {
             return Err(bad("private or symmetric key material in a published set".to_owned()));
         }

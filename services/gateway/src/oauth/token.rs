@@ -18,7 +18,7 @@ const FORBIDDEN: [&str; 6] = ["jwk", "jku", "x5u", "crit", "b64", "zip"];
 /// Reason why a token is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TokenError {
-    /// `Authorization` is no bearer token, or occurs twice.
+    /// `Authorization` is not a bearer token, or occurs twice.
     #[error("Authorization is not one bearer token")]
     NotBearer,
     /// The token is not three parts of base64url, or too long.
@@ -118,7 +118,7 @@ impl BearerToken {
             return Err(TokenError::Claim("aud does not name this resource"));
         }
         if self.claims.contains_key("cnf") {
-            return Err(TokenError::Claim("a token that is bound to a key is no bearer token"));
+            return Err(TokenError::Claim("a token that is bound to a key is not a bearer token"));
         }
         self.is_in_time(now)?;
         Ok(TokenClaims { subject: self.subject()?, scopes: self.scopes()? })

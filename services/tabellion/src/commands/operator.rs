@@ -222,7 +222,7 @@ impl Proposal {
                     }
                 })
             }
-            other => Err(format!("{other} is no content type that operators approve")),
+            other => Err(format!("{other} is not a content type that operators approve")),
         }
     }
 }
@@ -267,10 +267,12 @@ pub fn policy_in(statement: &str) -> Result<Policy, Failure> {
 /// Converts a [`SignError`] of an operator statement.
 pub fn not_signed(error: SignError) -> Failure {
     match error {
-        SignError::NotAnOperator(key) => {
-            Failure::new(Exit::Usage, "not-an-operator", "this key is no operator key of the policy in force")
-                .fact("key", key)
-        }
+        SignError::NotAnOperator(key) => Failure::new(
+            Exit::Usage,
+            "not-an-operator",
+            "this key is not an operator key of the policy in force",
+        )
+        .fact("key", key),
         other => Failure::new(Exit::Usage, "cannot-sign", other.to_string()),
     }
 }

@@ -163,7 +163,7 @@ impl LeadingTerm {
         let listed = key.filter(|key| rules.keys.iter().any(|bound| bound.key == *key.public_key()));
         let leaf = policy.in_force.leaf();
         if listed.is_none() && self.warned.replace(leaf) != Some(leaf) {
-            tracing::warn!(%leaf, "index_key is no key that [index] of the policy lists: no heads of the index are made");
+            tracing::warn!(%leaf, "index_key is not a key that [index] of the policy lists: no heads of the index are made");
         }
         Ok(listed)
     }

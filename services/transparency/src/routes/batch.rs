@@ -36,7 +36,7 @@ pub struct BatchResults {
 pub struct BatchResult {
     /// 201, 202, or the status of the problem.
     status: u16,
-    /// SHA-256 of the statement, hex; absent if the part is no statement.
+    /// SHA-256 of the statement, hex; absent if the part is not a statement.
     #[serde(skip_serializing_if = "Option::is_none")]
     entry_id: Option<String>,
     /// Where the receipt is, or will be.

@@ -112,7 +112,7 @@ impl Equivocation {
             body = Equivocations,
             headers(("Link" = String, description = "rel=next, while there may be more"))
         ),
-        (status = 400, description = "after or limit is no number, or limit is too large")
+        (status = 400, description = "after or limit is not a number, or limit is too large")
     )
 )]
 pub async fn equivocations(

@@ -155,7 +155,7 @@ pub struct EvidencePage {
     params(EvidenceRange),
     responses(
         (status = 200, description = "The evidence of these entries", body = EvidencePage, headers(("Link" = String, description = "rel=next, while there is more"))),
-        (status = 400, description = "from or limit is no number, or limit is too large")
+        (status = 400, description = "from or limit is not a number, or limit is too large")
     )
 )]
 pub async fn evidence_page(

@@ -92,7 +92,7 @@ fn requested_position(position: &StreamQuery, headers: &HeaderMap) -> Result<Opt
     match (seen.next(), seen.next()) {
         (Some(_), Some(_)) => return Err(wrong("Last-Event-ID stands there twice".into())),
         (Some(seen), None) if !seen.is_empty() => {
-            let seen = seen.to_str().map_err(|_| wrong("Last-Event-ID is no leaf index".into()))?;
+            let seen = seen.to_str().map_err(|_| wrong("Last-Event-ID is not a leaf index".into()))?;
             return behind("Last-Event-ID", seen).map(Some);
         }
         _ => {}

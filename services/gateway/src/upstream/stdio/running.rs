@@ -327,7 +327,7 @@ async fn hear(running: Weak<RunningChild>, mut lines: Lines, name: Arc<str>) {
         let Some(running) = running.upgrade() else { return };
         match std::str::from_utf8(&line).ok().and_then(RpcMessage::read) {
             Some(message) => running.bring(&message, &name),
-            None => tracing::debug!(server = %name, "a line that is no message"),
+            None => tracing::debug!(server = %name, "a line that is not a message"),
         }
     }
     if let Some(running) = running.upgrade() {

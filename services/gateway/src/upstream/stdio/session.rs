@@ -263,7 +263,7 @@ impl ChildReader {
     async fn hear(self, mut lines: Lines) {
         while let Some(line) = lines.recv().await {
             let Some(message) = std::str::from_utf8(&line).ok().and_then(RpcMessage::read) else {
-                tracing::debug!(server = %self.name, "a line that is no message");
+                tracing::debug!(server = %self.name, "a line that is not a message");
                 continue;
             };
             let route = match self.session.upgrade() {
@@ -324,7 +324,7 @@ fn not_taken(why: NotTaken, message: &RpcMessage<'_>) -> UpstreamAnswer {
         ),
         NotTaken::TooMany => answer::busy(id, "too many requests are open in this session"),
         NotTaken::NoId => {
-            answer::error(StatusCode::BAD_REQUEST, None, answer::INVALID_REQUEST, "the id is no id")
+            answer::error(StatusCode::BAD_REQUEST, None, answer::INVALID_REQUEST, "the id is not an id")
         }
     }
 }

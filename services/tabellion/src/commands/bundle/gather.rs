@@ -244,7 +244,7 @@ impl CosignedTree {
     /// Fetches the newest checkpoint that witnesses have cosigned.
     pub fn fetch(service: &Service) -> Result<Self, Failure> {
         let note = service.block_on(service.client.bytes("checkpoint"))?;
-        let text = String::from_utf8(note.into()).map_err(|_| nonsense("the checkpoint is no text"))?;
+        let text = String::from_utf8(note.into()).map_err(|_| nonsense("the checkpoint is not text"))?;
         let note = Note::parse(text.as_bytes()).map_err(|error| nonsense(&error.to_string()))?;
         let checkpoint = Checkpoint::parse_text(note.text()).map_err(|error| nonsense(&error.to_string()))?;
         let (origin, size) = (checkpoint.origin().to_string(), checkpoint.size().get());

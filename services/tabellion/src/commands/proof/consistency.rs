@@ -213,7 +213,7 @@ fn nothing_known() -> Failure {
 }
 
 fn malformed(file: &Path, why: String) -> Failure {
-    let what = format!("{} is no checkpoint", file.display());
+    let what = format!("{} is not a checkpoint", file.display());
     Failure::new(Exit::Failure, Code::MalformedCheckpoint.as_str(), what).fact("found", why)
 }
 

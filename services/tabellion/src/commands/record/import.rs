@@ -178,7 +178,7 @@ impl Import {
 #[derive(Default, Serialize)]
 struct ImportSummary {
     sources: Vec<ImportedSource>,
-    /// Files of folders that are no session files, and links.
+    /// Files of folders that are not session files, and links.
     skipped: Vec<String>,
     /// What kept files and folders that were found from being imported.
     failed: Vec<String>,
