@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn every_reason_says_something_of_its_own() {
-        let said: BTreeSet<_> = Reason::ALL.iter().map(|reason| explain(reason).what).collect();
-        assert_eq!(said.len(), Reason::ALL.len());
+        let explanations: BTreeSet<_> = Reason::ALL.iter().map(|reason| explain(reason).what).collect();
+        assert_eq!(explanations.len(), Reason::ALL.len());
     }
 }

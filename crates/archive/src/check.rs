@@ -229,7 +229,7 @@ impl<'a> Checker<'a> {
             }
         }
         if collateral.len() > ITEMS || !collateral.is_sorted_by_key(|item| item.kind) {
-            return Err(format!("what came beside entry {index} is not in order"));
+            return Err(format!("the collateral of entry {index} is not in order of kind"));
         }
         self.tree.append(entry.digest.leaf_hash());
         self.independent.append(hash_leaf(entry.digest.as_bytes()));

@@ -221,8 +221,8 @@ mod tests {
 
     #[test]
     fn hostile_text_is_repeated_escaped_and_short() {
-        let told = quote(&format!("\u{1b}[31m\u{202e}{}", "x".repeat(1000)));
-        assert!(told.starts_with("\"\\u{1b}[31m\\u{202e}xx"), "{told}");
-        assert!(told.ends_with("…\"") && told.chars().count() < 120, "{told}");
+        let quoted = quote(&format!("\u{1b}[31m\u{202e}{}", "x".repeat(1000)));
+        assert!(quoted.starts_with("\"\\u{1b}[31m\\u{202e}xx"), "{quoted}");
+        assert!(quoted.ends_with("…\"") && quoted.chars().count() < 120, "{quoted}");
     }
 }

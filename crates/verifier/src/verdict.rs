@@ -136,6 +136,19 @@ impl Check {
     pub(crate) fn not_done(name: CheckName, code: Code, detail: impl Into<String>) -> Self {
         Self { name, receipt: None, state: CheckState::NotDone, code: Some(code), detail: detail.into() }
     }
+
+    pub(crate) fn not_reached(name: CheckName) -> Self {
+        Self::not_done(name, Code::NotReached, "an earlier check did not pass")
+    }
+
+    /// Adds [`Code::NotReached`] for those of `names` that `checks` does not have.
+    pub(crate) fn add_not_reached(checks: &mut Vec<Self>, names: &[CheckName]) {
+        for name in names {
+            if !checks.iter().any(|check| check.name == *name) {
+                checks.push(Self::not_reached(*name));
+            }
+        }
+    }
 }
 
 /// Result of one check.

@@ -78,7 +78,7 @@ impl Watching {
     }
 
     /// Removes the findings after the sink has saved them: until then every round reports them again.
-    pub fn told(folder: &LogFolder, now: u64) -> Result<(), MonitorStateError> {
+    pub fn mark_reported(folder: &LogFolder, now: u64) -> Result<(), MonitorStateError> {
         let mut watching = Self::load(folder, now)?;
         if !watching.memory.untold.is_empty() {
             watching.memory.untold.clear();

@@ -36,7 +36,7 @@ impl Warnings {
 }
 
 /// Collects the warnings about a record that the walk over the CDDL has accepted.
-pub(super) fn look(record: &Node<'_>, warnings: &mut Warnings) {
+pub(super) fn collect(record: &Node<'_>, warnings: &mut Warnings) {
     if let Some(session) = record.get("session") {
         session_times(session, warnings);
     }

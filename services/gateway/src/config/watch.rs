@@ -6,7 +6,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use crate::limits::CONFIG_LOOK_EVERY;
+use crate::limits::CONFIG_POLL;
 
 /// The state of the files at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,11 +26,11 @@ impl FileStates {
         Self(files.iter().map(|path| (path.clone(), look(path))).collect())
     }
 
-    /// Waits until a file differs from this state, and records the new state. Polls every [`CONFIG_LOOK_EVERY`].
+    /// Waits until a file differs from this state, and records the new state. Polls every [`CONFIG_POLL`].
     pub async fn changed(&mut self) {
         let files: Vec<PathBuf> = self.0.iter().map(|(path, _)| path.clone()).collect();
         loop {
-            tokio::time::sleep(CONFIG_LOOK_EVERY).await;
+            tokio::time::sleep(CONFIG_POLL).await;
             let now = Self::of(&files);
             if now != *self {
                 *self = now;

@@ -8,18 +8,18 @@ use tokio_util::sync::CancellationToken;
 use super::DecisionWriter;
 use super::decisions::{AliveWork, CloseWork};
 use crate::limits::{
-    ALIVE_EVERY, DENIALS_EVERY, DUE_EVERY, FORGET_TURNS, LEASE, LEASE_EVERY, OUTBOX_LOOK_EVERY, SETTLE_TIME,
+    ALIVE_EVERY, DENIALS_EVERY, DUE_EVERY, FORGET_TURNS, LEASE, LEASE_EVERY, OUTBOX_POLL, SETTLE_TIME,
     UPKEEP_PAGE,
 };
 
 /// Does the periodic work until `stop` is cancelled.
 pub async fn run(writer: DecisionWriter, stop: CancellationToken) {
-    let (mut look, mut lease, mut due) = (every(OUTBOX_LOOK_EVERY), every(LEASE_EVERY), every(DUE_EVERY));
+    let (mut outbox, mut lease, mut due) = (every(OUTBOX_POLL), every(LEASE_EVERY), every(DUE_EVERY));
     let (mut alive, mut denials) = (every(ALIVE_EVERY), every(DENIALS_EVERY));
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
-            _ = look.tick() => writer.check_outbox().await,
+            _ = outbox.tick() => writer.check_outbox().await,
             _ = lease.tick() => writer.renew().await,
             _ = denials.tick() => writer.record_denials(),
             _ = alive.tick(), if writer.inner.context.settings.shared => {

@@ -15,7 +15,7 @@ use crate::limits::MAX_ANSWER_DEPTH;
 
 /// Paths at which a server could write members that clients take for the gateway's: `_meta` of a result, `data` of an
 /// error, and the same members of a task's result (in a response or in a notification).
-const SAID: &[&[&str]] = &[
+const GATEWAY_MEMBER_PATHS: &[&[&str]] = &[
     &["result", "_meta"],
     &["result", "result", "_meta"],
     &["result", "error", "data"],
@@ -198,10 +198,10 @@ impl Reply {
         Some((!emptied).then(|| meta.unwrap_or_else(|| Object::default().rewritten("{}", &changes))))
     }
 
-    /// The text without these members at every path of `SAID`, where clients would take a server's text for the
+    /// The text without these members at every path of `GATEWAY_MEMBER_PATHS`, where clients would take a server's text for the
     /// gateway's. Unchanged if none of the members is present.
-    pub fn without_said(&self, names: &[&str]) -> Bytes {
-        self.without_at(SAID, names)
+    pub fn without_gateway_members(&self, names: &[&str]) -> Bytes {
+        self.without_at(GATEWAY_MEMBER_PATHS, names)
     }
 
     /// The text without these members at each of these paths. Unchanged if none of the members is present.

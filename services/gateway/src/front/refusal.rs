@@ -100,7 +100,9 @@ pub fn unanswered(id: Option<&RawId>, error: &UpstreamError) -> Response {
 pub fn failure_text(error: &UpstreamError) -> &'static str {
     match error {
         UpstreamError::NeverSent(_) => "the upstream cannot be reached; the request had no effect",
-        UpstreamError::Lost(_) => "the upstream's answer is lost; what came of the request is unknown",
-        UpstreamError::TimedOut => "the upstream gave no answer in time; what came of the request is unknown",
+        UpstreamError::Lost(_) => "the upstream's answer is lost; the outcome of the request is unknown",
+        UpstreamError::TimedOut => {
+            "the upstream gave no answer in time; the outcome of the request is unknown"
+        }
     }
 }

@@ -78,8 +78,8 @@ impl Builder {
         let mut pages = documents(config, &self.keys).merge(description::routes());
         for route in &config.routes {
             let kept = self.server(config, &own_files, route)?;
-            let (admits, beside) = self.token_check(config, route)?;
-            pages = pages.merge(beside).merge(agent_card(config, route)?);
+            let (admits, metadata) = self.token_check(config, route)?;
+            pages = pages.merge(metadata).merge(agent_card(config, route)?);
             routes.push(Arc::new(Route {
                 path: route.path.clone(),
                 admits,

@@ -127,7 +127,7 @@ enum NotReplayable {
 impl NotReplayable {
     const fn words(self) -> &'static str {
         match self {
-            Self::NotWhole => "what was said was not kept whole",
+            Self::NotWhole => "the texts of the messages were not kept whole",
             Self::Unreadable => "the message could not be read",
             Self::NoCall => "it is about a request that is not a call",
             Self::OfAnotherSession => "it depends on a session that has its own records",

@@ -119,12 +119,12 @@ pub async fn read(writer: &DecisionWriter, session: &str, ticket: u64) -> Decisi
 pub async fn run(told: DecisionAnswer, cost: Option<&str>) -> admission::decide::Settled {
     let mut pass = told.pass.expect("the call was served");
     crate::setup::send(&mut pass);
-    let came = CallOutcomeReport {
+    let outcome = CallOutcomeReport {
         status: CallStatus::Executed,
         cost: cost.map(str::to_owned),
         result: Some(r#"{"content":[{"type":"text","text":"done"}]}"#.into()),
     };
-    pass.settle(came).await
+    pass.settle(outcome).await
 }
 
 /// Why it was denied.

@@ -154,9 +154,9 @@ async fn i_11_a_call_that_waits_for_what_another_costs_is_decided_under_the_rule
     assert_eq!(denied(&other), "scope_escape");
     assert!(!second.is_finished(), "it waits");
     world.change(Some(pay("closed", Then::Deny)));
-    let came =
+    let outcome =
         CallOutcomeReport { status: CallStatus::Executed, cost: Some(r#"{"usd":1}"#.into()), result: None };
-    pass.settle(came).await;
+    pass.settle(outcome).await;
     assert_eq!(denied(&second.await.unwrap()), "policy:closed");
     world.running.stop().await;
 }

@@ -140,19 +140,19 @@ impl Operator {
 impl ProposalArgs {
     fn approve(self, context: &Context) -> Result<(), Failure> {
         let (proposal, key) = (Proposal::read(&self.file)?, keyfile::read(&self.key)?);
-        let told = OperatorResult::of(&proposal, None)?;
+        let result = OperatorResult::of(&proposal, None)?;
         let service = self.service.connect(context)?;
         let payload = Approval(proposal.pending()).payload();
         let signed = signed(&service, OPERATOR_APPROVAL_CONTENT_TYPE, payload, None, &key)?;
         match service.drive(service.client.submit(signed.bytes())) {
             Ok(_) => context
                 .console
-                .result(&OperatorResult { statement: Some(signed.digest().to_string()), ..told }),
+                .result(&OperatorResult { statement: Some(signed.digest().to_string()), ..result }),
             Err(ClientError::Refused { problem, .. })
                 if problem.get_rule() == Some(OperatorRule::ApprovedOnce.name()) =>
             {
                 context.console.note("this operator has approved it already");
-                context.console.result(&told)
+                context.console.result(&result)
             }
             Err(error) => Err(error.into()),
         }

@@ -24,7 +24,7 @@ use tokio::time::sleep;
 use super::heads::RegisteredHead;
 use super::{Index, term};
 use crate::keys::key_files::{KeyFileError, signing_key};
-use crate::limits::{INDEX_HEAD_CLOCKS, INDEX_HEAD_LOOK, INDEX_HEAD_RETRY, INDEX_HEADS_READ};
+use crate::limits::{INDEX_HEAD_CLOCKS, INDEX_HEAD_POLL, INDEX_HEAD_RETRY, INDEX_HEADS_READ};
 use crate::log::admission::NotAdmitted;
 use crate::log::erasures::leaves;
 use crate::log::policies::PolicyEntry;
@@ -58,7 +58,7 @@ pub async fn keep_making_heads(index: Arc<Index>, key: Option<PathBuf>) {
     let mut maker = HeadMaker { index, key, term: None };
     loop {
         let pause = match maker.round().await {
-            Ok(()) => INDEX_HEAD_LOOK,
+            Ok(()) => INDEX_HEAD_POLL,
             Err(error) => {
                 tracing::warn!(%error, "a head of the search index is due, and not made");
                 INDEX_HEAD_RETRY

@@ -151,7 +151,7 @@ pub async fn count_before(store: &dyn LogReader, leaf: LeafIndex) -> Result<u64,
 pub struct EraserWakeup(pub Notify);
 
 impl EraserWakeup {
-    /// Starts the next round now instead of after `ERASURE_LOOK`.
+    /// Starts the next round now instead of after `ERASURE_POLL`.
     pub fn look(&self) {
         self.0.notify_one();
     }

@@ -82,22 +82,22 @@ pub struct BatchResult {
 )]
 pub async fn register_batch(
     State(app): State<App>,
-    Extension(turnstile): Extension<RequestCharge>,
+    Extension(charge): Extension<RequestCharge>,
     Extension(caller): Extension<AuthenticatedCaller>,
     batch: SubmittedBatch,
 ) -> Response {
     let mut running = JoinSet::new();
     for ((place, statement), turn) in batch.statements.iter().cloned().enumerate().zip(Turn::each()) {
-        let (app, turnstile, caller) = (app.clone(), turnstile.clone(), caller.clone());
+        let (app, charge, caller) = (app.clone(), charge.clone(), caller.clone());
         // The middleware charged the request itself, which pays for the first statement.
-        let charged = if place == 0 { Ok(()) } else { turnstile.charge() };
+        let charged = if place == 0 { Ok(()) } else { charge.charge() };
         running.spawn(async move {
             let result = match charged {
                 Ok(()) => one(&app, &caller, statement, turn).await,
                 Err(over) => BatchResult::refused(&app, None, &over.into()),
             };
             if result.status >= 500 {
-                turnstile.refund();
+                charge.refund();
             }
             (place, result)
         });

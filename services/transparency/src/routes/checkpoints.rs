@@ -23,7 +23,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::entry_query::ListOrder;
 use super::paging::wrong_page_query;
 use super::tlog::{NOTE, published, tag};
-use super::{canonical, lead_on};
+use super::{add_next_link, canonical};
 use crate::edge::conditional::conditional_response;
 use crate::edge::problem::{Problem, shortened};
 use crate::limits::{CHECKPOINTS_DEFAULT, CHECKPOINTS_PAGE};
@@ -113,7 +113,7 @@ pub async fn checkpoints(
     };
     let mut response = ([(CACHE_CONTROL, "no-cache")], Json(Checkpoints { checkpoints })).into_response();
     if let Some(next) = next {
-        lead_on(&app, &mut response, "v1/checkpoints", &format!("{next}&limit={limit}"));
+        add_next_link(&app, &mut response, "v1/checkpoints", &format!("{next}&limit={limit}"));
     }
     Ok(response)
 }

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use store::KeptReport;
 use utoipa::{IntoParams, ToSchema};
 
+use super::add_next_link;
 use super::bodies::is_open;
-use super::lead_on;
 use super::paging::wrong_page_query;
 use crate::edge::access::AuthenticatedCaller;
 use crate::edge::problem::Problem;
@@ -131,7 +131,7 @@ pub async fn equivocations(
     let last = equivocations.last().map(|report| report.number);
     let mut response = ([(CACHE_CONTROL, "no-cache")], Json(Equivocations { equivocations })).into_response();
     if let Some(last) = last.filter(|_| more) {
-        lead_on(&app, &mut response, "v1/equivocations", &format!("after={last}&limit={limit}"));
+        add_next_link(&app, &mut response, "v1/equivocations", &format!("after={last}&limit={limit}"));
     }
     Ok(response)
 }

@@ -130,22 +130,22 @@ struct RecordFacts {
 )]
 pub async fn stream(
     State(app): State<App>,
-    Extension(turnstile): Extension<RequestCharge>,
+    Extension(charge): Extension<RequestCharge>,
     Path((gateway, stream)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
-    let view = read(&app, &turnstile, gateway, stream).await?;
+    let view = read(&app, &charge, gateway, stream).await?;
     Ok(([(CACHE_CONTROL, "no-cache")], Json(view)).into_response())
 }
 
 /// Reads a stream; 404 if the log has no record of it.
 pub async fn read(
     app: &App,
-    turnstile: &RequestCharge,
+    charge: &RequestCharge,
     gateway: String,
     stream: String,
 ) -> Result<Stream, Problem> {
     let reached = app.index.caught_up().await?;
-    let (records, truncated) = records(app, turnstile, (&gateway, &stream), reached.indexed.to.get()).await?;
+    let (records, truncated) = records(app, charge, (&gateway, &stream), reached.indexed.to.get()).await?;
     if records.is_empty() {
         return Err(if reached.is_behind() { super::names::behind() } else { unknown() });
     }
@@ -176,7 +176,7 @@ pub fn unknown() -> Problem {
 /// stream is charged to its client as several reads.
 async fn records(
     app: &App,
-    turnstile: &RequestCharge,
+    charge: &RequestCharge,
     (gateway, stream): (&str, &str),
     size: u64,
 ) -> Result<(BTreeMap<u64, RecordView>, bool), Problem> {
@@ -186,7 +186,7 @@ async fn records(
         let terms = vec![term(LookupKind::Stream, &stream_key(gateway, stream))];
         let page = app.index.search(terms, from..size, Order::OldestFirst, STREAM_PAGE).await?;
         for _ in 0..page.entries.len() / STREAM_RECORDS_A_READ {
-            turnstile.charge()?;
+            charge.charge()?;
         }
         let mut reader = EntryReader::of(&*app.log.store, &page.entries);
         while let Some(entry) = reader.next().await? {

@@ -20,7 +20,7 @@ use super::Witnessing;
 use super::witness::{WitnessFailure, id_of};
 use crate::keys::recorded::sound;
 use crate::limits::{
-    WITNESS_FRESH_ROUNDS, WITNESS_LOOK, WITNESS_PAGE, WITNESS_RECALL, WITNESS_RETRY, WITNESS_SCAN,
+    WITNESS_FRESH_ROUNDS, WITNESS_PAGE, WITNESS_POLL, WITNESS_RECALL, WITNESS_RETRY, WITNESS_SCAN,
 };
 use crate::time::now;
 
@@ -206,7 +206,7 @@ pub async fn keep_up(witnessing: Arc<Witnessing>) {
         match witnessing.look_up(policy, rows).await {
             Ok(()) => {
                 rows = WITNESS_PAGE;
-                let _ = timeout(WITNESS_LOOK, witnessing.news.notified()).await;
+                let _ = timeout(WITNESS_POLL, witnessing.news.notified()).await;
             }
             Err(error) => {
                 tracing::warn!(%error, "what witnesses cosigned cannot be read");

@@ -75,11 +75,11 @@ impl StdioSession {
         };
         let text = timeout(limits::INITIALIZE_TIME, answer).await.map_err(|_| UpstreamError::TimedOut)??;
         self.streams.forget(stream);
-        let Some(said) = std::str::from_utf8(&text).ok().and_then(RpcMessage::read) else {
+        let Some(response) = std::str::from_utf8(&text).ok().and_then(RpcMessage::read) else {
             return Ok(Begun::Refused(text));
         };
-        let version = said.at(&["result", "protocolVersion"]).and_then(|version| version.string());
-        let accepted = said.get("result").is_some();
+        let version = response.at(&["result", "protocolVersion"]).and_then(|version| version.string());
+        let accepted = response.get("result").is_some();
         let _ = self.version.set(version.unwrap_or_default());
         Ok(if accepted { Begun::Ready(text) } else { Begun::Refused(text) })
     }

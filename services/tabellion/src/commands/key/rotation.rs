@@ -36,7 +36,7 @@ use crate::service::Service;
 use crate::show;
 
 /// Interval of the checks whether a key was adopted, up to `--wait`.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
 pub struct Rotation {
@@ -205,7 +205,7 @@ impl<'c> KeyStore<'c> {
                 .why("it stays announced; the process that leads takes it up once it has the key file")
                 .hint("tabellion key list"));
             }
-            self.runtime.block_on(async { sleep(LOOK).await });
+            self.runtime.block_on(async { sleep(POLL).await });
         }
     }
 }

@@ -26,7 +26,7 @@ use crate::settings::KeeperFlags;
 /// Maximum time for a service elsewhere to sign the last head.
 const SIGNING: Duration = Duration::from_secs(10);
 /// Interval of the checks during [`SIGNING`].
-const LOOK: Duration = Duration::from_millis(200);
+const POLL: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
 pub struct Freeze {
@@ -122,7 +122,7 @@ async fn signed(
     let somebody_leads = store.lease(&config.origin).await?.is_none();
     let deadline = Instant::now() + SIGNING;
     while somebody_leads && frozen.signed < frozen.size && Instant::now() < deadline {
-        sleep(LOOK).await;
+        sleep(POLL).await;
         frozen = Frozen::of(store, &config.origin).await?;
     }
     Ok(frozen)

@@ -164,11 +164,12 @@ impl Consistency {
         known: &KnownTree,
         trust: &TrustStore,
     ) -> Result<(), Failure> {
-        let told = ServedConsistencyProof::deserialize(view).map_err(|error| nonsense(error.to_string()))?;
-        let note = match &told.checkpoint {
+        let served =
+            ServedConsistencyProof::deserialize(view).map_err(|error| nonsense(error.to_string()))?;
+        let note = match &served.checkpoint {
             Some(note) => note.clone().into_bytes(),
             None => {
-                let path = format!("v1/checkpoints/{}", told.second);
+                let path = format!("v1/checkpoints/{}", served.second);
                 service.block_on(service.client.bytes(&path))?.to_vec()
             }
         };
@@ -176,10 +177,10 @@ impl Consistency {
         tell(context, (verdict.outcome, verdict.reason), &verdict.checks)?;
         let newer = Note::parse(&note).ok().and_then(|note| Checkpoint::parse_text(note.text()).ok());
         let newer = newer.ok_or_else(|| nonsense("no checkpoint".into()))?;
-        if newer.size().get() != told.second || told.first != known.size.get() {
+        if newer.size().get() != served.second || served.first != known.size.get() {
             return Err(nonsense("the proof is of other sizes than were asked for".into()));
         }
-        let path: Vec<Hash> = told.path.iter().map(|hash| hash.hash()).collect();
+        let path: Vec<Hash> = served.path.iter().map(|hash| hash.hash()).collect();
         let proven = match known.size {
             TreeSize::EMPTY => path.is_empty(),
             size => verify::consistency(size, newer.size(), known.root, newer.root(), &path).is_ok(),
