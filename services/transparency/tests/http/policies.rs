@@ -1,10 +1,6 @@
 //! The registration policy over HTTP: in force, with its history, and asked without registering anything.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{Answer, COSE, Place, Site, forms, refusal};
+use crate::common::{Answer, COSE, Place, Site, forms, refusal};
 use data_encoding::BASE64URL_NOPAD;
 use registration::Policy;
 use registration::operator::Action;

@@ -1,13 +1,9 @@
 //! Detached payloads: a form with the statement and what its signature covers.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::time::Duration;
 
-use common::forms::{self, BOUNDARY, closed, field, form, form_type, part};
-use common::{COSE, Place, Site, refusal};
+use crate::common::forms::{self, BOUNDARY, closed, field, form, form_type, part};
+use crate::common::{COSE, Place, Site, refusal};
 use reqwest::Method;
 use scitt::{SignedStatement, StatementBuilder};
 use serde_json::json;

@@ -1,11 +1,7 @@
 //! Quotas of issuers over HTTP: one counter for all who share a store, and what happens without it.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::forms::{closed, cose, mixed_type};
-use common::{Place, Site, refusal};
+use crate::common::forms::{closed, cose, mixed_type};
+use crate::common::{Place, Site, refusal};
 use scitt::SignedStatement;
 use serde_json::json;
 use store::{FailingStore, Memory, StoreMethod};

@@ -1,10 +1,6 @@
 //! What lies beside SCRAPI, under `/v1`: statements, entries, policy, limits, the description.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{COSE, Place};
+use crate::common::{COSE, Place};
 use reqwest::Method;
 use scitt::SignedStatement;
 use serde_json::json;

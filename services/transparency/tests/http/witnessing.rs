@@ -1,13 +1,9 @@
 //! Witnesses on real sockets: who is shown what, what is served, and what stops the log.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::time::Duration;
 
-use common::witness::{Manner, TestWitness, k_of, policy};
-use common::{Place, Site, backup_with_signatures, refusal};
+use crate::common::witness::{Manner, TestWitness, k_of, policy};
+use crate::common::{Place, Site, backup_with_signatures, refusal};
 use merkle::{RootHash, TreeSize};
 use scitt::SignedStatement;
 use sequencer::Role;

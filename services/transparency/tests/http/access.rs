@@ -1,10 +1,6 @@
 //! Who may read what, and who may command: every route of the API's description with every role.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{Answer, COSE, Place, Site, refusal};
+use crate::common::{Answer, COSE, Place, Site, refusal};
 use data_encoding::BASE64URL_NOPAD;
 use http::Method;
 use registration::operator::Action;

@@ -1,10 +1,6 @@
 //! VRF chains over HTTP: forks, second beginnings, gaps, redacted receipts, and what is kept of those who fork.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{Place, Site, refusal, refused_by};
+use crate::common::{Place, Site, refusal, refused_by};
 use data_encoding::BASE64URL_NOPAD;
 use merkle::LeafIndex;
 use registration::vrf::{VrfRecord, VrfRedacted};

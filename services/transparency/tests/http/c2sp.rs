@@ -1,12 +1,8 @@
 //! The tree as tlog monitors read it (C2SP tlog-checkpoint and tlog-tiles), and proofs over HTTP.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::time::Duration;
 
-use common::{Place, Site, refusal};
+use crate::common::{Place, Site, refusal};
 use merkle::tile::{TileId, TilePath};
 use merkle::{CompactRange, EntryDigest, Hash, LeafHash, LeafIndex, RootHash, TreeSize, verify};
 use reqwest::Method;

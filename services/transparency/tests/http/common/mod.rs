@@ -1,5 +1,4 @@
 //! A whole service on real sockets, and a client that takes answers apart.
-#![allow(dead_code, unused_imports)]
 
 pub mod forms;
 pub mod witness;

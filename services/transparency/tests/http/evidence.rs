@@ -1,10 +1,6 @@
 //! Evidence: what an outside monitor decides an admission again with.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{Place, Site, erasure, refusal};
+use crate::common::{Place, Site, erasure, refusal};
 use data_encoding::BASE64URL_NOPAD;
 use merkle::LeafIndex;
 use registration::{Answers, Policy, PolicyInForce, Record, SideData};

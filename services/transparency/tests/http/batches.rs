@@ -1,13 +1,9 @@
 //! Batches: many statements in one request, each registered or refused by itself.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::time::Duration;
 
-use common::forms::{BOUNDARY, closed, cose, field, form_type, mixed_type, part};
-use common::{Answer, Place, Site, refusal};
+use crate::common::forms::{BOUNDARY, closed, cose, field, form_type, mixed_type, part};
+use crate::common::{Answer, Place, Site, refusal};
 use data_encoding::BASE64URL_NOPAD;
 use scitt::SignedStatement;
 use serde_json::{Value, json};

@@ -1,12 +1,8 @@
 //! Statements that are accepted before they are in the log: every one gets an outcome, and the inbox has an end.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use common::{Place, Site, refusal};
+use crate::common::{Place, Site, refusal};
 use reqwest::Method;
 use scitt::{SignedStatement, Signer, StatementBuilder};
 use serde_json::{Value, json};

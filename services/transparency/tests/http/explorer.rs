@@ -1,14 +1,10 @@
 //! The explorer over HTTP: each page shows what the API says, text of statements stays text, and roles hold.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::time::Duration;
 
+use crate::common::witness::{Manner, TestWitness, k_of};
+use crate::common::{Answer, Place, Site, erasure};
 use bundle::{BundleVerdict, EvidenceBundle};
-use common::witness::{Manner, TestWitness, k_of};
-use common::{Answer, Place, Site, erasure};
 use merkle::{EntryDigest, RootHash};
 use registration::Policy;
 use registration::conversation::Form;

@@ -1,10 +1,6 @@
 //! Conversation records over HTTP: attached, detached and by their hash, and what nobody signed beside them.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{Place, refused_by};
+use crate::common::{Place, refused_by};
 use registration::conversation::Form;
 use scitt::header::HashEnvelope;
 use scitt::problem::TABELLION;

@@ -1,10 +1,6 @@
 //! Execution receipts over HTTP: what a gateway permitted and denied, and what is not believed.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{Place, refused_by};
+use crate::common::{Place, refused_by};
 use registration::aer::{AerRecord, VerifyingKeys, inner_signature};
 use scitt::{SignedStatement, Signer, StatementBuilder};
 use serde_json::{Value, json};

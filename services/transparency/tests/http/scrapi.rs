@@ -1,10 +1,6 @@
 //! SCRAPI -11 as a client sees it: each status and each body of its tables.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{COSE, Place, refusal};
+use crate::common::{COSE, Place, refusal};
 use reqwest::Method;
 use scitt::{Algorithm, SignedStatement, Signer, SigningKey};
 use serde_json::json;

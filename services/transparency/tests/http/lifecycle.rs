@@ -1,15 +1,11 @@
 //! Starting, restarting, reloading, stopping, and what a service does when its parts fail.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{Place, Site, backup_with_signatures, client, refusal};
+use crate::common::{Place, Site, backup_with_signatures, client, refusal};
 use reqwest::Method;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
