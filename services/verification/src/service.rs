@@ -12,7 +12,7 @@ use durable::FileAccess;
 use outbox::{Delivery, LogConnection};
 use scitt::{Algorithm, Signer, SigningKey};
 use serving::database_metrics::DatabaseSystem;
-use serving::listener::{Listener, ListenerSettings, RunningListener};
+use serving::listener::{BindError, Listener, ListenerSettings, RunningListener};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -66,14 +66,9 @@ pub enum StartError {
     /// The metrics cannot be registered.
     #[error("the metrics cannot be registered: {0}")]
     Metrics(String),
-    /// The address cannot be bound.
-    #[error("cannot listen on {address}: {error}")]
-    Listen {
-        /// The configured address.
-        address: SocketAddr,
-        /// The underlying error.
-        error: io::Error,
-    },
+    /// An address cannot be bound.
+    #[error(transparent)]
+    Listen(#[from] BindError),
 }
 
 /// A running service.
@@ -133,10 +128,10 @@ impl VerificationService {
             waits: Waits { result: config.wait, log_receipt: config.receipt_wait },
             body_bytes: config.body_bytes,
         };
-        let public = bind(config.listen, public_settings(&config)).await?;
+        let public = Listener::bind(config.listen, public_settings(&config)).await?;
         let admin = match config.admin_listen {
             Some(address) => {
-                Some(bind(address, settings(&config)).await?.serve(routes::admin(state.clone())))
+                Some(Listener::bind(address, settings(&config)).await?.serve(routes::admin(state.clone())))
             }
             None => None,
         };
@@ -214,10 +209,6 @@ fn log_connection(config: &LogConfig) -> Result<LogConnection, StartError> {
     let trust = read("trust", &config.trust)?.map(|text| TrustStore::from_toml(&text)).transpose();
     let trust = trust.map_err(|error| StartError::Log { setting: "trust", why: error.to_string() })?;
     Ok(LogConnection { url: config.url.clone(), client, trust })
-}
-
-async fn bind(address: SocketAddr, settings: ListenerSettings) -> Result<Listener, StartError> {
-    Listener::bind(address, settings).await.map_err(|error| StartError::Listen { address, error })
 }
 
 /// Removes results that are older than `keep`, until `stop` is cancelled.

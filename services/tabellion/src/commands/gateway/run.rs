@@ -112,7 +112,7 @@ pub(super) fn not_started(error: StartError) -> Failure {
     let (exit, code) = match &error {
         StartError::Keys(_) => (Exit::Failure, "key-unusable"),
         StartError::Evidence(_) => (Exit::Failure, "gateway-evidence"),
-        StartError::Listen { .. } => (Exit::Failure, "cannot-listen"),
+        StartError::Listen(_) => (Exit::Failure, "cannot-listen"),
         StartError::NotIsolated(_) => (Exit::Failure, "not-isolated"),
         _ => (Exit::Usage, "gateway-config"),
     };

@@ -449,12 +449,8 @@ impl RecordedKey {
 
     fn announced(key: &KeyAnnouncement) -> Self {
         let listed = LogKey::new(key.kid.clone(), key.public.clone(), TreeSize::EMPTY);
-        Self { from_size: None, announced_at: Some(time(key.at)), ..Self::of(&listed) }
+        Self { from_size: None, announced_at: Some(show::time(key.at)), ..Self::of(&listed) }
     }
-}
-
-fn time(at: u64) -> String {
-    show::time(i64::try_from(at).unwrap_or(i64::MAX))
 }
 
 impl Report for Recorded {

@@ -68,7 +68,7 @@ impl Submit {
             origin: checkpoint.origin().to_string(),
             size: checkpoint.size().get(),
             root: checkpoint.root().to_string(),
-            cosigned_at: time.map(|time| show::time(i64::try_from(time).unwrap_or(i64::MAX))),
+            cosigned_at: time.map(show::time),
             lines: &lines,
         };
         context.console.print(&json, |out| lines.iter().try_for_each(|line| writeln!(out, "{}", safe(line))))
