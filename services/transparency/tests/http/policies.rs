@@ -1,6 +1,6 @@
 //! The registration policy over HTTP: in force, with its history, and asked without registering anything.
 
-use crate::common::{Answer, COSE, Place, Site, forms, refusal};
+use crate::common::{Answer, COSE, Place, Site, forms, refusal, statement};
 use data_encoding::BASE64URL_NOPAD;
 use registration::Policy;
 use registration::operator::Action;
@@ -9,10 +9,6 @@ use registration::vrf::VrfStatement;
 use reqwest::Method;
 use scitt::{SignedStatement, StatementBuilder};
 use serde_json::{Value, json};
-
-fn note(n: u64) -> SignedStatement {
-    testkit::opaque(&format!("thing-{n}"), &json!({ "n": n }))
-}
 
 fn revision(n: u64) -> String {
     testkit::policy_toml().replace("revision = 0", &format!("revision = {n}"))
@@ -52,10 +48,10 @@ async fn evaluated(site: &Site, statement: &SignedStatement) -> Value {
 #[tokio::test]
 async fn the_policy_is_shown_with_every_policy_before_it() {
     let site = Place::new().start().await;
-    site.registered(&note(1)).await;
+    site.registered(&statement(1)).await;
     let second = signed(&revision(1), &revision(0));
     site.registered(&second).await;
-    site.registered(&note(2)).await;
+    site.registered(&statement(2)).await;
     let third = signed(&revision(2), &revision(1));
     site.registered(&third).await;
     let policy = site.get("/v1/policy").await.json();
@@ -109,7 +105,7 @@ async fn the_configuration_documents_name_the_policy_entry() {
 #[tokio::test]
 async fn a_statement_that_would_be_admitted_is_told_so_and_not_registered() {
     let site = Place::new().start().await;
-    let one = note(1);
+    let one = statement(1);
     let told = evaluated(&site, &one).await;
     assert_eq!(told["would_admit"], true);
     assert_eq!(told["entry_id"], one.digest().to_string());
@@ -128,7 +124,7 @@ async fn a_refusal_is_an_answer_with_its_rule_and_place() {
     let place = Place::new();
     place.write_policy(&with_condition("input.sub == \"thing-7\""));
     let site = place.start().await;
-    let told = evaluated(&site, &note(7)).await;
+    let told = evaluated(&site, &statement(7)).await;
     assert_eq!(told["would_admit"], false);
     assert_eq!(
         (&told["violation"]["rule"], &told["violation"]["place"]),
@@ -151,10 +147,10 @@ async fn the_rule_of_a_condition_refuses_when_it_is_registered_too() {
     let place = Place::new();
     place.write_policy(&with_condition("input.sub == \"thing-7\""));
     let site = place.start().await;
-    let answer = site.register(&note(7)).await;
+    let answer = site.register(&statement(7)).await;
     assert_eq!(answer.refusal(), refusal(400, "Rejected", "policy"));
     assert!(answer.problem().detail.unwrap().to_string().contains("input.sub"), "{answer:?}");
-    site.registered(&note(8)).await;
+    site.registered(&statement(8)).await;
 }
 
 #[tokio::test]
@@ -166,10 +162,10 @@ async fn a_condition_that_runs_out_of_time_is_503_and_no_refusal() {
         numbers.join(",")
     )));
     let site = place.start().await;
-    let answer = site.register(&note(1)).await;
+    let answer = site.register(&statement(1)).await;
     assert_eq!(answer.refusal(), refusal(503, "Service Unavailable", "undecided"));
     assert!(answer.header("retry-after").is_some());
-    let dry = evaluate(&site, &note(1)).await;
+    let dry = evaluate(&site, &statement(1)).await;
     assert_eq!((dry.status, dry.header("retry-after").is_some()), (503, true), "{dry:?}");
 }
 
@@ -215,7 +211,7 @@ async fn a_statement_that_is_registered_is_told_where() {
 #[tokio::test]
 async fn an_erasure_that_meets_a_hold_is_told_so() {
     let site = Place::new().start().await;
-    let one = note(1);
+    let one = statement(1);
     site.registered(&one).await;
     let erasure = registration::erasure::NewErasure {
         sequence: 0,
@@ -283,8 +279,8 @@ async fn asking_costs_what_registering_costs_but_no_issuers_quota() {
             config.limits.issuer = Some(transparency::Rate::per_second(1, 1));
         })
         .await;
-    assert_eq!(evaluate(&site, &note(1)).await.status, 200);
-    assert_eq!(evaluate(&site, &note(2)).await.status, 200);
-    site.registered(&note(3)).await;
-    assert_eq!(evaluate(&site, &note(4)).await.status, 429);
+    assert_eq!(evaluate(&site, &statement(1)).await.status, 200);
+    assert_eq!(evaluate(&site, &statement(2)).await.status, 200);
+    site.registered(&statement(3)).await;
+    assert_eq!(evaluate(&site, &statement(4)).await.status, 429);
 }

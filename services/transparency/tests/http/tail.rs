@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::common::{Place, Site, refusal};
+use crate::common::{Place, Site, refusal, statement};
 use reqwest::Method;
 use scitt::SignedStatement;
 use serde_json::{Value, json};
@@ -16,10 +16,6 @@ use transparency::{Limits, TailLimits};
 const PATIENCE: Duration = Duration::from_secs(30);
 /// In which nothing must happen.
 const A_WHILE: Duration = Duration::from_millis(700);
-
-fn statement(n: u64) -> SignedStatement {
-    testkit::opaque(&format!("thing-{n}"), &json!({ "n": n }))
-}
 
 /// An event, as a browser reads it.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -20,6 +20,11 @@ use transparency::{Config, Service};
 /// What a client is told when it asks for nothing in particular.
 pub const COSE: &str = "application/cose";
 
+/// A statement that opaque payloads admit; each number gives another one.
+pub fn statement(n: u64) -> SignedStatement {
+    testkit::opaque(&format!("thing-{n}"), &serde_json::json!({ "n": n }))
+}
+
 /// The first erasure of a log, by its operator.
 pub fn erasure(entries: &[EntryDigest]) -> SignedStatement {
     let erasure = registration::erasure::NewErasure {
