@@ -13,7 +13,7 @@
 use std::ops::Range;
 
 use async_trait::async_trait;
-use merkle::{LeafIndex, TreeSize};
+use merkle::{EntryDigest, LeafIndex, TreeSize};
 
 use crate::{
     Batch, CLOCK_CORRECTION, Collateral, CommittedHead, Cosignature, GuardKey, Head, HeadSignature,
@@ -84,6 +84,14 @@ pub struct Source(pub [u8; 32]);
 
 /// First 128 bits of an entry's digest or of its twin's.
 pub type SeenKey = [u8; 16];
+
+/// Returns the [`SeenKey`] of a digest or a twin.
+pub fn seen_key(digest: &EntryDigest) -> SeenKey {
+    let mut key = [0; 16];
+    key.copy_from_slice(&digest.as_bytes()[..16]);
+    key
+}
+
 /// A [`SeenKey`] and the entry to which it leads.
 pub type SeenRow = (SeenKey, LeafIndex);
 /// A guard and the entry that holds it.

@@ -23,7 +23,7 @@ use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure, Report, safe};
 use crate::context::Context;
 use crate::keyfile;
-use crate::service::{Service, ServiceArgs};
+use crate::service::{Service, ServiceArgs, nonsense};
 use crate::show::time;
 
 /// Default of `--expires`, the validity of approvals, in seconds: one day.
@@ -115,9 +115,9 @@ impl Signing {
 impl Proposals {
     /// Writes a payload to the file, and prints a summary and the next steps.
     pub fn write(&self, context: &Context, content_type: &str, payload: Vec<u8>) -> Result<(), Failure> {
-        let payload = String::from_utf8(payload).map_err(|error| nonsense(&error))?;
+        let payload = String::from_utf8(payload).map_err(nonsense)?;
         let proposal = Proposal { content_type: content_type.to_owned(), payload, expires: self.expires };
-        let json = serde_json::to_vec_pretty(&proposal).map_err(|error| nonsense(&error))?;
+        let json = serde_json::to_vec_pretty(&proposal).map_err(nonsense)?;
         files::write(&self.file, &json, Access::Ordinary, Existing::Keep)?;
         context.console.result(&OperatorResult::of(&proposal, None)?)?;
         context.console.note(format!(
@@ -254,14 +254,14 @@ pub fn sign(
 /// Fetches the policy in force from a service.
 pub fn policy_of(service: &Service) -> Result<Policy, Failure> {
     let statement = service.block_on(service.client.policy())?;
-    Policy::from_payload(statement.payload().unwrap_or_default()).map_err(|mistakes| nonsense(&mistakes))
+    Policy::from_payload(statement.payload().unwrap_or_default()).map_err(nonsense)
 }
 
 /// Decodes the policy from a signed statement in base64url, as the admin listener returns it.
 pub fn policy_in(statement: &str) -> Result<Policy, Failure> {
-    let bytes = BASE64URL_NOPAD.decode(statement.as_bytes()).map_err(|error| nonsense(&error))?;
-    let statement = SignedStatement::parse(bytes::Bytes::from(bytes)).map_err(|error| nonsense(&error))?;
-    Policy::from_payload(statement.payload().unwrap_or_default()).map_err(|mistakes| nonsense(&mistakes))
+    let bytes = BASE64URL_NOPAD.decode(statement.as_bytes()).map_err(nonsense)?;
+    let statement = SignedStatement::parse(bytes::Bytes::from(bytes)).map_err(nonsense)?;
+    Policy::from_payload(statement.payload().unwrap_or_default()).map_err(nonsense)
 }
 
 /// Converts a [`SignError`] of an operator statement.
@@ -275,12 +275,6 @@ pub fn not_signed(error: SignError) -> Failure {
         .fact("key", key),
         other => Failure::new(Exit::Usage, "cannot-sign", other.to_string()),
     }
-}
-
-/// The failure for an invalid answer of the service, `nonsense`.
-pub fn nonsense(error: &dyn std::fmt::Display) -> Failure {
-    Failure::new(Exit::Failure, "nonsense", "the service's answer cannot be read")
-        .fact("because", error.to_string())
 }
 
 #[derive(Serialize)]

@@ -32,7 +32,7 @@ use crate::console::{Exit, Failure, Report, safe};
 use crate::context::Context;
 use crate::keyfile;
 use crate::runtime;
-use crate::service::Service;
+use crate::service::{Service, nonsense};
 use crate::show;
 
 /// Interval of the checks whether a key was adopted, up to `--wait`.
@@ -380,10 +380,6 @@ impl NewKey {
 
 fn unusable(error: impl std::fmt::Display) -> Failure {
     Failure::new(Exit::Failure, "key-unusable", error.to_string())
-}
-
-fn nonsense(error: String) -> Failure {
-    Failure::new(Exit::Failure, "nonsense", "the service's answer cannot be read").fact("because", error)
 }
 
 #[derive(Serialize)]

@@ -16,11 +16,12 @@ use serde_json::json;
 use transparency::{LogTime, StatementPosition};
 
 use crate::commands::entry::Admin;
-use crate::commands::operator::{self, nonsense};
+use crate::commands::operator;
 use crate::commands::verify::now;
 use crate::console::{Exit, Failure, members, safe};
 use crate::context::Context;
 use crate::keyfile;
+use crate::service::nonsense;
 use crate::show::time;
 
 /// Maximum difference in seconds between the stated time and this host's clock.
@@ -67,8 +68,7 @@ impl Clock {
         let statement = signed.map_err(operator::not_signed)?;
         let asked = json!({ "statement": BASE64URL_NOPAD.encode(statement.bytes()) });
         let answer = service.block_on(service.client.send_json(Verb::Post, "clock", &asked))?;
-        let StatementPosition { entry_id, index } =
-            serde_json::from_value(answer).map_err(|error| nonsense(&error))?;
+        let StatementPosition { entry_id, index } = serde_json::from_value(answer).map_err(nonsense)?;
         let (origin, size, was, time) = (log.origin, log.size, time(log.committed_at), time(here));
         context.console.print(&members! { origin, size, was, time, entry_id, index }, |out| {
             writeln!(out, "log        {}", safe(&origin))?;

@@ -16,7 +16,7 @@ use crate::commands::statement;
 use crate::commands::verify::{now, witness_policy};
 use crate::console::{Exit, Failure};
 use crate::context::Context;
-use crate::service::{Service, ServiceArgs};
+use crate::service::{Service, ServiceArgs, nonsense};
 use crate::trust_file::TrustFile;
 
 #[derive(Debug, Args)]
@@ -101,8 +101,7 @@ impl Inclusion {
     fn json(&self, context: &Context, service: &Service) -> Result<(), Failure> {
         let view: Json = service.block_on(service.client.json(&self.query(self.size)))?;
         if self.verify {
-            let served =
-                ServedInclusionProof::deserialize(&view).map_err(|error| nonsense(error.to_string()))?;
+            let served = ServedInclusionProof::deserialize(&view).map_err(nonsense)?;
             let asked = self.asked_digest()?.unwrap_or(served.entry_id.0);
             let bytes = self.fetch(service, Some(served.tree_size), TLOG_PROOF)?;
             self.verified(context, asked, &bytes)?;
@@ -169,8 +168,4 @@ impl Inclusion {
         let served: ServedInclusionProof = service.block_on(service.client.json(&self.query(self.size)))?;
         Ok(served.entry_id.0)
     }
-}
-
-fn nonsense(why: String) -> Failure {
-    Failure::new(Exit::Failure, "nonsense", format!("the service's answer makes no sense: {why}"))
 }
