@@ -178,10 +178,10 @@ pub struct Approval {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApprovalError {
     /// The text does not have the required form.
-    #[error("it is not a signed approval: {0}")]
+    #[error("not a signed approval: {0}")]
     Form(String),
     /// The key belongs to no approver with the right to answer this question now.
-    #[error("no approver who may answer this has the key {0} now")]
+    #[error("the key {0} is of no approver who may answer this question")]
     Key(String),
     /// The signature does not verify.
     #[error("the signature does not verify")]
@@ -193,16 +193,16 @@ pub enum ApprovalError {
     #[error("it answers another question")]
     Question,
     /// The answer's digest is not that of the question's subject.
-    #[error("its digest is not that of what was asked about")]
+    #[error("its digest is not that of the question's subject")]
     Digest,
     /// The answer has expired or is valid longer than the question, or a reader's proof is too old.
-    #[error("it has expired, or outlives the question")]
+    #[error("it has expired, or is valid longer than the question")]
     Expired,
     /// The signing key is neither Ed25519 nor P-256.
     #[error("approvals are signed with Ed25519 or P-256")]
     Curve,
     /// The signer failed.
-    #[error("the key does not sign: {0}")]
+    #[error("the approval cannot be signed: {0}")]
     Unsigned(String),
 }
 
@@ -376,7 +376,7 @@ fn open<T: Serialize + for<'de> Deserialize<'de>>(text: &str, of: &str) -> Resul
         Jws::open(text, &jcs::canonical(&json!(value)), &[]).map_err(|error| form(&error.to_string()))?;
     match jws.text("typ") {
         Some(typ) if typ == of => Ok((value, jws)),
-        _ => Err(form("its typ is another one")),
+        _ => Err(form("its typ is not that of this kind of proof")),
     }
 }
 

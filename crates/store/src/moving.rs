@@ -142,7 +142,7 @@ impl History {
         } else if !ends {
             Some("the history does not end with its head")
         } else if to.size().get() != from.size().get() + entries.len() as u64 {
-            Some("the history has not the entries that its heads cover")
+            Some("the history does not have all entries that its heads cover")
         } else if to.policy < from.policy || !to.size().holds(to.policy) {
             Some("the policy of the history is not in it")
         } else if !sizes.all(|size| self.heads.binary_search_by_key(&size, |head| head.size).is_ok()) {

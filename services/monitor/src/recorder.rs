@@ -221,7 +221,7 @@ impl RoundRecorder {
     }
 
     fn fail(&self, error: &RecordError) {
-        tracing::error!(%error, "what was found could not be kept");
+        tracing::error!(%error, "the findings could not be stored");
         self.failed.store(true, Ordering::Relaxed);
         self.metrics.not_kept();
     }

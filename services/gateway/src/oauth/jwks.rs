@@ -187,7 +187,7 @@ impl RemoteKeys {
         let (keys, at) = known.keys.as_ref()?;
         let asked = |pause: Duration| known.tried.is_some_and(|tried| tried.elapsed() < pause);
         let fresh = at.elapsed() < JWKS_FRESH;
-        let held = keys.iter().any(|key| token.means(key));
+        let held = keys.iter().any(|key| token.may_be_signed_with(key));
         let usable = at.elapsed() < JWKS_STALE && (fresh && held || asked(JWKS_UNKNOWN_PAUSE));
         usable.then(|| keys.clone())
     }

@@ -154,7 +154,7 @@ impl Summary {
             smallest_group: SMALL_GROUP,
             tree_size: tally.size,
             counting,
-            truncated: tally.crowded,
+            truncated: tally.truncated,
         }
     }
 
@@ -180,7 +180,7 @@ impl Summary {
                 groups: shown.map(|group| (issuer.clone(), group)).into_iter().collect(),
             },
             tree_size: own.size.min(all.size),
-            truncated: all.crowded || own.crowded,
+            truncated: all.truncated || own.truncated,
             issuer: Some(issuer),
             ..Self::of(subject, own, counting)
         }

@@ -95,7 +95,7 @@ pub async fn read(app: &App, iss: String) -> Result<Issuer, Problem> {
         content_types: by(LookupKind::ContentType),
         tree_size: tally.size,
         counting: tally.goes_on(reached),
-        truncated: tally.crowded,
+        truncated: tally.truncated,
         issuer: iss,
     })
 }
