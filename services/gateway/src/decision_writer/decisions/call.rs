@@ -339,7 +339,7 @@ impl Work for CallWork {
         self.request.is_abandoned()
     }
 
-    fn may_be_turned_away(&self) -> bool {
+    fn may_be_refused(&self) -> bool {
         true
     }
 

@@ -161,7 +161,7 @@ impl Work for MessageWork {
         self.request.is_abandoned()
     }
 
-    fn may_be_turned_away(&self) -> bool {
+    fn may_be_refused(&self) -> bool {
         true
     }
 

@@ -32,7 +32,7 @@ impl Work for RefusalWork {
         vec![self.request.writer.unbound().to_owned()]
     }
 
-    fn may_be_turned_away(&self) -> bool {
+    fn may_be_refused(&self) -> bool {
         true
     }
 

@@ -168,7 +168,7 @@ impl Transactions {
             jobs.push(job);
         }
         jobs.retain(|job| !job.is_abandoned());
-        let jobs = self.turn_away(jobs);
+        let jobs = self.refuse_while_full(jobs);
         if !jobs.is_empty() {
             self.write(jobs).await;
         }
@@ -176,13 +176,12 @@ impl Transactions {
     }
 
     /// Fails the jobs that may be refused while the outbox is full, and returns the others: owed jobs go on.
-    fn turn_away(&self, jobs: Vec<Job>) -> Vec<Job> {
+    fn refuse_while_full(&self, jobs: Vec<Job>) -> Vec<Job> {
         let Some(over) = self.gauge.over(&self.context.settings.outbox, self.context.clock.seconds()) else {
             return jobs;
         };
-        let (turned_away, rest): (Vec<Job>, Vec<Job>) =
-            jobs.into_iter().partition(|job| job.may_be_turned_away());
-        for job in turned_away {
+        let (refused, rest): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(|job| job.may_be_refused());
+        for job in refused {
             job.failed(&WriterError::Backpressure(over));
         }
         rest
