@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use black_box::cli::{Dev, Folder};
-use black_box::{Agent, Connection, Log, McpClient, Told, free_address, until};
+use black_box::{Agent, Connection, Log, McpAnswer, McpClient, free_address, until};
 use serde_json::{Value, json};
 use testkit::McpServer;
 
@@ -239,7 +239,7 @@ impl Drop for Tried {
 }
 
 /// What the log has under the name that a Verdict gives.
-fn statement_of(dev: &Dev, told: &Told) -> Vec<u8> {
+fn statement_of(dev: &Dev, told: &McpAnswer) -> Vec<u8> {
     let begun = Instant::now();
     loop {
         let path = format!("/v1/entries/{}/statement", told.verdict().entry());
@@ -252,7 +252,7 @@ fn statement_of(dev: &Dev, told: &Told) -> Vec<u8> {
     }
 }
 
-fn record_key(told: &Told) -> &str {
+fn record_key(told: &McpAnswer) -> &str {
     told.result()["_meta"]["dev.tabellion/evidence"]["key"].as_str().expect("a key")
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use black_box::audit_trail::{Record, must_be_whole, of_kind, records_of};
 use black_box::gateway;
-use black_box::{AUDITOR_TOKEN, Agent, Gateway, McpClient, Scene, Service, Told, until};
+use black_box::{AUDITOR_TOKEN, Agent, Gateway, McpAnswer, McpClient, Scene, Service, until};
 use serde_json::{Value, json};
 use testkit::McpServer;
 
@@ -25,7 +25,7 @@ fn known(agent: &Agent) -> impl FnOnce(Gateway) -> Gateway {
 }
 
 /// What a verifier needs of an answer, and what the caller had said.
-fn told(answer: &Told, said: Value) -> Value {
+fn told(answer: &McpAnswer, said: Value) -> Value {
     json!({ "verdict": answer.verdict().0, "evidence": answer.result()["_meta"]["dev.tabellion/evidence"], "said": said })
 }
 

@@ -58,8 +58,8 @@ impl Attacker {
     /// Runs Python code in the server. The code's `result`, or its exception.
     #[track_caller]
     fn run(&mut self, code: &str) -> String {
-        let told = self.0.call("run", json!({ "code": code }), json!({}));
-        told.result()["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{told:?}")).to_owned()
+        let answer = self.0.call("run", json!({ "code": code }), json!({}));
+        answer.result()["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer:?}")).to_owned()
     }
 
     #[track_caller]

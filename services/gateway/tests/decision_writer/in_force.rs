@@ -70,7 +70,7 @@ fn pay(name: &str, then: Then) -> Rules {
 
 async fn answered(held: UndecidedCall) -> String {
     match held.answered(HumanAnswer::Confirmed).await {
-        CallAnswer::Ruled(told) => denied(&told),
+        CallAnswer::Ruled(response) => denied(&response),
         other => panic!("{other:?}"),
     }
 }
@@ -89,7 +89,7 @@ async fn d_1_a_yes_to_a_held_call_does_not_outlive_a_rule_that_denies_it_by_then
     world.change(Some(pay("ask", Then::Confirm)));
     let held = world.asked(&message).await;
     match held.answered(HumanAnswer::Confirmed).await {
-        CallAnswer::Ruled(told) => run(*told, None).await,
+        CallAnswer::Ruled(response) => run(*response, None).await,
         other => panic!("{other:?}"),
     };
     world.running.stop().await;

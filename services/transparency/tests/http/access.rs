@@ -155,8 +155,11 @@ async fn a_closed_body_is_nowhere_in_what_a_reader_gets() {
         }
         for token in [None, Some(READER)] {
             let answer = get_as(&site, &path, token).await;
-            let told = answer.text();
-            assert!(!told.contains("a prompt") && !told.contains(&secret), "{path} as {token:?}: {told}");
+            let response = answer.text();
+            assert!(
+                !response.contains("a prompt") && !response.contains(&secret),
+                "{path} as {token:?}: {response}"
+            );
         }
     }
     let evidence = |answer: Answer| answer.json()["evidence"][1].clone();

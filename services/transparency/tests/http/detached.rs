@@ -100,8 +100,11 @@ async fn a_known_statement_is_answered_with_its_payload_or_none_and_not_with_ano
     let mixed_up = site.post_form(one.bytes(), b"something else").await;
     assert_eq!(mixed_up.refusal(), refusal(400, "Rejected", "not-authenticated"));
     let mixed = form(one.bytes(), b"something else");
-    let told = site.post_multipart("/v1/policy/evaluate", &form_type(), mixed).await.json();
-    assert_eq!((&told["would_admit"], &told["violation"]["rule"]), (&json!(false), &json!("signature")));
+    let response = site.post_multipart("/v1/policy/evaluate", &form_type(), mixed).await.json();
+    assert_eq!(
+        (&response["would_admit"], &response["violation"]["rule"]),
+        (&json!(false), &json!("signature"))
+    );
     for again in [site.register(&one).await, site.post_form(one.bytes(), PAYLOAD).await] {
         assert_eq!((again.status, again.header("location")), (201, Some(site.location(&one).as_str())));
     }

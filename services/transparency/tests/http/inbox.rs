@@ -197,8 +197,8 @@ async fn the_operator_lists_what_is_accepted_and_refuses_one_of_it() {
         (&id, "", 400, "inbox"),
         (&id, "a\nb", 400, "inbox"),
     ] {
-        let (told, problem) = refuse(&site, entry, reason).await;
-        assert_eq!((told, &problem["code"]), (status, &code.into()), "{problem}");
+        let (response, problem) = refuse(&site, entry, reason).await;
+        assert_eq!((response, &problem["code"]), (status, &code.into()), "{problem}");
     }
     drop(lease);
     expect_registered(&site, &two).await;

@@ -61,9 +61,9 @@ async fn the_policy_is_shown_with_every_policy_before_it() {
     );
     assert_eq!(policy["entry_id"], third.digest().to_string());
     let history = policy["history"].as_array().unwrap();
-    let told: Vec<_> =
+    let response: Vec<_> =
         history.iter().map(|past| (past["revision"].as_u64(), past["index"].as_u64())).collect();
-    assert_eq!(told, [(Some(2), Some(4)), (Some(1), Some(2)), (Some(0), Some(0))]);
+    assert_eq!(response, [(Some(2), Some(4)), (Some(1), Some(2)), (Some(0), Some(0))]);
     assert_eq!(history[1]["entry_id"], second.digest().to_string());
     assert_eq!(history[1]["in_force_from"], 3);
     assert_eq!(history[1]["digest"], Policy::from_toml(&revision(1)).unwrap().digest().to_string());
@@ -106,14 +106,14 @@ async fn the_configuration_documents_name_the_policy_entry() {
 async fn a_statement_that_would_be_admitted_is_told_so_and_not_registered() {
     let site = Place::new().start().await;
     let one = statement(1);
-    let told = evaluated(&site, &one).await;
-    assert_eq!(told["would_admit"], true);
-    assert_eq!(told["entry_id"], one.digest().to_string());
-    assert_eq!(told["rule"], "application/json");
-    assert_eq!((&told["policy"]["index"], &told["policy"]["revision"]), (&json!(0), &json!(0)));
-    assert_eq!(told["facts"]["sub"], "thing-1");
-    assert_eq!((&told["taken"], &told["valid"]), (&json!([]), &json!({})));
-    assert!(told.get("violation").is_none() && told.get("registered_at").is_none(), "{told}");
+    let response = evaluated(&site, &one).await;
+    assert_eq!(response["would_admit"], true);
+    assert_eq!(response["entry_id"], one.digest().to_string());
+    assert_eq!(response["rule"], "application/json");
+    assert_eq!((&response["policy"]["index"], &response["policy"]["revision"]), (&json!(0), &json!(0)));
+    assert_eq!(response["facts"]["sub"], "thing-1");
+    assert_eq!((&response["taken"], &response["valid"]), (&json!([]), &json!({})));
+    assert!(response.get("violation").is_none() && response.get("registered_at").is_none(), "{response}");
     assert_eq!(site.get(&format!("/v1/entries/{}", one.digest())).await.status, 404);
     let entries = site.get("/v1/entries").await.json();
     assert_eq!(entries["entries"].as_array().unwrap().len(), 1, "entry 0 alone");
@@ -124,22 +124,22 @@ async fn a_refusal_is_an_answer_with_its_rule_and_place() {
     let place = Place::new();
     place.write_policy(&with_condition("input.sub == \"thing-7\""));
     let site = place.start().await;
-    let told = evaluated(&site, &statement(7)).await;
-    assert_eq!(told["would_admit"], false);
+    let response = evaluated(&site, &statement(7)).await;
+    assert_eq!(response["would_admit"], false);
     assert_eq!(
-        (&told["violation"]["rule"], &told["violation"]["place"]),
+        (&response["violation"]["rule"], &response["violation"]["place"]),
         (&json!("added"), &json!("statement"))
     );
     let image =
         StatementBuilder::new("{}").content_type("image/png").kid(testkit::KID).iss(testkit::ISSUER).sub("s");
-    let told = evaluated(&site, &image.sign(&testkit::es256()).unwrap()).await;
-    assert_eq!(told["violation"]["rule"], "content-type-not-admitted");
-    assert_eq!(told["violation"]["place"], "protected/3");
+    let response = evaluated(&site, &image.sign(&testkit::es256()).unwrap()).await;
+    assert_eq!(response["violation"]["rule"], "content-type-not-admitted");
+    assert_eq!(response["violation"]["place"], "protected/3");
     let stranger =
         StatementBuilder::new("{}").content_type("text/plain").kid("k").iss("https://who.example").sub("s");
-    let told = evaluated(&site, &stranger.sign(&testkit::es256()).unwrap()).await;
-    assert_eq!(told["would_admit"], false);
-    assert!(told["violation"]["detail"].as_str().unwrap().contains("who.example"), "{told}");
+    let response = evaluated(&site, &stranger.sign(&testkit::es256()).unwrap()).await;
+    assert_eq!(response["would_admit"], false);
+    assert!(response["violation"]["detail"].as_str().unwrap().contains("who.example"), "{response}");
 }
 
 #[tokio::test]
@@ -177,20 +177,20 @@ async fn a_claim_that_an_entry_made_already_is_found_in_a_dry_run() {
     let again = VrfStatement::new(testkit::receipt_json(1), "did:web:another.example")
         .sign(&testkit::verifier())
         .unwrap();
-    let told = evaluated(&site, &again).await;
-    assert_eq!(told["would_admit"], false, "{told}");
-    assert_eq!(told["taken"][0]["by"], 1);
-    assert_eq!(told["violation"]["rule"], told["taken"][0]["rule"]);
+    let response = evaluated(&site, &again).await;
+    assert_eq!(response["would_admit"], false, "{response}");
+    assert_eq!(response["taken"][0]["by"], 1);
+    assert_eq!(response["violation"]["rule"], response["taken"][0]["rule"]);
 }
 
 #[tokio::test]
 async fn the_next_policy_can_be_asked_about_too() {
     let site = Place::new().start().await;
-    let told = evaluated(&site, &signed(&revision(1), &revision(0))).await;
-    assert_eq!((&told["would_admit"], &told["rule"]), (&json!(true), &json!("policy")));
-    let told = evaluated(&site, &signed(&revision(2), &revision(0))).await;
+    let response = evaluated(&site, &signed(&revision(1), &revision(0))).await;
+    assert_eq!((&response["would_admit"], &response["rule"]), (&json!(true), &json!("policy")));
+    let response = evaluated(&site, &signed(&revision(2), &revision(0))).await;
     assert_eq!(
-        (&told["would_admit"], &told["violation"]["rule"]),
+        (&response["would_admit"], &response["violation"]["rule"]),
         (&json!(false), &json!("policy-revision"))
     );
     assert_eq!(site.get("/v1/policy").await.json()["revision"], 0, "nothing was registered");
@@ -201,9 +201,9 @@ async fn a_statement_that_is_registered_is_told_where() {
     let site = Place::new().start().await;
     let one = testkit::vrf(1);
     site.registered(&one).await;
-    let told = evaluated(&site, &one).await;
+    let response = evaluated(&site, &one).await;
     assert_eq!(
-        (&told["would_admit"], &told["registered_at"], &told["taken"]),
+        (&response["would_admit"], &response["registered_at"], &response["taken"]),
         (&json!(true), &json!(1), &json!([]))
     );
 }
@@ -229,8 +229,11 @@ async fn an_erasure_that_meets_a_hold_is_told_so() {
     let hold = json!({ "statement": BASE64URL_NOPAD.encode(hold.bytes()) }).to_string();
     let answer = site.command(Method::POST, "/holds", hold).await;
     assert_eq!(answer.status, 200, "{answer:?}");
-    let told = evaluated(&site, &erasure).await;
-    assert_eq!((&told["would_admit"], &told["violation"]["rule"]), (&json!(false), &json!("entry-held")));
+    let response = evaluated(&site, &erasure).await;
+    assert_eq!(
+        (&response["would_admit"], &response["violation"]["rule"]),
+        (&json!(false), &json!("entry-held"))
+    );
     assert_eq!(site.register(&erasure).await.refusal(), refusal(409, "On Hold", "entry-held"));
 }
 
@@ -243,9 +246,9 @@ async fn a_statement_whose_time_has_not_come_is_told_when_it_will() {
         .iss(testkit::ISSUER)
         .sub("s");
     let later = later.claim(5, 4_102_444_800_i64.into()).sign(&testkit::es256()).unwrap();
-    let told = evaluated(&site, &later).await;
-    assert_eq!((&told["would_admit"], &told["violation"]["rule"]), (&json!(false), &json!("nbf")));
-    assert_eq!(told["valid"]["not_before"], "2099-12-31T23:55:00Z");
+    let response = evaluated(&site, &later).await;
+    assert_eq!((&response["would_admit"], &response["violation"]["rule"]), (&json!(false), &json!("nbf")));
+    assert_eq!(response["valid"]["not_before"], "2099-12-31T23:55:00Z");
 }
 
 #[tokio::test]
