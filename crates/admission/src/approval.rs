@@ -23,11 +23,11 @@ use vap::digest::Digest;
 
 /// The `typ` header of a signed [`Approval`].
 const APPROVAL_TYPE: &str = "vap-approval";
-/// The `typ` header of a signed [`Reader`].
+/// The `typ` header of a signed [`ReaderProof`].
 const READER_TYPE: &str = "vap-approver";
 /// Bytes of a question's id, before hexadecimal encoding.
 const ID_BYTES: usize = 16;
-/// Maximum difference between [`Reader::at`] and the current time, in seconds.
+/// Maximum difference between [`ReaderProof::at`] and the current time, in seconds.
 const READER_WINDOW: u64 = 60;
 
 /// The type of a question's subject.
@@ -174,7 +174,7 @@ pub struct Approval {
     pub reason: Option<String>,
 }
 
-/// The reason why a text is not a valid answer to a question, or not a valid [`Reader`] proof.
+/// The reason why a text is not a valid answer to a question, or not a valid [`ReaderProof`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApprovalError {
     /// The text does not have the required form.
@@ -301,14 +301,14 @@ impl Approval {
 /// The proof with which an approver authenticates to read questions: signed for one gateway, valid for a minute.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Reader {
+pub struct ReaderProof {
     /// The origin of the gateway's listener.
     pub origin: String,
     /// The signing time in Unix seconds.
     pub at: u64,
 }
 
-impl Reader {
+impl ReaderProof {
     /// Signs the proof and returns a compact JWS.
     ///
     /// # Errors
@@ -318,20 +318,20 @@ impl Reader {
     }
 }
 
-/// A signed [`Reader`] of valid form and recent time. Its signature is not verified yet.
+/// A signed [`ReaderProof`] of valid form and recent time. Its signature is not verified yet.
 #[derive(Clone, Debug)]
-pub struct SignedReader {
-    reader: Reader,
+pub struct SignedReaderProof {
+    reader: ReaderProof,
     jws: Jws,
 }
 
-impl SignedReader {
-    /// Parses a compact JWS over a [`Reader`].
+impl SignedReaderProof {
+    /// Parses a compact JWS over a [`ReaderProof`].
     ///
     /// # Errors
     /// [`ApprovalError::Form`], or [`ApprovalError::Expired`] if its time is more than a minute from `now`.
     pub fn parse(text: &str, now: Timestamp) -> Result<Self, ApprovalError> {
-        let (reader, jws) = open::<Reader>(text, READER_TYPE)?;
+        let (reader, jws) = open::<ReaderProof>(text, READER_TYPE)?;
         let off = i64::try_from(reader.at).map_or(u64::MAX, |at| now.as_second().abs_diff(at));
         match off <= READER_WINDOW {
             true => Ok(Self { reader, jws }),
@@ -341,7 +341,7 @@ impl SignedReader {
 
     /// Returns the payload.
     #[must_use]
-    pub fn reader(&self) -> &Reader {
+    pub fn reader(&self) -> &ReaderProof {
         &self.reader
     }
 

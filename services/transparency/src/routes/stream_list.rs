@@ -134,12 +134,12 @@ async fn listed(
     for key in keys {
         streams.extend(stream_of(app, key).await?);
     }
-    date(app, &mut streams).await?;
+    add_commit_times(app, &mut streams).await?;
     Ok((streams, more))
 }
 
 /// Adds the commit time of its first record to each stream.
-async fn date(app: &App, streams: &mut [ListedStream]) -> Result<(), Problem> {
+async fn add_commit_times(app: &App, streams: &mut [ListedStream]) -> Result<(), Problem> {
     let mut by_leaf: Vec<&mut ListedStream> = streams.iter_mut().collect();
     by_leaf.sort_by_key(|stream| stream.first.index);
     let mut heads = Heads::of(&*app.log.store);
