@@ -207,7 +207,11 @@ fn only(keys: &[CoseKey], kid: Option<&str>) -> Result<Vec<CoseKey>, Failure> {
     let keys: Vec<CoseKey> =
         keys.iter().filter(|key| kid.is_none_or(|kid| kid_of(key) == kid)).cloned().collect();
     if keys.is_empty() {
-        return Err(Failure::new(Exit::NotFound, "no-such-key", "the service publishes no key of that kid"));
+        return Err(Failure::new(
+            Exit::NotFound,
+            "no-such-key",
+            "the service publishes no key with this kid",
+        ));
     }
     Ok(keys)
 }
@@ -260,7 +264,7 @@ fn needs_iss() -> Failure {
 }
 
 fn unknown(name: &str) -> Failure {
-    Failure::new(Exit::NotFound, "no-such-anchor", format!("the trust file does not know {name}"))
+    Failure::new(Exit::NotFound, "no-such-anchor", format!("the trust file has no entry for {name}"))
         .hint("tabellion trust list")
 }
 

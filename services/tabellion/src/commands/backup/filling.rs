@@ -149,8 +149,11 @@ async fn checked_again(store: &dyn FsckStore, summary: &ArchiveSummary) -> Resul
     if report.is_clean() && (report.size, report.root) == (summary.size, summary.root) {
         return Ok(());
     }
-    let failure =
-        Failure::new(Exit::LogMisbehaviour, "not-as-written", "the database is not what was written into it");
+    let failure = Failure::new(
+        Exit::LogMisbehaviour,
+        "not-as-written",
+        "the database does not have the content that was written to it",
+    );
     Err(report
         .findings
         .iter()

@@ -67,7 +67,7 @@ fn unwritable(file: &Path, error: &io::Error) -> Failure {
     let name = file.display().to_string();
     match error.kind() {
         io::ErrorKind::AlreadyExists => {
-            Failure::new(Exit::Exists, "exists", format!("{name} is there already"))
+            Failure::new(Exit::Exists, "exists", format!("{name} exists already"))
                 .why("an archive is never written over")
         }
         _ => Failure::new(Exit::Failure, "file-unwritable", format!("{name} cannot be written"))

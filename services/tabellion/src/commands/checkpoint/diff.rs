@@ -150,7 +150,7 @@ async fn joint(client: &TlogClient, older: TreeSize, newer: TreeSize) -> Result<
 }
 
 fn unanswered(error: &TlogError) -> Failure {
-    Failure::new(Exit::TryAgain, "unreachable", "the log does not serve what would join them")
+    Failure::new(Exit::TryAgain, "unreachable", "the log serves no proof that joins them")
         .fact("because", error.to_string())
 }
 

@@ -84,7 +84,7 @@ fn check_true_time(stated: Timestamp, here: u64) -> Result<(), Failure> {
     if differs <= TYPING {
         return Ok(());
     }
-    Err(Failure::new(Exit::Usage, "clock-differs", "the clock of this host is not at the true time given")
+    Err(Failure::new(Exit::Usage, "clock-differs", "the clock of this host differs from the time given")
         .fact("true time", stated.to_string())
         .fact("this host", time(here))
         .why("set the clocks right first, then state the time again"))

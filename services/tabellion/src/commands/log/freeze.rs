@@ -101,7 +101,7 @@ fn by_the_service(admin: Admin, context: &Context, config: &Config) -> Result<Fr
     let frozen: Frozen = serde_json::from_value(frozen).map_err(nonsense)?;
     match frozen.origin == config.origin {
         true => Ok(frozen),
-        false => Err(Failure::new(Exit::Failure, "another-log", "the service speaks of another log")
+        false => Err(Failure::new(Exit::Failure, "another-log", "the service serves another log")
             .fact("configured", &config.origin)
             .fact("answered", frozen.origin)),
     }

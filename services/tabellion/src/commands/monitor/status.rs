@@ -28,7 +28,7 @@ impl Status {
             Failure::new(Exit::Failure, "monitor-state", format!("{}: {why}", folder.display()))
         })?;
         if rounds.is_empty() {
-            return Err(Failure::new(Exit::NotVerified, "nothing-watched", "no log was looked at yet")
+            return Err(Failure::new(Exit::NotVerified, "nothing-watched", "no log has been checked yet")
                 .fact("state", folder.display().to_string()));
         }
         let alarms = AlarmList::read(&folder).map_err(|why| show::unreadable(&why))?;
