@@ -224,7 +224,7 @@ impl Driver {
     async fn ineligible(&mut self, why: Halt) {
         let status = self.context.status();
         if status.borrow().ineligible.as_ref() != Some(&why) {
-            tracing::error!(reason = %why, "this process may not lead; it follows, and looks again");
+            tracing::error!(reason = %why, "this process may not lead; it follows, and tries again");
         }
         if let Err(error) = refresh(&self.context).await {
             tracing::warn!(%error, "the newest signed head cannot be read");

@@ -177,7 +177,7 @@ impl VerificationService {
         self.jobs.tasks.close();
         self.jobs.tasks.wait().await;
         if let Err(error) = self.jobs.store.end_all_checks().await {
-            tracing::warn!(%error, "the next start takes this stop for one by the checks");
+            tracing::warn!(%error, "the next start will treat this stop as one that the checks caused");
         }
         for task in self.background {
             // A task that panicked has been reported already.

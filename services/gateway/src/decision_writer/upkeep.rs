@@ -69,7 +69,7 @@ impl DecisionWriter {
                     self.hand_in(Box::new(CloseWork::if_due(self.clone(), listed)));
                 }
             }
-            Err(error) => tracing::warn!(%error, "what is due could not be looked for"),
+            Err(error) => tracing::warn!(%error, "work that is due could not be looked up"),
         }
     }
 
@@ -83,7 +83,7 @@ impl DecisionWriter {
                 Ok(pruned) if pruned.records < number(UPKEEP_PAGE) => return,
                 Ok(_) => {}
                 Err(error) => {
-                    tracing::warn!(%error, "what need not be kept is not forgotten yet");
+                    tracing::warn!(%error, "old data is not removed yet");
                     return;
                 }
             }

@@ -220,7 +220,7 @@ async fn metadata(check: Arc<TokenCheck>) -> crate::relay::Response {
     match check.metadata().document().await {
         Ok(document) => posture::document_of("application/json", document),
         Err(error) => {
-            tracing::warn!(%error, "the server's resource metadata cannot be had");
+            tracing::warn!(%error, "the server's resource metadata cannot be fetched");
             http::StatusCode::BAD_GATEWAY.into_response()
         }
     }

@@ -196,11 +196,11 @@ impl RemoteKeys {
         let known = self.lock();
         match &known.keys {
             Some((keys, at)) if at.elapsed() < JWKS_STALE => {
-                tracing::warn!(%error, url = %self.url, "the issuer's keys are as they were");
+                tracing::warn!(%error, url = %self.url, "the issuer's keys cannot be fetched: the earlier ones stay in use");
                 Ok(keys.clone())
             }
             _ => {
-                tracing::error!(%error, url = %self.url, "nobody is let in");
+                tracing::error!(%error, url = %self.url, "the issuer's keys cannot be fetched: tokens are refused");
                 Err(error)
             }
         }

@@ -196,7 +196,7 @@ impl Webhooks {
             "webhook not delivered"
         );
         if let Err(error) = self.queue.keep(&later) {
-            tracing::warn!(%error, id = message.id, "the attempt was not noted");
+            tracing::warn!(%error, id = message.id, "the attempt was not recorded");
         }
         (Pass { failed: 1, ..Pass::default() }, next_at)
     }

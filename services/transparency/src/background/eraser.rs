@@ -125,7 +125,7 @@ impl Eraser {
             match at(store, *index).await {
                 Ok(registered) => self.execute(store, number, &registered.erasure).await?,
                 Err(StoreError::Damaged(why)) => {
-                    tracing::error!(erasure = number, why, "what it erases may still be there");
+                    tracing::error!(erasure = number, why, "the bytes that it erases may still be stored");
                     self.unreadable.insert(number);
                 }
                 Err(error) => return Err(error),

@@ -204,7 +204,7 @@ impl StorageCheck {
         (self.check_state.findings, self.check_state.omitted) = self.log.fsck.all();
         self.check_state.walk = walk;
         if let Err(why) = self.file.write(&self.check_state).await {
-            tracing::warn!(why, "how far the check of the storage is cannot be kept");
+            tracing::warn!(why, "the progress of the storage check cannot be stored");
         }
     }
 }

@@ -84,7 +84,7 @@ impl Index {
                 Ok(true) => {}
                 Ok(false) => self.rest(&mut status).await,
                 Err(error) => {
-                    tracing::warn!(%error, "the lookup index is not built on");
+                    tracing::warn!(%error, "the lookup index is not extended");
                     sleep(INDEX_RETRY).await;
                 }
             }

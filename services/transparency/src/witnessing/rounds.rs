@@ -60,7 +60,7 @@ async fn call_rounds(witnessing: Arc<Witnessing>, mut status: watch::Receiver<St
                 // The signature of the newest head is not in the database yet.
                 Ok(None) => sleep(WITNESS_SIGNATURE_POLL).await,
                 Err(error) => {
-                    tracing::warn!(%error, "the head that witnesses are to be shown cannot be read");
+                    tracing::warn!(%error, "the head for the witnesses cannot be read");
                     sleep(WITNESS_RETRY).await;
                 }
             }

@@ -116,7 +116,7 @@ impl Witnessing {
     pub async fn recall(&self) {
         let Some(policy) = &self.settings.policy else { return };
         if let Err(error) = self.look_up(policy, WITNESS_RECALL).await {
-            tracing::warn!(%error, "what witnesses cosigned cannot be read yet");
+            tracing::warn!(%error, "cosigned checkpoints cannot be read yet");
         }
     }
 
@@ -209,7 +209,7 @@ pub async fn keep_up(witnessing: Arc<Witnessing>) {
                 let _ = timeout(WITNESS_POLL, witnessing.news.notified()).await;
             }
             Err(error) => {
-                tracing::warn!(%error, "what witnesses cosigned cannot be read");
+                tracing::warn!(%error, "cosigned checkpoints cannot be read");
                 sleep(WITNESS_RETRY).await;
             }
         }

@@ -258,7 +258,7 @@ async fn end(process: &mut Process, name: &Arc<str>) {
     signal(group, rustix::process::Signal::KILL);
     match process.wait().await {
         Ok(status) => tracing::info!(server = %name, "ended: {status}"),
-        Err(error) => tracing::warn!(server = %name, "how it ended is unknown: {error}"),
+        Err(error) => tracing::warn!(server = %name, "its exit status is unknown: {error}"),
     }
 }
 
