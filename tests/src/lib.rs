@@ -31,6 +31,7 @@ pub mod multipart;
 mod network;
 pub mod onslaught;
 mod others;
+mod owned_child;
 mod postgres;
 mod power;
 mod python;
@@ -72,6 +73,7 @@ pub use others::{
     Other, chromium, deployment_tool, everything_over_stdio, fixture_over_stdio, node, node_folder,
     oldest_node, python_server, rug_pull_over_stdio, run_node,
 };
+pub use owned_child::OwnedChild;
 pub use postgres::{Cluster, fresh_database, shared_server, sql, try_sql};
 pub use power::{Loss, Lost, Power};
 pub use python::{python, run_python, run_python_on, run_python_with_a2a_1};
