@@ -53,7 +53,6 @@ pub use form::Form;
 pub use options::ConversationOptions;
 pub use record::{Agent, ConversationRecord, Session, SessionId};
 pub use rule::ConversationRule;
-pub use soundness::starts_at_a_drive;
 pub use time::Timestamp;
 pub use trace::{TraceMetadata, check_trace_metadata};
 pub use warnings::Warnings;

@@ -67,7 +67,7 @@ fn check_path(file: &Node<'_>, path: &Path<'_>) -> Result<(), Violation> {
 }
 
 /// Returns whether a path begins with a Windows drive, `C:/` or `C:\`. Elsewhere a colon is an ordinary character.
-pub fn starts_at_a_drive(path: &str) -> bool {
+fn starts_at_a_drive(path: &str) -> bool {
     matches!(path.as_bytes(), [drive, b':', b'/' | b'\\', ..] if drive.is_ascii_alphabetic())
 }
 

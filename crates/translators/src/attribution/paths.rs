@@ -1,7 +1,6 @@
 //! Paths of changed files, relative to the root of their repository (section 3.9 of the draft).
 
 use data_encoding::HEXLOWER;
-use registration::conversation::starts_at_a_drive;
 use sha2::{Digest, Sha256};
 
 use crate::session::Session;
@@ -73,6 +72,10 @@ fn with_slashes(path: &str) -> String {
 
 fn is_absolute(path: &str) -> bool {
     path.starts_with('/') || starts_at_a_drive(path)
+}
+
+fn starts_at_a_drive(path: &str) -> bool {
+    matches!(path.as_bytes(), [drive, b':', b'/' | b'\\', ..] if drive.is_ascii_alphabetic())
 }
 
 /// Resolves the steps `.` and `..`; `None` if the path leaves the root or cannot be in a record.
