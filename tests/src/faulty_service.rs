@@ -49,7 +49,7 @@ impl FaultyService {
                     break;
                 }
                 let (service, fault) = (service.clone(), fault.clone());
-                // A client that closes its connection is no failure of the test.
+                // A client that closes its connection is not a failure of the test.
                 std::thread::spawn(move || drop(forward(stream, &service, &fault)));
             }
         });

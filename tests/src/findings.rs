@@ -10,7 +10,7 @@ use crate::service::Service;
 /// Maximum time for the service to find damage: many times the period of its check, as the machine may be busy.
 const PERIOD: Duration = Duration::from_secs(60);
 /// Interval between two requests to `/readyz`.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL: Duration = Duration::from_millis(100);
 
 impl Service {
     /// Returns the response to `/readyz`.
@@ -29,7 +29,7 @@ impl Service {
                 return;
             }
             assert!(begun.elapsed() < PERIOD, "{finding:?} is not found: {said}");
-            sleep(LOOK);
+            sleep(POLL);
         }
     }
 
@@ -39,7 +39,7 @@ impl Service {
         let begun = Instant::now();
         while self.readiness().status != 200 {
             assert!(begun.elapsed() < PERIOD, "it does not become ready: {:?}", self.readiness());
-            sleep(LOOK);
+            sleep(POLL);
         }
     }
 

@@ -7,7 +7,7 @@ use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-use scitt::Problem;
+use scitt::{Problem, Receipt, SignedStatement};
 
 use crate::events::Coming;
 use crate::log::AUDITOR_TOKEN;
@@ -66,6 +66,14 @@ impl Connection {
     /// Registers a statement (`POST /entries`). Panics without a response.
     pub fn post(&mut self, body: &[u8]) -> Answer {
         self.send("POST", "/entries", &[("Content-Type", "application/cose")], body)
+    }
+
+    /// Registers a statement. Panics unless the response is its receipt.
+    #[track_caller]
+    pub fn register(&mut self, statement: &SignedStatement) -> Receipt {
+        let answer = self.post(statement.bytes());
+        assert_eq!(answer.status, 201, "{answer:?}");
+        Receipt::parse(answer.body).expect("a receipt")
     }
 
     /// Sends a request. Panics without a response.
@@ -127,7 +135,7 @@ impl Connection {
         stream
     }
 
-    /// Opens a socket with the timeouts set, for bytes that are no valid request.
+    /// Opens a socket with the timeouts set, for bytes that are not a valid request.
     pub fn connect(&self) -> io::Result<TcpStream> {
         let stream = TcpStream::connect(&self.address)?;
         stream.set_read_timeout(Some(self.patience))?;

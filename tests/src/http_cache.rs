@@ -3,12 +3,13 @@
 //! Not here: what is cached for how long, which the service's own headers say.
 
 use std::fs;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use tempfile::TempDir;
 
 use crate::http::{Answer, Connection, free_address};
+use crate::owned_child::OwnedChild;
 use crate::service::Service;
 use crate::waiting::until;
 
@@ -21,7 +22,7 @@ const START: Duration = Duration::from_secs(20);
 
 /// A running cache, ended on drop.
 pub struct HttpCache {
-    child: Child,
+    _child: OwnedChild,
     address: String,
     _folder: TempDir,
 }
@@ -41,7 +42,7 @@ impl HttpCache {
             .stdin(Stdio::null())
             .spawn()
             .expect("nginx starts");
-        let cache = Self { child, address, _folder: folder };
+        let cache = Self { _child: OwnedChild(child), address, _folder: folder };
         cache.wait();
         cache
     }
@@ -57,13 +58,6 @@ impl HttpCache {
             || format!("nginx does not listen at {}", self.address),
             || std::net::TcpStream::connect(&self.address).is_ok(),
         );
-    }
-}
-
-impl Drop for HttpCache {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -31,6 +31,7 @@ pub mod multipart;
 mod network;
 pub mod onslaught;
 mod others;
+mod owned_child;
 mod postgres;
 mod power;
 mod python;
@@ -65,13 +66,14 @@ pub use http_cache::{HttpCache, is_cached};
 pub use load::{Load, resolve_what_was_left_open};
 pub use log::{AUDITOR_TOKEN, Log, OPERATOR_TOKEN, Ran};
 pub use lying_log::LyingLog;
-pub use mcp::{McpClient, Told};
+pub use mcp::{McpAnswer, McpClient};
 pub use monitor::MonitorProcess;
 pub use network::{Break, Cable, Host, Network};
 pub use others::{
     Other, chromium, deployment_tool, everything_over_stdio, fixture_over_stdio, node, node_folder,
     oldest_node, python_server, rug_pull_over_stdio, run_node,
 };
+pub use owned_child::OwnedChild;
 pub use postgres::{Cluster, fresh_database, shared_server, sql, try_sql};
 pub use power::{Loss, Lost, Power};
 pub use python::{python, run_python, run_python_on, run_python_with_a2a_1};

@@ -29,7 +29,7 @@ pub struct McpClient {
 
 /// Response to one request.
 #[derive(Clone, Debug)]
-pub struct Told {
+pub struct McpAnswer {
     /// HTTP response.
     pub answer: Answer,
     /// Messages before the response message: progress and logging notifications.
@@ -106,7 +106,7 @@ impl McpClient {
     }
 
     /// Sends `initialize` with this `_meta`, then `notifications/initialized`, and adopts the session ID.
-    pub fn initialize(&mut self, meta: Value) -> Told {
+    pub fn initialize(&mut self, meta: Value) -> McpAnswer {
         let mut params = json!({
             "protocolVersion": self.era,
             "capabilities": self.capabilities,
@@ -115,18 +115,18 @@ impl McpClient {
         if meta != json!({}) {
             params["_meta"] = meta;
         }
-        let told = self.request_as_is("initialize", &params);
-        if let Some(session) = told.answer.header("mcp-session-id") {
+        let response = self.request_as_is("initialize", &params);
+        if let Some(session) = response.answer.header("mcp-session-id") {
             self.session = Some(session.to_owned());
         }
-        if told.message["result"].is_object() {
+        if response.message["result"].is_object() {
             self.notify("notifications/initialized", &json!({}));
         }
-        told
+        response
     }
 
     /// Sends a request, with the `_meta` of the revision.
-    pub fn request(&mut self, method: &str, mut params: Value) -> Told {
+    pub fn request(&mut self, method: &str, mut params: Value) -> McpAnswer {
         if self.era == MODERN {
             self.dress(&mut params);
         }
@@ -134,7 +134,7 @@ impl McpClient {
     }
 
     /// Calls a tool, with this `_meta`.
-    pub fn call(&mut self, tool: &str, arguments: Value, meta: Value) -> Told {
+    pub fn call(&mut self, tool: &str, arguments: Value, meta: Value) -> McpAnswer {
         let mut params = json!({ "name": tool, "arguments": arguments });
         if meta != json!({}) {
             params["_meta"] = meta;
@@ -143,7 +143,7 @@ impl McpClient {
     }
 
     /// Sends a VAP message in the `_meta` of a `tools/list` request.
-    pub fn carry(&mut self, message: Value) -> Told {
+    pub fn carry(&mut self, message: Value) -> McpAnswer {
         self.request("tools/list", json!({ "_meta": { "vap": message } }))
     }
 
@@ -216,11 +216,11 @@ impl McpClient {
         json!({ "jsonrpc": "2.0", "id": self.next, "method": method, "params": params }).to_string()
     }
 
-    fn request_as_is(&mut self, method: &str, params: &Value) -> Told {
+    fn request_as_is(&mut self, method: &str, params: &Value) -> McpAnswer {
         let name = params["name"].as_str().or(params["uri"].as_str()).map(str::to_owned);
         let body = self.body(method, params);
         let answer = self.send(method, name.as_deref(), &body);
-        Told::of(answer, &json!(self.next))
+        McpAnswer::of(answer, &json!(self.next))
     }
 
     fn headers_for(&self, method: &str, name: Option<&str>) -> Vec<(String, String)> {
@@ -246,7 +246,7 @@ fn borrowed(headers: &[(String, String)]) -> Vec<(&str, &str)> {
     headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
 }
 
-impl Told {
+impl McpAnswer {
     /// Parses a response, which may be one JSON document or a stream of events.
     pub fn of(answer: Answer, id: &Value) -> Self {
         let kind = answer.header("content-type").unwrap_or_default();
@@ -323,7 +323,7 @@ impl Told {
     }
 }
 
-/// A VAP Verdict, as JSON; see [`Told::verdict`].
+/// A VAP Verdict, as JSON; see [`McpAnswer::verdict`].
 #[derive(Clone, Debug)]
 pub struct Verdict(pub Value);
 

@@ -5,9 +5,10 @@
 
 use std::net::Ipv4Addr;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use crate::log::{Log, Ran};
+use crate::owned_child::OwnedChild;
 use crate::service::Service;
 use crate::tally::count;
 
@@ -54,7 +55,7 @@ pub struct Network(());
 pub struct Host {
     number: u8,
     /// Process that keeps the namespace alive.
-    holder: Child,
+    holder: OwnedChild,
 }
 
 impl Network {
@@ -85,7 +86,7 @@ impl Network {
         let mut line = [0];
         let out = holder.stdout.as_mut().expect("it was asked for");
         std::io::Read::read_exact(out, &mut line).expect("a namespace");
-        let host = Host { number, holder };
+        let host = Host { number, holder: OwnedChild(holder) };
         host.inside("ip link set lo up");
         for cable in Cable::ALL {
             let (outer, inner) = (host.outer(cable), inner(cable));
@@ -159,13 +160,6 @@ impl Host {
 
     fn inside(&self, command: &str) {
         run(&format!("nsenter {} {command}", self.namespace()));
-    }
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        let _ = self.holder.kill();
-        let _ = self.holder.wait();
     }
 }
 

@@ -14,7 +14,7 @@ use testkit::agentroa::{self, Chain};
 use crate::audit_trail::{self, Record};
 use crate::gateway::{GATEWAY, Gateway, GatewayProcess};
 use crate::log::Log;
-use crate::mcp::{McpClient, Told};
+use crate::mcp::{McpAnswer, McpClient};
 use crate::power::{Loss, Power};
 use crate::service::Service;
 use crate::vap::Agent;
@@ -159,7 +159,7 @@ impl Onslaught {
             client.dress(&mut params);
             let body = client.body("tools/call", &params);
             if let Ok(answer) = client.try_send("tools/call", Some(&tool), &body) {
-                let told = Told::of(answer, &Value::Null);
+                let told = McpAnswer::of(answer, &Value::Null);
                 if told.message["result"].is_object() {
                     self.remember(&told);
                 }
@@ -168,7 +168,7 @@ impl Onslaught {
         }
     }
 
-    fn remember(&self, told: &Told) {
+    fn remember(&self, told: &McpAnswer) {
         let verdict = told.verdict().0["audit_ref"].clone();
         let receipt = told.result()["_meta"]["dev.tabellion/aer"]["audit_ref"].clone();
         let addresses = [verdict, receipt].into_iter().filter_map(|url| url.as_str().map(str::to_owned));

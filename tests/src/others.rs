@@ -2,12 +2,13 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::http::{Connection, free_address};
+use crate::owned_child::OwnedChild;
 use crate::python::{python, python_with_a2a_1};
 use crate::waiting::until;
 
@@ -103,7 +104,7 @@ pub fn rug_pull_over_stdio() -> Vec<String> {
 
 /// A running server, killed on drop.
 pub struct Other {
-    child: Child,
+    _child: OwnedChild,
     /// URL of the MCP endpoint.
     pub url: String,
     _out: Option<BufReader<ChildStdout>>,
@@ -150,7 +151,7 @@ impl Other {
         out.read_line(&mut line).expect("a line");
         let told: Value = serde_json::from_str(&line).unwrap_or_else(|why| panic!("{why}: {line}"));
         let url = told["url"].as_str().expect("a URL").to_owned();
-        Self { child, url, _out: Some(out) }.listening()
+        Self { _child: OwnedChild(child), url, _out: Some(out) }.listening()
     }
 
     /// Starts npm's `server-everything`, over HTTP.
@@ -162,7 +163,12 @@ impl Other {
             .arg("streamableHttp");
         command.env("PORT", address.port().to_string()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().expect("it starts");
-        Self { child, url: format!("http://127.0.0.1:{}/mcp", address.port()), _out: None }.listening()
+        Self {
+            _child: OwnedChild(child),
+            url: format!("http://127.0.0.1:{}/mcp", address.port()),
+            _out: None,
+        }
+        .listening()
     }
 
     fn listening(self) -> Self {
@@ -173,12 +179,5 @@ impl Other {
             || Connection::to(address).connect().is_ok(),
         );
         self
-    }
-}
-
-impl Drop for Other {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

@@ -8,7 +8,7 @@ use scitt::{Signer, SigningKey};
 use serde_json::{Value, json};
 use testkit::agent;
 
-use crate::mcp::{McpClient, Told};
+use crate::mcp::{McpAnswer, McpClient};
 
 /// Default agent ID.
 pub const AGENT: &str = "did:example:a";
@@ -80,12 +80,12 @@ impl Agent {
     }
 
     /// Sends the commitment in a `tools/list` request.
-    pub fn commit(&self, client: &mut McpClient) -> Told {
+    pub fn commit(&self, client: &mut McpClient) -> McpAnswer {
         self.commit_to(client, json!({}))
     }
 
     /// Sends the commitment with members replaced.
-    pub fn commit_to(&self, client: &mut McpClient, changes: Value) -> Told {
+    pub fn commit_to(&self, client: &mut McpClient, changes: Value) -> McpAnswer {
         let commitment = self.commitment_with(changes);
         client.carry(self.committed(client, commitment))
     }
@@ -99,13 +99,13 @@ impl Agent {
     }
 
     /// Calls a tool with an intent.
-    pub fn call(&self, client: &mut McpClient, tool: &str, arguments: Value) -> Told {
+    pub fn call(&self, client: &mut McpClient, tool: &str, arguments: Value) -> McpAnswer {
         let intent = self.dressed(client, self.intent(tool, &arguments));
         client.call(tool, arguments, json!({ "vap": intent }))
     }
 
     /// Sends a signed amendment.
-    pub fn amend(&self, client: &mut McpClient, previous: &str, changes: Value) -> Told {
+    pub fn amend(&self, client: &mut McpClient, previous: &str, changes: Value) -> McpAnswer {
         client.carry(self.signed(self.amendment(previous, changes)))
     }
 

@@ -23,11 +23,11 @@ use vap::digest::Digest;
 
 /// The `typ` header of a signed [`Approval`].
 const APPROVAL_TYPE: &str = "vap-approval";
-/// The `typ` header of a signed [`Reader`].
+/// The `typ` header of a signed [`ReaderProof`].
 const READER_TYPE: &str = "vap-approver";
 /// Bytes of a question's id, before hexadecimal encoding.
 const ID_BYTES: usize = 16;
-/// Maximum difference between [`Reader::at`] and the current time, in seconds.
+/// Maximum difference between [`ReaderProof::at`] and the current time, in seconds.
 const READER_WINDOW: u64 = 60;
 
 /// The type of a question's subject.
@@ -174,14 +174,14 @@ pub struct Approval {
     pub reason: Option<String>,
 }
 
-/// The reason why a text is not a valid answer to a question, or not a valid [`Reader`] proof.
+/// The reason why a text is not a valid answer to a question, or not a valid [`ReaderProof`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApprovalError {
     /// The text does not have the required form.
-    #[error("it is no signed approval: {0}")]
+    #[error("not a signed approval: {0}")]
     Form(String),
     /// The key belongs to no approver with the right to answer this question now.
-    #[error("no approver who may answer this has the key {0} now")]
+    #[error("the key {0} is of no approver who may answer this question")]
     Key(String),
     /// The signature does not verify.
     #[error("the signature does not verify")]
@@ -193,16 +193,16 @@ pub enum ApprovalError {
     #[error("it answers another question")]
     Question,
     /// The answer's digest is not that of the question's subject.
-    #[error("its digest is not that of what was asked about")]
+    #[error("its digest is not that of the question's subject")]
     Digest,
     /// The answer has expired or is valid longer than the question, or a reader's proof is too old.
-    #[error("it has expired, or outlives the question")]
+    #[error("it has expired, or is valid longer than the question")]
     Expired,
     /// The signing key is neither Ed25519 nor P-256.
     #[error("approvals are signed with Ed25519 or P-256")]
     Curve,
     /// The signer failed.
-    #[error("the key does not sign: {0}")]
+    #[error("the approval cannot be signed: {0}")]
     Unsigned(String),
 }
 
@@ -301,14 +301,14 @@ impl Approval {
 /// The proof with which an approver authenticates to read questions: signed for one gateway, valid for a minute.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Reader {
+pub struct ReaderProof {
     /// The origin of the gateway's listener.
     pub origin: String,
     /// The signing time in Unix seconds.
     pub at: u64,
 }
 
-impl Reader {
+impl ReaderProof {
     /// Signs the proof and returns a compact JWS.
     ///
     /// # Errors
@@ -318,20 +318,20 @@ impl Reader {
     }
 }
 
-/// A signed [`Reader`] of valid form and recent time. Its signature is not verified yet.
+/// A signed [`ReaderProof`] of valid form and recent time. Its signature is not verified yet.
 #[derive(Clone, Debug)]
-pub struct SignedReader {
-    reader: Reader,
+pub struct SignedReaderProof {
+    reader: ReaderProof,
     jws: Jws,
 }
 
-impl SignedReader {
-    /// Parses a compact JWS over a [`Reader`].
+impl SignedReaderProof {
+    /// Parses a compact JWS over a [`ReaderProof`].
     ///
     /// # Errors
     /// [`ApprovalError::Form`], or [`ApprovalError::Expired`] if its time is more than a minute from `now`.
     pub fn parse(text: &str, now: Timestamp) -> Result<Self, ApprovalError> {
-        let (reader, jws) = open::<Reader>(text, READER_TYPE)?;
+        let (reader, jws) = open::<ReaderProof>(text, READER_TYPE)?;
         let off = i64::try_from(reader.at).map_or(u64::MAX, |at| now.as_second().abs_diff(at));
         match off <= READER_WINDOW {
             true => Ok(Self { reader, jws }),
@@ -341,7 +341,7 @@ impl SignedReader {
 
     /// Returns the payload.
     #[must_use]
-    pub fn reader(&self) -> &Reader {
+    pub fn reader(&self) -> &ReaderProof {
         &self.reader
     }
 
@@ -369,14 +369,14 @@ fn open<T: Serialize + for<'de> Deserialize<'de>>(text: &str, of: &str) -> Resul
     let payload = text.split('.').nth(1).filter(|payload| !payload.is_empty());
     let payload = payload.ok_or_else(|| form("a compact JWS with its payload is needed"))?;
     let payload =
-        BASE64URL_NOPAD.decode(payload.as_bytes()).map_err(|_| form("the payload is no base64url"))?;
+        BASE64URL_NOPAD.decode(payload.as_bytes()).map_err(|_| form("the payload is not base64url"))?;
     let value: T = jose::json::read_bytes(&payload).map_err(|error| form(&error.to_string()))?;
     // The payload must be in canonical form.
     let jws =
         Jws::open(text, &jcs::canonical(&json!(value)), &[]).map_err(|error| form(&error.to_string()))?;
     match jws.text("typ") {
         Some(typ) if typ == of => Ok((value, jws)),
-        _ => Err(form("its typ is another one")),
+        _ => Err(form("its typ is not that of this kind of proof")),
     }
 }
 

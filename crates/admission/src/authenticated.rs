@@ -186,7 +186,7 @@ fn is_stale(iat: u64, now: Timestamp) -> bool {
 }
 
 impl Signed {
-    /// Returns the evidence for the agent's name. An approver's signature is no evidence for it.
+    /// Returns the evidence for the agent's name. An approver's signature is not evidence for it.
     #[must_use]
     pub fn proves(&self) -> ProvenBy {
         match self.holder {

@@ -3,7 +3,7 @@
 //! The question is built from the tool's name and arguments, never from the agent's rationale, because the question is
 //! about the agent. Only an accepted form with `confirm` = `true` lets a call through. In the modern era the gateway
 //! sends its state to the client in sealed form. [`SealedCall`] is the content of that state; a state that differs from the
-//! call in any member is no approval.
+//! call in any member is not an approval.
 //!
 //! Not here: the sealing, and the MCP messages (both in the gateway).
 

@@ -18,17 +18,17 @@ pub struct Explanation {
 #[rustfmt::skip]
 pub const fn explain(reason: &Reason) -> Explanation {
     let (what, remedy) = match reason {
-        Reason::Malformed => ("The VAP message does not follow its schema, or is no strict JSON.", "Send the members of the schema and no others; no object has a member twice."),
+        Reason::Malformed => ("The VAP message does not follow its schema, or is not strict JSON.", "Send the members of the schema and no others; no object has a member twice."),
         Reason::UnsupportedVersion => ("The message says another version of VAP.", "Send \"vap\": \"0.1\"."),
         Reason::WrongCarrier => ("A message of this type does not ride on this request.", "Commitments go on initialize, server/discover or tools/list; amendments on tools/list, ping or vap/amend; envelopes on tools/call."),
         Reason::TwoMessages => ("One request carries more than one message.", "Send one message, in one shape; under both keys only if both are equal."),
         Reason::ReservedSessionId => ("The session id is one that means something else here.", "Choose a session id other than \"none\" that does not begin with \"unbound:\"."),
         Reason::OutOfRange => ("There are more patterns, meters or digits than are kept, or a meter is named like one of the gateway's own.", "Declare fewer, and no meter that begins with \"vap.\"."),
         Reason::NoBudget => ("The budget bounds nothing.", "Give max_calls, a deadline, or a limit of at least one meter."),
-        Reason::MalformedDeadline => ("The deadline is no time of RFC 3339 with an offset.", "Write it as 2026-01-31T23:59:59Z."),
+        Reason::MalformedDeadline => ("The deadline is not a time of RFC 3339 with an offset.", "Write it as 2026-01-31T23:59:59Z."),
         Reason::ToolChanged => ("The server describes this tool otherwise than when it was pinned.", "The operator looks at what changed and approves it: tabellion gateway tools list, then approve."),
         Reason::ToolNotApproved => ("Only tools that the operator approved may be called on this route, and this one is not among them as it is.", "The operator looks at it and approves it: tabellion gateway tools list, then approve."),
-        Reason::ToolSchemaUnusable => ("The arguments cannot be checked: the tool's inputSchema is too long, too costly, refers to something outside, or is no JSON Schema.", "The server mends its schema, or the operator sets check_arguments = false on the route."),
+        Reason::ToolSchemaUnusable => ("The arguments cannot be checked: the tool's inputSchema is too long, too costly, refers to something outside, or is not JSON Schema.", "The server mends its schema, or the operator sets check_arguments = false on the route."),
         Reason::ArgumentsInvalid => ("The arguments do not fit the tool's inputSchema.", "Call with arguments that fit the schema in tools/list."),
         Reason::RoaNotEnforced => ("The call carries an AgentROA envelope, and this route does not enforce AgentROA: it would run as if it had none.", "Call without the envelope, or a route that enforces it."),
         Reason::NoEnvelope => ("The tool call carries no Intent Envelope, and this route demands one, or a session of the same principal is live.", "Commit to a scope, and send an envelope with each call."),
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn every_reason_says_something_of_its_own() {
-        let said: BTreeSet<_> = Reason::ALL.iter().map(|reason| explain(reason).what).collect();
-        assert_eq!(said.len(), Reason::ALL.len());
+        let explanations: BTreeSet<_> = Reason::ALL.iter().map(|reason| explain(reason).what).collect();
+        assert_eq!(explanations.len(), Reason::ALL.len());
     }
 }

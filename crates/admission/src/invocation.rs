@@ -138,15 +138,15 @@ mod tests {
 
     #[test]
     fn s_4_it_is_kept_as_asserted_by_the_client() {
-        let said = json!({
+        let asserted = json!({
             "invocationReason": { "kind": "user", "text": "the user asked" },
             "model": { "name": "m", "version": "1" },
             "userIntent": { "text": "secret wish", "hash": "sha256:00", "redacted": false },
             "turnId": "turn-7",
         });
-        let mut with_more = said.clone();
+        let mut with_more = asserted.clone();
         with_more["unheard_of"] = json!({ "kept": false });
-        assert_eq!(assertion(&with_more), json!({ "asserted_by_client": said }));
+        assert_eq!(assertion(&with_more), json!({ "asserted_by_client": asserted }));
     }
 
     #[test]
@@ -180,11 +180,12 @@ mod tests {
         let long = "é".repeat(MAX_INVOCATION_TEXT / 2) + "x";
         let cut = "é".repeat(MAX_INVOCATION_TEXT / 2);
         let kept = json!({ "beginning": cut, "digest": Digest::of(long.as_bytes()).as_str() });
-        let said = json!({ "invocationReason": { "text": long } });
-        assert_eq!(assertion(&said)["asserted_by_client"]["invocationReason"]["text"], kept);
+        let asserted = json!({ "invocationReason": { "text": long } });
+        assert_eq!(assertion(&asserted)["asserted_by_client"]["invocationReason"]["text"], kept);
         let across = format!("x{}", "é".repeat(MAX_INVOCATION_TEXT / 2));
-        let said = json!({ "invocationReason": { "text": across } });
-        let kept = assertion(&said)["asserted_by_client"]["invocationReason"]["text"]["beginning"].clone();
+        let asserted = json!({ "invocationReason": { "text": across } });
+        let kept =
+            assertion(&asserted)["asserted_by_client"]["invocationReason"]["text"]["beginning"].clone();
         assert_eq!(kept.as_str().unwrap().len(), MAX_INVOCATION_TEXT - 1, "never through a character");
     }
 }

@@ -95,15 +95,15 @@ pub fn decided(
 
 /// Encodes the record of a call's outcome, with the decision's entry id as `backLink`.
 #[must_use]
-pub fn outcome(place: &RecordPosition<'_>, came: &OutcomeRecord<'_>) -> Vec<u8> {
+pub fn outcome(place: &RecordPosition<'_>, outcome: &OutcomeRecord<'_>) -> Vec<u8> {
     let key = place.record_key();
     let committed = |result: &Canon| ("result".to_owned(), key.commit("result", &result.bytes));
     place.encode(AuditKind::Outcome(Outcome {
-        decision: came.decision,
-        status: came.status,
-        settled: meters(came.settled),
-        committed: came.result.map(|result| BTreeMap::from([committed(result)])),
-        canon: raw(came.result.is_some_and(|result| result.raw)),
+        decision: outcome.decision,
+        status: outcome.status,
+        settled: meters(outcome.settled),
+        committed: outcome.result.map(|result| BTreeMap::from([committed(result)])),
+        canon: raw(outcome.result.is_some_and(|result| result.raw)),
     }))
 }
 
@@ -156,15 +156,15 @@ fn committed(
     ruling: &Ruling,
     invocation: Option<&AiInvocation>,
 ) -> BTreeMap<String, String> {
-    let said = &ruling.said;
+    let texts = &ruling.texts;
     let words = |words: &Option<String>| words.as_deref().map(canonical);
     let members = [
-        ("goal", words(&said.goal)),
-        ("rationale", words(&said.rationale)),
-        ("expected_effect", words(&said.expected_effect)),
-        ("arguments", said.arguments.clone()),
-        ("effective_commitment", said.effective_commitment.clone()),
-        ("principal", said.principal.clone()),
+        ("goal", words(&texts.goal)),
+        ("rationale", words(&texts.rationale)),
+        ("expected_effect", words(&texts.expected_effect)),
+        ("arguments", texts.arguments.clone()),
+        ("effective_commitment", texts.effective_commitment.clone()),
+        ("principal", texts.principal.clone()),
         ("verdict", Some(ruling.verdict.to_record())),
         ("ai_invocation", invocation.map(|invocation| jose::jcs::canonical(invocation.assertion()))),
     ];

@@ -75,7 +75,7 @@ pub enum UnusableKey {
     #[error("the key is for {0:?}, but signs EdDSA, Ed25519 or ES256, as its curve says")]
     Algorithm(String),
     /// The coordinates are not a point of the curve.
-    #[error("the key is no point of its curve")]
+    #[error("the key is not a point of its curve")]
     Point,
     /// The validity period is empty.
     #[error("the key's validity ends before it begins")]

@@ -393,7 +393,7 @@ mod tests {
         pin.approve(NOW);
         assert_eq!((rules.fault(Some(&pin)), pin.newest()), (None, Some(&says("b"))));
         let first = Pin::first("/mcp", "t", says("a"), ToolPins::FirstUse, NOW);
-        assert_eq!(rules.fault(Some(&first)), Some(Reason::ToolNotApproved), "first use is no approval");
+        assert_eq!(rules.fault(Some(&first)), Some(Reason::ToolNotApproved), "first use is not an approval");
     }
 
     #[test]

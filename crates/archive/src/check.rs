@@ -125,26 +125,26 @@ impl<'a> Checker<'a> {
 
     /// Checks the next [`ArchiveRecord`]; returns a description of the contradiction if there is one.
     pub fn accept(&mut self, record: &ArchiveRecord) -> Result<(), String> {
-        self.in_order(record)?;
+        self.check_order(record)?;
         match record {
             ArchiveRecord::Opening { origin, purpose, made_at } => {
                 self.opening = Some((origin.clone(), *purpose, *made_at));
                 Ok(())
             }
-            ArchiveRecord::Key(key) => self.key(key),
-            ArchiveRecord::Entry(entry, collateral) => self.entry(entry, collateral),
-            ArchiveRecord::Head(head) => self.committed(head),
-            ArchiveRecord::Signature(signature) => self.signature(signature),
-            ArchiveRecord::Cosignature(cosignature) => self.cosignature(cosignature),
-            ArchiveRecord::Hold(hold) => self.hold(hold),
-            ArchiveRecord::Report(report) => self.report(report),
-            ArchiveRecord::Seen(rows) => self.seen(rows),
-            ArchiveRecord::Guards(rows) => self.guards(rows),
+            ArchiveRecord::Key(key) => self.check_key(key),
+            ArchiveRecord::Entry(entry, collateral) => self.check_entry(entry, collateral),
+            ArchiveRecord::Head(head) => self.check_head(head),
+            ArchiveRecord::Signature(signature) => self.check_signature(signature),
+            ArchiveRecord::Cosignature(cosignature) => self.check_cosignature(cosignature),
+            ArchiveRecord::Hold(hold) => self.check_hold(hold),
+            ArchiveRecord::Report(report) => self.check_report(report),
+            ArchiveRecord::Seen(rows) => self.check_seen(rows),
+            ArchiveRecord::Guards(rows) => self.check_guards(rows),
             ArchiveRecord::Waiting(_) => {
                 self.counts.waiting += 1;
                 Ok(())
             }
-            ArchiveRecord::End(end) => self.ended(end),
+            ArchiveRecord::End(end) => self.check_end(end),
         }
     }
 
@@ -152,7 +152,7 @@ impl<'a> Checker<'a> {
     pub fn finish(self, checksum: [u8; 32]) -> Result<ArchiveSummary, String> {
         let (Some((origin, purpose, made_at)), Some(head), Some(end)) = (self.opening, self.head, self.end)
         else {
-            return Err("it has no beginning, no head or no end".into());
+            return Err("it has no opening record, no head or no end record".into());
         };
         Ok(ArchiveSummary {
             origin,
@@ -172,25 +172,25 @@ impl<'a> Checker<'a> {
         })
     }
 
-    fn in_order(&mut self, record: &ArchiveRecord) -> Result<(), String> {
+    fn check_order(&mut self, record: &ArchiveRecord) -> Result<(), String> {
         const HISTORY: std::ops::RangeInclusive<u8> = 3..=6;
         let kind = record.kind();
         let section = if HISTORY.contains(&kind) { *HISTORY.start() } else { kind };
         let first = self.section == 0;
         if section < self.section || first != (kind == 1) || (section == 1 && self.section == 1) {
-            return Err("a record stands where it does not belong".into());
+            return Err("the records are not in the required order".into());
         }
         if self.section == *HISTORY.start() && section > self.section && self.batch.0 > 0 {
             return Err("the last entries have no head".into());
         }
         if self.end.is_some() {
-            return Err("there are records after the last one".into());
+            return Err("there are records after the end record".into());
         }
         self.section = section;
         Ok(())
     }
 
-    fn key(&mut self, key: &LogKey) -> Result<(), String> {
+    fn check_key(&mut self, key: &LogKey) -> Result<(), String> {
         self.counts.keys += 1;
         if self.keys.len() == KEYS {
             return Err(format!("more than {KEYS} keys"));
@@ -202,7 +202,7 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    fn entry(&mut self, entry: &Entry, collateral: &[Collateral]) -> Result<(), String> {
+    fn check_entry(&mut self, entry: &Entry, collateral: &[Collateral]) -> Result<(), String> {
         let index = self.counts.entries;
         self.corrects_clock |= self.batch.0 == 0 && entry.rule == CLOCK_CORRECTION;
         self.batch.0 += 1;
@@ -221,7 +221,7 @@ impl<'a> Checker<'a> {
             }
             Some(_) => self.apply_effects(entry)?,
             None if entry.facts != "{}" || !collateral.is_empty() => {
-                return Err(format!("entry {index} has lost its statement, and not what was read from it"));
+                return Err(format!("entry {index} has no statement, but facts or collateral of one"));
             }
             None => {
                 self.counts.erased += 1;
@@ -229,7 +229,7 @@ impl<'a> Checker<'a> {
             }
         }
         if collateral.len() > ITEMS || !collateral.is_sorted_by_key(|item| item.kind) {
-            return Err(format!("what came beside entry {index} is not in order"));
+            return Err(format!("the collateral of entry {index} is not in order of kind"));
         }
         self.tree.append(entry.digest.leaf_hash());
         self.independent.append(hash_leaf(entry.digest.as_bytes()));
@@ -249,7 +249,7 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    fn committed(&mut self, head: &CommittedHead) -> Result<(), String> {
+    fn check_head(&mut self, head: &CommittedHead) -> Result<(), String> {
         let before = self.head.map_or((0, 0, 0), |before| (before.batch, before.at, before.epoch));
         let complaint = if self.batch.0 == 0 {
             "has no entries of its own"
@@ -281,22 +281,25 @@ impl<'a> Checker<'a> {
     fn just_committed(&self, size: TreeSize) -> Result<CommittedHead, String> {
         match self.head.filter(|head| head.size == size && self.batch.0 == 0) {
             Some(head) => Ok(head),
-            None => Err(format!("a signature over size {size} does not stand behind that head")),
+            None => Err(format!("a signature over size {size} does not follow the head of that size")),
         }
     }
 
-    fn signature(&mut self, signature: &HeadSignature) -> Result<(), String> {
+    fn check_signature(&mut self, signature: &HeadSignature) -> Result<(), String> {
         let head = self.just_committed(signature.size)?;
         let key = |it: &HeadSignature| (it.kind, it.kid.clone());
         let in_turn = self.signatures.last().is_none_or(|last| key(last) < key(signature));
         if !in_turn || !self.witnesses.is_empty() {
-            return Err(format!("a signature over size {} is not in its place", head.size));
+            return Err(format!("a signature over size {} is out of order", head.size));
         }
         self.inspector
             .check_signature(&head, signature, &self.keys)
             .map_err(|why| format!("a signature over size {} is wrong: {why}", head.size))?;
         if self.keys.iter().any(|key| key.kid == signature.kid && !key.signs(head.size)) {
-            return Err(format!("a signature over size {} is by a key that signs no such head", head.size));
+            return Err(format!(
+                "a signature over size {} is by a key that signs no heads of that size",
+                head.size
+            ));
         }
         if signature.kind == SignatureKind::Checkpoint {
             let text = String::from_utf8(signature.bytes.to_vec());
@@ -307,30 +310,30 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    fn cosignature(&mut self, cosignature: &Cosignature) -> Result<(), String> {
+    fn check_cosignature(&mut self, cosignature: &Cosignature) -> Result<(), String> {
         let head = self.just_committed(cosignature.size)?;
         if self.witnesses.last().is_some_and(|last| *last >= cosignature.witness) {
-            return Err(format!("a cosignature over size {} is not in its place", head.size));
+            return Err(format!("a cosignature over size {} is out of order", head.size));
         }
         self.witnesses.push(cosignature.witness.clone());
         self.counts.cosignatures += 1;
         Ok(())
     }
 
-    fn hold(&mut self, hold: &Hold) -> Result<(), String> {
+    fn check_hold(&mut self, hold: &Hold) -> Result<(), String> {
         let entry = hold.entry.get();
         if entry < self.last_hold || entry >= self.counts.entries {
-            return Err(format!("a hold on entry {entry} is not in its place"));
+            return Err(format!("a hold on entry {entry} is out of order"));
         }
         if hold.case.is_empty() || hold.case.len() > CASE_BYTES || hold.case.contains('\0') {
-            return Err(format!("a hold on entry {entry} has no name that a case has"));
+            return Err(format!("a hold on entry {entry} has an invalid case name"));
         }
         self.last_hold = entry;
         self.counts.holds += 1;
         Ok(())
     }
 
-    fn report(&mut self, report: &Report) -> Result<(), String> {
+    fn check_report(&mut self, report: &Report) -> Result<(), String> {
         let entry = report.registered.0.get();
         if entry >= self.counts.entries {
             return Err(format!("a report is about entry {entry}, which is not in the log"));
@@ -342,10 +345,10 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    fn seen(&mut self, rows: &[SeenRow]) -> Result<(), String> {
+    fn check_seen(&mut self, rows: &[SeenRow]) -> Result<(), String> {
         for (key, entry) in rows {
             if self.last_seen.is_some_and(|last| last >= *key) || entry.get() >= self.counts.entries {
-                return Err(format!("a key of entry {entry} is not in its place"));
+                return Err(format!("a key of entry {entry} is out of order"));
             }
             self.last_seen = Some(*key);
         }
@@ -353,12 +356,12 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    fn guards(&mut self, rows: &[GuardRow]) -> Result<(), String> {
+    fn check_guards(&mut self, rows: &[GuardRow]) -> Result<(), String> {
         for (key, entry) in rows {
             if self.last_guard.as_ref().is_some_and(|last| *last >= key.0)
                 || entry.get() >= self.counts.entries
             {
-                return Err(format!("a guard of entry {entry} is not in its place"));
+                return Err(format!("a guard of entry {entry} is out of order"));
             }
             self.last_guard = Some(key.0.clone());
         }
@@ -366,7 +369,7 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    fn ended(&mut self, end: &EndRecord) -> Result<(), String> {
+    fn check_end(&mut self, end: &EndRecord) -> Result<(), String> {
         let Some(head) = self.head else { return Err("it holds no committed head".into()) };
         let origin = self.opening.as_ref().map(|(origin, ..)| origin);
         if Some(&end.origin) != origin
@@ -374,13 +377,13 @@ impl<'a> Checker<'a> {
             || end.counts != self.counts
             || end.checkpoint != self.checkpoint
         {
-            return Err("its last record does not say what is in it".into());
+            return Err("its end record does not match the records before it".into());
         }
         if self.independent.root() != Some(*head.root.as_bytes()) {
             return Err("another implementation, rs_merkle, computes another root of its entries".into());
         }
         if let Some(index) = self.unexplained() {
-            return Err(format!("entry {index} has no bytes, and no entry says that they were erased"));
+            return Err(format!("entry {index} has no statement, and no erasure statement names it"));
         }
         if self.signatures.is_empty() {
             return Err(format!("its newest head, of size {}, is not signed", head.size));

@@ -206,7 +206,7 @@ impl<W: Write> ArchiveBuilder<'_, W> {
             if newest.get() > self.size() {
                 self.history(newest).await?;
             } else if self.store.head().await?.size() == newest {
-                let why = format!("entry {index} has no bytes, and no entry says that they were erased");
+                let why = format!("entry {index} has no statement, and no erasure statement names it");
                 return Err(ArchiveWriteError::Damaged(why));
             } else {
                 tokio::time::sleep(PAUSE).await; // the head that explains it is about to be signed

@@ -162,7 +162,7 @@ impl ArchiveRecord {
                 purpose: match from.byte()? {
                     0 => ArchivePurpose::Backup,
                     1 => ArchivePurpose::Export,
-                    other => return Err(format!("{other} is no purpose")),
+                    other => return Err(format!("{other} is not a purpose")),
                 },
                 made_at: from.number()?,
             },
@@ -188,7 +188,7 @@ impl ArchiveRecord {
                     1 => SignatureKind::Receipt,
                     2 => SignatureKind::Checkpoint,
                     3 => SignatureKind::Cosignature,
-                    other => return Err(format!("{other} is no kind of signature")),
+                    other => return Err(format!("{other} is not a kind of signature")),
                 },
                 kid: from.bytes()?.into(),
                 bytes: from.bytes()?,

@@ -20,7 +20,7 @@ use crate::entry::below;
 pub(crate) struct ClaimIndex {
     held: HashMap<Vec<u8>, u64>,
     entries: HashMap<[u8; 32], u64>,
-    /// Entries with unknown claims that are no policy and no erasure statement, by leaf.
+    /// Entries with unknown claims that are neither a policy nor an erasure statement, by leaf.
     erased: BTreeMap<u64, String>,
     /// Entries with unknown claims that may be any statement, by leaf.
     lost: BTreeMap<u64, String>,

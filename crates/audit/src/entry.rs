@@ -202,7 +202,7 @@ impl ReadableEntry<'_> {
         let row = self.evidence;
         let mut findings = Vec::new();
         if !outline.may_be_admitted_by(&row.rule) {
-            let detail = format!("the row says {}, which is no rule of its type", quote(&row.rule));
+            let detail = format!("the row says {}, which is not a rule of its type", quote(&row.rule));
             findings.push(self.finding(LogRule::RuleDiffers, detail));
         }
         if let Some(at) = at.filter(|at| !outline.may_be_admitted_at(*at)) {
@@ -348,7 +348,7 @@ pub(crate) fn finding_of(evidence: &EntryEvidence, rule: LogRule, detail: impl I
 fn facts_differ(row: &str, read: &str) -> String {
     let object = |text: &str| serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text);
     let (Ok(row), Ok(read)) = (object(row), object(read)) else {
-        return format!("the row's are no object: {}", quote(row));
+        return format!("the row's are not an object: {}", quote(row));
     };
     let names = row.keys().chain(read.keys());
     let other = names.into_iter().find(|name| row.get(*name) != read.get(*name));

@@ -38,7 +38,7 @@ rules! {
     TileLost = "audit-tile-lost",
     /// The leaves do not yield the committed root.
     Root = "audit-root",
-    /// The stored bytes are no well-formed signed statement.
+    /// The stored bytes are not a well-formed signed statement.
     Malformed = "audit-malformed",
     /// The stored payload or certificate chain cannot be read, or certificates are gone without an explanation.
     Collateral = "audit-collateral",

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Entries whose bytes were erased, or whose payload the policy does not keep, cannot be decided again. They are
-//! counted by the entry that explains them. A rule that reaches no result is also counted, and is no finding. The audit
+//! counted by the entry that explains them. A rule that reaches no result is also counted, and is not a finding. The audit
 //! keeps one page of entries and the right edge of the tree in memory; its [`AuditState`] can be stored to continue
 //! later. Start reading at `audit.rs`, then `page.rs` (the policy for each leaf) and `entry.rs` (one entry).
 //!

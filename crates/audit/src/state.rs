@@ -80,7 +80,7 @@ pub(crate) struct Passed {
 /// Error for a state from which an audit cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AuditStateError {
-    /// The text is no state, or has another version than this release writes.
+    /// The text is not a state, or has another version than this release writes.
     #[error("this is not a state of an audit that this release can go on from: {0}")]
     Unreadable(String),
     /// The state belongs to another log.
@@ -138,7 +138,7 @@ impl AuditState {
     /// Parses a state from JSON, as [`to_json`](Self::to_json) writes it.
     ///
     /// # Errors
-    /// Returns [`AuditStateError::Unreadable`] if the text is no state of this version.
+    /// Returns [`AuditStateError::Unreadable`] if the text is not a state of this version.
     pub fn from_json(text: &str) -> Result<Self, AuditStateError> {
         let state: Self =
             serde_json::from_str(text).map_err(|error| AuditStateError::Unreadable(error.to_string()))?;

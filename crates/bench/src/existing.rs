@@ -49,7 +49,7 @@ impl GrownEntries {
 pub(crate) fn database_of(folder: &Path) -> anyhow::Result<BenchDatabase> {
     let file = folder.join(CONFIG);
     let text = fs::read_to_string(&file).with_context(|| format!("{} cannot be read", file.display()))?;
-    let config: toml::Table = text.parse().with_context(|| format!("{} is no TOML", file.display()))?;
+    let config: toml::Table = text.parse().with_context(|| format!("{} is not TOML", file.display()))?;
     let url = config.get("db").and_then(toml::Value::as_str).unwrap_or_default();
     // The path of a SQLite file does not matter: it has no processes of its own.
     let is_sqlite = url.starts_with("sqlite:");

@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 use tokio::task;
 
 use crate::existing::GrownEntries;
-use crate::limits::{GROWN_AHEAD, GROWN_BATCH, INDEX_LOOK, INDEX_LOOKS};
+use crate::limits::{GROWN_AHEAD, GROWN_BATCH, INDEX_POLL, INDEX_POLLS};
 use crate::service::{NewLog, RunningService, create_log};
 use crate::statements::{OPAQUE, sign_each};
 use tree::GrowingTree;
@@ -64,9 +64,9 @@ pub async fn create(log: NewLog<'_>) -> anyhow::Result<()> {
 pub async fn make_index(program: &Path, folder: &Path) -> anyhow::Result<()> {
     let service = RunningService::start(program, folder, 1, Vec::new()).await?;
     let (mut lag, mut unchanged) = (f64::INFINITY, 0);
-    while lag > 0.0 && unchanged < INDEX_LOOKS {
+    while lag > 0.0 && unchanged < INDEX_POLLS {
         // The first look comes after the service has had time to compare index and log.
-        tokio::time::sleep(INDEX_LOOK).await;
+        tokio::time::sleep(INDEX_POLL).await;
         let now = service.metrics().await?.index_lag;
         unchanged = if now < lag { 0 } else { unchanged + 1 };
         lag = now;

@@ -9,9 +9,9 @@ pub(crate) const STOPS_WITHIN: Duration = Duration::from_secs(60);
 /// Pause between two checks whether a process is ready or has ended.
 pub(crate) const POLL: Duration = Duration::from_millis(5);
 /// Pause before each look at the progress of a search index.
-pub(crate) const INDEX_LOOK: Duration = Duration::from_secs(2);
+pub(crate) const INDEX_POLL: Duration = Duration::from_secs(2);
 /// Looks without progress after which an index counts as complete.
-pub(crate) const INDEX_LOOKS: u32 = 5;
+pub(crate) const INDEX_POLLS: u32 = 5;
 
 /// Statements signed for each second of a load: more than the machines that we know can register.
 pub(crate) const STATEMENTS_PER_SECOND: usize = 20_000;

@@ -235,7 +235,7 @@ impl BenchResult {
     /// Parses a result as strict JSON.
     ///
     /// # Errors
-    /// If the text is no result of this version, or has a database without rounds.
+    /// If the text is not a result of this version, or has a database without rounds.
     pub fn parse(bytes: &[u8]) -> Result<Self, UnreadableResult> {
         let result: Self = json::read_strict(bytes, Limits { bytes: MAX_RESULT, depth: RESULT_DEPTH })?;
         if result.version != VERSION {

@@ -53,10 +53,10 @@ pub enum RefusedRequest {
     #[error("a key of the gateway cannot be used: {0}")]
     GatewayKey(String),
     /// The evidence is of no known kind.
-    #[error("this is no evidence bundle, no statement and no checkpoint")]
+    #[error("this is not an evidence bundle, a statement or a checkpoint")]
     NoEvidence,
     /// The bundle was changed or truncated, or is of another version.
-    #[error("this is no evidence bundle of this version: {0}")]
+    #[error("this is not an evidence bundle of this version: {0}")]
     Bundle(String),
 }
 
@@ -143,5 +143,5 @@ fn gateway_key(text: &str) -> Result<PublicKey, RefusedRequest> {
 fn decoded(member: &str, text: &str) -> Result<Vec<u8>, RefusedRequest> {
     BASE64URL_NOPAD
         .decode(text.as_bytes())
-        .map_err(|error| RefusedRequest::Request(format!("{member} is no unpadded base64url: {error}")))
+        .map_err(|error| RefusedRequest::Request(format!("{member} is not unpadded base64url: {error}")))
 }

@@ -14,7 +14,7 @@ const START: &[u8] = b"{\"bundle\":";
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MalformedBundle {
-    /// The text is no strict JSON, or a member is missing, unknown or of another type.
+    /// The text is not strict JSON, or a member is missing, unknown or of another type.
     #[error("{0}")]
     Json(#[from] JsonError),
     /// The version is unknown to this program.

@@ -101,7 +101,7 @@ impl VerificationInput<'_> {
         verdict
     }
 
-    /// Returns the entry's proof with the checkpoint. A checkpoint that is no signed note gives an empty text, which the
+    /// Returns the entry's proof with the checkpoint. A checkpoint that is not a signed note gives an empty text, which the
     /// verifier refuses.
     fn tlog_proof(&self, entry: &BundleEntry) -> String {
         let (index, path) = (LeafIndex::new(entry.proof.index), entry.proof.path.clone());

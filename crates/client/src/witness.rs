@@ -77,7 +77,7 @@ pub enum AddError {
     #[error("cannot reach the witness: {0}")]
     Unreachable(String),
     /// The response violates the protocol.
-    #[error("the witness's answer makes no sense: {0}")]
+    #[error("the witness's answer cannot be used: {0}")]
     Nonsense(String),
 }
 

@@ -197,7 +197,7 @@ pub(crate) fn location(response: &ProbeResponse) -> Result<Url, Shortfall> {
     let Some(text) = response.header(LOCATION) else { return violated("no Location") };
     match Url::parse(text) {
         Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(url),
-        _ => violated(format!("Location {} is no absolute URL", quoted(text))),
+        _ => violated(format!("Location {} is not an absolute URL", quoted(text))),
     }
 }
 

@@ -35,7 +35,7 @@ pub enum Probe {
     UnknownEntry,
     /// A locator with a character that no locator has.
     InvalidLocator,
-    /// A path that is no resource.
+    /// A path that is not a resource.
     UnknownPath,
     /// A method that the registration resource does not have.
     WrongMethod,
@@ -45,7 +45,7 @@ pub enum Probe {
     KeysAgain,
 }
 
-/// Bodies that are no acceptable statement.
+/// Bodies that are not an acceptable statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HostileInput {
     /// No body.

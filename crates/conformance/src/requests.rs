@@ -104,7 +104,7 @@ fn post(base: &Url, body: Bytes, content_type: Option<&'static str>) -> Option<P
     Some(ProbeRequest { method: Method::POST, url, accept: media::COSE, content_type, body, slow: false })
 }
 
-/// Returns a `kid` as a path segment, if it needs no percent-encoding and is no dot segment (SCRAPI, section 2.2).
+/// Returns a `kid` as a path segment, if it needs no percent-encoding and is not a dot segment (SCRAPI, section 2.2).
 fn path_safe(kid: &[u8]) -> Option<String> {
     let unreserved = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(byte);
     let dots = matches!(kid, b"" | b"." | b"..");

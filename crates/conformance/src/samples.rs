@@ -42,7 +42,7 @@ impl Samples {
     /// Reads the statement to be registered. Its signature is not verified.
     ///
     /// # Errors
-    /// Returns [`Malformed`] if the message is no Signed Statement.
+    /// Returns [`Malformed`] if the message is not a Signed Statement.
     pub fn of(message: impl Into<Bytes>) -> Result<Self, Malformed> {
         let message = message.into();
         Ok(Self { statement: SignedStatement::parse(message.clone())?, message })
@@ -73,7 +73,7 @@ impl Samples {
         };
         match input {
             HostileInput::Empty => Bytes::new(),
-            HostileInput::Text => Bytes::from_static(b"this is no COSE message"),
+            HostileInput::Text => Bytes::from_static(b"this is not a COSE message"),
             HostileInput::Truncated => whole.slice(..whole.len() - 1),
             HostileInput::TrailingByte => [whole, &[0][..]].concat().into(),
             HostileInput::Untagged => whole.slice(1..),

@@ -22,7 +22,7 @@ pub fn check(
             (CheckState::NotDone, Some(Code::ContentMissing), detail.to_owned())
         }
         [] => {
-            let detail = "the issuer is no did:key, and no key of the gateway was given";
+            let detail = "the issuer is not a did:key, and no key of the gateway was given";
             (CheckState::NotDone, Some(Code::NoGatewayKey), detail.to_owned())
         }
         keys => match AerRecord::verify_inner(statement, payload, keys) {

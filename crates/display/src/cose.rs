@@ -13,8 +13,9 @@ pub fn header(header: &Header) -> Json {
 }
 
 /// Formats Unix seconds as RFC 3339, or as a number if they are out of range.
-pub fn time(seconds: i64) -> String {
-    jiff::Timestamp::from_second(seconds).map_or_else(|_| seconds.to_string(), |time| time.to_string())
+pub fn time(seconds: impl TryInto<i64> + ToString + Copy) -> String {
+    let time = seconds.try_into().ok().and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
+    time.map_or_else(|| seconds.to_string(), |time| time.to_string())
 }
 
 fn header_name(label: &Label) -> String {

@@ -16,10 +16,10 @@
 mod error;
 mod instance;
 mod limits;
-mod look;
 mod number;
 mod outbox;
 mod prune;
+mod read_only;
 mod reader;
 mod schema;
 mod session;
@@ -42,7 +42,7 @@ use tokio::time::timeout;
 
 use crate::error::{of_failure, too_late};
 pub use crate::limits::{COMMIT, MAX_CONNECTIONS};
-pub use crate::look::PostgresReader;
+pub use crate::read_only::PostgresReader;
 pub use crate::schema::schema_version;
 use crate::session::Server;
 pub use crate::stream_editor::PostgresStreamEditor;

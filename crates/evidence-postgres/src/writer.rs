@@ -90,12 +90,16 @@ impl CommitSession {
         let mut session = self.session.lock().await;
         drop(session.take());
         let mut connection = server.connect(&session::DOUBTER).await?;
-        let answer = timeout(limits::DOUBT, self.look(&mut connection, group)).await;
+        let answer = timeout(limits::DOUBT, self.was_committed(&mut connection, group)).await;
         close(connection).await;
         answer.map_err(|_| too_late("waiting for a commit in doubt"))?
     }
 
-    async fn look(&self, connection: &mut PgConnection, group: &Group<'_>) -> Result<bool, StoreError> {
+    async fn was_committed(
+        &self,
+        connection: &mut PgConnection,
+        group: &Group<'_>,
+    ) -> Result<bool, StoreError> {
         let raise = sqlx::query_scalar("UPDATE instance SET epoch = epoch + 1 WHERE no = $1 RETURNING epoch");
         let raised: Vec<i64> = raise.bind(self.me).fetch_all(&mut *connection).await.map_err(store_error)?;
         let Some(epoch) = raised.first() else {

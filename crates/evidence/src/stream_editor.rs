@@ -7,7 +7,7 @@ use crate::{CommitError, StoreError, StoredStream, StreamSummary};
 
 /// Access of a command to the evidence: it reads, and changes the states of single streams.
 ///
-/// It is no instance: it adds no records, creates no streams, and has no lease. A gateway that holds a stream
+/// It is not an instance: it adds no records, creates no streams, and has no lease. A gateway that holds a stream
 /// which was changed here conflicts when it changes that stream too
 /// ([`EvidenceStore::commit`](crate::EvidenceStore::commit)), and sees the change when it loads the stream.
 #[async_trait]

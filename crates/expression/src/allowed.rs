@@ -214,7 +214,7 @@ impl Walk<'_> {
         };
         self.patterns
             .add(text)
-            .map_err(|_| self.refused(literal, "the pattern is no regular expression, or too large a one"))
+            .map_err(|_| self.refused(literal, "the pattern is not a regular expression, or too large a one"))
     }
 
     /// Returns a name, dotted or not, as written.

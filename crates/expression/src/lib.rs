@@ -115,7 +115,7 @@ impl Expression {
         match engine.eval_rule(source::RULE_PATH.to_owned()) {
             Ok(regorus::Value::Undefined) => Ok(false),
             Ok(regorus::Value::Bool(holds)) => Ok(holds),
-            Ok(_) => Err(EvalError::failed("the condition is no condition")),
+            Ok(_) => Err(EvalError::failed("the condition is not a condition")),
             Err(why) if is_out_of_time(&why) => Err(EvalError::TimedOut),
             Err(why) => Err(EvalError::failed(&source::reason(&why))),
         }

@@ -313,7 +313,7 @@ fn many_conditions_are_asked_about_one_document() {
     assert_eq!(asked, [true, false]);
 }
 
-/// `vectors/expression/*.json`: a condition, a document, and whether it holds; or a text that is no condition.
+/// `vectors/expression/*.json`: a condition, a document, and whether it holds; or a text that is not a condition.
 #[test]
 fn every_vector_answers_as_it_says() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/expression");

@@ -47,7 +47,7 @@ impl<'a, R: Rule> Members<'a, R> {
     /// Opens the object at the JSON pointer `at`.
     ///
     /// # Errors
-    /// [`Rule::MEMBER`] if the value is no object.
+    /// [`Rule::MEMBER`] if the value is not an object.
     pub fn of(value: &'a Value, at: impl Into<Cow<'static, str>>) -> Result<Self, R::Error> {
         let at = at.into();
         match value {
@@ -221,8 +221,8 @@ mod tests {
 
     #[test]
     fn hostile_text_is_repeated_escaped_and_short() {
-        let told = quote(&format!("\u{1b}[31m\u{202e}{}", "x".repeat(1000)));
-        assert!(told.starts_with("\"\\u{1b}[31m\\u{202e}xx"), "{told}");
-        assert!(told.ends_with("…\"") && told.chars().count() < 120, "{told}");
+        let quoted = quote(&format!("\u{1b}[31m\u{202e}{}", "x".repeat(1000)));
+        assert!(quoted.starts_with("\"\\u{1b}[31m\\u{202e}xx"), "{quoted}");
+        assert!(quoted.ends_with("…\"") && quoted.chars().count() < 120, "{quoted}");
     }
 }

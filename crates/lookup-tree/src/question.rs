@@ -4,8 +4,6 @@
 //! postings for each key, cut to the leaves of the run. If the head says that the run has blind postings, those of the
 //! same leaves belong to the answer.
 
-use std::collections::BTreeSet;
-use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
 
 use merkle::LeafIndex;
@@ -56,15 +54,6 @@ impl IndexQuestion {
     /// The same keys in other leaves: a page, or pages together.
     pub fn with_leaves(self, leaves: LeafRange) -> Self {
         Self { leaves, ..self }
-    }
-
-    /// The newest page of the question, if its answer has these leaves: the part of the leaves that has the last `most`
-    /// of them. The next page ends where this one starts.
-    pub fn newest_page(&self, answer: &BTreeSet<LeafIndex>, most: NonZeroUsize) -> LeafRange {
-        let answer = answer.iter().rev().filter(|leaf| self.leaves.contains(**leaf));
-        let start =
-            answer.copied().nth(most.get()).map_or(self.leaves.start, |next| LeafIndex::new(next.get() + 1));
-        LeafRange { start, ..self.leaves }
     }
 
     /// Returns the question to a run; `None` if the run need not be proven, because it has no leaf of the range.

@@ -26,8 +26,8 @@ impl LogConnection {
         receipt: &Bytes,
         now: u64,
     ) -> Result<Option<u64>, String> {
-        let read =
-            Receipt::parse(receipt.clone()).map_err(|error| format!("what came is no receipt: {error}"))?;
+        let read = Receipt::parse(receipt.clone())
+            .map_err(|error| format!("what came is not a receipt: {error}"))?;
         if let Some(trust) = &self.trust {
             let verdict = verifier::verify_receipt_of(id, receipt, trust, now);
             if !verdict.is_verified() {

@@ -9,9 +9,9 @@ use merkle::{EntryDigest, LeafIndex, TreeSize};
 use crate::clock_correction::{ClockCorrection, ClockCorrectionRule};
 use crate::guard::Guard;
 use crate::operator::Effect;
-use crate::policy::log_end::{self, LOG_ENDED, spell_time};
+use crate::policy::log_end::{self, LOG_ENDED};
 use crate::policy::{Policy, PolicyDigest};
-use crate::time_window::{Bound, TimeWindow};
+use crate::time_window::{Bound, TimeWindow, rfc3339};
 use crate::violation::{Place, RuleName, Violation};
 
 /// The result of a policy's decision about a statement.
@@ -186,13 +186,13 @@ impl Permit {
 fn violation_at(bound: &Bound, at: u64) -> Violation {
     let detail = match (bound.rule.as_str(), bound.window.not_after) {
         (LOG_ENDED, Some(last)) => log_end::ended(at, last),
-        _ => format!("the log's time is {}, {}", spell_time(at), describe(bound.window)),
+        _ => format!("the log's time is {}, {}", rfc3339(at), describe(bound.window)),
     };
     Violation { rule: bound.rule.clone(), place: bound.place.clone(), detail }
 }
 
 fn describe(window: TimeWindow) -> String {
-    match (window.not_before.map(spell_time), window.not_after.map(spell_time)) {
+    match (window.not_before.map(rfc3339), window.not_after.map(rfc3339)) {
         (Some(start), Some(end)) => format!("the statement stands from {start} to {end}"),
         (Some(start), None) => format!("the statement stands from {start} on"),
         (None, Some(end)) => format!("the statement stood until {end}"),

@@ -49,7 +49,7 @@ rules! {
 /// Parses the payload of a head.
 pub(crate) fn read(payload: &[u8]) -> Result<IndexHead, Violation> {
     let head = IndexHead::decode(payload).map_err(|why: HeadError| {
-        IndexHeadRule::Cbor.in_payload("", format!("the payload is no head of an index: {why}"))
+        IndexHeadRule::Cbor.in_payload("", format!("the payload is not a head of an index: {why}"))
     })?;
     match head.scheduled_runs() {
         Ok(_) => Ok(head),

@@ -12,10 +12,10 @@ const EXP: i64 = 4;
 #[non_exhaustive]
 pub enum SignError {
     /// The key is not an operator key of the policy in force.
-    #[error("this key is no operator key of the policy in force: {0}")]
+    #[error("this key is not an operator key of the policy in force: {0}")]
     NotAnOperator(String),
     /// The key is not a key of the index in the policy in force.
-    #[error("this key is no key of the index of the policy in force: {0}")]
+    #[error("this key is not a key of the index of the policy in force: {0}")]
     NotAnIndexKey(String),
     /// The payload breaks a rule, so no log would admit it.
     #[error("this statement breaks a rule: {0}")]

@@ -3,7 +3,7 @@
 //!
 //! A policy may discard payloads (`keep_payload = false`). The signature can then no longer be verified, nor the typed
 //! record parsed. The issuer's key, the rule of the content type, its requirements on headers and claims, and the
-//! interval of admission can still be checked. An [`Outline`] is no permit: it states necessary conditions for the
+//! interval of admission can still be checked. An [`Outline`] is not a permit: it states necessary conditions for the
 //! admission, not sufficient ones.
 
 use merkle::{LeafIndex, TreeSize};

@@ -55,12 +55,12 @@ impl Encoding {
             Encoding::Json => {
                 let limits = json::Limits { bytes: payload.len(), depth: MAX_DEPTH };
                 let document = json::check(payload, limits).and_then(CheckedJson::unambiguous);
-                document.map_err(|why| format!("it is no strict JSON: {why}"))
+                document.map_err(|why| format!("it is not strict JSON: {why}"))
             }
             Encoding::Cbor => {
                 let limits = cbor::Limits { depth: JSON_DEPTH, items: PAYLOAD_ITEMS };
                 let item =
-                    cbor::parse(payload, limits).map_err(|why| format!("it is no strict CBOR: {why}"))?;
+                    cbor::parse(payload, limits).map_err(|why| format!("it is not strict CBOR: {why}"))?;
                 as_json(&item)
             }
         }

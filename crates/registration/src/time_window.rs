@@ -58,6 +58,12 @@ pub(crate) struct Bound {
     pub window: TimeWindow,
 }
 
+/// Formats Unix seconds as RFC 3339, or as a number if they are out of range.
+pub(crate) fn rfc3339(seconds: u64) -> String {
+    let time = i64::try_from(seconds).ok().and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
+    time.map_or_else(|| seconds.to_string(), |time| time.to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -47,7 +47,7 @@ pub enum Untrusted {
         why: String,
     },
     /// The policy lists no key with this `kid` for the issuer.
-    #[error("kid {kid} is no key of the issuer {}", quote(.iss))]
+    #[error("kid {kid} is not a key of the issuer {}", quote(.iss))]
     KeyNotBound {
         /// The claimed `iss`.
         iss: String,

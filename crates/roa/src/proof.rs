@@ -75,7 +75,7 @@ impl ProofClaims {
     /// Signs a proof with an agent's Ed25519 key, under the key's name in the registry.
     ///
     /// # Errors
-    /// [`SigningError`] if the key is no Ed25519 key, or cannot sign.
+    /// [`SigningError`] if the key is not an Ed25519 key, or cannot sign.
     pub fn sign(&self, signer: &str, key: &dyn Signer) -> Result<String, SigningError> {
         if key.public_key().curve() != Curve::Ed25519 {
             return Err(SigningError::Curve(key.public_key().curve()));

@@ -55,7 +55,7 @@ pub enum Unusable {
     #[error("its regular expressions are too long or too many")]
     Patterns,
     /// The schema is invalid in its draft, or contains an unsupported regular expression.
-    #[error("it is no schema of its draft, or has a regular expression that is not supported, at {0:?}")]
+    #[error("it is not a schema of its draft, or has a regular expression that is not supported, at {0:?}")]
     Invalid(String),
 }
 

@@ -26,9 +26,9 @@ pub fn check(document: &Value) -> Result<(), Unusable> {
     }
     let mut patterns = 0;
     for value in top.values() {
-        look(document, value, &mut patterns)?;
+        check_nested(document, value, &mut patterns)?;
     }
-    own(document, top, &mut patterns)
+    check_object(document, top, &mut patterns)
 }
 
 fn is_known(dialect: &str) -> bool {
@@ -37,9 +37,9 @@ fn is_known(dialect: &str) -> bool {
 }
 
 /// Checks every nested object, regardless of its meaning in the schema.
-fn look(document: &Value, value: &Value, patterns: &mut usize) -> Result<(), Unusable> {
+fn check_nested(document: &Value, value: &Value, patterns: &mut usize) -> Result<(), Unusable> {
     match value {
-        Value::Array(items) => items.iter().try_for_each(|item| look(document, item, patterns)),
+        Value::Array(items) => items.iter().try_for_each(|item| check_nested(document, item, patterns)),
         Value::Object(members) => {
             if members.get("$id").is_some_and(Value::is_string) {
                 return Err(Unusable::Reference("a subschema has an $id of its own"));
@@ -47,15 +47,15 @@ fn look(document: &Value, value: &Value, patterns: &mut usize) -> Result<(), Unu
             if members.get("$schema").is_some_and(Value::is_string) {
                 return Err(Unusable::Dialect);
             }
-            own(document, members, patterns)?;
-            members.values().try_for_each(|value| look(document, value, patterns))
+            check_object(document, members, patterns)?;
+            members.values().try_for_each(|value| check_nested(document, value, patterns))
         }
         _ => Ok(()),
     }
 }
 
 /// Checks the members of one object.
-fn own(
+fn check_object(
     document: &Value,
     members: &serde_json::Map<String, Value>,
     patterns: &mut usize,

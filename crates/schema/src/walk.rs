@@ -59,7 +59,7 @@ impl Walk<'_> {
         if depth >= CHECK_DEPTH {
             return None;
         }
-        self.look(keywords, value)?;
+        self.spend_on_keywords(keywords, value)?;
         // For unevaluated properties and items, the validator applies the adjacent keywords a second time.
         let leaves =
             ["unevaluatedProperties", "unevaluatedItems"].iter().any(|name| keywords.contains_key(*name));
@@ -74,7 +74,7 @@ impl Walk<'_> {
     }
 
     /// Counts the steps of keywords without subschemas.
-    fn look(&mut self, keywords: &Map<String, Value>, value: &Value) -> Option<()> {
+    fn spend_on_keywords(&mut self, keywords: &Map<String, Value>, value: &Value) -> Option<()> {
         let listed =
             ["enum", "required", "properties"].iter().filter_map(|name| keywords.get(*name)).map(length);
         self.spend(listed.sum::<usize>() / NAMES_A_STEP)?;

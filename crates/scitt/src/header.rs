@@ -194,7 +194,7 @@ pub enum Incomplete {
     /// No label that identifies the key.
     #[error("the protected header has neither kid (4) nor x5chain (33) nor x5t (34)")]
     KeyName,
-    /// An `iss` that contains a colon and is no URI, in a statement signed by certificate.
+    /// An `iss` that contains a colon and is not an URI, in a statement signed by certificate.
     #[error("iss is not a URI, though the statement is signed by certificate")]
     IssNotUri,
 }

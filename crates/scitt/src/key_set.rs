@@ -1,6 +1,6 @@
 //! COSE_KeySet (RFC 9052, section 7): the keys that a service publishes.
 //!
-//! A member that is not usable (another key type, or malformed) is skipped and reported, and is no error. A service can
+//! A member that is not usable (another key type, or malformed) is skipped and reported, and is not an error. A service can
 //! therefore introduce keys that older readers do not know.
 
 use crate::cbor::Value;
@@ -23,8 +23,8 @@ impl KeySet {
     /// Parses a COSE_KeySet that fills `bytes`.
     ///
     /// # Errors
-    /// Returns [`KeyError::Malformed`] if it is no CBOR array, or exceeds
-    /// [`KEY_SET_BYTES`](crate::limits::KEY_SET_BYTES) or [`KEY_SET_MEMBERS`]. An unusable member is no error.
+    /// Returns [`KeyError::Malformed`] if it is not a CBOR array, or exceeds
+    /// [`KEY_SET_BYTES`](crate::limits::KEY_SET_BYTES) or [`KEY_SET_MEMBERS`]. An unusable member is not an error.
     pub fn parse(bytes: &[u8]) -> Result<Self, KeyError> {
         let value = parse_limited(bytes)?;
         let Value::Array(members) = &value else {

@@ -1,4 +1,4 @@
-//! Errors of bytes that are no well-formed Signed Statement or Receipt.
+//! Errors of bytes that are not a well-formed Signed Statement or Receipt.
 
 use crate::cbor;
 use crate::label::Label;

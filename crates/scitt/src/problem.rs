@@ -39,13 +39,13 @@ pub struct Problem {
     pub custom: Vec<(String, Vec<(Label, Value<'static>)>)>,
 }
 
-/// Error of a body that is no problem details.
+/// Error of a body that is not a problem details.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAProblem {
     /// The body is larger than [`PROBLEM_BYTES`](limits::PROBLEM_BYTES).
     #[error("larger than {} bytes", limits::PROBLEM_BYTES)]
     TooLarge,
-    /// The body is no CBOR.
+    /// The body is not CBOR.
     #[error(transparent)]
     Cbor(#[from] cbor::Error),
     /// The body is CBOR, but no map, or an empty map.
@@ -141,7 +141,7 @@ impl Problem {
     /// Parses the problem details of any service.
     ///
     /// # Errors
-    /// Returns [`NotAProblem`] if the body is no CBOR map within the limits. Only the HTTP status is known then.
+    /// Returns [`NotAProblem`] if the body is not a CBOR map within the limits. Only the HTTP status is known then.
     pub fn parse(body: &[u8]) -> Result<Self, NotAProblem> {
         if body.len() > limits::PROBLEM_BYTES {
             return Err(NotAProblem::TooLarge);
@@ -188,7 +188,7 @@ fn text(item: &Item<'_>) -> Option<String> {
 
 type Custom = (String, Vec<(Label, Value<'static>)>);
 
-/// Reads the entries under a URI. Entries whose key is no [`Label`] are ignored.
+/// Reads the entries under a URI. Entries whose key is not a [`Label`] are ignored.
 fn custom(uri: &str, item: &Item<'_>) -> Option<Custom> {
     let entry = |(key, value): &(Item<'_>, Item<'_>)| {
         Label::read(key).ok().map(|key| (key, value.value.clone().into_owned()))

@@ -85,7 +85,7 @@ pub struct Receipt {
 /// Error of [`Receipt::parse`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReceiptError {
-    /// The input is no well-formed receipt.
+    /// The input is not a well-formed receipt.
     #[error(transparent)]
     Malformed(#[from] Malformed),
     /// The receipt uses another verifiable data structure, with this number. It may be valid, but cannot be verified

@@ -74,7 +74,7 @@ impl<'a> FileEntries<'a> {
     fn read(answer: &'a SearchAnswer, evidence: &'a BundleVerdict, pages: &'a ProvenPages) -> Self {
         let mut entries = BTreeMap::new();
         for (entry, verdict) in answer.evidence.entries.iter().zip(&evidence.entries) {
-            // An entry that is no statement has failed already.
+            // An entry that is not a statement has failed already.
             let Ok(statement) = SignedStatement::parse(entry.statement.clone()) else { continue };
             let Some(facts) = &verdict.statement else { continue };
             let terms = StatementTerms::read(&statement, entry.payload.as_deref());
@@ -176,13 +176,13 @@ impl<'a> FileEntries<'a> {
         }
     }
 
-    /// Refuses entries that are no part of the answer: a reader could take them for one.
+    /// Refuses entries that are not part of the answer: a reader could take them for one.
     fn refuse_unneeded(&mut self) {
         let unneeded = self.entries.keys().find(|leaf| !self.needed.contains(leaf)).copied();
         let blind = |leaf: &LeafIndex| self.pages.blind.get(leaf) == Some(&BlindCode::Erased);
         let not_erased = self.answer.erased.iter().map(|erased| erased.leaf).find(|leaf| !blind(leaf));
         if let Some(leaf) = unneeded.or(not_erased) {
-            self.fault(Code::EntryUnneeded, format!("the entry at leaf {leaf} is no part of the answer"));
+            self.fault(Code::EntryUnneeded, format!("the entry at leaf {leaf} is not part of the answer"));
         }
     }
 

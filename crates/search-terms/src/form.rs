@@ -13,7 +13,7 @@ use crate::node::{Node, Scalar};
 /// The prefix of a digest.
 const SHA_256: &str = "sha256:";
 
-/// The form of a search value. A value that does not have the form is no search value.
+/// The form of a search value. A value that does not have the form is not a search value.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ValueForm {

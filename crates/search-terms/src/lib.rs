@@ -2,7 +2,7 @@
 //!
 //! A table (`table.json`) lists for each content type where the terms stand in the protected header and the payload, and
 //! in which form they are taken. [`SearchValues::read`] interprets it. Every statement has terms, valid or not: a value
-//! counts if it stands at its place, whatever else the payload holds. A payload that is no strict JSON or CBOR, or that
+//! counts if it stands at its place, whatever else the payload holds. A payload that is not strict JSON or CBOR, or that
 //! the log does not serve, gives a blind code instead, since it may hold any term.
 //!
 //! The table never changes within a series of index heads, because a proof shows only that the index has all entries

@@ -37,7 +37,7 @@ impl<'v> Node<'v> {
         }
     }
 
-    /// Returns the elements of an array; none if the value is no array.
+    /// Returns the elements of an array; none if the value is not an array.
     pub fn elements(self) -> impl Iterator<Item = Node<'v>> {
         let (json, cbor): (&'v [Json], &'v [Item<'v>]) = match self {
             Node::Json(Json::Array(elements)) => (elements, &[]),
@@ -48,7 +48,7 @@ impl<'v> Node<'v> {
     }
 
     /// Returns a text, byte string or integer. A number of JSON that is written with a fraction or an exponent, or does
-    /// not fit into 64 bits, is no integer.
+    /// not fit into 64 bits, is not an integer.
     pub fn scalar(self) -> Option<Scalar<'v>> {
         Some(match self {
             Node::Json(Json::String(text)) => Scalar::Text(text),
@@ -70,7 +70,7 @@ impl<'v> Node<'v> {
     }
 
     /// Returns the value as JSON that every reader understands alike. `None` if it has a byte string, a tag, an undefined
-    /// or simple value, a key that is no text, or a number beyond [`MAX_INTEGER`] in either direction.
+    /// or simple value, a key that is not text, or a number beyond [`MAX_INTEGER`] in either direction.
     pub fn exact_json(self) -> Option<Cow<'v, Json>> {
         match self {
             Node::Json(value) => is_exact(value).then_some(Cow::Borrowed(value)),

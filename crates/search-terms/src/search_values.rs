@@ -42,7 +42,7 @@ impl SearchValues {
         Self { lookups: Vec::new(), blind: vec![code] }
     }
 
-    /// Reads a statement with the payload that the log serves. If there is none, or it is no JSON or CBOR, there are the
+    /// Reads a statement with the payload that the log serves. If there is none, or it is not JSON or CBOR, there are the
     /// values of the header only.
     pub fn read(header: &Header, payload: Option<&[u8]>) -> Self {
         read(header, payload, None)

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use merkle::tile::OpenTiles;
 use merkle::{CompactRange, EntryDigest, Hash, LeafHash, LeafIndex, TreeGrowth, TreeSize, verify};
-use store::{AppendedBatch, Batch, Found, GuardKey, Head};
+use store::{AppendedBatch, Batch, Found, GuardKey, Head, SeenKey, seen_key};
 
 use crate::pool::PooledSubmission;
 use crate::{Halt, Submission, SubmitError};
@@ -119,8 +119,8 @@ fn split<'a, T>(rest: &mut &'a [T], count: usize) -> Option<&'a [T]> {
 /// Claims of the members of one batch, so that no two members contradict each other.
 #[derive(Default)]
 pub(crate) struct BatchClaims {
-    /// First 128 bits of digests and twins, as the table `seen` has them.
-    keys: HashSet<[u8; 16]>,
+    /// Keys of digests and twins, as the table `seen` has them.
+    keys: HashSet<SeenKey>,
     digests: HashSet<EntryDigest>,
     guards: HashSet<GuardKey>,
 }
@@ -141,12 +141,6 @@ impl BatchClaims {
         }
         !clash
     }
-}
-
-fn seen_key(digest: &EntryDigest) -> [u8; 16] {
-    let mut key = [0; 16];
-    key.copy_from_slice(&digest.as_bytes()[..16]);
-    key
 }
 
 /// Appends the items to the tree in memory. The caller has just hashed their bytes again.

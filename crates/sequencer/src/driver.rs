@@ -44,7 +44,7 @@ pub enum StartError {
 /// Opens the log and starts to follow or to lead. Returns once the first role is settled and, when leading, the
 /// newest head is published.
 ///
-/// A database that must not be sequenced is no error here: the role is then [`Role::Halted`], and reads can be
+/// A database that must not be sequenced is not an error here: the role is then [`Role::Halted`], and reads can be
 /// served.
 pub(crate) async fn start(parts: SequencerParts) -> Result<Handle, StartError> {
     parts.store.check_durability().await?;
@@ -224,7 +224,7 @@ impl Driver {
     async fn ineligible(&mut self, why: Halt) {
         let status = self.context.status();
         if status.borrow().ineligible.as_ref() != Some(&why) {
-            tracing::error!(reason = %why, "this process may not lead; it follows, and looks again");
+            tracing::error!(reason = %why, "this process may not lead; it follows, and tries again");
         }
         if let Err(error) = refresh(&self.context).await {
             tracing::warn!(%error, "the newest signed head cannot be read");

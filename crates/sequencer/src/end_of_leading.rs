@@ -43,7 +43,7 @@ async fn first_reason(context: &SequencerContext, lease: &mut dyn Lease) -> Leav
         why = until_unsafe(parts) => Leave::Halt(Halt::Refused(why)),
         () = until_frozen(parts) => Leave::Halt(Halt::Frozen),
         why = until_the_clock_differs(parts) => {
-            tracing::error!(%why, "leading ends");
+            tracing::error!(%why, "this process stops leading");
             Leave::StepDown("the clock is not right")
         }
         halt = parts.witnesses.contradicted() => Leave::Halt(halt),

@@ -49,9 +49,9 @@ impl<'a> Follower<'a> {
         let limits = &self.context.parts.limits;
         let mut stop = self.context.stop.subscribe();
         let mut ask = interval_at(Instant::now() + self.pause, limits.lease_poll);
-        let mut look = interval(limits.follow_poll);
+        let mut poll = interval(limits.follow_poll);
         ask.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // After a halt the role stays halted until another process is seen to lead, or this one leads.
         if !matches!(self.context.status().borrow().role, Role::Halted(_)) {
             self.show_following();
@@ -75,7 +75,7 @@ impl<'a> Follower<'a> {
                     Some(command) => self.take(command),
                     None => return Followed::Stopped,
                 },
-                _ = look.tick(), if !self.waiting.is_empty() => self.look().await,
+                _ = poll.tick(), if !self.waiting.is_empty() => self.answer_settled().await,
             }
         }
     }
@@ -121,17 +121,17 @@ impl<'a> Follower<'a> {
     }
 
     /// Answers the callers whose statement is in the log under a signed head, or is refused.
-    async fn look(&mut self) {
+    async fn answer_settled(&mut self) {
         self.waiting.retain(|_, replies| {
             replies.retain(|reply| !reply.is_closed());
             !replies.is_empty()
         });
-        if let Err(error) = self.look_in_store().await {
+        if let Err(error) = self.find_settled().await {
             tracing::warn!(%error, "the inbox cannot be followed");
         }
     }
 
-    async fn look_in_store(&mut self) -> Result<(), StoreError> {
+    async fn find_settled(&mut self) -> Result<(), StoreError> {
         let asked: Vec<EntryDigest> = self.waiting.keys().copied().collect();
         let found = self.context.parts.store.find(&asked).await?;
         let (mut newest, mut missing) = (None, Vec::new());
@@ -158,7 +158,7 @@ impl<'a> Follower<'a> {
             let head = self.context.status().borrow().published.clone();
             Ok(Placement { index: found.index, already_there: false, head, path: None })
         } else {
-            return; // asked again at the next look
+            return; // asked again at the next poll
         };
         self.answer(&digest, &CommandAnswer::Done(outcome));
     }

@@ -19,7 +19,7 @@ use crate::recover::kept_signatures;
 pub(crate) async fn sign_what_was_left(parts: &Arc<SequencerParts>, newest: TreeSize) {
     match try_to(parts, newest).await {
         Ok(0) => {}
-        Ok(count) => tracing::info!(count, "heads were signed again whose signatures were lost"),
+        Ok(count) => tracing::info!(count, "heads whose signatures were lost were signed again"),
         Err(why) => tracing::warn!(why, "signatures that were lost could not be made again"),
     }
 }

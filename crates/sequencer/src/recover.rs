@@ -222,7 +222,7 @@ async fn ask_witnesses(parts: &SequencerParts, why_not: Option<Halt>) -> Result<
     match (parts.witnesses.confirm(patience).await, why_not) {
         (Confirmation::Contradicted(halt), _) => Err(halt.into()),
         (Confirmation::Confirmed { by }, Some(why_not)) => {
-            tracing::warn!(%why_not, ?by, "starting on the word of the witnesses");
+            tracing::warn!(%why_not, ?by, "starting without a usable pin: enough witnesses confirmed the newest head");
             Ok(())
         }
         (Confirmation::Unknown(why), Some(why_not)) => Err(Obstacle::Ineligible(why_not.unconfirmed(why))),

@@ -57,7 +57,7 @@ struct Process {
     /// Effect in progress.
     doing: Option<Doing<MachineInput<EntryDigest>>>,
     /// Result of an effect that the machine has not received yet.
-    heard: Option<MachineInput<EntryDigest>>,
+    next_input: Option<MachineInput<EntryDigest>>,
     halted: bool,
     ineligible: Option<Halt>,
 }
@@ -163,7 +163,7 @@ impl Process {
             machine: None,
             asked: None,
             doing: None,
-            heard: None,
+            next_input: None,
             halted: false,
             ineligible: None,
         }
@@ -171,7 +171,7 @@ impl Process {
 
     /// Stops leading. Returns the effect in progress.
     fn left(&mut self) -> Option<Doing<MachineInput<EntryDigest>>> {
-        (self.starting, self.machine, self.asked, self.heard) = (None, None, None, None);
+        (self.starting, self.machine, self.asked, self.next_input) = (None, None, None, None);
         self.doing.take()
     }
 
@@ -316,12 +316,12 @@ impl World {
             if !process.halted && self.chance.percent(30) {
                 self.start(at);
             }
-        } else if let Some(event) = process.heard.take() {
+        } else if let Some(event) = process.next_input.take() {
             self.deliver(at, event);
         } else if let Some(doing) = &mut process.doing {
             if let Some(event) = poll(doing) {
                 process.doing = None;
-                process.heard = Some(event);
+                process.next_input = Some(event);
             }
         } else if let Some(effect) = process.asked.take() {
             self.perform(at, effect).await;
@@ -398,7 +398,7 @@ impl World {
                 reporting => {
                     let process = &mut self.processes[at];
                     let replaced = process.asked.replace(reporting);
-                    let alone = replaced.is_none() && process.heard.is_none() && process.doing.is_none();
+                    let alone = replaced.is_none() && process.next_input.is_none() && process.doing.is_none();
                     assert!(alone, "two things at once");
                 }
             }
@@ -414,9 +414,9 @@ impl World {
     async fn perform(&mut self, at: usize, effect: MachineOutput<EntryDigest>) {
         let unavailable = || StoreError::Unavailable("simulated".into());
         let parts = self.processes[at].parts.clone();
-        let heard = |event| -> Doing<_> { Box::pin(ready(event)) };
+        let at_once = |event| -> Doing<_> { Box::pin(ready(event)) };
         let doing: Doing<MachineInput<EntryDigest>> = match effect {
-            MachineOutput::LookUp(_) if self.fails(5) => heard(MachineInput::LookedUp(Err(unavailable()))),
+            MachineOutput::LookUp(_) if self.fails(5) => at_once(MachineInput::LookedUp(Err(unavailable()))),
             MachineOutput::LookUp(ask) => Box::pin(async move {
                 let found = parts.store.find(&ask.digests).await.unwrap();
                 let guards = parts.store.guards(&ask.guards).await.unwrap();
@@ -437,11 +437,11 @@ impl World {
                 Box::pin(async move { MachineInput::Pinned(parts.pin.raise(&pin).await) })
             }
             MachineOutput::Sign { .. } if self.fails(5) => {
-                heard(MachineInput::Signed(Err(SignFailed("simulated".into()))))
+                at_once(MachineInput::Signed(Err(SignFailed("simulated".into()))))
             }
             MachineOutput::Sign { head, .. } => {
                 self.check_signable(at, &head).await;
-                heard(MachineInput::Signed(Signer.sign(&head)))
+                at_once(MachineInput::Signed(Signer.sign(&head)))
             }
             _ => unreachable!("not an effect that reports"),
         };
@@ -596,7 +596,7 @@ impl World {
                 || process.starting.is_some()
                 || process.asked.is_some()
                 || process.doing.is_some()
-                || process.heard.is_some()
+                || process.next_input.is_some()
         };
         while is_busy(&self.processes[0]) {
             self.advance(0).await;

@@ -18,7 +18,7 @@ pub struct NoCollectorAddress;
 /// Parses the value of the setting.
 ///
 /// # Errors
-/// [`NoCollectorAddress`] if it is no HTTP URL, or has credentials, a query or a fragment.
+/// [`NoCollectorAddress`] if it is not an HTTP URL, or has credentials, a query or a fragment.
 pub fn parse(text: &str) -> Result<Url, NoCollectorAddress> {
     http_address(text).ok_or(NoCollectorAddress)
 }

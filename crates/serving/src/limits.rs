@@ -30,7 +30,7 @@ pub const PING_EVERY: Duration = Duration::from_secs(20);
 /// Timeout for the acknowledgement of an HTTP/2 ping.
 pub const PING_TIME: Duration = Duration::from_secs(10);
 /// Interval at which a process checks whether the owner of the admin socket has ended.
-pub const ADMIN_SOCKET_LOOK: Duration = Duration::from_secs(2);
+pub const ADMIN_SOCKET_POLL: Duration = Duration::from_secs(2);
 /// Maximum number of operations of a database whose histograms are looked up once. Those of further ones are looked up each time.
 pub const DATABASE_OPERATIONS: usize = 128;
 /// Time for which `/readyz` reports a write that failed. Then it is 200 again, so that a load balancer sends the next request,

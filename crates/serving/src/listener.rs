@@ -128,13 +128,34 @@ pub struct RunningListener {
     drain_time: Duration,
 }
 
+/// The error for an address that cannot be bound.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {address}: {error}")]
+pub struct BindError {
+    /// The configured address.
+    pub address: SocketAddr,
+    /// The system's error.
+    pub error: io::Error,
+}
+
+impl BindError {
+    /// Returns the code of the failure, which `tabellion help` explains.
+    pub fn code(&self) -> &'static str {
+        match self.error.kind() {
+            io::ErrorKind::AddrInUse => "address-in-use",
+            _ => "cannot-listen",
+        }
+    }
+}
+
 impl Listener {
     /// Binds the address; port 0 takes a free port.
     ///
     /// # Errors
-    /// If the address cannot be bound.
-    pub async fn bind(address: SocketAddr, settings: ListenerSettings) -> io::Result<Self> {
-        Ok(Self::on_tcp(TcpListener::bind(address).await?, settings))
+    /// [`BindError`] if the address cannot be bound.
+    pub async fn bind(address: SocketAddr, settings: ListenerSettings) -> Result<Self, BindError> {
+        let socket = TcpListener::bind(address).await.map_err(|error| BindError { address, error })?;
+        Ok(Self::on_tcp(socket, settings))
     }
 
     /// Creates a listener on a bound TCP socket.

@@ -15,7 +15,7 @@ pub fn client_network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Parses the address of an HTTP service or page. `None` if it is no HTTP URL, or has credentials, a query or a fragment.
+/// Parses the address of an HTTP service or page. `None` if it is not an HTTP URL, or has credentials, a query or a fragment.
 pub(crate) fn http_address(text: &str) -> Option<Url> {
     let url = Url::parse(text).ok()?;
     let is_http = matches!(url.scheme(), "http" | "https");

@@ -32,7 +32,7 @@ pub const SETTING: &str = "error_documentation";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorDocumentation(Arc<str>);
 
-/// A value of the setting [`SETTING`] that is no address for documentation. Its text says what is needed.
+/// A value of the setting [`SETTING`] that is not an address for documentation. Its text says what is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the address of a folder, like https://docs.example/errors/, without credentials and query")]
 pub struct NoDocumentationAddress;
@@ -47,7 +47,7 @@ impl ErrorDocumentation {
     /// Parses the value of the setting. A slash at the end may be left out.
     ///
     /// # Errors
-    /// [`NoDocumentationAddress`] if it is no HTTP URL, or has credentials, a query or a fragment.
+    /// [`NoDocumentationAddress`] if it is not an HTTP URL, or has credentials, a query or a fragment.
     pub fn parse(text: &str) -> Result<Self, NoDocumentationAddress> {
         let url = http_address(text).ok_or(NoDocumentationAddress)?;
         Ok(Self(format!("{}/", url.as_str().trim_end_matches('/')).into()))

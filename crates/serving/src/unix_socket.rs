@@ -11,7 +11,7 @@ use rustix::process::geteuid;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::sleep;
 
-use crate::limits::ADMIN_SOCKET_LOOK;
+use crate::limits::ADMIN_SOCKET_POLL;
 
 /// The user at the other end of a connection, put into each request by the listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,12 +62,12 @@ impl AdminSocket {
         Ok((stream, SocketPeer { uid }))
     }
 
-    /// Waits until no other process listens on the path, trying every [`ADMIN_SOCKET_LOOK`].
+    /// Waits until no other process listens on the path, trying every [`ADMIN_SOCKET_POLL`].
     async fn listener(&mut self) -> Result<&UnixListener> {
         while self.listener.is_none() {
             match listen(&self.path) {
                 Ok(listener) => self.listener = Some(listener),
-                Err(error) if error.kind() == ErrorKind::AddrInUse => sleep(ADMIN_SOCKET_LOOK).await,
+                Err(error) if error.kind() == ErrorKind::AddrInUse => sleep(ADMIN_SOCKET_POLL).await,
                 Err(error) => return Err(error),
             }
         }
@@ -93,7 +93,7 @@ fn listen(path: &Path) -> Result<UnixListener> {
 fn remove_leftover(path: &Path) -> Result<()> {
     let Ok(found) = fs::symlink_metadata(path) else { return Ok(()) };
     if !found.file_type().is_socket() {
-        return Err(Error::new(ErrorKind::AlreadyExists, "the file is there, and is no socket"));
+        return Err(Error::new(ErrorKind::AlreadyExists, "the file is there, and is not a socket"));
     }
     if std::os::unix::net::UnixStream::connect(path).is_ok() {
         return Err(Error::new(ErrorKind::AddrInUse, "another process listens on this socket"));

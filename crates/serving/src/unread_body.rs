@@ -146,9 +146,9 @@ mod tests {
             for part in parts {
                 stream.write_all(part).await.expect("the body is taken");
             }
-            let mut heard = String::new();
-            stream.read_to_string(&mut heard).await.expect("the connection ends in order");
-            heard
+            let mut received = String::new();
+            stream.read_to_string(&mut received).await.expect("the connection ends in order");
+            received
         };
         timeout(PATIENCE, talking).await.unwrap()
     }
@@ -162,9 +162,9 @@ mod tests {
         let running = serve().await;
         for (path, status) in [("/unread", "429"), ("/begun", "413")] {
             let head = head(path, &format!("content-length: {LARGE}\r\n"));
-            let heard = exchange(&running, &[head.as_bytes(), &vec![b'a'; LARGE], HEALTH]).await;
-            assert!(heard.starts_with(&format!("HTTP/1.1 {status}")), "{heard}");
-            assert!(heard.ends_with("here"), "the connection serves on: {heard}");
+            let received = exchange(&running, &[head.as_bytes(), &vec![b'a'; LARGE], HEALTH]).await;
+            assert!(received.starts_with(&format!("HTTP/1.1 {status}")), "{received}");
+            assert!(received.ends_with("here"), "the connection serves on: {received}");
         }
         running.cut().await;
     }
@@ -174,8 +174,8 @@ mod tests {
         let running = serve().await;
         let head = head("/unread", "transfer-encoding: chunked\r\n");
         let chunk = format!("{LARGE:x}\r\n{}\r\n0\r\n\r\n", "a".repeat(LARGE));
-        let heard = exchange(&running, &[head.as_bytes(), chunk.as_bytes(), HEALTH]).await;
-        assert!(heard.starts_with("HTTP/1.1 429") && heard.ends_with("here"), "{heard}");
+        let received = exchange(&running, &[head.as_bytes(), chunk.as_bytes(), HEALTH]).await;
+        assert!(received.starts_with("HTTP/1.1 429") && received.ends_with("here"), "{received}");
         running.cut().await;
     }
 
@@ -189,13 +189,13 @@ mod tests {
             writing.write_all(head.as_bytes()).await.unwrap();
             writing.write_all(&requests).await.expect_err("the connection ends before the body")
         };
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         // The connection may end with a reset.
-        let talking = async { tokio::join!(sending, reading.read_to_end(&mut heard)) };
+        let talking = async { tokio::join!(sending, reading.read_to_end(&mut received)) };
         drop(timeout(PATIENCE, talking).await.expect("the connection ends"));
-        let heard = String::from_utf8(heard).unwrap();
-        assert_eq!(heard.matches("HTTP/1.1 ").count(), 1, "{heard}");
-        assert!(heard.starts_with("HTTP/1.1 429"), "{heard}");
+        let received = String::from_utf8(received).unwrap();
+        assert_eq!(received.matches("HTTP/1.1 ").count(), 1, "{received}");
+        assert!(received.starts_with("HTTP/1.1 429"), "{received}");
         running.cut().await;
     }
 
@@ -217,8 +217,8 @@ mod tests {
     async fn a_client_that_asks_first_and_is_refused_is_not_asked_for_its_body() {
         let running = serve().await;
         let head = head("/unread", "content-length: 10\r\nexpect: 100-continue\r\n");
-        let heard = exchange(&running, &[head.as_bytes()]).await;
-        assert!(heard.starts_with("HTTP/1.1 429"), "not 100: {heard}");
+        let received = exchange(&running, &[head.as_bytes()]).await;
+        assert!(received.starts_with("HTTP/1.1 429"), "not 100: {received}");
         running.cut().await;
     }
 
@@ -226,8 +226,8 @@ mod tests {
     async fn a_client_that_expects_anything_else_sends_its_body_and_goes_on() {
         let running = serve().await;
         let head = head("/unread", &format!("content-length: {LARGE}\r\nexpect: 200-ok\r\n"));
-        let heard = exchange(&running, &[head.as_bytes(), &vec![b'a'; LARGE], HEALTH]).await;
-        assert!(heard.starts_with("HTTP/1.1 429") && heard.ends_with("here"), "{heard}");
+        let received = exchange(&running, &[head.as_bytes(), &vec![b'a'; LARGE], HEALTH]).await;
+        assert!(received.starts_with("HTTP/1.1 429") && received.ends_with("here"), "{received}");
         running.cut().await;
     }
 
@@ -252,8 +252,8 @@ mod tests {
         let listener = Listener::bind(([127, 0, 0, 1], 0).into(), ListenerSettings::default());
         let running = listener.await.unwrap().serve(routes);
         let head = head("/", &format!("content-length: {LARGE}\r\nconnection: close\r\n"));
-        let heard = exchange(&running, &[head.as_bytes(), &vec![b'a'; LARGE]]).await;
-        assert!(heard.ends_with(&LARGE.to_string()), "{heard}");
+        let received = exchange(&running, &[head.as_bytes(), &vec![b'a'; LARGE]]).await;
+        assert!(received.ends_with(&LARGE.to_string()), "{received}");
         running.cut().await;
     }
 }

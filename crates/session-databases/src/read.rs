@@ -33,7 +33,7 @@ pub fn is_database(path: &Path) -> bool {
 /// Reads the sessions of a database. Blocks the calling thread, which may be one of a runtime.
 ///
 /// # Errors
-/// [`DatabaseError`] if the file is no database of a known agent, too large, locked for longer than five seconds, or
+/// [`DatabaseError`] if the file is not a database of a known agent, too large, locked for longer than five seconds, or
 /// cannot be read.
 pub fn read(path: &Path) -> Result<SessionSource, DatabaseError> {
     thread::scope(|scope| {

@@ -75,7 +75,7 @@ fn value(cell: SqliteValueRef<'_>) -> Result<Value, sqlx::Error> {
     })
 }
 
-/// Converts a text or a blob. Bytes that are no UTF-8 are replaced.
+/// Converts a text or a blob. Bytes that are not UTF-8 are replaced.
 fn text(cell: SqliteValueRef<'_>) -> Result<String, sqlx::Error> {
     Ok(String::from_utf8_lossy(&bytes(cell)?).into_owned())
 }

@@ -88,7 +88,7 @@ async fn chats_of_cursors_composer_are_read() {
     let translation = translated(&folder);
     assert_eq!((translation.format, translation.account.total), (Format::CursorComposer, 5));
     assert_eq!(translation.account.accounted(), 5);
-    assert_eq!(translation.records.len(), 1, "a chat without messages is no session");
+    assert_eq!(translation.records.len(), 1, "a chat without messages is not a session");
     let session = &translation.records[0].0.value()["session"];
     let entries = session["entries"].as_array().unwrap();
     assert_eq!((&entries[0]["type"], &entries[0]["content"]), (&json!("user"), &json!("Read a.")));

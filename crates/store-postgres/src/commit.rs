@@ -49,7 +49,7 @@ impl Sequencing {
         let mut session = self.session.lock().await;
         for _ in 1..limits::APPEND_TRIES {
             match self.try_commit(&mut session, server, batch).await {
-                Err(CommitFailure::Passing(error)) => tracing::warn!(%error, "a batch is tried again"),
+                Err(CommitFailure::Passing(error)) => tracing::warn!(%error, "a batch is retried"),
                 outcome => return outcome.map_err(CommitError::from),
             }
         }

@@ -20,20 +20,20 @@ const NOTICE: &str = "sqlx::postgres::notice";
 /// Collects warnings while a future runs. Make one and reuse it, as construction is expensive.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerWarnings {
-    heard: Arc<Mutex<Option<String>>>,
+    warning: Arc<Mutex<Option<String>>>,
     dispatch: Dispatch,
 }
 
 impl ServerWarnings {
     /// Makes a collector that also passes all events on to the present subscriber.
     pub(crate) fn new() -> Self {
-        let heard = Arc::default();
+        let warning = Arc::default();
         let listener = NoticeListener {
-            heard: Arc::clone(&heard),
+            warning: Arc::clone(&warning),
             next: dispatcher::get_default(Clone::clone),
             levels: LevelFilter::current().max(LevelFilter::WARN),
         };
-        Self { heard, dispatch: Dispatch::new(listener) }
+        Self { warning, dispatch: Dispatch::new(listener) }
     }
 
     /// Runs one statement; returns its result and the last warning during it. One statement at a time.
@@ -44,14 +44,14 @@ impl ServerWarnings {
     }
 
     fn take(&self) -> Option<String> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.warning.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
 /// Subscriber between sqlx and the present one.
 #[derive(Debug)]
 struct NoticeListener {
-    heard: Arc<Mutex<Option<String>>>,
+    warning: Arc<Mutex<Option<String>>>,
     next: Dispatch,
     levels: LevelFilter,
 }
@@ -81,7 +81,7 @@ impl Subscriber for NoticeListener {
         if is_warning(event.metadata()) {
             let mut text = NoticeText::default();
             event.record(&mut text);
-            *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(text.0);
+            *self.warning.lock().unwrap_or_else(PoisonError::into_inner) = Some(text.0);
         }
         if self.next.enabled(event.metadata()) {
             self.next.event(event);

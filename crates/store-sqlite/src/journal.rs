@@ -37,7 +37,7 @@ pub(crate) async fn empty_the_log(store: &Sqlite) {
         false => limit_the_journal(store, CHECKPOINT_BYTES).await,
     };
     if let Err(error) = emptied {
-        tracing::warn!(%error, "what was erased may still be in the journal");
+        tracing::warn!(%error, "erased bytes may still be in the journal");
         store.write.note_failure(&error);
     }
 }

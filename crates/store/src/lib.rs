@@ -57,7 +57,9 @@ pub use log::{LogReader, LogWriter};
 pub use lookup::{Indexed, LookupIndex, Order, Page, Query, Term};
 pub use memory::Memory;
 pub use model::*;
-pub use moving::{GuardRow, History, HistoryExport, HistoryImport, SeenKey, SeenRow, Source, State};
+pub use moving::{
+    GuardRow, History, HistoryExport, HistoryImport, SeenKey, SeenRow, Source, State, seen_key,
+};
 pub use pin::{Pin, PinError, PinStore};
 pub use quota::Quotas;
 pub use report::{KeptReport, REPORTS_PER_GUARD, Report, Reports};

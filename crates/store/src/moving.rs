@@ -13,7 +13,7 @@
 use std::ops::Range;
 
 use async_trait::async_trait;
-use merkle::{LeafIndex, TreeSize};
+use merkle::{EntryDigest, LeafIndex, TreeSize};
 
 use crate::{
     Batch, CLOCK_CORRECTION, Collateral, CommittedHead, Cosignature, GuardKey, Head, HeadSignature,
@@ -84,6 +84,14 @@ pub struct Source(pub [u8; 32]);
 
 /// First 128 bits of an entry's digest or of its twin's.
 pub type SeenKey = [u8; 16];
+
+/// Returns the [`SeenKey`] of a digest or a twin.
+pub fn seen_key(digest: &EntryDigest) -> SeenKey {
+    let mut key = [0; 16];
+    key.copy_from_slice(&digest.as_bytes()[..16]);
+    key
+}
+
 /// A [`SeenKey`] and the entry to which it leads.
 pub type SeenRow = (SeenKey, LeafIndex);
 /// A guard and the entry that holds it.
@@ -134,7 +142,7 @@ impl History {
         } else if !ends {
             Some("the history does not end with its head")
         } else if to.size().get() != from.size().get() + entries.len() as u64 {
-            Some("the history has not the entries that its heads cover")
+            Some("the history does not have all entries that its heads cover")
         } else if to.policy < from.policy || !to.size().holds(to.policy) {
             Some("the policy of the history is not in it")
         } else if !sizes.all(|size| self.heads.binary_search_by_key(&size, |head| head.size).is_ok()) {

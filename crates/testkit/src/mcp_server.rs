@@ -323,7 +323,7 @@ impl McpRequest {
 
     /// Returns the JSON-RPC method; for other messages the HTTP method.
     pub fn rpc(&self) -> String {
-        // Parsed as raw values, so that numbers beyond the range of a double are no error.
+        // Parsed as raw values, so that numbers beyond the range of a double are not an error.
         let method = self.member("method", &self.body).and_then(|raw| serde_json::from_str(&raw).ok());
         method.unwrap_or_else(|| self.method().to_owned())
     }

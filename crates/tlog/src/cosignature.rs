@@ -20,10 +20,10 @@ use crate::timestamped;
 /// fails.
 pub fn cosign(signer: &dyn NoteSigner, text: &str, time: u64) -> Result<SignatureLine, NoteSignerError> {
     if signer.key().kind() != KeyKind::Cosignature {
-        return Err(NoteSignerError(format!("{} is no witness's key", signer.key().name())));
+        return Err(NoteSignerError(format!("{} is not a witness's key", signer.key().name())));
     }
     if time > MAX_TIME {
-        return Err(NoteSignerError(format!("{time} is no time")));
+        return Err(NoteSignerError(format!("{time} is not a time")));
     }
     Ok(SignatureLine::cosignature(signer.key(), time, signer.sign(&timestamped::message(text, time))?))
 }

@@ -1,4 +1,4 @@
-//! Policies: what they ask for, and what is no policy (C2SP tlog-policy).
+//! Policies: what they ask for, and what is not a policy (C2SP tlog-policy).
 
 use std::collections::HashSet;
 

@@ -51,7 +51,7 @@ impl Entry {
         Entry::new(SYSTEM_EVENT).with("event-type", Some(event_type.into())).with("data", data)
     }
 
-    /// An event for a native entry that is no object.
+    /// An event for a native entry that is not an object.
     pub fn event_of_value(event_type: impl Into<String>, value: Value) -> Self {
         Entry::event(event_type, Map::from_iter([("value".to_owned(), value)]))
     }

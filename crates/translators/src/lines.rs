@@ -25,7 +25,7 @@ pub(crate) struct Line {
     pub value: Value,
 }
 
-/// Reads the lines of a file. Empty lines are no entries; a line that is no JSON is broken. Of JSON that cannot be in a record
+/// Reads the lines of a file. Empty lines are not entries; a line that is not JSON is broken. Of JSON that cannot be in a record
 /// the digest is an entry, so that what was done there is not hidden.
 pub(crate) fn read(file: &SourceFile, account: &mut TranslationAccount) -> Vec<Line> {
     let mut lines = Vec::new();

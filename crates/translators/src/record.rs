@@ -44,7 +44,7 @@ impl SessionRecord {
         &self.frame
     }
 
-    /// The record as bytes, in canonical JSON (RFC 8785). If that would change a number, because it is no exact double,
+    /// The record as bytes, in canonical JSON (RFC 8785). If that would change a number, because it is not an exact double,
     /// the numbers are written in full instead.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes

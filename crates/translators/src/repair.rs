@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 /// What the account says about a text with replacements.
-pub(crate) const REPLACED: &str = "characters that are no Unicode text were replaced by U+FFFD";
+pub(crate) const REPLACED: &str = "characters that are not Unicode text were replaced by U+FFFD";
 
 /// The escape of U+FFFD.
 const REPLACEMENT: &str = "\\ufffd";
@@ -27,7 +27,7 @@ fn without_lone_surrogates(text: &str) -> Option<String> {
     while let Some(found) = text[at..].find('\\') {
         at += found;
         let length = match (code_unit(text, at), code_unit(text, at + ESCAPE)) {
-            // After a backslash that escapes another character, what follows is no escape.
+            // After a backslash that escapes another character, what follows is not an escape.
             (None, _) => 1 + text[at + 1..].chars().next().map_or(0, char::len_utf8),
             (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => 2 * ESCAPE,
             (Some(0xD800..=0xDFFF), _) => {

@@ -41,7 +41,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// Widens the span. A value that is no time has no effect.
+    /// Widens the span. A value that is not a time has no effect.
     pub fn include(&mut self, time: Option<&Value>) {
         let Some(text) = time.and_then(canonical) else { return };
         let Ok(instant) = text.parse::<Timestamp>() else { return };

@@ -200,7 +200,7 @@ impl fmt::Display for Reason {
 
 /// The error for a text that is not a [`Reason`]'s code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no reason")]
+#[error("{0:?} is not a reason")]
 pub struct NoReason(String);
 
 impl FromStr for Reason {

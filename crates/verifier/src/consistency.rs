@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::receipt::{check_dates, check_form, kid_text, logs_for};
 use crate::trust::{Candidates, NoCandidate, refuse_ended};
-use crate::verdict::{Check, CheckName, CheckState, Code, VerificationOutcome};
+use crate::verdict::{Check, CheckName, Code, VerificationOutcome};
 use crate::{TrustStore, TrustedLog, to_signed};
 
 /// A tree that was verified before.
@@ -116,7 +116,7 @@ fn attempt(
             let detail = format!("the tree of size {} is the beginning of {newer}", known.size);
             checks.push(Check::ok(CheckName::Consistency, detail));
             checks.push(Check::ok(CheckName::ReceiptSignature, format!("{}, kid {kid}", log.name())));
-            found.root = Some(data_encoding::HEXLOWER.encode(root.as_bytes()));
+            found.root = Some(root.to_string());
         }
         Err(check) => checks.push(check),
     }
@@ -196,20 +196,9 @@ struct ConsistencyFacts {
 
 impl ConsistencyFacts {
     fn conclude(self, known: &KnownTree, mut checks: Vec<Check>) -> ConsistencyVerdict {
-        for name in [CheckName::Consistency, CheckName::ReceiptSignature, CheckName::ReceiptDates] {
-            if !checks.iter().any(|check| check.name == name) {
-                checks.push(Check::not_done(name, Code::NotReached, "an earlier check stands in the way"));
-            }
-        }
-        let first = |state: CheckState| {
-            let of_state = |check: &&Check| check.state == state && check.code != Some(Code::NotReached);
-            checks.iter().find(of_state).and_then(|check| check.code)
-        };
-        let (outcome, reason) = match (first(CheckState::Failed), first(CheckState::NotDone)) {
-            (Some(code), _) => (VerificationOutcome::Failed, Some(code)),
-            (None, Some(code)) => (VerificationOutcome::NotVerified, Some(code)),
-            (None, None) => (VerificationOutcome::Verified, None),
-        };
+        let names = [CheckName::Consistency, CheckName::ReceiptSignature, CheckName::ReceiptDates];
+        Check::add_not_reached(&mut checks, &names);
+        let (outcome, reason) = VerificationOutcome::of(&checks);
         ConsistencyVerdict {
             root: self.root.filter(|_| outcome == VerificationOutcome::Verified && self.newer.is_some()),
             outcome,

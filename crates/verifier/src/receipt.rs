@@ -5,7 +5,7 @@
 //! [`Code::ReceiptRootMismatch`]: the receipt is not for this statement. Only an attached root shows which part is
 //! wrong.
 
-use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
+use data_encoding::BASE64URL_NOPAD;
 use merkle::{EntryDigest, LeafHash, RootHash, hash_leaf, verify::implied_root};
 use scitt::receipt::InclusionProof;
 use scitt::{
@@ -125,11 +125,8 @@ fn unreadable(why: &ReceiptError) -> ReceiptReport {
 }
 
 fn with_rest_not_reached(mut checks: Vec<Check>) -> Vec<Check> {
-    for name in [CheckName::Inclusion, CheckName::ReceiptSignature, CheckName::ReceiptDates] {
-        if !checks.iter().any(|check| check.name == name) {
-            checks.push(Check::not_done(name, Code::NotReached, "an earlier check stands in the way"));
-        }
-    }
+    let names = [CheckName::Inclusion, CheckName::ReceiptSignature, CheckName::ReceiptDates];
+    Check::add_not_reached(&mut checks, &names);
     checks
 }
 
@@ -154,7 +151,7 @@ impl ReceiptAttempt<'_> {
             Ok(proven) => {
                 checks.extend(self.proven(&proven));
                 facts.position = proven.position;
-                facts.root = Some(hex(&proven.root));
+                facts.root = Some(proven.root.to_string());
             }
             Err(refused) => checks.extend(refused),
         }
@@ -260,10 +257,10 @@ impl ReceiptAttempt<'_> {
             Structure::CcfLedger => format!("of statement {}", self.subject.entry),
         };
         let signed = match attached {
-            Some(attached) => format!("root {} in the receipt", hex(attached)),
+            Some(attached) => format!("root {attached} in the receipt"),
             None => "the one that the receipt signs".to_owned(),
         };
-        let detail = format!("leaf {leaf} leads to root {}, which is not {signed}", hex(root));
+        let detail = format!("leaf {leaf} leads to root {root}, which is not {signed}");
         vec![Check::failed(CheckName::Inclusion, Code::ReceiptRootMismatch, detail)]
     }
 
@@ -375,8 +372,4 @@ fn facts_of(receipt: &Receipt) -> ReceiptFacts {
 
 pub(crate) fn kid_text(header: &Header) -> Option<String> {
     header.kid().map(|kid| BASE64URL_NOPAD.encode(kid))
-}
-
-fn hex(root: &RootHash) -> String {
-    HEXLOWER.encode(root.as_bytes())
 }

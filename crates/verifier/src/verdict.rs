@@ -136,6 +136,19 @@ impl Check {
     pub(crate) fn not_done(name: CheckName, code: Code, detail: impl Into<String>) -> Self {
         Self { name, receipt: None, state: CheckState::NotDone, code: Some(code), detail: detail.into() }
     }
+
+    pub(crate) fn not_reached(name: CheckName) -> Self {
+        Self::not_done(name, Code::NotReached, "an earlier check did not pass")
+    }
+
+    /// Adds [`Code::NotReached`] for those of `names` that `checks` does not have.
+    pub(crate) fn add_not_reached(checks: &mut Vec<Self>, names: &[CheckName]) {
+        for name in names {
+            if !checks.iter().any(|check| check.name == *name) {
+                checks.push(Self::not_reached(*name));
+            }
+        }
+    }
 }
 
 /// Result of one check.
@@ -280,7 +293,7 @@ words! {
         NoGatewayKey = "no-gateway-key",
         /// The verification is older than the maximum age.
         TooOld = "too-old",
-        /// The time of the verification is not known: the statement is no VRF receipt, or is not disclosed.
+        /// The time of the verification is not known: the statement is not a VRF receipt, or is not disclosed.
         AgeUnknown = "age-unknown",
         /// The unsigned trace-metadata contradicts the signed record.
         TraceMetadataMismatch = "trace-metadata-mismatch",
@@ -354,7 +367,7 @@ words! {
         IndexNotProven = "index-not-proven",
         /// The payload of the index head cannot be read.
         MalformedIndexHead = "malformed-index-head",
-        /// The statement is no head of this log's index, or indexes more leaves than there were.
+        /// The statement is not a head of this log's index, or indexes more leaves than there were.
         IndexHeadMismatch = "index-head-mismatch",
         /// The search covers leaves that the head does not index.
         IndexBeyondHead = "index-beyond-head",
@@ -364,7 +377,7 @@ words! {
         IndexProofInvalid = "index-proof-invalid",
         /// An entry lacks a term that the log's index gives it.
         IndexContradicted = "index-contradicted",
-        /// The file has an entry that is no part of the answer.
+        /// The file has an entry that is not part of the answer.
         EntryUnneeded = "entry-unneeded",
         /// No monitor is trusted that computes the index: its head is the claim of the log.
         NoMonitor = "no-monitor",

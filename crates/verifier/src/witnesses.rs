@@ -10,8 +10,8 @@
 
 use std::str::FromStr;
 
+use merkle::EntryDigest;
 use merkle::verify::implied_root;
-use merkle::{EntryDigest, RootHash};
 use serde::Serialize;
 use tlog::checkpoint::Checkpoint;
 use tlog::key::VerifierKey;
@@ -49,6 +49,7 @@ pub enum TreeProof<'e> {
 }
 
 /// Checks of checkpoint and cosignatures.
+#[derive(Default)]
 pub(crate) struct WitnessReport {
     pub(crate) checks: Vec<Check>,
     pub(crate) facts: Option<CheckpointFacts>,
@@ -63,6 +64,12 @@ impl WitnessReport {
         self.checks.iter().find(|check| check.state == CheckState::Failed).and_then(|check| check.code)
     }
 
+    /// Returns the code of the first required check that was not done.
+    pub(crate) fn gap(&self) -> Option<Code> {
+        let not_done = self.checks.iter().filter(|check| check.state == CheckState::NotDone);
+        not_done.filter_map(|check| check.code).find(|code| *code != Code::NoWitness)
+    }
+
     fn conclude(self) -> CheckpointVerdict {
         let (outcome, reason) = match (self.failure(), self.gap()) {
             (Some(code), _) => (VerificationOutcome::Failed, Some(code)),
@@ -70,13 +77,6 @@ impl WitnessReport {
             (None, None) => (VerificationOutcome::Verified, None),
         };
         CheckpointVerdict { outcome, reason, checkpoint: self.facts, checks: self.checks }
-    }
-
-    /// Returns the code of the first required check that was not done.
-    pub(crate) fn gap(&self) -> Option<Code> {
-        let open = self.checks.iter().filter(|check| check.state == CheckState::NotDone);
-        let mut codes = open.filter_map(|check| check.code).filter(|code| *code != Code::NoWitness);
-        codes.next()
     }
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn check(
     receipts: &[ReceiptReport],
     trust: &TrustStore,
 ) -> WitnessReport {
-    let mut report = WitnessReport { checks: Vec::new(), facts: None, included: false };
+    let mut report = WitnessReport::default();
     let trusted_keys = TrustedCheckpointKeys { trust, keys: &[], policy: checkpoint_evidence.policy };
     let witness_check = WitnessCheck { checkpoint_evidence, subject, receipts, trusted_keys };
     let note = match witness_check.bind(&mut report) {
@@ -96,8 +96,7 @@ pub(crate) fn check(
             let about_tree = check.name != CheckName::Witnesses;
             report.checks.push(check);
             if about_tree && checkpoint_evidence.policy.is_some() {
-                let why = "an earlier check stands in the way";
-                report.checks.push(Check::not_done(CheckName::Witnesses, Code::NotReached, why));
+                report.checks.push(Check::not_reached(CheckName::Witnesses));
             } else if about_tree {
                 report.checks.push(no_policy());
             }
@@ -130,7 +129,7 @@ pub fn verify_checkpoint(
     trust: &TrustStore,
 ) -> CheckpointVerdict {
     let trusted_keys = TrustedCheckpointKeys { trust, keys, policy };
-    let mut report = WitnessReport { checks: Vec::new(), facts: None, included: false };
+    let mut report = WitnessReport::default();
     let parsed = Note::parse(note)
         .map_err(|why| Check::failed(CheckName::Checkpoint, Code::MalformedCheckpoint, why.to_string()));
     match parsed.and_then(|note| Ok((trusted_keys.open(&note, &mut report)?, note))) {
@@ -138,10 +137,7 @@ pub fn verify_checkpoint(
             let counted = trusted_keys.count(&note, report.facts.as_mut());
             report.checks.extend([opened, counted]);
         }
-        Err(check) => {
-            let why = "an earlier check stands in the way";
-            report.checks.extend([check, Check::not_done(CheckName::Witnesses, Code::NotReached, why)]);
-        }
+        Err(check) => report.checks.extend([check, Check::not_reached(CheckName::Witnesses)]),
     }
     report.conclude()
 }
@@ -208,8 +204,8 @@ impl WitnessCheck<'_> {
                 format!("leaf hash {leaf} leads to root {root}, the checkpoint's is {}", checkpoint.root());
             return Err(Check::failed(name, Code::TlogProofMismatch, detail));
         }
-        let place = format!("leaf {} of {} (tlog-proof)", proof.index(), checkpoint.size());
-        report.checks.push(Check::ok(name, place));
+        let detail = format!("leaf {} of {} (tlog-proof)", proof.index(), checkpoint.size());
+        report.checks.push(Check::ok(name, detail));
         report.included = true;
         Ok(proof.note().clone())
     }
@@ -232,14 +228,13 @@ impl WitnessCheck<'_> {
         let mut others = Vec::new();
         for facts in self.receipts.iter().filter(of_this_log).map(|report| &report.facts) {
             let Some(position) = facts.position else { continue };
-            let same_root = facts.root.as_deref() == Some(hex(&root).as_str());
+            let same_root = facts.root.as_deref() == Some(root.to_string().as_str());
             match (position.signed, position.tree_size == size) {
                 (_, true) | (false, false) if same_root => return Ok(()),
                 (true, true) => {
                     let theirs = facts.root.as_deref().unwrap_or_default();
                     let detail = format!(
-                        "{origin} signed root {theirs} of size {size} in the receipt, and {} here: it shows two trees",
-                        hex(&root)
+                        "{origin} signed root {theirs} of size {size} in the receipt, and {root} here: it shows two trees"
                     );
                     return Err(Check::failed(CheckName::Checkpoint, Code::CheckpointRootMismatch, detail));
                 }
@@ -264,7 +259,7 @@ impl TrustedCheckpointKeys<'_> {
         report.facts = Some(CheckpointFacts {
             origin: origin.to_owned(),
             tree_size: checkpoint.size().get(),
-            root: hex(&checkpoint.root()),
+            root: checkpoint.root().to_string(),
             cosigned: Vec::new(),
         });
         let keys = self.keys_of(origin);
@@ -356,8 +351,4 @@ impl TrustedCheckpointKeys<'_> {
 
 fn no_policy() -> Check {
     Check::not_done(CheckName::Witnesses, Code::NoWitness, "none configured")
-}
-
-fn hex(root: &RootHash) -> String {
-    data_encoding::HEXLOWER.encode(root.as_bytes())
 }

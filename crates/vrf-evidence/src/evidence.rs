@@ -42,7 +42,7 @@ pub struct VrfEvidence {
     pub outcome: VerificationOutcome,
 }
 
-/// A reason for which a statement is no evidence.
+/// A reason for which a statement is not evidence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct EvidenceFault {
     /// The broken rule of the format, or the code of the check that failed or was not done.
@@ -64,7 +64,7 @@ impl VrfVerifier {
     /// contains the hash of its receipt, the disclosed receipt.
     ///
     /// # Errors
-    /// An [`EvidenceFault`] if the bytes are no VRF statement that keeps every rule. A bad signature or log receipt is
+    /// An [`EvidenceFault`] if the bytes are not a VRF statement that keeps every rule. A bad signature or log receipt is
     /// no error here, but an [`outcome`](VrfEvidence::outcome).
     pub fn verify(&self, evidence: &StatementEvidence<'_>, now: u64) -> Result<VrfEvidence, EvidenceFault> {
         let statement = SignedStatement::parse(evidence.statement.to_vec()).map_err(|error| {

@@ -89,7 +89,7 @@ impl FromStr for VerifierQuorum {
             return wrong("give a number and the verifiers, as in \"2-of did:key:a,did:key:b\"".into());
         };
         let Ok(needed) = needed.parse::<usize>() else {
-            return wrong(format!("{needed:?} is no number of verifiers"));
+            return wrong(format!("{needed:?} is not a number of verifiers"));
         };
         let verifiers: Vec<String> = verifiers.split(',').map(|name| name.trim().to_owned()).collect();
         let distinct: BTreeSet<&String> = verifiers.iter().collect();

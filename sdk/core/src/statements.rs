@@ -8,7 +8,7 @@ use crate::bytes::{ByteString, base64url};
 use crate::error::CoreError;
 use crate::keys::{PrivateKey, public_key};
 
-/// Code of bytes that are no statement.
+/// Code of bytes that are not a statement.
 const MALFORMED: &str = "malformed-statement";
 
 /// Signs a statement. Without `iss`, the issuer is the `did:key` of the key. Without `kid`, the key is named by that DID, or

@@ -144,7 +144,7 @@ class Client:
 def _entries(answer: Answer) -> List[core.Json]:
     page = answer.json()
     if not isinstance(page, dict) or not isinstance(page.get("entries"), list):
-        raise Unreachable("the service's answer is no page of a session")
+        raise Unreachable("the service's answer is not a page of a session")
     return page["entries"]
 
 

@@ -80,7 +80,7 @@ class Denied(TabellionError):
     """What the session or the gateway does not allow: a call outside of scope or budget, which was not made, or a commitment or
     amendment.
 
-    `code` is the reason, such as `scope_escape`. With `no_verdict`, the server is no gateway, and what it did is not known.
+    `code` is the reason, such as `scope_escape`. With `no_verdict`, the server is not a gateway, and what it did is not known.
     """
 
 

@@ -38,15 +38,20 @@ class Answer(NamedTuple):
 
     def json(self) -> Any:
         """Parses the body as JSON."""
-        try:
-            return json.loads(self.body)
-        except (ValueError, RecursionError) as error:
-            raise Unreachable(f"the service's answer is no JSON: {error}") from None
+        return parse_json(self.body, "the service's answer")
 
     def retry_after(self) -> Optional[float]:
         """Returns `Retry-After` in seconds; `None` for a date, since the local clock may be wrong."""
         text = self.headers.get("retry-after", "").strip()
         return float(text) if text.isdigit() else None
+
+
+def parse_json(text: Union[bytes, str], name: str) -> Any:
+    """Parses JSON of the service. `name` is the subject of the error."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise Unreachable(f"{name} is not JSON: {error}") from None
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

@@ -109,7 +109,7 @@ class VapClient:
         verdict = members.get(VAP)
         try:
             if verdict is not None and not isinstance(verdict, Mapping):
-                raise Denied("no_verdict", "the server answered with a Verdict that is no object: it is no VAP gateway")
+                raise Denied("no_verdict", "the server answered with a Verdict that is not an object: it is not a VAP gateway")
             if self._gateway_key is not None:
                 if verdict is None:
                     raise _no_verdict()
@@ -128,7 +128,7 @@ class VapClient:
             return None
         if isinstance(data, Mapping) and VAP in data:
             return self._verdict(data, intent)
-        # Data that is no object has no place for a Verdict.
+        # Data that is not an object has no place for a Verdict.
         has_place = data is None or isinstance(data, Mapping)
         return self._verdict({}, intent) if has_place and code not in RESERVED else None
 
@@ -150,7 +150,7 @@ class VapClient:
 
 
 def _no_verdict() -> Denied:
-    return Denied("no_verdict", "the server answered without a Verdict: it is no VAP gateway")
+    return Denied("no_verdict", "the server answered without a Verdict: it is not a VAP gateway")
 
 
 def _raise_unless_accepted(verdict: Mapping[str, Any], what: str) -> None:

@@ -66,8 +66,8 @@ def _check_growth(http: Http, known: core.Json, seen: core.Json, checkpoint: str
         core.verify_tree_growth(older["size"], older["root"], newer["size"], newer["root"], proof["path"])
     except CoreError as error:
         if error.code != "proof-invalid":
-            raise Unreachable(f"the service's answer is no consistency proof: {error.message}") from None
+            raise Unreachable(f"the service's answer is not a consistency proof: {error.message}") from None
         text = f"the tree of size {newer['size']} does not continue that of size {older['size']}: {error.message}"
         raise SplitView(text, evidence) from None
     except (KeyError, TypeError):
-        raise Unreachable("the service's answer is no consistency proof") from None
+        raise Unreachable("the service's answer is not a consistency proof") from None

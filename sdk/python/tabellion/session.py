@@ -416,7 +416,7 @@ async def _awaited(call: Call, result: Awaitable[Any]) -> Any:
 
 
 def check_recordable(value: Any) -> None:
-    """Raises if a record cannot have a value, which is no JSON or nested too deeply."""
+    """Raises if a record cannot have a value, which is not JSON or nested too deeply."""
     for _ in range(CORE_DEPTH - VALUE_DEPTH):
         value = [value]
     core.digest_json(value)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
 import urllib.parse
 from typing import Any, Iterator, List, Mapping, NamedTuple, Optional
 
 from .errors import Unreachable
-from .http import BROKEN_OFF, Backoff, Http, error_of, may_retry, read
+from .http import BROKEN_OFF, Backoff, Http, error_of, may_retry, parse_json, read
 
 #: Silence after which a connection counts as dead: three times the service's keep-alive interval.
 SILENCE_SECONDS = 45.0
@@ -39,7 +38,7 @@ def follow(http: Http, *, after: Optional[int], begin: bool, filters: Mapping[st
                 if fields.get("event") == "entry" and "data" in fields:
                     if last is None or not last.isdigit():
                         raise Unreachable("the stream has an entry without a leaf")
-                    yield EntryEvent(int(last), _row(fields["data"]))
+                    yield EntryEvent(int(last), parse_json(fields["data"], "an entry of the stream"))
         time.sleep(PAUSE_SECONDS)
 
 
@@ -60,13 +59,6 @@ def _connect(http: Http, path: str, last: Optional[str], backoff: Backoff) -> An
             continue
         if not may_retry(error) or not backoff.wait(error.retry_after):
             raise error
-
-
-def _row(data: str) -> Any:
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise Unreachable(f"an entry of the stream is no JSON: {error}") from None
 
 
 def _events(response: Any) -> Iterator[Mapping[str, str]]:

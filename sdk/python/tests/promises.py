@@ -434,7 +434,7 @@ class Monitoring(unittest.TestCase):
             self.observe(other, proof)
         self.assertEqual(raised.exception.evidence, {"known": known, "seen": other})
         self.assertEqual(self.observe(grown, proof).previous_size, 1)
-        # An older checkpoint is no contradiction, and the newer one stays known.
+        # An older checkpoint is not a contradiction, and the newer one stays known.
         self.assertEqual(self.observe(known, proof).size, 1)
         self.assertEqual(json.loads(self.state.read_bytes())["size"], 2)
 
@@ -675,7 +675,7 @@ class Sessions(unittest.TestCase):
                 with self.subTest(verdict=verdict, key=key), self.session() as session:
                     for message in ("commit", "call"):
                         vap = VapClient(Server(verdict), session, gateway_key=key)
-                        with self.assertRaisesRegex(tabellion.Denied, "a Verdict that is no object") as raised:
+                        with self.assertRaisesRegex(tabellion.Denied, "a Verdict that is not an object") as raised:
                             asyncio.run(vap.commit() if message == "commit" else vap.call_tool("crm.read", {}))
                         self.assertEqual(raised.exception.code, "no_verdict")
 

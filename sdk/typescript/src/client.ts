@@ -136,7 +136,7 @@ export async function keep(save: Save, bytes: Uint8Array): Promise<void> {
 
 function entriesOf(answer: Answer): Record<string, any>[] {
   const entries = json(answer)?.entries;
-  if (!Array.isArray(entries)) throw new Unreachable("the service's answer is no page of a session");
+  if (!Array.isArray(entries)) throw new Unreachable("the service's answer is not a page of a session");
   return entries;
 }
 

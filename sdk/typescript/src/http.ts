@@ -137,10 +137,15 @@ function joined(chunks: Uint8Array[], size: number): Uint8Array {
 
 /** Parses the body of an answer as JSON. */
 export function json(answer: Answer): any {
+  return parseJson(text(answer.body), "the service's answer");
+}
+
+/** Parses JSON of the service. `name` is the subject of the error. */
+export function parseJson(source: string, name: string): any {
   try {
-    return JSON.parse(text(answer.body));
+    return JSON.parse(source);
   } catch (error) {
-    throw new Unreachable(`the service's answer is no JSON: ${error}`);
+    throw new Unreachable(`${name} is not JSON: ${error}`);
   }
 }
 

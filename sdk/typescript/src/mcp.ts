@@ -108,7 +108,7 @@ export class VapClient<C extends McpClient> {
     const verdict = members?.[VAP] ?? undefined;
     try {
       if (verdict !== undefined && !isObject(verdict)) {
-        throw new Denied('no_verdict', 'the server answered with a Verdict that is no object: it is no VAP gateway');
+        throw new Denied('no_verdict', 'the server answered with a Verdict that is not an object: it is not a VAP gateway');
       }
       if (this.gatewayKey !== undefined) {
         if (verdict === undefined) throw noVerdict();
@@ -127,7 +127,7 @@ export class VapClient<C extends McpClient> {
     if (typeof error?.code !== 'number' || !('data' in error)) return undefined;
     const { code, data } = error;
     if (isObject(data) && VAP in data) return this.#verdict(data, intent);
-    // Data that is no object has no place for a Verdict.
+    // Data that is not an object has no place for a Verdict.
     const hasPlace = data === undefined || data === null || isObject(data);
     return hasPlace && !isReserved(code) ? this.#verdict(undefined, intent) : undefined;
   }
@@ -152,7 +152,7 @@ export class VapClient<C extends McpClient> {
 }
 
 function noVerdict(): Denied {
-  return new Denied('no_verdict', 'the server answered without a Verdict: it is no VAP gateway');
+  return new Denied('no_verdict', 'the server answered without a Verdict: it is not a VAP gateway');
 }
 
 /** Returns whether JSON-RPC reserves a code. Clients and gateways use them for errors before any decision, without a Verdict. */

@@ -53,7 +53,7 @@ async function checkGrowth(http: Http, known: ObservedTree, seen: ObservedTree):
     });
   } catch (error) {
     if (!(error instanceof CoreError)) throw error;
-    if (error.code !== 'proof-invalid') throw new Unreachable(`the service's answer is no consistency proof: ${error.detail}`);
+    if (error.code !== 'proof-invalid') throw new Unreachable(`the service's answer is not a consistency proof: ${error.detail}`);
     const detail = `the tree of size ${newer.size} does not continue that of size ${older.size}: ${error.detail}`;
     throw new SplitView(detail, evidence);
   }

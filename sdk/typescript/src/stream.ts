@@ -1,7 +1,7 @@
 // New entries as server-sent events (`GET /v1/entries/stream`), with reconnection.
 
 import { Unreachable } from './errors.js';
-import { Backoff, errorOf, type Http, mayRetry, read, sleep } from './http.js';
+import { Backoff, errorOf, type Http, mayRetry, parseJson, read, sleep } from './http.js';
 
 /** Silence in milliseconds after which a connection counts as dead: three times the service's keep-alive interval. */
 const SILENCE = 45_000;
@@ -40,21 +40,13 @@ export async function* follow(http: Http, options: FollowOptions): AsyncGenerato
         last = event.id ?? last;
         if (event.kind === 'entry' && event.data !== undefined) {
           if (!/^\d+$/.test(last ?? '')) throw new Unreachable('the stream has an entry without a leaf');
-          yield { leaf: Number(last), entry: row(event.data) };
+          yield { leaf: Number(last), entry: parseJson(event.data, 'an entry of the stream') };
         }
       }
     } finally {
       stop.abort();
     }
     await sleep(PAUSE);
-  }
-}
-
-function row(data: string): Record<string, any> {
-  try {
-    return JSON.parse(data);
-  } catch (error) {
-    throw new Unreachable(`an entry of the stream is no JSON: ${error}`);
   }
 }
 

@@ -149,7 +149,7 @@ test('a session that no entry names is not found', () =>
     await assert.rejects(new Client(url).session('s'), NotFound);
   }));
 
-test('an answer that is no page of a session is an error', async () => {
+test('an answer that is not a page of a session is an error', async () => {
   for (const answer of ['{}', '[]', 'null', '{"entries":7}', '{"entries":"ab"}', 'no JSON']) {
     await against([[200, {}, answer]], (url) => assert.rejects(new Client(url).session('s'), Unreachable));
   }
@@ -228,7 +228,7 @@ test('the rules of its content type hold for each entry of a bundle', async () =
   assert.deepEqual([checks[0], checks[2]], [undefined, undefined]);
 });
 
-test('a file that is no bundle of this version is refused with the place', async () => {
+test('a file that is not a bundle of this version is refused with the place', async () => {
   for (const [name, place] of [['cut-off', /at byte/], ['unknown-member', /unknown field/], ['version-2', /./]]) {
     await assert.rejects(verifyBundle(bundle(`malformed/${name}`)), (error) => {
       assert.ok(error instanceof CoreError && error.code === 'malformed-bundle', error);
@@ -287,7 +287,7 @@ test('a stream that breaks off goes on after the last entry', async () => {
   });
 });
 
-test('an entry of a stream that is no JSON ends it', () =>
+test('an entry of a stream that is not JSON ends it', () =>
   against([[200, { 'Content-Type': 'text/event-stream' }, 'id: 0\nevent: entry\ndata: {\n\n']], async (url) => {
     await assert.rejects(new Client(url).follow({ begin: true }).next(), Unreachable);
   }));
@@ -378,11 +378,11 @@ test('a tree that does not continue the known one is a split view', async () => 
   await assert.rejects(observe(known, other, proof), keeps(first, other));
   const newer = await observe(known, grown, proof);
   assert.equal(newer.size, 2);
-  // An older checkpoint is no contradiction, and the newer one stays known.
+  // An older checkpoint is not a contradiction, and the newer one stays known.
   assert.deepEqual(await observe(newer, first, proof), newer);
 });
 
-test('an answer that is no proof is an error, and no split view', async () => {
+test('an answer that is not a proof is an error, and no split view', async () => {
   const { checkpoint, observe } = logKey();
   const known = await observe(undefined, await checkpoint('a'));
   for (const answer of ['{}', '[]', 'null', '{"path":7}', '{"path":["x"]}', 'no JSON']) {
@@ -440,7 +440,7 @@ test('only admitted calls count, and a call in flight keeps its place', () =>
     { budget: { max_calls: 2 } },
   ));
 
-test('a text is no list of patterns', async () => {
+test('a text is not a list of patterns', async () => {
   for (const scope of [{ tools: 'crm.*' }, { deny: 'crm.*' }]) await assert.rejects(session(() => assert.fail(), scope), TypeError);
 });
 
@@ -592,7 +592,7 @@ test('a commitment or an amendment that must be confirmed is not in force', asyn
   assert.deepEqual(declared.map(({ data }) => data['vap-verdict']), [verdict, verdict]);
 });
 
-test('a Verdict that is no object is an error', async () => {
+test('a Verdict that is not an object is an error', async () => {
   const noObject = (error) => error instanceof Denied && error.code === 'no_verdict' && error.detail.includes('no object');
   for (const verdict of ['served', 7, [], [{ verdict: 'served' }], true, false, '', 0]) {
     for (const gatewayKey of [undefined, JSON.stringify(key.jwk)]) {

@@ -115,9 +115,9 @@ async fn one(writer: &DecisionWriter, session: u64, call: u64, due: Instant) -> 
         state: None,
         invocation: None,
     };
-    let CallAnswer::Ruled(told) = writer.call(job).await else { panic!("nobody is to be asked") };
+    let CallAnswer::Ruled(answer) = writer.call(job).await else { panic!("nobody is to be asked") };
     let took = due.elapsed();
-    let mut pass = told.pass.expect("served");
+    let mut pass = answer.pass.expect("served");
     let request = Exchange {
         method: http::Method::POST,
         headers: http::HeaderMap::new(),
@@ -135,7 +135,9 @@ async fn commit(writer: &DecisionWriter, session: u64) {
     let message = testkit::agent::commitment("did:example:agent", &name(session), &budget);
     let message = Ok(received(&message, Carrier::Initialize));
     let job = MessageJob { route: "/mcp".into(), caller: caller(session), message, invocation: None };
-    assert!(matches!(writer.commitment(job).await, MessageAnswer::Ruled(told) if told.evidence.is_some()));
+    assert!(
+        matches!(writer.commitment(job).await, MessageAnswer::Ruled(answer) if answer.evidence.is_some())
+    );
 }
 
 fn rules() -> Arc<Rules> {

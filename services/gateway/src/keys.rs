@@ -134,7 +134,7 @@ pub fn published(state: &Path) -> Result<Vec<u8>, GatewayKeyError> {
 ///
 /// # Errors
 /// A [`GatewayKeyError`] if a key is unusable, or the configuration names one that is missing.
-pub fn look(config: &Config) -> Result<Vec<PathBuf>, GatewayKeyError> {
+pub fn missing_paths(config: &Config) -> Result<Vec<PathBuf>, GatewayKeyError> {
     let [evidence, verdict, state] = KeyPath::all(config);
     let there = [
         evidence.existing_signing()?.is_some(),

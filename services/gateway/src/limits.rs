@@ -45,7 +45,7 @@ pub const OUTBOX_BYTES: u64 = 1 << 30;
 /// Default limit on the age of a record in the outbox.
 pub const OUTBOX_AGE: Duration = Duration::from_secs(24 * 3600);
 /// Interval at which the configuration files are checked for changes.
-pub const CONFIG_LOOK_EVERY: Duration = Duration::from_secs(2);
+pub const CONFIG_POLL: Duration = Duration::from_secs(2);
 /// Maximum length of a file that the configuration names, unless another limit here applies, in bytes.
 pub const MAX_SMALL_FILE_BYTES: u64 = 1 << 20;
 /// Maximum time that one round of submissions to the log may retry.
@@ -252,7 +252,7 @@ pub const RESTART_WINDOW: Duration = Duration::from_secs(60);
 /// Share of the outbox's limits from which on the operator is warned.
 pub const OUTBOX_WARNING: f64 = 0.5;
 /// Interval at which the outbox asks the database for waiting records.
-pub const OUTBOX_LOOK_EVERY: Duration = Duration::from_secs(1);
+pub const OUTBOX_POLL: Duration = Duration::from_secs(1);
 /// Bytes of a text (arguments, a message, a result) that are kept in clear in a record's annex. A longer text is cut.
 pub const ANNEX_TEXT_BYTES: usize = 16 << 10;
 /// As [`ANNEX_TEXT_BYTES`], for an accepted commitment or amendment: a session cannot be replayed without it.
@@ -309,9 +309,9 @@ pub const PARKED_CALLS: usize = 1_024;
 /// Maximum number of bytes of the messages of all waiting calls.
 pub const PARKED_BYTES: usize = 64 << 20;
 /// Maximum number of waiting calls that are looked at in one pass.
-pub const PARKED_LOOK_CALLS: usize = 16;
+pub const PARKED_CHECK_CALLS: usize = 16;
 /// Maximum number of bytes of messages that are looked at in one pass; the last message may exceed it.
-pub const PARKED_LOOK_BYTES: usize = 1 << 20;
+pub const PARKED_CHECK_BYTES: usize = 1 << 20;
 /// Maximum number of jobs in one commit.
 pub const COMMIT_JOBS: usize = 512;
 /// Maximum number of bytes of records in one commit; a single job may produce more.
@@ -343,7 +343,7 @@ pub const OWED_AGAIN_AFTER: Duration = Duration::from_millis(500);
 /// Upper bound of the wait that begins with [`OWED_AGAIN_AFTER`].
 pub const OWED_LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// Interval at which waiting calls check whether another process made the settlement.
-pub const PARKED_LOOK_EVERY: Duration = Duration::from_millis(250);
+pub const PARKED_POLL: Duration = Duration::from_millis(250);
 /// Due time for an entry that never becomes due: the end of the year 9999, in Unix seconds.
 pub const FOR_EVER: u64 = 253_402_300_799;
 /// Lifetime of an instance's lease. After it, any other instance may take over what the silent instance left open.
@@ -382,7 +382,7 @@ pub const PRINCIPAL_QUESTIONS: usize = 16;
 /// Number of questions that an approver's list shows at least, if there are as many.
 pub const QUESTIONS_LISTED: usize = 1_000;
 /// Interval at which an open question is checked for an answer that another process received.
-pub const QUESTION_LOOK_EVERY: Duration = Duration::from_secs(2);
+pub const QUESTION_POLL: Duration = Duration::from_secs(2);
 /// Time for which a question is still listed after it was answered, used or left unanswered.
 pub const QUESTION_SHOWN: Duration = Duration::from_secs(86_400);
 /// Timeout of the approver's command for a response of the gateway.

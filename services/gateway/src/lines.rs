@@ -33,7 +33,7 @@ pub async fn read_line<R: AsyncRead + Unpin>(
     loop {
         let part = reader.fill_buf().await?;
         if part.is_empty() {
-            return Ok(Line::End); // A line that was not finished is no message.
+            return Ok(Line::End); // A line that was not finished is not a message.
         }
         let (taken, whole) = match part.iter().position(|byte| *byte == b'\n') {
             Some(at) => (at, true),

@@ -180,7 +180,7 @@ mod tests {
         Config::dev(dev).unwrap()
     }
 
-    fn told(config: &Config) -> Value {
+    fn document(config: &Config) -> Value {
         serde_json::from_str(&of_route(config, &config.rules(&config.routes[0]))).unwrap()
     }
 
@@ -188,8 +188,11 @@ mod tests {
     fn v_34_what_is_demanded_is_known_before_anything_is_sent() {
         let mut config = config();
         config.routes[0].signed = Requirement::Required;
-        let told = told(&config);
-        assert_eq!((&told["require_signed"], &told["without_vap"]), (&json!(true), &json!("advisory")));
+        let document = document(&config);
+        assert_eq!(
+            (&document["require_signed"], &document["without_vap"]),
+            (&json!(true), &json!("advisory"))
+        );
         let all: Value = serde_json::from_slice(&of_all(&config)).unwrap();
         assert_eq!(all["routes"][0]["path"], "/mcp");
         assert_eq!(all["jwks_uri"], "http://127.0.0.1:7400/.well-known/jwks.json");
@@ -214,13 +217,13 @@ mod tests {
     #[test]
     fn v_28_a_tier_that_does_not_exist_is_not_advertised() {
         let mut config = config();
-        assert_eq!(told(&config)["tiers"], json!(["static"]));
+        assert_eq!(document(&config)["tiers"], json!(["static"]));
         config.routes[0].rules.push(PolicyRule::new("no", None, None, Then::Deny).unwrap());
-        assert_eq!(told(&config)["tiers"], json!(["static", "policy"]));
+        assert_eq!(document(&config)["tiers"], json!(["static", "policy"]));
         config.judge = Some(judge(false));
-        assert_eq!(told(&config)["tiers"], json!(["static", "policy", "semantic"]));
+        assert_eq!(document(&config)["tiers"], json!(["static", "policy", "semantic"]));
         config.routes[0].judge = false;
-        assert_eq!(told(&config)["tiers"], json!(["static", "policy"]));
+        assert_eq!(document(&config)["tiers"], json!(["static", "policy"]));
     }
 
     #[test]
@@ -235,12 +238,12 @@ mod tests {
             "threshold_proximity",
             "random_sample"
         ]);
-        assert_eq!(told(&config)["semantic_triggers"], signals);
+        assert_eq!(document(&config)["semantic_triggers"], signals);
         config.judge = Some(judge(true));
         config.routes[0].risk.sensitivity = Degree::ZERO;
         config.routes[0].threshold = Degree::ONE;
         assert_eq!(
-            told(&config)["semantic_triggers"],
+            document(&config)["semantic_triggers"],
             json!(["session_start", "amendment", "random_sample"])
         );
     }

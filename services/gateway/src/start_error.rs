@@ -1,10 +1,10 @@
 //! The errors of starting a gateway.
 
 use std::io;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use evidence::StoreError;
+use serving::listener::BindError;
 
 use crate::bounded_fetch::FetchError;
 use crate::isolation::{NotIsolated, OwnFilesError};
@@ -77,14 +77,9 @@ pub enum StartError {
         /// The cause.
         error: KeysError,
     },
-    /// The address cannot be bound.
-    #[error("cannot listen on {address}: {error}")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// The system's error.
-        error: io::Error,
-    },
+    /// An address cannot be bound.
+    #[error(transparent)]
+    Listen(#[from] BindError),
     /// Every state folder for local clients is in use.
     #[error("no state folder is free")]
     NoStateFolder,

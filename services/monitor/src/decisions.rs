@@ -302,7 +302,7 @@ impl Decisions<'_> {
 fn times(report: &AuditReport) -> String {
     match report.counts.told_times + report.counts.untold_times {
         0 => "at times that the log signed".to_owned(),
-        told => format!("{told} of them at times that nobody signed"),
+        unsigned => format!("{unsigned} of them at times that nobody signed"),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The check compares two clocks, and either may be wrong. A cosignature from the future raises [`AlarmKind::Clock`];
 //! so does an old one if it is recent by the clock of the log's server and that clock differs from the monitor's. A
-//! wrong clock is no fork, and the checkpoint does not count as fresh.
+//! wrong clock is not a fork, and the checkpoint does not count as fresh.
 
 use jiff::fmt::rfc2822;
 
@@ -46,7 +46,7 @@ pub fn check(target: &WatchedLog, state: &mut LogState, book: &mut Book, times: 
         let words = format!(
             "a witness cosigned {} s in the future by this machine's clock: this clock is behind, or the witness's is ahead{}",
             at - now,
-            told(server, now)
+            clock_difference(server, now)
         );
         accuse(book, AlarmKind::Clock, words);
     } else if now.saturating_sub(at) <= limit {
@@ -66,7 +66,7 @@ fn old(target: &WatchedLog, book: &mut Book, at: u64, server: Option<u64>) {
     let fresh_there = server.is_some_and(|server| server.saturating_sub(at) <= limit);
     let words = format!(
         "the newest cosignature of a known witness is {age} s old by this machine's clock, and {limit} s are allowed{}",
-        told(server, now)
+        clock_difference(server, now)
     );
     match clocks_differ && fresh_there {
         true => {
@@ -100,7 +100,7 @@ fn accuse(book: &mut Book, kind: AlarmKind, words: String) {
 }
 
 /// Describes the difference between the log server's clock and the monitor's.
-fn told(server: Option<u64>, now: u64) -> String {
+fn clock_difference(server: Option<u64>, now: u64) -> String {
     match server.map(|server| (server.abs_diff(now), server < now)) {
         Some((off, true)) if off > 1 => format!("; the log's server is {off} s behind this clock"),
         Some((off, false)) if off > 1 => format!("; the log's server is {off} s ahead of this clock"),

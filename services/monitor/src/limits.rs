@@ -27,11 +27,12 @@ pub const MAX_STATE_BYTES: u64 = 64 << 20;
 pub const MAX_UNPROVEN: usize = 16;
 /// Maximum number of ongoing troubles remembered for each log.
 pub const MAX_TROUBLES: usize = 1024;
-/// Fetch attempts in a round for a checkpoint smaller than the last verified one, and the sightings after which a doubt
-/// about a SCITT service becomes an alarm.
-pub const LOOKS: u32 = 3;
+/// Fetch attempts in a round for a checkpoint smaller than the last verified one.
+pub const FETCH_ATTEMPTS: u32 = 3;
 /// Pause between two fetch attempts of a checkpoint.
-pub const LOOK: Duration = Duration::from_secs(1);
+pub const FETCH_PAUSE: Duration = Duration::from_secs(1);
+/// Sightings after which a doubt about a SCITT service becomes an alarm.
+pub const DOUBT_SIGHTINGS: u32 = 3;
 /// Maximum number of entries in one step of the entries check; progress is saved after each step.
 pub const ENTRIES_STEP: u64 = 1 << 18;
 /// Time limit of the entries check and of the decisions check in one round, in a continuously running monitor:

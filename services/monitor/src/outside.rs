@@ -28,9 +28,9 @@ use heads::{Committed, PageHeads};
 /// Entries in one request.
 const PAGE: usize = 256;
 /// Attempts to fetch a checkpoint at least as large as the tree of the receipt.
-const LOOKS: u32 = 20;
+const FETCH_ATTEMPTS: u32 = 20;
 /// Pause between two attempts.
-const LOOK: Duration = Duration::from_millis(250);
+const FETCH_PAUSE: Duration = Duration::from_millis(250);
 
 /// A service as seen by a client with access to its public data only.
 pub struct Outside<'a> {
@@ -48,7 +48,7 @@ struct FetchedData {
     size: TreeSize,
     /// Entries fetched ahead of the audit.
     ahead: VecDeque<FetchedEntry>,
-    beside: HashMap<LeafIndex, Vec<Collateral>>,
+    collateral: HashMap<LeafIndex, Vec<Collateral>>,
     heads: PageHeads,
 }
 
@@ -117,14 +117,14 @@ impl<'a> Outside<'a> {
         size.map(TreeSize::new).ok_or_else(|| nonsense("its checkpoint is none"))
     }
 
-    /// Waits until the service's checkpoint covers `size` leaves; [`SourceError::Unavailable`] after [`LOOKS`]
+    /// Waits until the service's checkpoint covers `size` leaves; [`SourceError::Unavailable`] after [`FETCH_ATTEMPTS`]
     /// attempts.
     async fn until_published(&self, size: TreeSize) -> Result<(), SourceError> {
-        for _ in 0..LOOKS {
+        for _ in 0..FETCH_ATTEMPTS {
             if self.published().await? >= size {
                 return Ok(());
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(FETCH_PAUSE).await;
         }
         Err(SourceError::Unavailable("its checkpoint stays behind its receipts".into()))
     }
@@ -132,7 +132,7 @@ impl<'a> Outside<'a> {
     async fn page(&self, from: LeafIndex, limit: usize) -> Result<Vec<EvidenceRow>, NoPage> {
         let page: EvidenceRows = self.client.json(&format!("v1/evidence?from={from}&limit={limit}")).await?;
         let follow =
-            |(place, told): (usize, &EvidenceRow)| told.index == from.get().saturating_add(place as u64);
+            |(place, row): (usize, &EvidenceRow)| row.index == from.get().saturating_add(place as u64);
         match page.evidence.len() <= limit && page.evidence.iter().enumerate().all(follow) {
             true => Ok(page.evidence),
             false => Err(nonsense("its evidence is not what was asked for").into()),
@@ -155,9 +155,9 @@ impl<'a> Outside<'a> {
         }
         let mut seen = self.seen();
         seen.ahead.clear();
-        for told in page {
-            let (fetched, beside) = told.read()?;
-            seen.beside.insert(fetched.evidence.index, beside);
+        for row in page {
+            let (fetched, collateral) = row.read()?;
+            seen.collateral.insert(fetched.evidence.index, collateral);
             seen.ahead.push_back(fetched);
         }
         Ok(None)
@@ -182,9 +182,9 @@ impl<'a> Outside<'a> {
 
     /// Fetches a receipt of the leaf's entry and returns the tree size and root that a trusted key signed.
     async fn signed(&self, trust: &TrustStore, leaf: LeafIndex) -> Result<(TreeSize, RootHash), SourceError> {
-        let told = self.page(leaf, 1).await?.into_iter().next();
-        let told = told.ok_or_else(|| nonsense("its newest entry is missing"))?;
-        let entry: EntryDigest = told.entry_id.parse().map_err(|_| nonsense("an entry ID is none"))?;
+        let row = self.page(leaf, 1).await?.into_iter().next();
+        let row = row.ok_or_else(|| nonsense("its newest entry is missing"))?;
+        let entry: EntryDigest = row.entry_id.parse().map_err(|_| nonsense("an entry ID is none"))?;
         let receipt = self.client.receipt(&entry).await.map_err(unanswered)?;
         let verdict = verifier::verify_receipt_of(entry, &receipt, trust, now());
         if !verdict.is_verified() {
@@ -278,7 +278,7 @@ impl AuditSource for Outside<'_> {
     }
 
     async fn collateral(&self, leaf: LeafIndex) -> Result<Vec<Collateral>, SourceError> {
-        Ok(self.seen().beside.get(&leaf).cloned().unwrap_or_default())
+        Ok(self.seen().collateral.get(&leaf).cloned().unwrap_or_default())
     }
 
     async fn heads(&self, from: u64, _: usize) -> Result<Vec<HistoryHead>, SourceError> {
@@ -308,7 +308,7 @@ impl AuditSource for Outside<'_> {
 impl FetchedData {
     /// Drops the collateral of leaves before `from`.
     fn start_at(&mut self, from: LeafIndex) {
-        self.beside.retain(|leaf, _| *leaf >= from);
+        self.collateral.retain(|leaf, _| *leaf >= from);
     }
 
     fn take(&mut self, leaf: LeafIndex) -> Option<FetchedEntry> {
@@ -330,12 +330,12 @@ impl EvidenceRow {
         if self.closed {
             return Err(SourceError::Closed(LeafIndex::new(self.index)));
         }
-        let mut beside = Vec::new();
+        let mut collateral = Vec::new();
         if let Some(payload) = &self.payload {
-            beside.push(Collateral { kind: COLLATERAL_PAYLOAD, bytes: decode(payload)? });
+            collateral.push(Collateral { kind: COLLATERAL_PAYLOAD, bytes: decode(payload)? });
         }
         for item in self.collateral.iter().filter(|item| item.kind == "x5chain") {
-            beside.push(Collateral { kind: COLLATERAL_X5CHAIN, bytes: decode(&item.bytes)? });
+            collateral.push(Collateral { kind: COLLATERAL_X5CHAIN, bytes: decode(&item.bytes)? });
         }
         let evidence = EntryEvidence {
             index: LeafIndex::new(self.index),
@@ -347,7 +347,7 @@ impl EvidenceRow {
             at: self.at,
         };
         let size = self.tree_size_committed.map(TreeSize::new);
-        Ok((FetchedEntry { evidence, size }, beside))
+        Ok((FetchedEntry { evidence, size }, collateral))
     }
 }
 
@@ -390,7 +390,7 @@ mod tests {
         let client = Client::new(&url, client::Options::default()).unwrap();
         let outside = Outside::at(&client, TreeSize::new(9), merkle::empty_root(), None);
         let page = outside.page(LeafIndex::new(5), 2).await?;
-        Ok(page.iter().map(|told| told.index).collect())
+        Ok(page.iter().map(|row| row.index).collect())
     }
 
     #[tokio::test]

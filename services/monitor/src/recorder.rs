@@ -179,7 +179,7 @@ impl RoundRecorder {
         now: u64,
     ) -> Result<Option<AlarmRecord>, RecordError> {
         if alarms.is_full_for(alarm) {
-            tracing::error!(kind = %alarm.kind, log = alarm.log, "too many alarms of its kind stand: this one is not kept");
+            tracing::error!(kind = %alarm.kind, log = alarm.log, "too many alarms of this kind are active: this one is not stored");
             return Ok(None);
         }
         let evidence = EvidenceFile::of(alarm);
@@ -221,7 +221,7 @@ impl RoundRecorder {
     }
 
     fn fail(&self, error: &RecordError) {
-        tracing::error!(%error, "what was found could not be kept");
+        tracing::error!(%error, "the findings could not be stored");
         self.failed.store(true, Ordering::Relaxed);
         self.metrics.not_kept();
     }

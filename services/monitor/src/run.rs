@@ -46,9 +46,9 @@ impl AnyWatcher {
     }
 
     /// Records that the sink has saved the last round, so that its findings are not reported again.
-    fn told(&self) {
+    fn mark_reported(&self) {
         match self {
-            Self::Log(watcher) => watcher.told(),
+            Self::Log(watcher) => watcher.mark_reported(),
             Self::Service(_) => {}
         }
     }
@@ -88,7 +88,7 @@ impl Monitor {
         let rounds = self.watchers.iter_mut().map(|watcher| async move {
             let round = watcher.round(now()).await;
             if sink.keep(&round).await {
-                watcher.told();
+                watcher.mark_reported();
             }
             round
         });
@@ -126,13 +126,13 @@ async fn go_on(
     mut watcher: AnyWatcher,
     every: Duration,
     sink: Arc<dyn Sink>,
-    mut told: watch::Receiver<bool>,
+    mut stop: watch::Receiver<bool>,
 ) {
     let mut next = Instant::now();
     loop {
         let round = tokio::select! {
             biased;
-            _ = told.changed() => return,
+            _ = stop.changed() => return,
             round = round_at(next, &mut watcher) => round,
         };
         // Missed rounds are not made up for.
@@ -141,7 +141,7 @@ async fn go_on(
             tracing::warn!(log = %round.log, kind = %alarm.kind, about = %alarm.about, "{}", alarm.words);
         }
         if sink.keep(&round).await {
-            watcher.told();
+            watcher.mark_reported();
         }
     }
 }

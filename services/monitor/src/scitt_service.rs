@@ -26,7 +26,7 @@ use crate::alarm::{Alarm, AlarmKind, AlarmSubject};
 use crate::book::Book;
 use crate::config::{ServiceTarget, WatchedEntry, WatchedStatement};
 use crate::evidence::{Evidence, ReceiptSeen};
-use crate::limits::{LOOKS, MAX_RECEIPT_KEPT, SERVICE_EXCHANGE};
+use crate::limits::{DOUBT_SIGHTINGS, MAX_RECEIPT_KEPT, SERVICE_EXCHANGE};
 use crate::round::{CheckName, Cost, Round};
 use crate::state::{LogFolder, MonitorStateDir, MonitorStateError};
 
@@ -216,10 +216,10 @@ impl ServiceWatcher {
         self.memory.remember(&id, kept);
     }
 
-    /// Records a sighting of a doubt. Returns `true` if it has lasted for `lag` and at least [`LOOKS`] sightings.
+    /// Records a sighting of a doubt. Returns `true` if it has lasted for `lag` and at least [`DOUBT_SIGHTINGS`] sightings.
     fn lasts(&mut self, doubt: LagObservation, id: &str, now: u64) -> bool {
-        let (looks, since) = self.memory.doubted(doubt, id, now);
-        looks >= LOOKS && now.saturating_sub(since) >= self.lag.as_secs()
+        let (sightings, since) = self.memory.doubted(doubt, id, now);
+        sightings >= DOUBT_SIGHTINGS && now.saturating_sub(since) >= self.lag.as_secs()
     }
 
     /// The last receipt, if it was for a larger tree: a receipt may be as old as the last one, but not older.
@@ -367,7 +367,7 @@ fn no_receipt(received: &[u8], verdict: &StatementVerdict) -> Option<String> {
     match verdict.reason {
         Some(Code::MalformedReceipt | Code::UnsupportedStructure) => {
             let why = verdict.why();
-            Some(format!("what came is no receipt: {why}"))
+            Some(format!("what came is not a receipt: {why}"))
         }
         _ if received.len() > MAX_RECEIPT_KEPT => {
             Some(format!("a receipt of {} bytes, and {MAX_RECEIPT_KEPT} are kept", received.len()))
@@ -387,7 +387,7 @@ fn refusal(verdict: &StatementVerdict) -> (AlarmKind, String) {
         Some(Code::ReceiptExpired | Code::ReceiptNotYetValid) => AlarmKind::Clock,
         _ => AlarmKind::Inconsistent,
     };
-    debug_assert!(verdict.outcome != VerificationOutcome::Verified, "a verified receipt is no refusal");
+    debug_assert!(verdict.outcome != VerificationOutcome::Verified, "a verified receipt is not a refusal");
     (kind, words)
 }
 

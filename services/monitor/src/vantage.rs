@@ -53,7 +53,7 @@ pub struct View {
 }
 
 /// Fetches the checkpoints of all vantage points concurrently.
-pub async fn look(target: &WatchedLog, roots: Option<&Bytes>, now: u64) -> Vec<View> {
+pub async fn fetch_all(target: &WatchedLog, roots: Option<&Bytes>, now: u64) -> Vec<View> {
     let views = target.vantages.iter().map(|vantage| async move {
         let name = vantage.to_string();
         let note = fetch(vantage, target, roots).await;

@@ -20,7 +20,7 @@
 //! tolerated.
 //!
 //! All facts are read from statements that the audit has authenticated without findings; commit times are the log's
-//! word. A list added later starts at the next leaf: numbers before that are no gap. If the memory is lost or older
+//! word. A list added later starts at the next leaf: numbers before that are not a gap. If the memory is lost or older
 //! than the audit's state, both start over, and the lists are not checked until they have seen all entries.
 
 mod facts;
@@ -78,7 +78,7 @@ impl Watching {
     }
 
     /// Removes the findings after the sink has saved them: until then every round reports them again.
-    pub fn told(folder: &LogFolder, now: u64) -> Result<(), MonitorStateError> {
+    pub fn mark_reported(folder: &LogFolder, now: u64) -> Result<(), MonitorStateError> {
         let mut watching = Self::load(folder, now)?;
         if !watching.memory.untold.is_empty() {
             watching.memory.untold.clear();

@@ -20,7 +20,7 @@ use crate::extends::ConsistencyProver;
 use crate::freshness::{self, FreshnessTimes};
 use crate::growth::Growth;
 use crate::index::{Attestor, IndexResults};
-use crate::limits::{DEEP_GRACE, LOOK, LOOKS};
+use crate::limits::{DEEP_GRACE, FETCH_ATTEMPTS, FETCH_PAUSE};
 use crate::round::{CheckName, Cost, PresentedCheckpoint, Round};
 use crate::scitt_service;
 use crate::seen::{NotTheLogs, SeenCheckpoint};
@@ -155,7 +155,7 @@ impl Watcher {
         let answer = self.checkpoint(book).await;
         match answer {
             Some(answer) => {
-                let views = vantage::look(&self.target, self.roots.as_ref(), book.now).await;
+                let views = vantage::fetch_all(&self.target, self.roots.as_ref(), book.now).await;
                 (Some(answer), views)
             }
             None => (None, Vec::new()),
@@ -163,13 +163,13 @@ impl Watcher {
     }
 
     /// Fetches the log's newest checkpoint and verifies its signature. A checkpoint smaller than the last verified one
-    /// is fetched up to [`LOOKS`] times, because a cache may be behind.
+    /// is fetched up to [`FETCH_ATTEMPTS`] times, because a cache may be behind.
     async fn checkpoint(&mut self, book: &mut Book) -> Option<CheckpointResponse> {
         let known = self.state.verified.as_ref().map_or(TreeSize::EMPTY, |last| TreeSize::new(last.size));
         let mut answer = None;
-        for look in 0..LOOKS {
-            if look > 0 {
-                tokio::time::sleep(LOOK).await;
+        for attempt in 0..FETCH_ATTEMPTS {
+            if attempt > 0 {
+                tokio::time::sleep(FETCH_PAUSE).await;
             }
             let ReceivedCheckpoint { note, date, with_proof } = match self.note(known).await {
                 Ok(fetched) => fetched,
@@ -293,16 +293,16 @@ impl Watcher {
 
     /// Records that the sink has saved the last round, so that the watch lists and the index check do not report their
     /// findings again.
-    pub fn told(&self) {
+    pub fn mark_reported(&self) {
         if self.target.depth != Depth::Decisions {
             return;
         }
         let index = match &self.target.index {
-            Some(_) => IndexResults::reported(&self.folder),
+            Some(_) => IndexResults::mark_reported(&self.folder),
             None => Ok(()),
         };
-        if let Err(why) = Watching::told(&self.folder, now()).and(index) {
-            tracing::warn!(log = %self.target.name, "what was told will be told again: {why}");
+        if let Err(why) = Watching::mark_reported(&self.folder, now()).and(index) {
+            tracing::warn!(log = %self.target.name, "the findings of this round will be reported again: {why}");
         }
     }
 

@@ -1,13 +1,12 @@
 //! Starts and stops the server.
 
-use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use roa::registry::RegistryVersion;
 use scitt::PublicKey;
-use serving::listener::{Listener, ListenerSettings, RunningListener};
+use serving::listener::{BindError, Listener, ListenerSettings, RunningListener};
 use serving::problem::ErrorDocumentation;
 
 use crate::files::{RegistryFiles, UnusableFile};
@@ -41,14 +40,9 @@ pub enum StartError {
     /// The file of deltas cannot be served.
     #[error("the file of deltas {0}")]
     Deltas(#[source] UnusableFile),
-    /// The address cannot be bound.
-    #[error("cannot listen on {address}: {error}")]
-    Listen {
-        /// The configured address.
-        address: SocketAddr,
-        /// The underlying error.
-        error: io::Error,
-    },
+    /// An address cannot be bound.
+    #[error(transparent)]
+    Listen(#[from] BindError),
     /// The metrics cannot be registered.
     #[error(transparent)]
     Metrics(#[from] prometheus::Error),
@@ -74,9 +68,11 @@ impl RegistryServer {
         files.registry().map_err(StartError::Registry)?;
         files.deltas().map_err(StartError::Deltas)?;
         let state = ServerState { files: files.clone(), metrics: Arc::new(Metrics::new()?) };
-        let public = bind(listen, public_settings(settings.clone())).await?;
+        let public = Listener::bind(listen, public_settings(settings.clone())).await?;
         let admin = match admin_listen {
-            Some(address) => Some(bind(address, settings).await?.serve(routes::admin(state.clone()))),
+            Some(address) => {
+                Some(Listener::bind(address, settings).await?.serve(routes::admin(state.clone())))
+            }
             None => None,
         };
         let public = public.serve(routes::public(state));
@@ -108,10 +104,6 @@ impl RegistryServer {
             admin.drain().await;
         }
     }
-}
-
-async fn bind(address: SocketAddr, settings: ListenerSettings) -> Result<Listener, StartError> {
-    Listener::bind(address, settings).await.map_err(|error| StartError::Listen { address, error })
 }
 
 fn public_settings(settings: ListenerSettings) -> ListenerSettings {

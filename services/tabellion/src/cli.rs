@@ -289,19 +289,19 @@ mod tests {
 
     #[test]
     fn what_is_wrong_with_the_arguments_is_told_in_a_line_with_its_particulars() {
-        let told = |arguments: &[&str]| {
+        let message = |arguments: &[&str]| {
             let error = Cli::command().try_get_matches_from(arguments).unwrap_err();
             super::in_a_line(&error.render().to_string().lines().map(str::to_owned).collect::<Vec<_>>())
         };
         assert_eq!(
-            told(&["tabellion", "log", "adopt"]),
+            message(&["tabellion", "log", "adopt"]),
             "the following required arguments were not provided: --size <SIZE>, --root <ROOT>"
         );
         assert_eq!(
-            told(&["tabellion", "conformance", "https://log.example"]),
+            message(&["tabellion", "conformance", "https://log.example"]),
             "the following required arguments were not provided: <--dev|--key <FILE>|--statement <FILE>>"
         );
-        assert_eq!(told(&["tabellion", "nonsense"]), "unrecognized subcommand 'nonsense'");
+        assert_eq!(message(&["tabellion", "nonsense"]), "unrecognized subcommand 'nonsense'");
         assert_eq!(super::in_a_line(&[]), "");
     }
 
@@ -341,7 +341,7 @@ mod tests {
             return Some(format!("tabellion {line}: no command"));
         }
         if let Some(word) = command_as_value(&words) {
-            return Some(format!("tabellion {line}: {word} is no command here, and is taken as a value"));
+            return Some(format!("tabellion {line}: {word} is not a command here, and is taken as a value"));
         }
         let whole = std::iter::once("tabellion").chain(words.iter().copied());
         let error = Cli::command().try_get_matches_from(whole).err()?;

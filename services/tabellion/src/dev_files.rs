@@ -26,9 +26,7 @@ pub fn log_url(named: Option<&str>) -> Result<String, Failure> {
     }
     match std::fs::read_to_string(DEV_URL) {
         Ok(url) => Ok(url.trim().to_owned()),
-        Err(_) => {
-            Err(Failure::new(Exit::NotFound, "no-dev-log", "no log serves here")
-                .hint("tabellion serve --dev"))
-        }
+        Err(_) => Err(Failure::new(Exit::NotFound, "no-dev-log", "no log of dev mode serves in this folder")
+            .hint("tabellion serve --dev")),
     }
 }

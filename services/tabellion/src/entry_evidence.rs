@@ -17,7 +17,7 @@ pub enum EntryEvidence {
     Read(Box<VrfEvidence>),
     /// The service does not serve the statement, for example because it was erased.
     NotServed(EvidenceFault),
-    /// The service serves something that is no VRF statement that keeps the rules, or not this entry.
+    /// The service serves something that is not a VRF statement that keeps the rules, or not this entry.
     Wrong(EvidenceFault),
 }
 
@@ -40,7 +40,7 @@ impl<'s> EvidenceSource<'s> {
     /// If the service cannot be reached.
     pub fn fetch(&self, entry: &str) -> Result<EntryEvidence, Failure> {
         let Ok(digest) = EntryDigest::from_str(entry) else {
-            let detail = "the service names something that is no entry ID";
+            let detail = "the service names something that is not an entry ID";
             return Ok(EntryEvidence::Wrong(fault("nonsense", detail)));
         };
         let path = format!("v1/entries/{digest}/transparent");

@@ -116,7 +116,7 @@ impl Service {
             take(page)?;
             next = more;
         }
-        Err(Failure::new(Exit::Failure, "nonsense", "the service's list does not end"))
+        Err(nonsense("its list does not end"))
     }
 
     /// Converts an error. A local service that is unreachable may not be running, so the hint is `tabellion serve
@@ -129,6 +129,11 @@ impl Service {
             false => failure,
         }
     }
+}
+
+/// The failure for an answer of the service that cannot be used (`nonsense`).
+pub fn nonsense(why: impl std::fmt::Display) -> Failure {
+    Failure::new(Exit::Failure, "nonsense", format!("the service's answer cannot be used: {why}"))
 }
 
 impl From<ClientError> for Failure {

@@ -100,7 +100,7 @@ pub fn explanation(reason: Code) -> &'static str {
         Code::PolicyTooLate => "the policy was registered after the entry",
         Code::EntryMissing => "the bundle lacks an entry that it lists",
         Code::IndexContradicted => "the log's index names an entry for a term that it does not have",
-        Code::EntryUnneeded => "the file has an entry that is no part of the answer",
+        Code::EntryUnneeded => "the file has an entry that is not part of the answer",
         Code::NoMonitor => "that the log's index is right is its claim",
         Code::MalformedAttestation => "the attestation of a monitor cannot be read",
         Code::AttestationInvalid => "the monitor did not sign this attestation",

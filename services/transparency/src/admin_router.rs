@@ -11,7 +11,7 @@ use utoipa::openapi::header::{Header, HeaderBuilder};
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::{Content, OpenApi, Ref, RefOr, Response, ResponseBuilder};
+use utoipa::openapi::{Content, OpenApi, Ref, RefOr, Response};
 use utoipa::{Modify, OpenApi as Description};
 use utoipa_axum::router::OpenApiRouter;
 
@@ -21,6 +21,7 @@ use crate::edge::rate_limit::AccessControl;
 use crate::index::{self, Index};
 use crate::log::state::Log;
 use crate::operator::{clock_correction, freezing, holds, inbox, rotation, statements};
+use crate::routes::description::add_response;
 
 /// Name of the security scheme.
 const TOKEN: &str = "token";
@@ -107,17 +108,17 @@ fn completed(mut commands: OpenApi) -> OpenApi {
 fn complete(operation: &mut Operation) {
     let none: [&str; 0] = [];
     operation.security = Some(vec![SecurityRequirement::default(), SecurityRequirement::new(TOKEN, none)]);
-    add(operation, "401", "An operator's token is required over TCP (token)");
-    add(
+    add_response(operation, "401", "An operator's token is required over TCP (token)");
+    add_response(
         operation,
         "403",
         "The token is not an operator's (role-required), the request comes from elsewhere (not-from-here, foreign-host, \
          from-a-web-page), or the log is frozen",
     );
     if operation.request_body.is_some() {
-        add(operation, "413", "The body is too large");
-        add(operation, "415", "The body is not application/json");
-        add(operation, "422", "The JSON is not such a request");
+        add_response(operation, "413", "The body is too large");
+        add_response(operation, "415", "The body is not application/json");
+        add_response(operation, "422", "The JSON is not such a request");
     }
     for (status, response) in &mut operation.responses.responses {
         if let RefOr::T(response) = response {
@@ -127,11 +128,6 @@ fn complete(operation: &mut Operation) {
             }
         }
     }
-}
-
-fn add(operation: &mut Operation, status: &str, description: &str) {
-    let response = || RefOr::T(ResponseBuilder::new().description(description).build());
-    operation.responses.responses.entry(status.to_owned()).or_insert_with(response);
 }
 
 fn operator() -> Header {

@@ -118,9 +118,9 @@ pub const INDEX_PATIENCE: Duration = Duration::from_secs(2);
 /// Time for which a search waits for an index that lags behind.
 pub const INDEX_WAIT: Duration = Duration::from_millis(500);
 /// Interval at which a waiting search checks how far the index goes, and asks the indexing task to continue.
-pub const INDEX_LOOK: Duration = Duration::from_millis(25);
+pub const SEARCH_POLL: Duration = Duration::from_millis(25);
 /// Interval at which the leading process checks whether a head of the index is due.
-pub const INDEX_HEAD_LOOK: Duration = Duration::from_millis(250);
+pub const INDEX_HEAD_POLL: Duration = Duration::from_millis(250);
 /// Pause of the making of heads after an error.
 pub const INDEX_HEAD_RETRY: Duration = Duration::from_secs(5);
 /// Seconds by which the clocks of two leading processes may differ without a head of the earlier one coming after a head of
@@ -207,7 +207,7 @@ pub const HEADER_DEPTH: usize = 16;
 pub const PAYLOAD_DEPTH: usize = 64;
 
 /// Interval at which the leader looks for erasures without a notification.
-pub const ERASURE_LOOK: Duration = Duration::from_secs(1);
+pub const ERASURE_POLL: Duration = Duration::from_secs(1);
 /// Pause of erasing after an error of the database.
 pub const ERASURE_RETRY: Duration = Duration::from_secs(10);
 /// Erasures on one page.
@@ -233,7 +233,7 @@ pub const FSCK_PAGE: usize = 16;
 /// Interval at which the storage check saves its progress.
 pub const FSCK_KEPT_EVERY: Duration = Duration::from_secs(5);
 /// Interval at which a process that does not lead checks its role for the storage check.
-pub const FSCK_LOOK: Duration = Duration::from_secs(1);
+pub const FSCK_POLL: Duration = Duration::from_secs(1);
 /// Pause of the storage check after an error of the database.
 pub const FSCK_RETRY: Duration = Duration::from_secs(10);
 /// Findings of the storage check that are kept as text; more are only counted.
@@ -249,9 +249,9 @@ pub const WITNESS_PACE: Duration = Duration::from_secs(5);
 /// Upper bound of the pause that a witness may request.
 pub const WITNESS_LONGEST_PAUSE: Duration = Duration::from_secs(300);
 /// Interval at which the signature of a new head is looked up.
-pub const WITNESS_SIGNATURE_LOOK: Duration = Duration::from_millis(20);
+pub const WITNESS_SIGNATURE_POLL: Duration = Duration::from_millis(20);
 /// Interval at which a process looks for cosignatures stored by another one.
-pub const WITNESS_LOOK: Duration = Duration::from_secs(1);
+pub const WITNESS_POLL: Duration = Duration::from_secs(1);
 /// Pause of the witness tasks after an error of the database.
 pub const WITNESS_RETRY: Duration = Duration::from_secs(5);
 /// Cosignatures read at one time.
@@ -265,7 +265,7 @@ pub const WITNESS_FRESH_ROUNDS: u64 = 3;
 /// Difference between a witness's clock and this process's that is tolerated. A larger one is logged, and a cosignature
 /// further ahead is not stored.
 pub const WITNESS_CLOCK_TOLERANCE: Duration = Duration::from_secs(60);
-/// Age of a cosignature above which it is no evidence of this process's clock, because the monotonic clock may have
+/// Age of a cosignature above which it is not evidence of this process's clock, because the monotonic clock may have
 /// drifted too.
 pub const WITNESS_CLOCK_AGE: Duration = Duration::from_secs(3600);
 /// Locks for reads of tiles, by number of the tile: of the requests that need the same tile, one reads it.

@@ -13,7 +13,7 @@ use outbox::{Delivery, LogConnection};
 use scitt::{Algorithm, Signer, SigningKey};
 use serving::database_metrics::DatabaseSystem;
 use serving::failed_write::FailedWrite;
-use serving::listener::{Listener, ListenerSettings, RunningListener};
+use serving::listener::{BindError, Listener, ListenerSettings, RunningListener};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -68,14 +68,9 @@ pub enum StartError {
     /// The metrics cannot be registered.
     #[error("the metrics cannot be registered: {0}")]
     Metrics(String),
-    /// The address cannot be bound.
-    #[error("cannot listen on {address}: {error}")]
-    Listen {
-        /// The configured address.
-        address: SocketAddr,
-        /// The underlying error.
-        error: io::Error,
-    },
+    /// An address cannot be bound.
+    #[error(transparent)]
+    Listen(#[from] BindError),
 }
 
 /// A running service.
@@ -140,10 +135,10 @@ impl VerificationService {
             waits: Waits { result: config.wait, log_receipt: config.receipt_wait },
             body_bytes: config.body_bytes,
         };
-        let public = bind(config.listen, public_settings(&config)).await?;
+        let public = Listener::bind(config.listen, public_settings(&config)).await?;
         let admin = match config.admin_listen {
             Some(address) => {
-                Some(bind(address, settings(&config)).await?.serve(routes::admin(state.clone())))
+                Some(Listener::bind(address, settings(&config)).await?.serve(routes::admin(state.clone())))
             }
             None => None,
         };
@@ -189,7 +184,7 @@ impl VerificationService {
         self.jobs.tasks.close();
         self.jobs.tasks.wait().await;
         if let Err(error) = self.jobs.store.end_all_checks().await {
-            tracing::warn!(%error, "the next start takes this stop for one by the checks");
+            tracing::warn!(%error, "the next start will treat this stop as one that the checks caused");
         }
         for task in self.background {
             // A task that panicked has been reported already.
@@ -221,10 +216,6 @@ fn log_connection(config: &LogConfig) -> Result<LogConnection, StartError> {
     let trust = read("trust", &config.trust)?.map(|text| TrustStore::from_toml(&text)).transpose();
     let trust = trust.map_err(|error| StartError::Log { setting: "trust", why: error.to_string() })?;
     Ok(LogConnection { url: config.url.clone(), client, trust })
-}
-
-async fn bind(address: SocketAddr, settings: ListenerSettings) -> Result<Listener, StartError> {
-    Listener::bind(address, settings).await.map_err(|error| StartError::Listen { address, error })
 }
 
 /// Removes results that are older than `keep`, until `stop` is cancelled.

@@ -185,7 +185,7 @@ impl Ledger {
         tracing::error!(log = %checkpoint.origin(), size = checkpoint.size().get(),
             "SECURITY: this key has cosigned what is not known here");
         if let Err(error) = self.state.keep_forgotten(note) {
-            tracing::error!(%error, "the proof of it could not be kept");
+            tracing::error!(%error, "its evidence could not be stored");
         }
         self.in_doubt.cancel();
         Err(NotCosigned::InDoubt)
@@ -254,11 +254,7 @@ impl LedgerPage {
     fn not_before(&self, now: u64) -> Result<u64, NotCosigned> {
         let last = self.latest.as_ref().map_or(0, |latest| latest.time);
         if self.goes_back {
-            tracing::warn!(
-                now,
-                last,
-                "the time that is signed goes back: the operator says that the clock was ahead"
-            );
+            tracing::warn!(now, last, "the signed time goes back: a clock correction of the operator");
             return Ok(now);
         }
         if now.saturating_add(CLOCK_SLACK) < last {

@@ -238,10 +238,10 @@ async fn latest(State(state): State<RouteState>, Path(log): Path<String>) -> Res
 async fn said_in_text(response: Response) -> Response {
     match response.status() {
         status @ StatusCode::METHOD_NOT_ALLOWED => {
-            let mut said = refuse(status, "this is asked in another way");
+            let mut response = refuse(status, "this is asked in another way");
             let allow = response.headers().get(http::header::ALLOW).cloned();
-            said.headers_mut().extend(allow.map(|allow| (http::header::ALLOW, allow)));
-            said
+            response.headers_mut().extend(allow.map(|allow| (http::header::ALLOW, allow)));
+            response
         }
         StatusCode::NOT_FOUND if !response.headers().contains_key(CONTENT_TYPE) => {
             refuse(StatusCode::NOT_FOUND, "nothing is here")

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serving::listener::{Listener, ListenerSettings, RunningListener};
+use serving::listener::{BindError, Listener, ListenerSettings, RunningListener};
 use tlog::key::{KeyName, VerifierKey};
 use tlog::note::NoteSigner;
 use tokio::sync::Notify;
@@ -54,14 +54,9 @@ pub enum StartError {
     /// The list of logs ([`Config::logs`]) cannot be loaded.
     #[error(transparent)]
     List(#[from] ListError),
-    /// The listen address cannot be bound.
-    #[error("cannot listen on {address}: {error}")]
-    Listen {
-        /// The configured address.
-        address: SocketAddr,
-        /// The underlying error.
-        error: io::Error,
-    },
+    /// An address cannot be bound.
+    #[error(transparent)]
+    Listen(#[from] BindError),
     /// The metrics cannot be registered.
     #[error(transparent)]
     Metrics(#[from] prometheus::Error),
@@ -120,9 +115,13 @@ impl Witness {
         let back_to = config.clock_was_ahead.then(routes::now).flatten();
         let route_state =
             RouteState { ledger: Arc::new(Ledger::new(state, key, kept, list, back_to)), metrics };
-        let public = bind(config.listen, public_settings()).await?.serve(routes::public(route_state.clone()));
+        let public = Listener::bind(config.listen, public_settings())
+            .await?
+            .serve(routes::public(route_state.clone()));
         let admin = match config.admin_listen {
-            Some(address) => Some(bind(address, settings()).await?.serve(routes::admin(route_state.clone()))),
+            Some(address) => {
+                Some(Listener::bind(address, settings()).await?.serve(routes::admin(route_state.clone())))
+            }
             None => None,
         };
         let address = public.address().unwrap_or(config.listen);
@@ -184,10 +183,6 @@ impl Witness {
             Err(error) => tracing::error!(%error, "the list of logs stays as it was"),
         }
     }
-}
-
-async fn bind(address: SocketAddr, settings: ListenerSettings) -> Result<Listener, StartError> {
-    Listener::bind(address, settings).await.map_err(|error| StartError::Listen { address, error })
 }
 
 /// Settings of the admin listener.

@@ -79,7 +79,7 @@ fn try_many_on(parser: Parser) {
 
 fn number(variable: &str) -> Option<u64> {
     let text = env::var(variable).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")))
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text} is not a number")))
 }
 
 fn report(parser: Parser, find: &Find) -> ! {

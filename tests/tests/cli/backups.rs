@@ -7,8 +7,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use black_box::{
-    Cell, Connection, Database, Holds, Load, Log, OPERATOR_TOKEN, Ran, Recorder, Service, on_both_databases,
-    until,
+    Cell, Database, Holds, Load, Log, OPERATOR_TOKEN, Ran, Recorder, Service, on_both_databases, until,
 };
 use merkle::TreeSize;
 use scitt::{Receipt, SignedStatement};
@@ -16,12 +15,6 @@ use serde_json::Value;
 
 /// How long something that happens by itself may take.
 const SOON: Duration = Duration::from_secs(20);
-
-fn posted(connection: &mut Connection, statement: &SignedStatement) -> Receipt {
-    let answer = connection.post(statement.bytes());
-    assert_eq!(answer.status, 201, "{answer:?}");
-    Receipt::parse(answer.body).unwrap()
-}
 
 /// Where the entry of a receipt stands.
 fn leaf(receipt: &Receipt) -> u64 {
@@ -33,7 +26,7 @@ fn filled(log: &Log, service: &Service, count: usize) -> Vec<(SignedStatement, R
     let mut connection = service.connection();
     let mut register = || {
         let statement = log.statement();
-        let receipt = posted(&mut connection, &statement);
+        let receipt = connection.register(&statement);
         (statement, receipt)
     };
     (0..count).map(|_| register()).collect()
@@ -115,7 +108,7 @@ on_both_databases! {
         assert_eq!(checkpoint(&service), last, "the same signature over the same tree");
         assert_eq!(connection.get("/.well-known/scitt-keys").body, keys);
         for (statement, receipt) in &entries {
-            let again = posted(&mut connection, statement);
+            let again = connection.register(statement);
             assert_eq!(leaf(&again), leaf(receipt), "the same entry");
             receipt.implied_root(&statement.digest().leaf_hash()).unwrap();
         }
@@ -123,7 +116,7 @@ on_both_databases! {
         let holds = log.on_admin(&service, &["entry", "holds"]).must_succeed().json();
         assert_eq!((&holds[0]["entry_id"], &holds[0]["case"]), (&held.digest().to_string().into(), &"7".into()));
         let new = log.statement();
-        let receipt = posted(&mut connection, &new);
+        let receipt = connection.register(&new);
         assert_eq!(Value::from(leaf(&receipt)), frozen["size"], "and it goes on");
         service.stop();
         log.must_be_sound();
@@ -265,7 +258,7 @@ on_both_databases! {
         // It goes on once somebody vouches for its head, and not before.
         log.tabellion(&["log", "adopt", "--size", &size.to_string(), "--root", root]).must_succeed();
         let service = log.serve();
-        assert_eq!(leaf(&posted(&mut service.connection(), &log.statement())), size);
+        assert_eq!(leaf(&service.connection().register(&log.statement())), size);
     }
 
     fn r42_a_backup_that_is_behind_what_was_signed_is_not_restored(log: Log) {
@@ -324,7 +317,7 @@ on_both_databases! {
         turn_to(&log, &to, "state");
         let service = log.serve();
         for (statement, receipt) in &entries {
-            assert_eq!(leaf(&posted(&mut service.connection(), statement)), leaf(receipt));
+            assert_eq!(leaf(&service.connection().register(statement)), leaf(receipt));
         }
         filled(&log, &service, 1);
         service.stop();

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use black_box::{Log, Ran, Recorder, Service, on_both_databases};
+use black_box::{Log, OwnedChild, Ran, Recorder, Service, on_both_databases};
 use serde_json::Value;
 
 /// Files of a batch.
@@ -171,8 +171,8 @@ fn dev_mode_needs_nothing_and_leads_to_a_verified_receipt() {
     let mut command = log.command();
     command.args(["serve", "--dev", "--json", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
     command.current_dir(&folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let service = Child(command.spawn().unwrap());
-    let url = service.first_line()["url"].as_str().unwrap().to_owned();
+    let service = OwnedChild(command.spawn().unwrap());
+    let url = first_line(&service)["url"].as_str().unwrap().to_owned();
     fs::write(folder.join("hello.json"), r#"{"verdict":"allow"}"#).unwrap();
     let run = |arguments: &[&str]| -> Ran {
         log.command().current_dir(&folder).args(arguments).output().unwrap().into()
@@ -183,22 +183,10 @@ fn dev_mode_needs_nothing_and_leads_to_a_verified_receipt() {
     assert_eq!(run(&["verify", "hello.json.transparent.cose", "--payload", "hello.json"]).code, Some(3));
 }
 
-/// Ends with the test.
-struct Child(std::process::Child);
-
-impl Child {
-    fn first_line(&self) -> Value {
-        use std::io::{BufRead, BufReader};
-        use std::os::fd::AsFd;
-        let out = self.0.stdout.as_ref().unwrap().as_fd().try_clone_to_owned().unwrap();
-        let line = BufReader::new(fs::File::from(out)).lines().next().unwrap().unwrap();
-        serde_json::from_str(&line).unwrap_or_else(|why| panic!("{why}: {line}"))
-    }
-}
-
-impl Drop for Child {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+fn first_line(child: &OwnedChild) -> Value {
+    use std::io::{BufRead, BufReader};
+    use std::os::fd::AsFd;
+    let out = child.stdout.as_ref().unwrap().as_fd().try_clone_to_owned().unwrap();
+    let line = BufReader::new(fs::File::from(out)).lines().next().unwrap().unwrap();
+    serde_json::from_str(&line).unwrap_or_else(|why| panic!("{why}: {line}"))
 }

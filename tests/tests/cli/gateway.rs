@@ -2,11 +2,11 @@
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use black_box::cli::{Dev, Folder};
-use black_box::{Agent, Connection, Log, McpClient, Told, free_address, until};
+use black_box::{Agent, Connection, Log, McpAnswer, McpClient, OwnedChild, free_address, until};
 use serde_json::{Value, json};
 use testkit::McpServer;
 
@@ -202,7 +202,7 @@ fn a_verdict_is_read_and_checked_without_asking_anybody() {
 
 /// `tabellion gateway run --dev` beside a log that is tried out. Killed when dropped.
 struct Tried {
-    child: Child,
+    _child: OwnedChild,
     url: String,
 }
 
@@ -227,19 +227,12 @@ impl Tried {
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("asked for")).read_line(&mut line).expect("a line");
         assert!(!line.is_empty(), "it did not start: {:?}", child.wait());
-        Self { child, url: format!("http://{listen}") }
-    }
-}
-
-impl Drop for Tried {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        Self { _child: OwnedChild(child), url: format!("http://{listen}") }
     }
 }
 
 /// What the log has under the name that a Verdict gives.
-fn statement_of(dev: &Dev, told: &Told) -> Vec<u8> {
+fn statement_of(dev: &Dev, told: &McpAnswer) -> Vec<u8> {
     let begun = Instant::now();
     loop {
         let path = format!("/v1/entries/{}/statement", told.verdict().entry());
@@ -252,7 +245,7 @@ fn statement_of(dev: &Dev, told: &Told) -> Vec<u8> {
     }
 }
 
-fn record_key(told: &Told) -> &str {
+fn record_key(told: &McpAnswer) -> &str {
     told.result()["_meta"]["dev.tabellion/evidence"]["key"].as_str().expect("a key")
 }
 

@@ -129,12 +129,12 @@ fn python_hands_in_forms_and_batches() {
     let (statement, [detached, payload, attached]) = files(&log);
     let service = log.serve();
     assert_eq!(python(&["encoded", service.url(), &detached, &payload])["status"], 400, "nothing is decoded");
-    let told = python(&["form", service.url(), &detached, &payload]);
-    assert_eq!(told["status"], 201);
-    assert!(told["location"].as_str().unwrap().ends_with(&statement.digest().to_string()), "{told}");
-    let told = python(&["batch", service.url(), &attached, &detached, &attached]);
+    let response = python(&["form", service.url(), &detached, &payload]);
+    assert_eq!(response["status"], 201);
+    assert!(response["location"].as_str().unwrap().ends_with(&statement.digest().to_string()), "{response}");
+    let response = python(&["batch", service.url(), &attached, &detached, &attached]);
     let statuses: Vec<_> =
-        told["results"].as_array().unwrap().iter().map(|result| &result["status"]).collect();
+        response["results"].as_array().unwrap().iter().map(|result| &result["status"]).collect();
     assert_eq!(statuses, [201, 201, 201], "the detached one is known by now");
     service.stop();
 }

@@ -154,7 +154,7 @@ fn what_is_wrong_is_written_down_and_never_fails_the_agent() {
         ("", "no event of claude-code"),
         ("\u{1b}[2J{", "no event of claude-code"),
         (r#"{"hook_event_name":"SessionEnd","session_id":"../x"}"#, "no event of claude-code"),
-        (&elsewhere, "a file of somebody else"),
+        (&elsewhere, "another user's file"),
         (&absent, "no file of session ses-9"),
         (&long, "no event of claude-code"),
     ] {

@@ -398,7 +398,7 @@ fn what_deploy_holds_can_be_used() {
     assert!(lines().any(|line| line.starts_with("Environment=")), "{unit}");
     for variable in lines().filter_map(|line| line.strip_prefix("Environment=")) {
         let name = variable.split('=').next().expect("a name").trim_end_matches("_FILE");
-        assert!(settings.lines().any(|line| line.split(' ').next() == Some(name)), "{name} is no setting");
+        assert!(settings.lines().any(|line| line.split(' ').next() == Some(name)), "{name} is not a setting");
     }
 }
 

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 
 use black_box::cli::{Dev, Folder};
-use black_box::{Connection, free_address};
+use black_box::{Connection, OwnedChild, free_address};
 use serde_json::{Value, json};
 
 /// The files that the tests of the translation use.
@@ -358,7 +358,7 @@ fn who_wrote_a_line_is_answered_from_the_file_attribution() {
 
 /// `record import --watch`, with the lines that it prints.
 struct Watching {
-    child: Child,
+    _child: OwnedChild,
     lines: BufReader<ChildStdout>,
     /// The file of the newest checkpoint.
     newest: String,
@@ -374,7 +374,7 @@ impl Watching {
         let mut command = folder.command(&[&arguments, flags, &["sessions"]].concat());
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap());
-        Watching { child, lines, newest: String::new() }
+        Watching { _child: OwnedChild(child), lines, newest: String::new() }
     }
 
     /// Waits for the next line.
@@ -393,13 +393,6 @@ impl Watching {
         folder.run(&["record", "verify", &format!("{file}.cose")]).must_end_with(0);
         self.newest = file.to_owned();
         (told["number"].as_u64().unwrap(), parsed(folder, file)["previous-record"].clone(), digest)
-    }
-}
-
-impl Drop for Watching {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

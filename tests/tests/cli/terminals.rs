@@ -124,7 +124,7 @@ fn making_a_large_log_draws_a_bar() {
     draws_a_bar(&folder, is_full, |name| words(&format!("bench grow 20 --folder {name}")));
 }
 
-/// A list of a command: a heading that is no part of a row, and an ID in it with the part that terminals get.
+/// A list of a command: a heading that is not part of a row, and an ID in it with the part that terminals get.
 struct List {
     arguments: Vec<String>,
     heading: &'static str,

@@ -107,11 +107,11 @@ fn requests_of_the_sdk_reach_its_agent_under_a_chain_and_each_has_one_receipt_on
         assert_eq!(receipt["receipt"]["enforcement_outcome"], "permit");
         assert_eq!(receipt["receipt"]["action"]["capability"], format!("mcp:planner.{method}"));
     }
-    let told = taken[0]["results"][0]["artifacts"][0]["parts"][0]["text"].as_str().unwrap();
-    let told: Value = serde_json::from_str(told).unwrap();
-    assert_eq!(told["text"], "hello");
+    let answer = taken[0]["results"][0]["artifacts"][0]["parts"][0]["text"].as_str().unwrap();
+    let answer: Value = serde_json::from_str(answer).unwrap();
+    assert_eq!(answer["text"], "hello");
     let chain_alone = json!(["https://tabellion.dev/a2a/agentroa/v1/roa"]);
-    assert_eq!(told["metadata"], chain_alone, "the agent may delegate further, and cannot use the proof");
+    assert_eq!(answer["metadata"], chain_alone, "the agent may delegate further, and cannot use the proof");
     let states = |step: &Value| -> Vec<Value> {
         step["results"].as_array().unwrap().iter().map(|event| event["status"]["state"].clone()).collect()
     };
@@ -197,9 +197,9 @@ fn requests_of_the_sdk_for_a2a_1_0_reach_its_agent_and_each_answer_has_or_names_
         assert_eq!(receipt["aer_id"], referenced(step));
     }
     assert_eq!(taken[0]["a2a-extensions"], json!(["https://tabellion.dev/a2a/agentroa/v1"]));
-    let told = taken[0]["results"][0]["task"]["artifacts"][0]["parts"][0]["text"].as_str().unwrap();
-    let told: Value = serde_json::from_str(told).unwrap();
-    assert_eq!(told["metadata"], json!(["https://tabellion.dev/a2a/agentroa/v1/roa"]));
+    let answer = taken[0]["results"][0]["task"]["artifacts"][0]["parts"][0]["text"].as_str().unwrap();
+    let answer: Value = serde_json::from_str(answer).unwrap();
+    assert_eq!(answer["metadata"], json!(["https://tabellion.dev/a2a/agentroa/v1/roa"]));
     assert_eq!(taken[3]["results"][0]["task"]["status"]["state"], "TASK_STATE_FAILED");
     // Results without `metadata`, and errors, whose data this SDK does not show.
     assert_eq!((receipt_in(&taken[4]), receipt_in(&taken[5])), (None, None));

@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::time::{Duration, Instant};
 
 use black_box::{
-    Agent, Coming, Connection, Gateway, Guarded, McpClient, Ran, Scene, Told, free_address, until,
+    Agent, Coming, Connection, Gateway, Guarded, McpAnswer, McpClient, Ran, Scene, free_address, until,
 };
 use scitt::Signer as _;
 use serde_json::{Value, json};
@@ -128,12 +128,12 @@ fn payment(agent: &Agent, arguments: &Value, more: &Value) -> Value {
     params
 }
 
-fn pay(agent: &Agent, client: &mut McpClient, arguments: &Value, more: &Value) -> Told {
+fn pay(agent: &Agent, client: &mut McpClient, arguments: &Value, more: &Value) -> McpAnswer {
     client.request("tools/call", payment(agent, arguments, more))
 }
 
 /// What the client brings back.
-fn state(asked: &Told) -> Value {
+fn state(asked: &McpAnswer) -> Value {
     assert_eq!(asked.result()["resultType"], "input_required", "{asked:?}");
     assert!(asked.result().get("inputRequests").is_none(), "the client is asked nothing: {asked:?}");
     json!({ "requestState": asked.result()["requestState"] })
@@ -146,8 +146,8 @@ fn begin(agent: &Agent, client: &mut McpClient, arguments: &Value) -> Coming {
 }
 
 /// The verdict and the reason of a call that came to its end on a stream.
-fn ended(told: &Value) -> (String, String) {
-    let verdict = &told["result"]["_meta"]["vap"];
+fn ended(response: &Value) -> (String, String) {
+    let verdict = &response["result"]["_meta"]["vap"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     (text(&verdict["verdict"]), text(&verdict["verification"]["reason"]))
 }
@@ -174,9 +174,12 @@ fn in_the_newer_era_a_call_is_made_once_when_an_approver_has_signed_it() {
     let answer =
         ["answer", &id, "--digest", digest, "--reason", "the invoice is ours", "--output", "kept.json"];
     world.approval(&CAROL, &answer).must_succeed();
-    let told = pay(agent, &mut client, &large(), &retry);
-    told.must_be_served();
-    assert!(!told.message.to_string().contains("invoice"), "the reason is the approver's own: {told:?}");
+    let response = pay(agent, &mut client, &large(), &retry);
+    response.must_be_served();
+    assert!(
+        !response.message.to_string().contains("invoice"),
+        "the reason is the approver's own: {response:?}"
+    );
     let call = world.guarded.upstream.only_call();
     assert!(call.param("requestState").is_none(), "{}", call.text());
 
@@ -222,8 +225,8 @@ fn in_the_older_era_a_call_waits_on_its_stream_for_the_approver() {
         assert_eq!(world.calls(), number, "nothing is sent before there is an answer");
         let answer: &[&str] = if deny { &["answer", &id, "--deny"] } else { &["answer", &id] };
         world.approval(&CAROL, answer).must_succeed();
-        let told = coming.message().unwrap();
-        assert_eq!(ended(&told), (verdict.to_owned(), reason.to_owned()), "{told}");
+        let response = coming.message().unwrap();
+        assert_eq!(ended(&response), (verdict.to_owned(), reason.to_owned()), "{response}");
         assert_eq!(world.calls(), 1);
     }
     let Guarded { gateway, running, .. } = world.guarded;
@@ -325,8 +328,8 @@ fn an_approval_fits_the_call_that_was_asked_about_and_no_other() {
 
     let dearer = json!({ "amount": 5_000_000, "to": "somebody" });
     for (agent, arguments) in [(agent, &dearer), (&elsewhere, &large()), (&other, &large())] {
-        let told = pay(agent, &mut client, arguments, &retry);
-        assert_eq!(told.verdict().word(), "denied", "{arguments}: {told:?}");
+        let response = pay(agent, &mut client, arguments, &retry);
+        assert_eq!(response.verdict().word(), "denied", "{arguments}: {response:?}");
     }
     assert_eq!(world.calls(), 0);
     // None of those has used it up.
@@ -346,8 +349,8 @@ fn what_nobody_answers_is_denied_when_its_time_is_over() {
     let mut client = world.guarded.running.modern();
     newer.commit(&mut client);
     let asked = pay(&newer, &mut client, &large(), &json!({}));
-    let told = pay(&newer, &mut client, &large(), &state(&asked));
-    told.must_be_denied("unanswered");
+    let response = pay(&newer, &mut client, &large(), &state(&asked));
+    response.must_be_denied("unanswered");
     assert_eq!(world.calls(), 0);
     let Guarded { gateway, running, .. } = world.guarded;
     running.stop();
@@ -459,8 +462,8 @@ fn a_caller_without_vap_waits_too_where_the_route_lets_it_call_at_all() {
     let mut retry = params;
     retry["requestState"] = state(&asked)["requestState"].clone();
     world.approval(&CAROL, &["answer", &world.question()]).must_succeed();
-    let told = client.request("tools/call", retry.clone());
-    assert_eq!(told.result()["isError"], Value::Null, "{told:?}");
+    let response = client.request("tools/call", retry.clone());
+    assert_eq!(response.result()["isError"], Value::Null, "{response:?}");
     assert_eq!(world.calls(), 1);
     client.request("tools/call", retry);
     assert_eq!(world.calls(), 1, "it is used up");
@@ -576,9 +579,9 @@ fn a_commitment_that_needs_approval_counts_once_an_approver_has_signed_it_and_it
     let world = World::with("commitments_need_approval = true", "", "");
     world.guarded.in_both_eras(|agent, client| {
         let before = world.calls();
-        let told = agent.commit(client);
-        let verdict = told.verdict();
-        assert_eq!((verdict.word(), verdict.reason()), ("clarify", "approval_required"), "{told:?}");
+        let response = agent.commit(client);
+        let verdict = response.verdict();
+        assert_eq!((verdict.word(), verdict.reason()), ("clarify", "approval_required"), "{response:?}");
         agent.call(client, "echo", json!({})).must_be_denied("no_commitment");
         let waiting = world.waiting(1);
         let subject = &waiting[0]["subject"];
@@ -627,8 +630,8 @@ fn an_amendment_that_no_approver_has_signed_is_put_as_a_question_and_answered_fr
     let digest = agent.commit(&mut client).verdict().digest().to_owned();
     let amendment =
         |tools: &str| agent.amendment(&digest, json!({ "add_scope": { "tools_allow": [tools] } }));
-    let told = client.carry(amendment("files.*"));
-    assert_eq!(told.verdict().reason(), "approval_required", "{told:?}");
+    let response = client.carry(amendment("files.*"));
+    assert_eq!(response.verdict().reason(), "approval_required", "{response:?}");
     agent.call(&mut client, "files.delete", json!({})).must_be_denied("scope_escape");
     let waiting = world.waiting(1);
     assert_eq!(waiting[0]["subject"]["kind"], "amendment");
@@ -636,11 +639,11 @@ fn an_amendment_that_no_approver_has_signed_is_put_as_a_question_and_answered_fr
     world.approval(&CAROL, &["answer", waiting[0]["id"].as_str().unwrap()]).must_succeed();
     // The approval fits no other amendment.
     assert_eq!(client.carry(amendment("*")).verdict().reason(), "approval_required");
-    let told = client.carry(amendment("files.*"));
-    assert_eq!(told.verdict().word(), "served", "{told:?}");
+    let response = client.carry(amendment("files.*"));
+    assert_eq!(response.verdict().word(), "served", "{response:?}");
     agent.call(&mut client, "files.delete", json!({})).must_be_served();
     // One that an approver has signed itself waits for nobody.
-    let next = told.verdict().digest().to_owned();
+    let next = response.verdict().digest().to_owned();
     let signed = signer.signed(agent.amendment(&next, json!({ "add_scope": { "tools_allow": ["time.*"] } })));
     assert_eq!(client.carry(signed).verdict().word(), "served");
     let Guarded { gateway, running, agent, .. } = world.guarded;
@@ -675,7 +678,7 @@ fn an_approval_does_not_outlive_a_change_of_the_rules() {
     }
     let before = world.calls();
     world.approval(&CAROL, &["answer", &id]).must_succeed();
-    let told = coming.message().unwrap();
-    assert_eq!(ended(&told), ("denied".to_owned(), "policy:closed".to_owned()), "{told}");
+    let response = coming.message().unwrap();
+    assert_eq!(ended(&response), ("denied".to_owned(), "policy:closed".to_owned()), "{response}");
     assert_eq!(world.calls(), before);
 }

@@ -36,8 +36,9 @@ fn permits_and_denials_have_receipts_on_the_log_that_their_decisions_name() {
     let proof_of = |agent: &str| proof(&chain, agent, "crm.read", &json!({}), black_box::gateway::GATEWAY);
     let served = client.call("crm.read", json!({}), meta(proof_of(AGENTS[1])));
     let denied = client.call("crm.read", json!({}), meta(proof_of(AGENTS[2])));
-    let told = [served, denied].map(|told| told.result()["_meta"]["dev.tabellion/aer"]["receipt"].clone());
-    assert_eq!(told.each_ref().map(|receipt| receipt["enforcement_outcome"].clone()), ["permit", "deny"]);
+    let response =
+        [served, denied].map(|response| response.result()["_meta"]["dev.tabellion/aer"]["receipt"].clone());
+    assert_eq!(response.each_ref().map(|receipt| receipt["enforcement_outcome"].clone()), ["permit", "deny"]);
     assert_eq!(receipts_on(&scene.service, &scene.running, 2).as_array().unwrap().len(), 2);
     // Two decisions and one outcome.
     let records = scene.records(3);
@@ -46,7 +47,7 @@ fn permits_and_denials_have_receipts_on_the_log_that_their_decisions_name() {
     let mut decisions = of_kind(&records, "decision");
     decisions.sort_by_key(|decision| decision.payload["seq"].as_u64());
     let named: Vec<&Value> = decisions.iter().map(|record| &record.payload["aer_id"]).collect();
-    assert_eq!(named, [&told[0]["aer_id"], &told[1]["aer_id"]]);
+    assert_eq!(named, [&response[0]["aer_id"], &response[1]["aer_id"]]);
     assert_eq!(scene.upstream.calls(), 1);
 }
 
@@ -78,8 +79,8 @@ fn each_chain_is_registered_once_unless_no_authorizer_signed_it() {
         let members = serde_json::to_value(chain.root().document()).unwrap();
         Chain::new(signed(members, &[AGENTS[3]]), Vec::new())
     };
-    let told = [&chain, &wide, &forged, &chain].map(|chain| call_under(&scene, chain));
-    assert_eq!(told, ["permit", "deny", "deny", "permit"]);
+    let response = [&chain, &wide, &forged, &chain].map(|chain| call_under(&scene, chain));
+    assert_eq!(response, ["permit", "deny", "deny", "permit"]);
     let entries = chains_on(&scene, 4);
     let mut subjects: Vec<String> =
         entries.iter().map(|entry| entry["sub"].as_str().unwrap().to_owned()).collect();

@@ -28,8 +28,8 @@ fn spending(usd: Value) -> Value {
 }
 
 fn pay(agent: &Agent, client: &mut McpClient, cost: Value) -> Value {
-    let told = agent.call(client, "echo", json!({ "cost": cost }));
-    told.message["result"].clone()
+    let answer = agent.call(client, "echo", json!({ "cost": cost }));
+    answer.message["result"].clone()
 }
 
 fn word(result: &Value) -> &str {
@@ -43,11 +43,11 @@ fn a_server_that_declares_too_much_blocks_the_meter_and_no_more_than_the_operato
         agent.commit_to(client, spending(json!(3)));
         assert_eq!(word(&pay(agent, client, json!({ "usd": 1e300 }))), "served", "it ran");
         let digest = {
-            let told = agent.call(client, "echo", json!({ "cost": { "usd": 1 } }));
+            let answer = agent.call(client, "echo", json!({ "cost": { "usd": 1 } }));
             assert_eq!(
-                told.verdict().word(),
+                answer.verdict().word(),
                 "denied",
-                "the highest cost of the tool so far is reserved: {told:?}"
+                "the highest cost of the tool so far is reserved: {answer:?}"
             );
             black_box::vap::digest(&agent.commitment_with(spending(json!(3))))
         };
@@ -86,8 +86,8 @@ fn a_call_of_unknown_cost_has_the_meter_for_itself() {
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                let told = agent.call(&mut guarded.running.modern(), "echo", json!({}));
-                served.fetch_add(usize::from(told.verdict().word() == "served"), Ordering::SeqCst);
+                let answer = agent.call(&mut guarded.running.modern(), "echo", json!({}));
+                served.fetch_add(usize::from(answer.verdict().word() == "served"), Ordering::SeqCst);
             });
         }
         guarded.upstream.wait_for("tools/call", 1);
@@ -106,12 +106,12 @@ fn a_deadline_that_has_come_ends_the_session() {
     guarded.in_both_eras(|agent, client| {
         for past in ["2001-01-01T00:00:00Z", "1999-12-31T23:59:59+14:00"] {
             let agent = agent.also_in(&format!("{}-{past}", agent.session));
-            let told = agent.commit_to(client, json!({ "budget": { "deadline": past } }));
-            if told.verdict().word() != "denied" {
+            let answer = agent.commit_to(client, json!({ "budget": { "deadline": past } }));
+            if answer.verdict().word() != "denied" {
                 agent.call(client, "echo", json!({})).must_be_denied("deadline_passed");
             }
-            let told = agent.call(client, "echo", json!({}));
-            assert_eq!(told.verdict().word(), "denied", "{told:?}");
+            let answer = agent.call(client, "echo", json!({}));
+            assert_eq!(answer.verdict().word(), "denied", "{answer:?}");
         }
         let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_millis(1500);
         agent.commit_to(client, json!({ "budget": { "deadline": soon.to_string() } }));

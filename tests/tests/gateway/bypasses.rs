@@ -22,8 +22,8 @@ fn one_tool_declared_and_another_one_called() {
         // Two numbers that are one as doubles.
         let (meant, sent) =
             (json!({ "n": 9_007_199_254_740_992_u64 }), json!({ "n": 9_007_199_254_740_993_u64 }));
-        let told = call(client, "echo", &meant, "echo", &sent);
-        assert_eq!(told.verdict().word(), "denied", "{told:?}");
+        let response = call(client, "echo", &meant, "echo", &sent);
+        assert_eq!(response.verdict().word(), "denied", "{response:?}");
         // And what was never in scope.
         agent.call(client, "files.delete", json!({})).must_be_denied("scope_escape");
     });
@@ -48,8 +48,8 @@ then = "deny"
         for arguments in
             [json!({ "options": hidden }), json!({ "options": { "dry_run": true }, "more": [hidden] })]
         {
-            let told = client.call("deploy", arguments, json!({}));
-            assert_eq!(told.answer.status, 400, "{told:?}");
+            let response = client.call("deploy", arguments, json!({}));
+            assert_eq!(response.answer.status, 400, "{response:?}");
         }
         let beyond = json!({ "options": { "dry_run": true }, "account": 9_007_199_254_740_993_u64 });
         client.call("echo", beyond, json!({})).must_be_denied("policy_failed");
@@ -89,9 +89,9 @@ fn a_second_beginning_gives_no_second_budget() {
     // The older era begins again with `initialize`: the same id is in use, and belongs to the session before.
     let agent = guarded.agent.also_in(&format!("{}-older", guarded.agent.session));
     let mut again = McpClient::legacy(guarded.running.url());
-    let told = again.initialize(json!({ "vap": agent.signed(agent.commitment()) }));
-    assert_eq!(told.verdict().word(), "denied", "{told:?}");
-    told.must_succeed();
+    let response = again.initialize(json!({ "vap": agent.signed(agent.commitment()) }));
+    assert_eq!(response.verdict().word(), "denied", "{response:?}");
+    response.must_succeed();
     agent.call(&mut again, "echo", json!({})).must_be_denied("wrong_principal");
     assert_eq!(guarded.upstream.calls(), 2);
 }
@@ -141,8 +141,9 @@ fn an_amendment_that_is_not_accepted_has_widened_nothing() {
         });
         guarded.in_both_eras(|agent, client| {
             let digest = agent.commit(client).verdict().digest().to_owned();
-            let told = agent.amend(client, &digest, json!({ "add_scope": { "tools_allow": ["files.*"] } }));
-            let verdict = told.verdict();
+            let response =
+                agent.amend(client, &digest, json!({ "add_scope": { "tools_allow": ["files.*"] } }));
+            let verdict = response.verdict();
             assert!(matches!(verdict.word(), "denied" | "clarify"), "{says}: {verdict:?}");
             agent.call(client, "files.delete", json!({})).must_be_denied("scope_escape");
         });
@@ -158,8 +159,9 @@ fn a_deadline_that_is_none_limits_nobody() {
     {
         guarded.in_both_eras(|agent, client| {
             let agent = agent.also_in(&format!("{}-{deadline}", agent.session));
-            let told = agent.commit_to(client, json!({ "budget": { "max_calls": 5, "deadline": deadline } }));
-            told.must_have_denied("malformed_deadline");
+            let response =
+                agent.commit_to(client, json!({ "budget": { "max_calls": 5, "deadline": deadline } }));
+            response.must_have_denied("malformed_deadline");
             agent.call(client, "echo", json!({})).must_be_denied("no_commitment");
         });
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use black_box::audit_trail::{Record, must_be_whole, of_kind, records_of};
 use black_box::gateway;
 use black_box::{
-    AUDITOR_TOKEN, Agent, Errno, Fault, Gateway, McpClient, Scene, Service, StorageFaults, Told, until,
+    AUDITOR_TOKEN, Agent, Errno, Fault, Gateway, McpAnswer, McpClient, Scene, Service, StorageFaults, until,
 };
 use serde_json::{Value, json};
 use testkit::McpServer;
@@ -27,7 +27,7 @@ fn known(agent: &Agent) -> impl FnOnce(Gateway) -> Gateway {
 }
 
 /// What a verifier needs of an answer, and what the caller had said.
-fn told(answer: &Told, said: Value) -> Value {
+fn told(answer: &McpAnswer, said: Value) -> Value {
     json!({ "verdict": answer.verdict().0, "evidence": answer.result()["_meta"]["dev.tabellion/evidence"], "said": said })
 }
 
@@ -347,7 +347,7 @@ fn what_a_caller_says_for_the_audit_is_nobody_elses_business() {
         scene.upstream.only_call().text().contains("the user was ANGRY"),
         "it is addressed to the server"
     );
-    // What is no such thing is recorded as that, and the call is unaffected.
+    // A malformed `aiInvocation` is recorded as malformed, and the call is unaffected.
     let intent = agent.signed(agent.intent("echo", &json!({})));
     let meta = json!({ "vap": intent, "io.modelcontextprotocol/aiInvocation": { "turnId": 7 } });
     let told = client.call("echo", json!({}), meta);

@@ -251,8 +251,9 @@ fn a_token_for_the_gateway_and_vaps_material_are_not_passed_on() {
     {
         client.headers.push((name.to_owned(), value.to_owned()));
     }
-    let told = client.call("echo", json!({}), json!({ "dev.tabellion/roa": ["x"], "org.example/kept": 1 }));
-    assert_eq!(told.answer.status, 200, "{told:?}");
+    let response =
+        client.call("echo", json!({}), json!({ "dev.tabellion/roa": ["x"], "org.example/kept": 1 }));
+    assert_eq!(response.answer.status, 200, "{response:?}");
     let call = upstream.only_call();
     for gone in ["authorization", "proxy-authorization", "x-hop"] {
         assert_eq!(call.header(gone), None, "{}", call.head);

@@ -58,8 +58,8 @@ impl Attacker {
     /// Runs Python code in the server. The code's `result`, or its exception.
     #[track_caller]
     fn run(&mut self, code: &str) -> String {
-        let told = self.0.call("run", json!({ "code": code }), json!({}));
-        told.result()["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{told:?}")).to_owned()
+        let answer = self.0.call("run", json!({ "code": code }), json!({}));
+        answer.result()["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer:?}")).to_owned()
     }
 
     #[track_caller]
@@ -83,7 +83,7 @@ fn must_hold(scene: &Scene, running: &GatewayProcess) {
     let gateway = &scene.gateway;
     secrets_are_out_of_reach(gateway, &mut attacker);
     the_process_is_out_of_reach(running.pid().as_raw_nonzero(), &mut attacker);
-    // Beside all of that it works: it reads what is no secret, writes where it may, and starts programs.
+    // Beside all of that it works: it reads what is not a secret, writes where it may, and starts programs.
     assert!(attacker.run("result = open('/etc/passwd').read()").contains("root"));
     assert_eq!(attacker.run(&write(&scene.writable.join("new"))), "written");
     assert_eq!(

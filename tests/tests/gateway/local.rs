@@ -43,13 +43,13 @@ fn found_until(
 ) -> Vec<Value> {
     let begun = Instant::now();
     loop {
-        let told = dev.folder.run(&["entry", "search", option, term, "--json"]).must_end_with(0).json();
-        let entries = told["entries"].as_array().unwrap().clone();
+        let answer = dev.folder.run(&["entry", "search", option, term, "--json"]).must_end_with(0).json();
+        let entries = answer["entries"].as_array().unwrap().clone();
         if are_enough(&entries) {
             return entries;
         }
         results(server, &json!([]));
-        assert!(begun.elapsed() < SOON, "{told}");
+        assert!(begun.elapsed() < SOON, "{answer}");
     }
 }
 
@@ -88,8 +88,8 @@ fn a_wrapped_server_works_as_before_and_its_calls_are_on_the_log() {
     });
     dev.folder.write("mcp.json", serde_json::to_string_pretty(&original).unwrap());
     let wrap = ["gateway", "wrap", "mcp.json", "--dev", "--state", "state", "--json"];
-    let told = dev.folder.run(&wrap).must_end_with(0).json();
-    assert_eq!((&told["wrapped"], &told["left"]), (&json!(["time"]), &json!(["web"])));
+    let answer = dev.folder.run(&wrap).must_end_with(0).json();
+    assert_eq!((&answer["wrapped"], &answer["left"]), (&json!(["time"]), &json!(["web"])));
     let wrapped: Value = serde_json::from_slice(&dev.folder.read("mcp.json")).unwrap();
     assert_eq!(
         (&wrapped["theme"], &wrapped["mcpServers"]["web"]),
@@ -135,11 +135,11 @@ fn the_operators_commitment_bounds_a_client_that_knows_nothing_of_it() {
     );
     let denied = json!([["get_current_time", { "timezone": "UTC" }]]);
     let calls = json!([call()[0], denied[0], call()[0]]);
-    let told = results(&gateway.stdio_command(), &calls);
+    let answer = results(&gateway.stdio_command(), &calls);
     let reason = |result: &Value| result["_meta"]["vap"]["verification"]["reason"].clone();
-    assert_eq!(told[0]["isError"], false, "{told:?}");
-    assert_eq!((&told[1]["isError"], reason(&told[1])), (&json!(true), json!("scope_escape")));
-    assert_eq!((&told[2]["isError"], reason(&told[2])), (&json!(true), json!("budget_exceeded")));
+    assert_eq!(answer[0]["isError"], false, "{answer:?}");
+    assert_eq!((&answer[1]["isError"], reason(&answer[1])), (&json!(true), json!("scope_escape")));
+    assert_eq!((&answer[2]["isError"], reason(&answer[2])), (&json!(true), json!("budget_exceeded")));
 }
 
 #[test]
@@ -159,8 +159,8 @@ fn processes_that_a_client_starts_side_by_side_keep_their_evidence_apart() {
         assert!(begun.elapsed() < SOON, "the processes start");
         std::thread::yield_now();
     }
-    let told = results(&command, &call());
-    assert_eq!(told[0]["isError"], false, "{told:?}");
+    let answer = results(&command, &call());
+    assert_eq!(answer[0]["isError"], false, "{answer:?}");
     assert_eq!(folders(), 3);
     // The end of the input is the end of the process, and its folder is free again.
     drop(first.stdin.take());
@@ -209,6 +209,6 @@ fn an_undo_and_a_wrap_that_cannot_be_done_change_nothing() {
     folder.run(&["gateway", "wrap", "mcp.json", "--undo"]).must_end_with(0);
     assert_eq!(folder.read("mcp.json"), b"{ \"mcpServers\": { \"a\": { \"command\": \"a\" } } }");
     folder.write("mcp.json", "// a comment\n{}");
-    let told = folder.run(&["gateway", "wrap", "mcp.json", "--dev"]);
-    assert!(told.must_end_with(2).stderr.contains("[client-config]"), "{told}");
+    let answer = folder.run(&["gateway", "wrap", "mcp.json", "--dev"]);
+    assert!(answer.must_end_with(2).stderr.contains("[client-config]"), "{answer}");
 }

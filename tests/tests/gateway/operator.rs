@@ -18,13 +18,13 @@ fn a_verdict_is_verified_offline_and_a_changed_one_is_not() {
     let scene = Scene::built(McpServer::ordinary(), |gateway| gateway.knowing(&agent));
     let mut client = scene.running.modern();
     agent.commit(&mut client);
-    let told = agent.call(&mut client, "files.delete", json!({ "path": "/" }));
-    let verdict = told.must_be_denied("scope_escape");
+    let answer = agent.call(&mut client, "files.delete", json!({ "path": "/" }));
+    let verdict = answer.must_be_denied("scope_escape");
     scene.records(2);
     let statement =
         scene.service.connection().get_as_auditor(&format!("/v1/entries/{}/statement", verdict.entry()));
     let jwks = scene.running.connection().get("/.well-known/jwks.json");
-    let key = told.result()["_meta"]["dev.tabellion/evidence"]["key"].as_str().unwrap().to_owned();
+    let key = answer.result()["_meta"]["dev.tabellion/evidence"]["key"].as_str().unwrap().to_owned();
     let elsewhere = &scene.gateway;
     let file = |name: &str, bytes: &[u8]| fs::write(elsewhere.path(name), bytes).unwrap();
     file("statement.cose", &statement.body);
@@ -85,7 +85,7 @@ fn rules_change_while_it_serves_and_a_mistake_changes_nothing() {
         || guarded.running.said(),
         || agent.call(&mut client, "echo", json!({})).verdict().reason() == "policy:closed",
     );
-    fs::write(&file, format!("{before}\nthis is no TOML")).unwrap();
+    fs::write(&file, format!("{before}\nthis is not TOML")).unwrap();
     guarded.running.signal(Signal::HUP);
     until(SOON, || guarded.running.said(), || guarded.running.said().contains("line "));
     agent.call(&mut client, "echo", json!({})).must_be_denied("policy:closed");

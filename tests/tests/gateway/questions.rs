@@ -1,7 +1,7 @@
 //! Rules of the operator's (C4), and questions to a person: the readings V-26, V-27, V-28 and V-38, in both eras.
 
 use black_box::gateway::PAYMENT_RULES;
-use black_box::mcp::Told;
+use black_box::mcp::McpAnswer;
 use black_box::{Agent, Guarded, McpClient};
 use serde_json::{Value, json};
 use testkit::McpServer;
@@ -26,7 +26,7 @@ fn large() -> Value {
 }
 
 /// Pays in the newer era, with whatever else belongs to a retry.
-fn pay(agent: &Agent, client: &mut McpClient, arguments: &Value, more: &Value) -> Told {
+fn pay(agent: &Agent, client: &mut McpClient, arguments: &Value, more: &Value) -> McpAnswer {
     let intent = agent.signed(agent.intent("payments.send", arguments));
     let mut params = json!({ "name": "payments.send", "arguments": arguments, "_meta": { "vap": intent } });
     params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -34,7 +34,7 @@ fn pay(agent: &Agent, client: &mut McpClient, arguments: &Value, more: &Value) -
 }
 
 /// The retry that answers a question.
-fn answer(asked: &Told, action: &str) -> Value {
+fn answer(asked: &McpAnswer, action: &str) -> Value {
     let requests = asked.result()["inputRequests"].as_object().unwrap();
     let content = if action == "accept" { json!({ "confirm": true }) } else { Value::Null };
     let answers: serde_json::Map<String, Value> = requests
@@ -56,8 +56,8 @@ fn a_rule_denies_by_what_the_arguments_say() {
             .must_be_denied("policy:never");
         agent.call(client, "payments.send", json!({ "amount": 1, "to": "somebody" })).must_be_served();
         // Arguments that the rule cannot be asked about are not let through.
-        let told = agent.call(client, "payments.send", json!({ "amount": "1e9" }));
-        assert_ne!(told.verdict().word(), "served", "{told:?}");
+        let response = agent.call(client, "payments.send", json!({ "amount": "1e9" }));
+        assert_ne!(response.verdict().word(), "served", "{response:?}");
     });
     assert_eq!(guarded.upstream.calls(), 2);
 }
@@ -74,8 +74,8 @@ fn in_the_newer_era_a_confirmed_call_is_made_once() {
     assert!(!question.contains("the ticket says so"), "no word of the rationale: {question}");
     assert_eq!(guarded.upstream.calls(), 0);
     let retry = answer(&asked, "accept");
-    let told = pay(agent, &mut client, &large(), &retry);
-    told.must_be_served();
+    let response = pay(agent, &mut client, &large(), &retry);
+    response.must_be_served();
     // The server hears neither our state nor the answer to our question.
     let call = guarded.upstream.only_call();
     assert!(
@@ -111,17 +111,17 @@ fn in_the_older_era_the_question_comes_on_the_open_stream() {
         let content = if action == "accept" { json!({ "confirm": true }) } else { json!({}) };
         let answer = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "action": action, "content": content } });
         assert_eq!(client.send("", None, &answer.to_string()).status, 202);
-        let told = coming.message().unwrap();
-        let verdict = &told["result"]["_meta"]["vap"];
+        let response = coming.message().unwrap();
+        let verdict = &response["result"]["_meta"]["vap"];
         if reason.is_empty() {
-            assert_eq!(verdict["verdict"], "served", "{told}");
+            assert_eq!(verdict["verdict"], "served", "{response}");
             assert_eq!(guarded.upstream.calls(), before + 1);
         } else {
             assert_eq!(
                 (&verdict["verdict"], &verdict["verification"]["reason"]),
                 (&json!("denied"), &json!(reason))
             );
-            assert_eq!((&told["result"]["isError"], guarded.upstream.calls()), (&json!(true), before));
+            assert_eq!((&response["result"]["isError"], guarded.upstream.calls()), (&json!(true), before));
         }
     }
     // The answers were ours: the server has seen none of them.
@@ -165,11 +165,11 @@ fn a_yes_to_a_call_that_was_asked_about_before_the_rules_changed_does_not_outliv
     let accept = json!({ "action": "accept", "content": { "confirm": true } });
     let yes = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": accept }).to_string();
     assert_eq!(older.send("", None, &yes).status, 202);
-    let told = coming.message().unwrap();
-    let verdict = &told["result"]["_meta"]["vap"];
-    assert_eq!(verdict["verification"]["reason"], "policy:closed", "{told}");
-    let told = pay(&newer, &mut client, &large(), &answer(&pending, "accept"));
-    assert_eq!(told.verdict().word(), "denied", "{told:?}");
+    let response = coming.message().unwrap();
+    let verdict = &response["result"]["_meta"]["vap"];
+    assert_eq!(verdict["verification"]["reason"], "policy:closed", "{response}");
+    let response = pay(&newer, &mut client, &large(), &answer(&pending, "accept"));
+    assert_eq!(response.verdict().word(), "denied", "{response:?}");
     assert_eq!(guarded.upstream.calls(), before);
 }
 
@@ -190,9 +190,9 @@ fn a_judge_that_does_not_answer_never_serves_and_his_words_stay_inside() {
             ))
         });
         guarded.in_both_eras(|agent, client| {
-            let told = agent.commit(client);
-            assert!(matches!(told.verdict().word(), "denied" | "clarify"), "{told:?}");
-            assert!(!told.message.to_string().contains("SECRET"), "{told:?}");
+            let response = agent.commit(client);
+            assert!(matches!(response.verdict().word(), "denied" | "clarify"), "{response:?}");
+            assert!(!response.message.to_string().contains("SECRET"), "{response:?}");
             assert_eq!(agent.call(client, "echo", json!({})).verdict().word(), "denied");
         });
         assert_eq!(guarded.upstream.calls(), 0);
@@ -221,8 +221,8 @@ fn a_session_in_which_a_person_was_asked_is_decided_again_to_the_same() {
     newer.commit(&mut client);
     for action in ["accept", "decline"] {
         let asked = pay(&newer, &mut client, &large(), &json!({}));
-        let told = pay(&newer, &mut client, &large(), &answer(&asked, action));
-        assert_eq!(told.verdict().word(), if action == "accept" { "served" } else { "denied" });
+        let response = pay(&newer, &mut client, &large(), &answer(&asked, action));
+        assert_eq!(response.verdict().word(), if action == "accept" { "served" } else { "denied" });
     }
     newer.call(&mut client, "echo", json!({})).must_be_served();
     let older = guarded.agent.also_in("asked-in-the-older-era");

@@ -14,9 +14,9 @@ fn a_commitment_that_is_refused_leaves_the_host_session_alive() {
     let guarded = Guarded::new();
     let agent = &guarded.agent;
     let mut client = McpClient::legacy(guarded.running.url());
-    let told =
+    let response =
         client.initialize(json!({ "vap": agent.signed(agent.commitment_with(json!({ "budget": {} }))) }));
-    told.must_succeed().must_have_denied("no_budget");
+    response.must_succeed().must_have_denied("no_budget");
     assert!(client.session().is_some());
     agent.call(&mut client, "echo", json!({})).must_be_denied("no_commitment");
     assert_eq!(client.request("tools/list", json!({})).result()["tools"].as_array().unwrap().len(), 3);
@@ -28,8 +28,8 @@ fn a_commitment_that_is_refused_leaves_the_host_session_alive() {
 #[test]
 fn a_list_is_filtered_where_the_operator_wants_it_and_nowhere_else() {
     let names = |client: &mut McpClient| {
-        let told = client.request("tools/list", json!({}));
-        let tools = told.result()["tools"].as_array().unwrap().clone();
+        let response = client.request("tools/list", json!({}));
+        let tools = response.result()["tools"].as_array().unwrap().clone();
         tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     for (route, seen) in [("", 3), ("filter_tools = true", 2)] {
@@ -54,10 +54,10 @@ fn a_pattern_is_anchored_and_means_what_it_says() {
         for escape in
             ["echo", "xpay.send", "pay.sendx", "PAY.send", "literal", "pay.secret.send", "pay.sen\u{501}"]
         {
-            let told = agent.call(client, escape, json!({}));
+            let response = agent.call(client, escape, json!({}));
             // A name that no header can hold is refused before it is looked at.
             assert!(
-                told.answer.status == 400 || told.must_be_denied("scope_escape").word() == "denied",
+                response.answer.status == 400 || response.must_be_denied("scope_escape").word() == "denied",
                 "{escape}"
             );
         }
@@ -69,24 +69,24 @@ fn anyone_can_compute_which_commitment_is_in_force() {
     let guarded = Guarded::new();
     guarded.in_both_eras(|agent, client| {
         let commitment = agent.commitment();
-        let told = agent.commit(client);
-        assert_eq!(told.verdict().digest(), vap::digest(&commitment));
-        assert_eq!(told.result()["_meta"]["dev.tabellion/commitment"], commitment);
-        let digest = told.verdict().digest().to_owned();
+        let response = agent.commit(client);
+        assert_eq!(response.verdict().digest(), vap::digest(&commitment));
+        assert_eq!(response.result()["_meta"]["dev.tabellion/commitment"], commitment);
+        let digest = response.verdict().digest().to_owned();
         let changes = json!({
             "add_scope": { "tools_allow": ["files.*", "echo"], "tools_deny": ["files.delete"] },
             "increase_budget": { "add_calls": 5 },
         });
         // Digests are compared without regard to case in their hex.
         let shouted = format!("sha256:{}", digest.trim_start_matches("sha256:").to_uppercase());
-        let told = agent.amend(client, &shouted, changes);
+        let response = agent.amend(client, &shouted, changes);
         let mut amended = commitment;
         amended["scope"] =
             json!({ "tools_allow": ["echo", "payments.*", "files.*"], "tools_deny": ["files.delete"] });
         amended["budget"] = json!({ "max_calls": 105 });
         amended["prev_commitment_digest"] = digest.into();
-        assert_eq!(told.result()["_meta"]["dev.tabellion/commitment"], amended);
-        assert_eq!(told.verdict().digest(), vap::digest(&amended));
+        assert_eq!(response.result()["_meta"]["dev.tabellion/commitment"], amended);
+        assert_eq!(response.verdict().digest(), vap::digest(&amended));
     });
 }
 
@@ -94,10 +94,10 @@ fn anyone_can_compute_which_commitment_is_in_force() {
 fn the_operators_ceiling_holds_whatever_is_declared() {
     let guarded = Guarded::with("ceiling = { max_calls = 2, limits = { usd = 1 } }");
     guarded.in_both_eras(|agent, client| {
-        let told = agent.commit(client);
-        let verdict = told.verdict();
+        let response = agent.commit(client);
+        let verdict = response.verdict();
         assert_eq!(verdict.word(), "downgraded", "{verdict:?}");
-        assert_eq!(told.result()["_meta"]["dev.tabellion/commitment"]["budget"]["max_calls"], 2);
+        assert_eq!(response.result()["_meta"]["dev.tabellion/commitment"]["budget"]["max_calls"], 2);
         let more = json!({ "increase_budget": { "add_calls": 50 } });
         let amended = agent.amend(client, verdict.digest(), more).verdict();
         assert!(matches!(amended.word(), "downgraded" | "denied"), "{amended:?}");
@@ -119,20 +119,20 @@ fn new_sessions_mint_no_budget_where_the_operator_counts_across_them() {
         served += usize::from(agent.call(&mut client, "echo", json!({})).verdict().word() == "served");
     }
     assert_eq!((served, guarded.upstream.calls()), (3, 3));
-    // An MCP session is no name to count on.
+    // An MCP session is not a name to count on.
     let stranger = Agent::named("did:example:nobody-knows", "a-session-without-a-key", 9);
-    let told = guarded.running.in_session().carry(stranger.commitment());
-    told.must_have_denied("no_principal");
+    let response = guarded.running.in_session().carry(stranger.commitment());
+    response.must_have_denied("no_principal");
 }
 
 #[test]
 fn a_restricted_caller_gets_what_is_listed_for_him_and_is_told_so() {
     let guarded = Guarded::with("without_vap = \"restricted\"\nrestricted = [\"ec*\"]");
     for client in [&mut guarded.running.in_session(), &mut guarded.running.modern()] {
-        let told = client.call("echo", json!({}), json!({}));
-        assert_eq!(told.must_succeed().verdict().word(), "downgraded", "{told:?}");
-        let told = client.call(FORBIDDEN, json!({}), json!({}));
-        assert_eq!(told.must_be_denied("restricted").word(), "denied");
+        let response = client.call("echo", json!({}), json!({}));
+        assert_eq!(response.must_succeed().verdict().word(), "downgraded", "{response:?}");
+        let response = client.call(FORBIDDEN, json!({}), json!({}));
+        assert_eq!(response.must_be_denied("restricted").word(), "denied");
     }
     assert_eq!(guarded.upstream.calls(), 2);
 }
@@ -144,19 +144,23 @@ fn what_the_gateway_demands_is_known_before_anything_is_sent() {
     let posture = guarded.running.connection().get("/.well-known/vap").json();
     let routes = posture.to_string();
     assert!(routes.contains("\"deny\"") && routes.contains("required"), "{posture}");
-    let told = McpClient::legacy(guarded.running.url()).initialize(json!({}));
-    let vap = &told.result()["capabilities"]["experimental"]["vap"];
-    assert!(vap.is_object(), "{told:?}");
-    assert_eq!(told.result()["capabilities"]["experimental"]["other"], json!({ "kept": true }), "{told:?}");
-    let told = guarded.running.modern().request("server/discover", json!({}));
-    assert!(told.result()["capabilities"]["extensions"]["dev.tabellion/vap"].is_object(), "{told:?}");
+    let response = McpClient::legacy(guarded.running.url()).initialize(json!({}));
+    let vap = &response.result()["capabilities"]["experimental"]["vap"];
+    assert!(vap.is_object(), "{response:?}");
+    assert_eq!(
+        response.result()["capabilities"]["experimental"]["other"],
+        json!({ "kept": true }),
+        "{response:?}"
+    );
+    let response = guarded.running.modern().request("server/discover", json!({}));
+    assert!(response.result()["capabilities"]["extensions"]["dev.tabellion/vap"].is_object(), "{response:?}");
     let mut client = guarded.running.in_session();
     client.carry(agent.commitment()).must_have_denied("signature_required");
     client.carry(agent.signed(agent.commitment())).must_have_denied("freshness_required");
     let header =
         |jti: &str| json!({ "alg": "EdDSA", "kid": agent.kid(), "iat": now(), "jti": jti, "aud": GATEWAY });
-    let told = client.carry(agent.signed_under(agent.commitment(), &header("one")));
-    assert_eq!(told.verdict().word(), "served", "{told:?}");
+    let response = client.carry(agent.signed_under(agent.commitment(), &header("one")));
+    assert_eq!(response.verdict().word(), "served", "{response:?}");
     let intent = agent.intent("echo", &json!({}));
     let call =
         |client: &mut McpClient, intent: Value| client.call("echo", json!({}), json!({ "vap": intent }));
@@ -184,8 +188,8 @@ fn a_configured_approver_may_sign_an_amendment_and_nothing_else() {
     assert_eq!(client.carry(approver.signed(amendment)).verdict().word(), "served");
     agent.call(&mut client, "files.delete", json!({})).must_be_served();
     let intent = approver.signed(agent.intent("echo", &json!({})));
-    let told = client.call("echo", json!({}), json!({ "vap": intent }));
-    assert_eq!(told.verdict().word(), "denied", "{told:?}");
+    let response = client.call("echo", json!({}), json!({ "vap": intent }));
+    assert_eq!(response.verdict().word(), "denied", "{response:?}");
 }
 
 fn now() -> u64 {

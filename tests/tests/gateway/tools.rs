@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use black_box::audit_trail::{Record, must_be_whole, of_kind};
-use black_box::{Agent, Database, Gateway, Guarded, McpClient, Scene, Told, rug_pull_over_stdio};
+use black_box::{Agent, Database, Gateway, Guarded, McpAnswer, McpClient, Scene, rug_pull_over_stdio};
 use serde_json::{Value, json};
 use testkit::McpServer;
 
@@ -60,12 +60,12 @@ fn with_schema(name: &str, schema: Value) -> Value {
 }
 
 /// The tool of a list, as the client reads it.
-fn described<'a>(told: &'a Told, name: &str) -> &'a Value {
-    let tools = told.result()["tools"].as_array().unwrap_or_else(|| panic!("no list: {told:#?}"));
-    tools.iter().find(|tool| tool["name"] == name).unwrap_or_else(|| panic!("no {name}: {told:#?}"))
+fn described<'a>(response: &'a McpAnswer, name: &str) -> &'a Value {
+    let tools = response.result()["tools"].as_array().unwrap_or_else(|| panic!("no list: {response:#?}"));
+    tools.iter().find(|tool| tool["name"] == name).unwrap_or_else(|| panic!("no {name}: {response:#?}"))
 }
 
-fn list(client: &mut McpClient) -> Told {
+fn list(client: &mut McpClient) -> McpAnswer {
     client.request("tools/list", json!({}))
 }
 
@@ -78,8 +78,9 @@ fn tools(gateway: &Gateway, arguments: &[&str]) -> Value {
 
 /// How a tool stands, and its digest.
 fn standing(gateway: &Gateway, name: &str) -> (String, String) {
-    let told = tools(gateway, &["list"]);
-    let tool = told["tools"].as_array().unwrap().iter().find(|tool| tool["tool"] == name).unwrap().clone();
+    let response = tools(gateway, &["list"]);
+    let tool =
+        response["tools"].as_array().unwrap().iter().find(|tool| tool["tool"] == name).unwrap().clone();
     let text = |member: &str| tool[member].as_str().unwrap().to_owned();
     (text("state"), text("digest"))
 }
@@ -230,7 +231,7 @@ fn a_call_that_comes_before_any_list_is_served_and_the_first_list_pins_the_tool(
         gateway.route("without_vap = \"restricted\"\nrestricted = [\"echo\"]")
     });
     let mut client = guarded.running.modern();
-    let served = |told: Told| assert_eq!(told.must_succeed().verdict().word(), "downgraded");
+    let served = |response: McpAnswer| assert_eq!(response.must_succeed().verdict().word(), "downgraded");
     served(client.call("echo", json!({}), json!({})));
     list(&mut client);
     served(client.call("echo", json!({}), json!({})));
@@ -278,10 +279,10 @@ fn tools_of_every_page_are_pinned_and_without_pins_none() {
             let second = client.request("tools/list", json!({ "cursor": cursor }));
             assert_eq!(described(&second, "echo")["description"], words);
         }
-        let told = agent.call(&mut client, "echo", json!({}));
+        let response = agent.call(&mut client, "echo", json!({}));
         match reason {
-            Some(reason) => drop(told.must_be_denied(reason)),
-            None => drop(told.must_be_served()),
+            Some(reason) => drop(response.must_be_denied(reason)),
+            None => drop(response.must_be_served()),
         }
         agent.call(&mut client, "payments.send", json!({})).must_be_served();
     }
@@ -318,9 +319,9 @@ fn a_list_in_which_two_readers_see_two_tools_does_not_pass() {
     });
     let guarded = Guarded::built(upstream, |gateway| gateway);
     let mut client = guarded.running.in_session();
-    let told = list(&mut client);
-    assert_eq!(told.error(), -32603);
-    assert!(!told.message.to_string().contains("evil"), "{told:#?}");
+    let response = list(&mut client);
+    assert_eq!(response.error(), -32603);
+    assert!(!response.message.to_string().contains("evil"), "{response:#?}");
 }
 
 #[test]
@@ -330,8 +331,8 @@ fn a_server_on_the_public_sdk_that_changes_its_tool_after_it_was_listed_is_found
     let running = gateway.start();
     let mut client = running.in_session();
     let mut heard = client.listen(None);
-    let told = agent.commit_to(&mut client, json!({ "scope": { "tools_allow": ["send"] } }));
-    assert_eq!(described(&told, "send")["description"], "Sends money.");
+    let response = agent.commit_to(&mut client, json!({ "scope": { "tools_allow": ["send"] } }));
+    assert_eq!(described(&response, "send")["description"], "Sends money.");
     assert_eq!(heard.message().unwrap()["method"], "notifications/tools/list_changed");
     agent.call(&mut client, "send", json!({ "to": "bob", "amount": 5 })).must_be_served();
     let misfit = agent.call(&mut client, "send", json!({ "to": "bob", "amount": 500 }));
@@ -360,9 +361,9 @@ fn arguments_that_do_not_fit_never_reach_the_server_and_only_their_place_is_told
             (json!({ "path": "/tmp/a", "lines": [1, "secret-of-mine"] }), "type at \"/lines/1\""),
             (json!({ "path": "/tmp/a", "Path": "secret-of-mine" }), "additionalProperties at \"\""),
         ] {
-            let told = agent.call(client, "echo", arguments);
-            told.must_be_denied("arguments_invalid");
-            let words = told.result()["content"][0]["text"].as_str().unwrap();
+            let response = agent.call(client, "echo", arguments);
+            response.must_be_denied("arguments_invalid");
+            let words = response.result()["content"][0]["text"].as_str().unwrap();
             assert!(words.contains(place) && !words.contains("secret"), "{words}");
         }
         agent.call(client, "echo", json!({ "path": "/tmp/a", "lines": [1] })).must_be_served();
@@ -423,8 +424,8 @@ fn a_schema_that_is_made_to_harm_denies_its_own_tool_and_nothing_else() {
     agent.commit_to(&mut client, json!({ "scope": { "tools_allow": ["*"] } }));
     for (name, _) in &hostile {
         let begun = Instant::now();
-        let told = agent.call(&mut client, name, json!({ "a": "a".repeat(50_000) }));
-        told.must_be_denied("tool_schema_unusable");
+        let response = agent.call(&mut client, name, json!({ "a": "a".repeat(50_000) }));
+        response.must_be_denied("tool_schema_unusable");
         assert!(begun.elapsed() < SOON, "{name} took {:?}", begun.elapsed());
     }
     agent.call(&mut client, "echo", json!({})).must_be_served();

@@ -292,8 +292,8 @@ fn clients_with_the_same_ids_at_the_same_time_hear_their_own_answers() {
                 let mut client = if n % 2 == 0 { McpClient::modern(url) } else { McpClient::in_session(url) };
                 for round in 0..10 {
                     let who = json!({ "client": n, "round": round });
-                    let told = client.call("echo", who.clone(), json!({}));
-                    assert_eq!(told.result()["structuredContent"], who);
+                    let response = client.call("echo", who.clone(), json!({}));
+                    assert_eq!(response.result()["structuredContent"], who);
                 }
             });
         }
@@ -341,10 +341,10 @@ fn what_an_older_server_says_to_a_newer_client_is_left_as_it_is() {
         asked
     });
     let (_gateway, running) = advisory(&upstream);
-    let told = running.modern().request("server/discover", json!({}));
-    assert_eq!(told.answer.status, 400);
-    assert_eq!(told.answer.json()["error"]["code"], -32600);
-    assert_eq!(told.answer.json()["id"], "server-error");
+    let response = running.modern().request("server/discover", json!({}));
+    assert_eq!(response.answer.status, 400);
+    assert_eq!(response.answer.json()["error"]["code"], -32600);
+    assert_eq!(response.answer.json()["id"], "server-error");
 }
 
 #[test]
@@ -353,14 +353,17 @@ fn capabilities_and_lists_of_the_server_are_not_reduced() {
     let (_gateway, running) = advisory(&upstream);
     let mut client =
         McpClient::legacy(running.url()).that_can(json!({ "elicitation": { "url": {} }, "x": 1 }));
-    let told = client.initialize(json!({}));
-    assert_eq!(told.result()["capabilities"]["experimental"]["other"], json!({ "kept": true }));
-    assert_eq!(told.result()["capabilities"]["tools"], json!({ "listChanged": true }));
+    let response = client.initialize(json!({}));
+    assert_eq!(response.result()["capabilities"]["experimental"]["other"], json!({ "kept": true }));
+    assert_eq!(response.result()["capabilities"]["tools"], json!({ "listChanged": true }));
     let asked = &upstream.of("initialize")[0];
     assert_eq!(asked.json()["params"]["capabilities"], json!({ "elicitation": { "url": {} }, "x": 1 }));
     let listed = client.request("tools/list", json!({}));
     assert_eq!(listed.result()["tools"].as_array().unwrap().len(), 3);
-    let told = running.modern().request("server/discover", json!({}));
-    assert_eq!(told.result()["capabilities"]["extensions"]["example/other"], json!({}));
-    assert_eq!((&told.result()["ttlMs"], &told.result()["cacheScope"]), (&json!(60_000), &json!("public")));
+    let response = running.modern().request("server/discover", json!({}));
+    assert_eq!(response.result()["capabilities"]["extensions"]["example/other"], json!({}));
+    assert_eq!(
+        (&response.result()["ttlMs"], &response.result()["cacheScope"]),
+        (&json!(60_000), &json!("public"))
+    );
 }

@@ -4,9 +4,9 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
-use black_box::{Log, Ran, Service, WitnessHome, on_both_databases};
+use black_box::{Log, OwnedChild, Ran, Service, WitnessHome, on_both_databases};
 use data_encoding::HEXLOWER;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -72,8 +72,8 @@ on_both_databases! {
 
 /// A witness of theirs. Killed when dropped.
 struct TheirWitness {
+    _process: OwnedChild,
     folder: TempDir,
-    process: Child,
     url: String,
     vkey: String,
 }
@@ -89,7 +89,7 @@ impl TheirWitness {
         let mut serve = aics_witness("serve", &config);
         let mut process = serve.args(["--listen", "127.0.0.1:0"]).stderr(Stdio::piped()).spawn().unwrap();
         let url = address(BufReader::new(process.stderr.take().unwrap()));
-        Self { folder, process, url, vkey: vkey.trim().to_owned() }
+        Self { _process: OwnedChild(process), folder, url, vkey: vkey.trim().to_owned() }
     }
 
     /// Has our program submit a log's checkpoint to it.
@@ -102,13 +102,6 @@ impl TheirWitness {
     fn evidence(&self) -> Value {
         let kept = finished(&mut aics_witness("evidence", &self.folder.path().join("witness.json")));
         serde_json::from_str(&kept).unwrap()
-    }
-}
-
-impl Drop for TheirWitness {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 

@@ -10,12 +10,6 @@ const OPERATOR: &str = "keys/operator.pem";
 /// How long something that happens by itself may take.
 const SOON: Duration = Duration::from_secs(20);
 
-fn posted(connection: &mut Connection, statement: &SignedStatement) -> Receipt {
-    let answer = connection.post(statement.bytes());
-    assert_eq!(answer.status, 201, "{answer:?}");
-    Receipt::parse(answer.body).unwrap()
-}
-
 fn statement_of(connection: &mut Connection, id: &str) -> Answer {
     connection.get(&format!("/v1/entries/{id}/statement"))
 }
@@ -56,8 +50,8 @@ on_both_databases! {
         let service = log.serve();
         let mut connection = service.connection();
         let (gone, kept) = (log.statement(), log.statement());
-        let receipt = posted(&mut connection, &gone);
-        posted(&mut connection, &kept);
+        let receipt = connection.register(&gone);
+        connection.register(&kept);
         let id = gone.digest().to_string();
 
         let ran = erase(&log, &service, &[&id]);
@@ -72,7 +66,7 @@ on_both_databases! {
 
         // The proofs: the one from before, a fresh one, and that of whoever hands it in again.
         let fresh = Receipt::parse(connection.get(&format!("/entries/{id}")).body).unwrap();
-        let again = posted(&mut connection, &gone);
+        let again = connection.register(&gone);
         for receipt in [&receipt, &fresh, &again] {
             receipt.implied_root(&gone.digest().leaf_hash()).unwrap();
         }
@@ -87,7 +81,7 @@ on_both_databases! {
     fn a_statement_that_somebody_took_out_without_a_word_is_found(log: Log) {
         let service = log.serve();
         let statement = log.statement();
-        posted(&mut service.connection(), &statement);
+        service.connection().register(&statement);
         service.stop();
         log.must_be_sound();
         log.database().take_out(&statement);
@@ -100,7 +94,7 @@ on_both_databases! {
         let service = log.serve();
         let mut connection = service.connection();
         let statement = log.statement();
-        posted(&mut connection, &statement);
+        connection.register(&statement);
         let id = statement.digest().to_string();
 
         on_admin(&log, &service, &["hold", &id, "--case", "2026-17", "--key", OPERATOR]).must_succeed();
@@ -129,7 +123,7 @@ on_both_databases! {
         let ran = erase(&log, &service, &[&policy]);
         assert!(ran.code != Some(0) && ran.stderr.contains("erasure-entry-permanent"), "{ran}");
         let statement = log.statement();
-        posted(&mut connection, &statement);
+        connection.register(&statement);
         let done = erase(&log, &service, &[&statement.digest().to_string()]).must_succeed().json();
         let erasure = done[0]["entry_id"].as_str().unwrap();
         let ran = erase(&log, &service, &[erasure]);
@@ -142,7 +136,7 @@ on_both_databases! {
     fn nobody_erases_but_the_operator(log: Log) {
         let service = log.serve();
         let statement = log.statement();
-        posted(&mut service.connection(), &statement);
+        service.connection().register(&statement);
         log.tabellion(&["issuer", "new", "--output", "issuer.pem"]).must_succeed();
         let id = statement.digest().to_string();
         let flags = ["--reason", "mine", "--key", "issuer.pem", "--url", service.url()];
@@ -153,7 +147,7 @@ on_both_databases! {
     fn a_crash_between_the_statement_and_the_bytes_is_made_good_by_the_next_start(log: Log) {
         let service = log.serve();
         let statement = log.statement();
-        posted(&mut service.connection(), &statement);
+        service.connection().register(&statement);
         service.stop();
         // The next batch is the erasure: the process dies once it is committed, before anything is erased.
         let mut service = log.serve_until("after-commit", 1).unwrap_or_else(|ran| panic!("{ran}"));
@@ -177,11 +171,11 @@ on_both_databases! {
         let service = log.serve();
         let mut connection = service.connection();
         let (held, gone, kept) = (note("held"), note("gone"), log.statement());
-        posted(&mut connection, &held);
+        connection.register(&held);
         let id = held.digest().to_string();
         on_admin(&log, &service, &["hold", &id, "--case", "7", "--key", OPERATOR]).must_succeed();
-        posted(&mut connection, &gone);
-        posted(&mut connection, &kept);
+        connection.register(&gone);
+        connection.register(&kept);
         expect_gone(&mut connection, &gone.digest().to_string());
         assert_eq!(statement_of(&mut connection, &id).status, 200, "it is held");
         assert_eq!(statement_of(&mut connection, &kept.digest().to_string()).status, 200, "its type is kept");

@@ -1,21 +1,15 @@
 //! What the operators of a log do to it is on the log: freezes, holds, releases; and what needs two of them.
 
-use black_box::{Connection, Log, OPERATOR_TOKEN, Ran, Service, on_both_databases};
-use scitt::{Receipt, SignedStatement, Signer, SigningKey};
+use black_box::{Log, OPERATOR_TOKEN, Ran, Service, on_both_databases};
+use scitt::{Receipt, Signer, SigningKey};
 use serde_json::Value;
 
 const FIRST: &str = "keys/operator.pem";
 const SECOND: &str = "keys/second.pem";
 
-fn posted(connection: &mut Connection, statement: &SignedStatement) -> Receipt {
-    let answer = connection.post(statement.bytes());
-    assert_eq!(answer.status, 201, "{answer:?}");
-    Receipt::parse(answer.body).unwrap()
-}
-
 fn registered(log: &Log, service: &Service) -> String {
     let statement = log.statement();
-    posted(&mut service.connection(), &statement);
+    service.connection().register(&statement);
     statement.digest().to_string()
 }
 
@@ -69,7 +63,7 @@ on_both_databases! {
     fn a_log_ends_with_the_operators_statement_and_every_process_and_restart_keeps_to_it(log: Log) {
         let service = log.serve();
         let before = log.statement();
-        let receipt = posted(&mut service.connection(), &before);
+        let receipt = service.connection().register(&before);
         let usage = log.on_admin(&service, &["log", "freeze", "--for-ever", "--reason", "x"]);
         assert_eq!(usage.code, Some(2), "{usage}");
         must_be_refused(&freeze(&log, &service, "keys/receipt.pem"), "not-an-operator");

@@ -86,7 +86,7 @@ on_both_databases! {
         }
         assert_eq!(seen["closed"], true);
 
-        // A record that was erased keeps its number: it is no gap.
+        // A record that was erased keeps its number: it is not a gap.
         let id = late.digest().to_string();
         let flags = ["--reason", "r", "--key", "keys/operator.pem", "--url", service.url()];
         log.tabellion(&[&["entry", "erase", &id], &flags[..]].concat()).must_succeed();

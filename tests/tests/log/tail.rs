@@ -2,11 +2,13 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use black_box::{Load, Log, Recorder, Service, on_both_databases, resolve_what_was_left_open, until};
+use black_box::{
+    Load, Log, OwnedChild, Recorder, Service, on_both_databases, resolve_what_was_left_open, until,
+};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -183,7 +185,7 @@ fn tail_ends_after_so_many_begins_where_it_is_told_to_and_refuses_what_is_not_th
 
 /// `tabellion entry tail --json`, read as it prints.
 struct Tail {
-    child: Child,
+    child: OwnedChild,
     told: std::sync::Arc<std::sync::Mutex<Vec<Value>>>,
 }
 
@@ -200,7 +202,7 @@ impl Tail {
                 kept.lock().unwrap().push(serde_json::from_str(&line).unwrap());
             }
         });
-        Self { child, told }
+        Self { child: OwnedChild(child), told }
     }
 
     #[track_caller]
@@ -216,12 +218,5 @@ impl Tail {
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         let _ = self.child.wait();
         self.told.lock().unwrap().clone()
-    }
-}
-
-impl Drop for Tail {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

@@ -45,7 +45,7 @@ fn a_failed_request_is_a_failed_span_and_a_wrong_collector_a_mistake_in_the_sett
     assert_eq!(unknown.status, 400);
     service.stop();
     collector.must_have(&["GET /v1/entries/{entry_id}", "http.response.status_code"]);
-    // The client's mistakes are no errors of the service.
+    // The client's mistakes are not errors of the service.
     collector.must_not_have(&["error.type", "none"]);
 
     let refused = log.tabellion(&["serve", "--otlp", "localhost:4318"]);

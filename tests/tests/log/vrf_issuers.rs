@@ -1,4 +1,4 @@
-//! Verifiers that are no did:key, with the command line: from signing through a log to the relying party.
+//! Verifiers that are not did:key, with the command line: from signing through a log to the relying party.
 
 use std::fs;
 

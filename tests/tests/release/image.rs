@@ -5,11 +5,10 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use black_box::cli::Folder;
-use black_box::{Connection, free_address};
-use rustix::process::{Pid, Signal, kill_process};
+use black_box::{Connection, OwnedChild, free_address};
 use serde_json::Value;
 
 use crate::{file, release, run};
@@ -49,7 +48,7 @@ fn the_program_of_the_image_is_ready_as_an_unprivileged_user_on_a_read_only_root
     let (process, ready) = started(&root, &user, &serve);
     assert!(ready.is_object(), "{ready}");
     assert_eq!(Connection::to(&admin).get("/readyz").status, 200);
-    let status = fs::read_to_string(format!("/proc/{}/status", process.0.id())).unwrap();
+    let status = fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap();
     let uids: BTreeSet<&str> =
         status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap().split_whitespace().collect();
     assert_eq!(uids, BTreeSet::from([user.as_str()]));
@@ -83,18 +82,8 @@ fn the_verification_service_of_the_image_runs_javascript_and_says_what_it_lacks(
     assert!(engines["missing"].to_string().contains("bwrap is missing"), "{engines}");
 }
 
-/// A process that is ended with the test.
-struct Owned(Child);
-
-impl Drop for Owned {
-    fn drop(&mut self) {
-        let _ = kill_process(Pid::from_child(&self.0), Signal::KILL);
-        let _ = self.0.wait();
-    }
-}
-
 /// Starts the program with these arguments, and returns it with the line that it prints once it serves.
-fn started(root: &Path, user: &str, arguments: &[&str]) -> (Owned, Value) {
+fn started(root: &Path, user: &str, arguments: &[&str]) -> (OwnedChild, Value) {
     for library in ["lib", "lib64", "usr/lib"] {
         if Path::new("/").join(library).is_dir() {
             fs::create_dir_all(root.join(library)).unwrap();
@@ -105,8 +94,8 @@ fn started(root: &Path, user: &str, arguments: &[&str]) -> (Owned, Value) {
     // The process is the program in the end: the shell, `env` and `unshare` each replace themselves by the next.
     command.arg("/usr/bin/tabellion").args(arguments);
     let child = command.stdout(Stdio::piped()).spawn().expect("unshare: the test runs as root");
-    let mut process = Owned(child);
-    let mut lines = BufReader::new(process.0.stdout.take().unwrap()).lines();
+    let mut process = OwnedChild(child);
+    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
     let ready = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
     (process, ready)
 }

@@ -3,9 +3,10 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use black_box::OwnedChild;
 use black_box::cli::{Folder, repository};
 
 use crate::{file, release, run};
@@ -37,25 +38,15 @@ fn the_archive_leads_from_an_empty_folder_to_a_verified_receipt_within_a_minute(
     }
 }
 
-/// The log, which ends with the test.
-struct Owned(Child);
-
-impl Drop for Owned {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// Starts the log of the page on free ports, and waits until it is ready.
-fn serve(folder: &Folder, unpacked: &Path) -> Owned {
+fn serve(folder: &Folder, unpacked: &Path) -> OwnedChild {
     let mut command = Command::new(unpacked.join("tabellion"));
     folder.settle(&mut command);
     command.current_dir(unpacked).args(["serve", "--dev", "--json", "--listen", "127.0.0.1:0"]);
     command.args(["--admin-listen", "127.0.0.1:0"]);
-    let mut log = Owned(command.stdout(Stdio::piped()).spawn().unwrap());
+    let mut log = OwnedChild(command.stdout(Stdio::piped()).spawn().unwrap());
     let mut line = String::new();
-    BufReader::new(log.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    BufReader::new(log.stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert!(line.starts_with('{'), "the log did not start: {line:?}");
     log
 }

@@ -25,23 +25,23 @@ const MAX_TERMS: usize = 50;
 /// ones in each file of product code, and names of files. A number may only fall; write the new one here.
 const METAPHORS: &[(&str, usize)] = &[
     ("aside", 4),
-    ("asked", 93),
-    ("beside", 7),
-    ("came", 7),
+    ("asked", 91),
+    ("beside", 2),
+    ("came", 0),
     ("desk", 0),
     ("door", 1),
     ("doors", 0),
     ("hear", 3),
-    ("heard", 8),
+    ("heard", 0),
     ("house", 0),
     ("keeper", 7),
-    ("meaning", 7),
+    ("meaning", 4),
     ("opening", 25),
-    ("said", 37),
+    ("said", 2),
     ("shelf", 0),
-    ("shown", 70),
+    ("shown", 68),
     ("tell", 17),
-    ("told", 40),
+    ("told", 14),
 ];
 /// Number of names that public types of different crates share without a row in the glossary. It may only fall.
 const SHARED_NAMES: usize = 39;

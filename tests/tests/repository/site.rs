@@ -9,7 +9,7 @@ use black_box::cli::repository;
 
 /// Documents outside of `docs/`.
 const OTHERS: &[&str] = &["README.md", "ARCHITECTURE.md", "SECURITY.md", "CONTRIBUTING.md"];
-/// The table of contents, which is no page.
+/// The table of contents, which is not a page.
 const CONTENTS: &str = "SUMMARY.md";
 
 #[test]

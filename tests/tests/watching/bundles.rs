@@ -149,7 +149,7 @@ fn nothing_is_written_unless_all_that_was_gathered_verifies() {
     service.stop();
     let verdict = verify(&log, "some.bundle", &[]).must_succeed().json();
     assert_eq!(verdict["entries"].as_array().unwrap().len(), 2);
-    assert_eq!(verdict["checks"], json!([]), "entries that were named one by one are no search");
+    assert_eq!(verdict["checks"], json!([]), "entries that were named one by one are not a search");
     assert_eq!(verify(&log, "agent.bundle", &[]).must_succeed().json()["checks"][0]["name"], "selection");
 }
 
@@ -179,7 +179,7 @@ fn a_name_of_a_session_and_of_an_agent_is_taken_only_with_its_kind_and_a_file_is
     }
     fs::write(log.path("model-1"), conversation.bytes()).unwrap();
     named(&[]).must_succeed();
-    assert_eq!(selections(), json!([]), "an entry that was named by a file is no search");
+    assert_eq!(selections(), json!([]), "an entry that was named by a file is not a search");
 }
 
 /// What is done to a bundle: the code that `verify` gives then.

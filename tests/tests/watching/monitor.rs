@@ -56,7 +56,7 @@ fn an_honest_log_is_verified_and_what_was_not_checked_is_said() {
     assert!(evidence(&folder).is_empty());
     let status = folder.run(&["monitor", "status", "--json"]).must_end_with(0).json();
     assert_eq!(status["logs"][0]["verified_size"], 305);
-    assert_eq!(folder.run(&["monitor", "alerts"]).must_end_with(0).text(), "no alarm stands\n");
+    assert_eq!(folder.run(&["monitor", "alerts"]).must_end_with(0).text(), "no active alarms\n");
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn a_running_monitor_tells_its_rounds_and_alarms_and_stops_when_told() {
     assert!(metrics.contains("tabellion_monitor_alarms{kind=\"fork\",log=\"theirs\"} 1"), "{metrics}");
     assert_eq!(monitor.stop(), Some(0));
 
-    // What stood before still does, and is no news.
+    // What stood before still does, and is not news.
     let mut monitor = MonitorProcess::start(&folder);
     monitor.next("round");
     monitor.next("round");
@@ -325,7 +325,7 @@ fn a_real_service_that_grows_restarts_and_stops_is_accused_of_nothing() {
     assert!(second.must_end_with(0).text().contains("ok    consistency"), "{second}");
     service.stop();
     once(&folder).must_end_with(7);
-    assert!(folder.run(&["monitor", "alerts"]).must_end_with(0).text().contains("no alarm stands"));
+    assert!(folder.run(&["monitor", "alerts"]).must_end_with(0).text().contains("no active alarms"));
 }
 
 /// A receiver of webhooks that answers what it is told to, 204 afterwards.

@@ -91,7 +91,7 @@ on_both_databases! {
         service.stop();
         fs::remove_dir_all(log.path("state")).unwrap();
         let service = log.serve();
-        assert!(service.said().contains("starting on the word of the witnesses"), "{}", service.said());
+        assert!(service.said().contains("starting without a usable pin: enough witnesses confirmed the newest head"), "{}", service.said());
         let size = register(&recorder, &service, &log);
         until_served(&service, &policy, size, 3);
         service.stop();

@@ -121,8 +121,8 @@ impl Estimate {
             amounts.raise(&learned.only(limited));
         }
         // A meter that became limited by a change of the rules has no declared cost yet.
-        let told = |meter: &str| learned.is_some_and(|learned| learned.names(meter));
-        let known = |meter: &str| operator.names(meter) || (told(meter) && !context.rules.costs.strict);
+        let declared = |meter: &str| learned.is_some_and(|learned| learned.names(meter));
+        let known = |meter: &str| operator.names(meter) || (declared(meter) && !context.rules.costs.strict);
         let blind = metered(context.rules, session).any(|meter| !known(meter));
         Estimate { amounts, blind }
     }

@@ -72,7 +72,7 @@ impl<'a> CallCase<'a> {
         };
         draft.calls(call.tool, call.arguments.canonical());
         if call.envelope.is_none() {
-            draft.said.principal = Principal::of(context.caller, None).as_ref().map(principal_bytes);
+            draft.texts.principal = Principal::of(context.caller, None).as_ref().map(principal_bytes);
             if let Some(agent) = agent_of(context) {
                 (draft.agent_id, draft.proven_by) = (Some(agent.to_owned()), ProvenBy::Token);
             }

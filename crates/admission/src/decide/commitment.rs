@@ -21,7 +21,7 @@ use super::bind::{check_signature, count_denied, stronger};
 use super::draft::{Draft, principal_bytes};
 use super::person::{Unapproved, approve_message, message_subject, put};
 use super::ruling::{ClaimKind, MessageRuling, Ruling};
-use super::semantic::{JudgeEffect, JudgeGate, JudgeQuestion, meaning, pay};
+use super::semantic::{JudgeEffect, JudgeGate, JudgeQuestion, judge_effect, pay};
 use super::{DecisionContext, DecisionState, Declaration};
 
 /// Decides about a commitment whose carrier request succeeded.
@@ -132,7 +132,7 @@ fn open(
         proven_by,
         route: context.rules.route.clone(),
         committed: context.now,
-        key: StreamKey::new(context.dice.secret),
+        key: StreamKey::new(context.random.secret),
     };
     let mut fresh = Session::new(Agreed::new(effective, owner));
     draft.agreed(&fresh);
@@ -182,7 +182,7 @@ fn identify(
     if context.rules.principal_ceiling.is_some() && principal.ledger(signed_by.as_deref()).is_none() {
         return Err(Reason::NoPrincipal);
     }
-    draft.said.principal = Some(principal_bytes(&principal));
+    draft.texts.principal = Some(principal_bytes(&principal));
     draft.passed("principal_ok");
     let by_token = context.rules.keyring.check_token(agent_id, context.caller.token.as_ref())?;
     let proven_by = match stronger(signed.as_ref(), by_token) {
@@ -238,7 +238,7 @@ pub(super) fn found(
     judged: super::semantic::JudgeAnswer,
 ) -> Result<(), CommitmentNotAccepted> {
     draft.judged = Some(judged);
-    match meaning(context.rules.judge.as_ref(), &judged) {
+    match judge_effect(context.rules.judge.as_ref(), &judged) {
         JudgeEffect::Consistent => {
             draft.passed("goal_consistent");
             Ok(())

@@ -40,7 +40,7 @@ pub(super) struct Draft {
     pub proven_by: ProvenBy,
     pub tool: Option<String>,
     pub flags: Vec<Flag>,
-    pub said: MessageTexts,
+    pub texts: MessageTexts,
     pub req: Option<Digest>,
     pub canon_raw: bool,
     pub claims: Vec<Claim>,
@@ -68,7 +68,7 @@ impl Draft {
             proven_by: ProvenBy::Asserted,
             tool: None,
             flags: Vec::new(),
-            said: MessageTexts::default(),
+            texts: MessageTexts::default(),
             req: None,
             canon_raw: false,
             claims: Vec::new(),
@@ -115,14 +115,14 @@ impl Draft {
     fn hear(&mut self, message: &Message) {
         match message {
             Message::ScopeCommitment(commitment) => {
-                self.said.goal = Some(commitment.goal.clone());
+                self.texts.goal = Some(commitment.goal.clone());
                 self.agent_id = Some(commitment.principal.agent_id.clone());
             }
             Message::IntentEnvelope(envelope) => {
-                self.said.rationale = Some(envelope.intent.rationale.clone());
-                self.said.expected_effect = Some(envelope.intent.expected_effect.clone());
+                self.texts.rationale = Some(envelope.intent.rationale.clone());
+                self.texts.expected_effect = Some(envelope.intent.expected_effect.clone());
             }
-            Message::ScopeAmendment(amendment) => self.said.rationale = Some(amendment.reason.clone()),
+            Message::ScopeAmendment(amendment) => self.texts.rationale = Some(amendment.reason.clone()),
         }
     }
 
@@ -132,7 +132,7 @@ impl Draft {
             true => self.tool = Some(tool.to_owned()),
             false => self.flags.push(Flag::ToolUnnamed),
         }
-        self.said.arguments = Some(arguments.bytes.clone());
+        self.texts.arguments = Some(arguments.bytes.clone());
         self.canon_raw |= arguments.raw;
     }
 
@@ -147,10 +147,10 @@ impl Draft {
     pub fn agreed(&mut self, session: &Session) {
         self.session_id = session.agreed.session_id().to_owned();
         self.agent_id = Some(session.agreed.agent_id().to_owned());
-        self.said.goal = Some(session.agreed.goal().to_owned());
-        self.said.effective_commitment = Some(session.agreed.text().as_bytes().to_vec());
+        self.texts.goal = Some(session.agreed.goal().to_owned());
+        self.texts.effective_commitment = Some(session.agreed.text().as_bytes().to_vec());
         self.canon_raw |= session.agreed.is_raw();
-        self.said.principal = Some(principal_bytes(session.agreed.principal()));
+        self.texts.principal = Some(principal_bytes(session.agreed.principal()));
     }
 
     pub fn passed(&mut self, check: &str) {
@@ -191,7 +191,7 @@ impl Draft {
             proven_by: self.proven_by,
             tool: self.tool,
             flags: self.flags,
-            said: self.said,
+            texts: self.texts,
             req: self.req,
             canon_raw: self.canon_raw,
             claims: self.claims,

@@ -81,7 +81,7 @@ pub struct DecisionContext<'a> {
     /// The time of the decision.
     pub now: Timestamp,
     /// Random numbers from a CSPRNG.
-    pub dice: RandomInputs,
+    pub random: RandomInputs,
 }
 
 /// The random inputs of a decision. They are recorded, so that the decision can be reproduced.

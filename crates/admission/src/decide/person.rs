@@ -62,12 +62,12 @@ pub(super) fn check_state(
         // The gateway no longer stores this question.
         (Purpose::Question, true) | (Purpose::Approval, _) => Err(Reason::InvalidState),
         (Purpose::Question, false) => {
-            let said = said_yes(shown.answer);
+            let consent = check_consent(shown.answer);
             draft.confirmation = shown.answer.map(Confirmation::Client);
-            if said.is_err() {
+            if consent.is_err() {
                 draft.claim(ClaimKind::State, &ticket.nonce);
             }
-            said.map(|()| Approved { by: Some(Decider::Client), counted: false, nonce, question: None })
+            consent.map(|()| Approved { by: Some(Decider::Client), counted: false, nonce, question: None })
         }
     }
 }
@@ -233,7 +233,7 @@ pub(super) fn call_subject(
 }
 
 /// Checks that an answer is a confirmation.
-pub(super) fn said_yes(answer: Option<HumanAnswer>) -> Result<(), Reason> {
+pub(super) fn check_consent(answer: Option<HumanAnswer>) -> Result<(), Reason> {
     match answer {
         Some(HumanAnswer::Confirmed) => Ok(()),
         Some(HumanAnswer::Declined) | None => Err(Reason::Declined),
@@ -285,9 +285,9 @@ pub(super) fn ticket(
         issued: context.now.as_second(),
         expires: clarify::expiry(purpose, context.now),
         nonce: match purpose {
-            Purpose::Approval => approval::id_of(&context.dice.secret),
+            Purpose::Approval => approval::id_of(&context.random.secret),
             Purpose::Question | Purpose::Upstream => {
-                data_encoding::BASE64URL_NOPAD.encode(&context.dice.secret)
+                data_encoding::BASE64URL_NOPAD.encode(&context.random.secret)
             }
         },
         approved: false,

@@ -55,7 +55,7 @@ pub struct Ruling {
     /// The client software's name according to the client; unverified.
     pub asserted_client: Option<String>,
     /// The texts of the message: committed to in the record, and stored in clear only locally.
-    pub said: MessageTexts,
+    pub texts: MessageTexts,
     /// The digest of the VAP message, for the Verdict's `req` (reading V-25).
     pub req: Option<Digest>,
     /// `true` if a digest is over text as received, for lack of a canonical form (reading V-22).

@@ -116,7 +116,7 @@ pub(super) fn gate(
     suspect: &Suspect,
 ) -> JudgeGate {
     let Some(judge) = &context.rules.judge else { return JudgeGate::Closed };
-    let trigger = match (context.dice.sample < judge.sample, suspect.risk.score >= judge.threshold) {
+    let trigger = match (context.random.sample < judge.sample, suspect.risk.score >= judge.threshold) {
         (true, _) => Trigger::RandomSample,
         (false, true) => suspect.risk.loudest,
         (false, false) => return JudgeGate::Closed,
@@ -137,10 +137,10 @@ pub(super) fn pay(judge: &JudgeRules, used: Decimal, trigger: Trigger) -> JudgeG
 }
 
 /// Determines the effect of the judge's answer. It denies if no judge is configured.
-pub(super) fn meaning(judge: Option<&JudgeRules>, said: &JudgeAnswer) -> JudgeEffect {
+pub(super) fn judge_effect(judge: Option<&JudgeRules>, answer: &JudgeAnswer) -> JudgeEffect {
     let Some(judge) = judge else { return JudgeEffect::Denied(Reason::JudgeUnavailable) };
-    match said.finding {
-        JudgeFinding::Consistent if said.confidence >= judge.confidence => JudgeEffect::Consistent,
+    match answer.finding {
+        JudgeFinding::Consistent if answer.confidence >= judge.confidence => JudgeEffect::Consistent,
         JudgeFinding::Consistent | JudgeFinding::Unsure => JudgeEffect::Unsure,
         JudgeFinding::Inconsistent => JudgeEffect::Denied(Reason::Inconsistent),
         JudgeFinding::Unavailable => JudgeEffect::Denied(Reason::JudgeUnavailable),

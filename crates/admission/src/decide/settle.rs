@@ -139,10 +139,10 @@ fn learn(
     declared: &DeclaredCost,
     learned: &Meters,
 ) {
-    let told = !declared.amounts.is_empty();
+    let has_cost = !declared.amounts.is_empty();
     match outcome.status {
         CallStatus::Executed => session.running.costs.learn(held.tool, learned),
-        CallStatus::Errored if told => session.running.costs.learn(held.tool, learned),
+        CallStatus::Errored if has_cost => session.running.costs.learn(held.tool, learned),
         CallStatus::Errored | CallStatus::Refused => {}
         CallStatus::Unknown if held.blind => session.running.count_blind(),
         CallStatus::Unknown => {}

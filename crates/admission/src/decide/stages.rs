@@ -18,10 +18,10 @@ use super::bind::{bind, check_open};
 use super::budget::{Projected, Spending, project};
 use super::case::{CallCase, SemanticCheck};
 use super::decision::{CallNotAdmitted, StageFinding};
-use super::person::{Approved, check_approval, check_state, said_yes};
+use super::person::{Approved, check_approval, check_consent, check_state};
 use super::policy::{Policed, police};
 use super::ruling::{Advised, Confirmation, Flag};
-use super::semantic::{JudgeEffect, JudgeGate, JudgeQuestion, Suspect, gate, meaning};
+use super::semantic::{JudgeEffect, JudgeGate, JudgeQuestion, Suspect, gate, judge_effect};
 use super::signals::signals;
 use super::{Authority, ToolCall};
 
@@ -244,7 +244,7 @@ fn judge(case: &mut CallCase<'_>) -> StageFinding {
     let rules = case.context.rules.judge.as_ref();
     if let Some(judged) = case.call.before.judged {
         case.draft.judged = Some(judged);
-        match meaning(rules, &judged) {
+        match judge_effect(rules, &judged) {
             JudgeEffect::Denied(reason) => return Err(reason.into()),
             JudgeEffect::Unsure => case.found.unsure = true,
             JudgeEffect::Consistent => {
@@ -336,7 +336,7 @@ fn person_without_session(case: &mut CallCase<'_>, reason: Reason, by: Decider) 
 /// Checks the answer of the client's user.
 fn check_client_answer(case: &mut CallCase<'_>, answer: HumanAnswer, by: Decider) -> Result<(), Reason> {
     case.draft.confirmation = Some(Confirmation::Client(answer));
-    said_yes(Some(answer))?;
+    check_consent(Some(answer))?;
     match by {
         Decider::Client => Ok(()),
         // The rules changed while the client was asked: now an approver has to answer.

@@ -49,7 +49,7 @@ pub fn follow_up(context: &DecisionContext<'_>, task: &Task, request: FollowUp<'
     let is_shown = reason != Reason::WrongPrincipal;
     let mut draft = Draft::of_unaware(task.session_id.as_deref().filter(|_| is_shown));
     draft.calls(&task.tool, CallArguments::new(request.inputs.unwrap_or("{}")).canonical());
-    draft.said.principal = Principal::of(context.caller, None).as_ref().map(principal_bytes);
+    draft.texts.principal = Principal::of(context.caller, None).as_ref().map(principal_bytes);
     draft.policed = request.inputs.is_some() && !context.rules.policy.is_empty();
     Some(Box::new(draft.rule(context.rules, VerdictKind::Denied, Some(reason))))
 }
@@ -59,7 +59,7 @@ pub fn follow_up(context: &DecisionContext<'_>, task: &Task, request: FollowUp<'
 pub fn unknown_task(context: &DecisionContext<'_>, method: &str) -> Box<Ruling> {
     let mut draft = Draft::of_unaware(None);
     draft.calls(method, CallArguments::new("{}").canonical());
-    draft.said.principal = Principal::of(context.caller, None).as_ref().map(principal_bytes);
+    draft.texts.principal = Principal::of(context.caller, None).as_ref().map(principal_bytes);
     Box::new(draft.rule(context.rules, VerdictKind::Denied, Some(Reason::WrongPrincipal)))
 }
 

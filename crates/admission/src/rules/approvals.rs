@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::approval::{ApprovalError, Question, SignedApproval, SignedReader, SubjectKind};
+use crate::approval::{ApprovalError, Question, SignedApproval, SignedReaderProof, SubjectKind};
 use crate::limits::QUESTION_SECONDS;
 use crate::signature::AgentKey;
 use vap::glob::{self, Pattern};
@@ -135,7 +135,7 @@ impl Approvals {
     ///
     /// # Errors
     /// [`ApprovalError::Key`] if no approver signed it with a valid key.
-    pub fn reader(&self, signed: &SignedReader, now: Timestamp) -> Result<&Approver, ApprovalError> {
+    pub fn reader(&self, signed: &SignedReaderProof, now: Timestamp) -> Result<&Approver, ApprovalError> {
         let holds = |key: &&AgentKey| {
             key.is_called(signed.kid()) && key.is_valid(now) && signed.check_signature(key.key()).is_ok()
         };

@@ -14,7 +14,8 @@ impl SensitivityRules {
     /// Returns the more sensitive of the declared class and the operator's; `None` if there is neither.
     #[must_use]
     pub fn of(&self, tool: &str, declared: Option<Sensitivity>) -> Option<Sensitivity> {
-        let said = self.tools.iter().filter(|(pattern, _)| pattern.matches(tool)).map(|(_, said)| *said);
-        said.chain(declared).max_by_key(|class| crate::risk::sensitivity(Some(*class)))
+        let configured =
+            self.tools.iter().filter(|(pattern, _)| pattern.matches(tool)).map(|(_, class)| *class);
+        configured.chain(declared).max_by_key(|class| crate::risk::sensitivity(Some(*class)))
     }
 }

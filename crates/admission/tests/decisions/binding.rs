@@ -42,7 +42,7 @@ fn v_2_a_stranger_writes_nothing_into_the_streams_of_others() {
     let mut world = world().with_session(calls());
     let ruling = world.ruled(&read().by(mallory()));
     assert_eq!((ruling.ruling.stream, ruling.ruling.agent_id), (Stream::Unbound, None));
-    assert_eq!(ruling.ruling.said.goal, None);
+    assert_eq!(ruling.ruling.texts.goal, None);
     assert_eq!(world.ruled(&read()).stream, Stream::Session(SESSION.into()));
     let seqs: Vec<_> = world.records.iter().map(|(stream, _)| stream.as_str()).collect();
     assert_eq!(seqs, [SESSION, "unbound:test", SESSION]);

@@ -51,7 +51,7 @@ fn asked(world: &mut World, attempt: &Try) -> (Box<JudgeQuestion>, ReservationId
     }
 }
 
-fn said(finding: JudgeFinding) -> JudgeAnswer {
+fn judge_says(finding: JudgeFinding) -> JudgeAnswer {
     JudgeAnswer {
         finding,
         confidence: Degree::thousandths(900),
@@ -60,9 +60,9 @@ fn said(finding: JudgeFinding) -> JudgeAnswer {
     }
 }
 
-fn answered(world: &mut World, attempt: &Try, said: JudgeAnswer) -> CallDecision {
+fn answered(world: &mut World, attempt: &Try, answer: JudgeAnswer) -> CallDecision {
     let (_, held) = asked(world, attempt);
-    world.call(&Try { held: Some(held), judged: Some(said), ..attempt.clone() })
+    world.call(&Try { held: Some(held), judged: Some(answer), ..attempt.clone() })
 }
 
 fn kind_and_reason(decision: CallDecision) -> (VerdictKind, Option<Reason>) {
@@ -72,12 +72,12 @@ fn kind_and_reason(decision: CallDecision) -> (VerdictKind, Option<Reason>) {
 
 #[test]
 fn only_a_sure_yes_lets_a_call_through() {
-    let unsure = JudgeAnswer { confidence: Degree::thousandths(599), ..said(JudgeFinding::Consistent) };
+    let unsure = JudgeAnswer { confidence: Degree::thousandths(599), ..judge_says(JudgeFinding::Consistent) };
     for (answer, verdict, reason) in [
-        (said(JudgeFinding::Consistent), VerdictKind::Served, None),
-        (said(JudgeFinding::Inconsistent), VerdictKind::Denied, Some(Reason::Inconsistent)),
-        (said(JudgeFinding::Unavailable), VerdictKind::Denied, Some(Reason::JudgeUnavailable)),
-        (said(JudgeFinding::Unsure), VerdictKind::Clarify, Some(Reason::ConfirmationRequired)),
+        (judge_says(JudgeFinding::Consistent), VerdictKind::Served, None),
+        (judge_says(JudgeFinding::Inconsistent), VerdictKind::Denied, Some(Reason::Inconsistent)),
+        (judge_says(JudgeFinding::Unavailable), VerdictKind::Denied, Some(Reason::JudgeUnavailable)),
+        (judge_says(JudgeFinding::Unsure), VerdictKind::Clarify, Some(Reason::ConfirmationRequired)),
         (unsure, VerdictKind::Clarify, Some(Reason::ConfirmationRequired)),
     ] {
         assert_eq!(kind_and_reason(answered(&mut judged(), &pay(), answer)), (verdict, reason), "{answer:?}");
@@ -89,7 +89,7 @@ fn an_answer_of_a_judge_that_is_not_there_is_no_answer() {
     let mut world = judged();
     let (_, held) = asked(&mut world, &pay());
     world.rules.judge = None;
-    let attempt = Try { held: Some(held), judged: Some(said(JudgeFinding::Consistent)), ..pay() };
+    let attempt = Try { held: Some(held), judged: Some(judge_says(JudgeFinding::Consistent)), ..pay() };
     assert_eq!(world.denied(&attempt), Reason::JudgeUnavailable);
 }
 
@@ -104,7 +104,7 @@ fn while_the_judge_thinks_the_place_is_held_and_afterwards_everything_is_checked
         .rules
         .policy
         .push(admission::rules::PolicyRule::new("stop", None, None, admission::rules::Then::Deny).unwrap());
-    let again = Try { held: Some(held), judged: Some(said(JudgeFinding::Consistent)), ..pay() };
+    let again = Try { held: Some(held), judged: Some(judge_says(JudgeFinding::Consistent)), ..pay() };
     assert_eq!(world.denied(&again).as_str(), "policy:stop");
     assert_eq!(world.session().running.calls(), 0);
 }
@@ -121,7 +121,7 @@ fn the_judge_sees_fields_apart_from_each_other_and_nothing_else() {
 
 #[test]
 fn v_27_a_denial_tells_a_code_and_no_word_of_the_judge() {
-    let ruling = answered(&mut judged(), &pay(), said(JudgeFinding::Inconsistent));
+    let ruling = answered(&mut judged(), &pay(), judge_says(JudgeFinding::Inconsistent));
     let ruling = ruled(ruling);
     let verification = &ruling.verdict.to_value()["verification"];
     assert_eq!(verification["reason"], "inconsistent");
@@ -159,7 +159,7 @@ fn v_29_a_yes_is_used_again_for_this_very_call_until_it_expires() {
     let send = |body: &str| Try::of("crm.send", json!({ "body": body }));
     world.rules.judge.as_mut().unwrap().threshold = Degree::thousandths(300);
     assert_eq!(
-        kind_and_reason(answered(&mut world, &send("a"), said(JudgeFinding::Consistent))).0,
+        kind_and_reason(answered(&mut world, &send("a"), judge_says(JudgeFinding::Consistent))).0,
         VerdictKind::Served
     );
     let again = world.served(&send("a"));
@@ -175,7 +175,7 @@ fn v_29_a_yes_is_used_again_for_this_very_call_until_it_expires() {
 fn v_29_another_commitment_or_other_rules_forget_it() {
     let send = Try::of("crm.send", json!({}));
     let mut world = judged();
-    answered(&mut world, &send, said(JudgeFinding::Consistent));
+    answered(&mut world, &send, judge_says(JudgeFinding::Consistent));
     world.served(&send);
     let mut elsewhere = world.rules.clone();
     elsewhere.policy_digest = vap::digest::Digest::of(b"other rules").to_string();
@@ -193,7 +193,7 @@ fn v_29_what_chance_picked_is_asked_about_whatever_is_remembered() {
     let mut world = judged();
     world.rules.judge.as_mut().unwrap().sample = 1;
     let send = Try::of("crm.send", json!({}));
-    answered(&mut world, &send, said(JudgeFinding::Consistent));
+    answered(&mut world, &send, judge_says(JudgeFinding::Consistent));
     world.served(&send);
     world.sample = 0;
     assert_eq!(asked(&mut world, &send).0.trigger, Trigger::RandomSample);
@@ -203,7 +203,7 @@ fn v_29_what_chance_picked_is_asked_about_whatever_is_remembered() {
 fn v_29_what_is_remembered_of_a_harmless_call_does_not_serve_a_dangerous_one() {
     let mut world = judged();
     let send = Try::of("crm.send", json!({}));
-    answered(&mut world, &send, said(JudgeFinding::Consistent));
+    answered(&mut world, &send, judge_says(JudgeFinding::Consistent));
     let mut message = send.envelope.clone().unwrap();
     message["intent"]["sensitivity"] = "grants_access".into();
     asked(&mut world, &send.with(message));
@@ -213,7 +213,7 @@ fn v_29_what_is_remembered_of_a_harmless_call_does_not_serve_a_dangerous_one() {
 fn v_29_nothing_is_remembered_about_money() {
     let mut world = judged();
     assert_eq!(
-        kind_and_reason(answered(&mut world, &pay(), said(JudgeFinding::Consistent))).0,
+        kind_and_reason(answered(&mut world, &pay(), judge_says(JudgeFinding::Consistent))).0,
         VerdictKind::Served
     );
     asked(&mut world, &pay());
@@ -237,7 +237,7 @@ fn v_30_an_agent_makes_a_call_more_sensitive_and_never_less() {
 fn v_31_the_judge_is_billed_to_a_meter_of_its_own_that_is_capped() {
     let mut world = judged();
     world.rules.judge.as_mut().unwrap().cap = 12u64.into();
-    answered(&mut world, &pay(), said(JudgeFinding::Consistent));
+    answered(&mut world, &pay(), judge_says(JudgeFinding::Consistent));
     assert_eq!(world.session().running.judge_used().to_string(), "3");
     assert_eq!(world.denied(&pay()), Reason::JudgeBudget);
     assert_eq!(world.session().running.used("tokens").to_string(), "0");
@@ -260,7 +260,7 @@ fn a_call_that_a_person_approved_is_not_brought_before_the_judge_again() {
         .rules
         .policy
         .push(admission::rules::PolicyRule::new("ask", None, None, admission::rules::Then::Confirm).unwrap());
-    let first = ruled(answered(&mut world, &pay(), said(JudgeFinding::Consistent)));
+    let first = ruled(answered(&mut world, &pay(), judge_says(JudgeFinding::Consistent)));
     let ticket = first.ruling.pending.unwrap().ticket;
     world.served(&pay().bringing(&ticket, Some(HumanAnswer::Confirmed)));
 }
@@ -273,7 +273,7 @@ fn v_31_a_judge_who_left_it_to_a_person_is_paid_once() {
     world.commit(&caller, &commitment(json!({ "max_calls": 5 })));
     let attempt = pay().by(caller);
     let (_, held) = asked(&mut world, &attempt);
-    let judged = Some(said(JudgeFinding::Unsure));
+    let judged = Some(judge_says(JudgeFinding::Unsure));
     let CallDecision::Ask { question: CallQuestion::Human(_), held } =
         world.call(&Try { held: Some(held), judged, ..attempt.clone() })
     else {
@@ -297,7 +297,8 @@ fn s_2_a_commitment_is_in_force_only_when_the_judge_has_said_yes() {
         let first = world.declare(&alice(), &message, Carrier::Initialize, Default::default());
         assert!(matches!(first, MessageRuling::Judge { .. }));
         assert_eq!(world.denied(&Try::of("crm.read", json!({}))), Reason::NoCommitment);
-        let before = admission::decide::EarlierResults { judged: Some(said(finding)), ..Default::default() };
+        let before =
+            admission::decide::EarlierResults { judged: Some(judge_says(finding)), ..Default::default() };
         let second = world.declare(&alice(), &message, Carrier::Initialize, before);
         let MessageRuling::Ruled(ruling) = second else { panic!() };
         assert_eq!(ruling.reason, reason);
@@ -323,7 +324,7 @@ fn s_2_an_amendment_waits_for_the_judge_with_the_old_scope() {
     assert_eq!(world.denied(&Try::of("shell.run", json!({}))), Reason::ScopeEscape);
     let before = admission::decide::EarlierResults {
         held,
-        judged: Some(said(JudgeFinding::Inconsistent)),
+        judged: Some(judge_says(JudgeFinding::Inconsistent)),
         ..Default::default()
     };
     world.declare(&alice(), &message, Carrier::Amend, before);

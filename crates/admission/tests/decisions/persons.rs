@@ -39,7 +39,7 @@ fn pending(world: &mut World, attempt: &Try) -> SealedCall {
 fn v_26_a_call_is_asked_about_once_and_served_once() {
     let mut world = modern(5);
     let ticket = pending(&mut world, &pay());
-    assert_eq!(world.session().running.calls(), 0, "a pending question is no call");
+    assert_eq!(world.session().running.calls(), 0, "a pending question is not a call");
     let ruling = world.served(&pay().bringing(&ticket, Some(HumanAnswer::Confirmed)));
     assert!(ruling.verdict.verification.checks.contains(&"confirmed".to_owned()));
     assert_eq!(world.session().running.calls(), 1);

@@ -24,7 +24,7 @@ fn followed(
     inputs: Option<&str>,
 ) -> Option<Reason> {
     let context =
-        DecisionContext { rules: &world.rules, caller, now: world.now, dice: RandomInputs::default() };
+        DecisionContext { rules: &world.rules, caller, now: world.now, random: RandomInputs::default() };
     follow_up(&context, task, FollowUp { inputs }).and_then(|ruling| ruling.reason)
 }
 
@@ -46,7 +46,7 @@ fn v_37_a_task_that_nobody_remembers_is_answered_like_anothers() {
         rules: &world.rules,
         caller: &caller,
         now: world.now,
-        dice: RandomInputs::default(),
+        random: RandomInputs::default(),
     };
     let unknown = unknown_task(&context, "tasks/get");
     let anothers = follow_up(&context, &task(), FollowUp { inputs: None }).unwrap();
@@ -61,7 +61,7 @@ fn v_37_whoever_did_not_create_a_task_learns_nothing_of_its_session() {
         rules: &world.rules,
         caller: &caller,
         now: world.now,
-        dice: RandomInputs::default(),
+        random: RandomInputs::default(),
     };
     let ruling = follow_up(&context, &task, FollowUp { inputs: None }).unwrap();
     assert_eq!(ruling.verdict.session_id, "none");

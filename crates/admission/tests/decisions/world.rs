@@ -169,7 +169,7 @@ impl Try {
 }
 
 impl World {
-    pub fn dice(&mut self) -> RandomInputs {
+    pub fn random(&mut self) -> RandomInputs {
         self.rolls += 1;
         let mut secret = [0; 32];
         secret[..8].copy_from_slice(&self.rolls.to_be_bytes());
@@ -220,8 +220,8 @@ impl World {
         let jti = read.as_ref().ok().and_then(|read| decide::claimed_jti(read));
         let id = message["session_id"].as_str().unwrap_or_default().to_owned();
         let replayed = jti.is_some_and(|jti| self.used.contains(&format!("{id} {jti}")));
-        let dice = self.dice();
-        let context = DecisionContext { rules: &self.rules, caller, now: self.now, dice };
+        let random = self.random();
+        let context = DecisionContext { rules: &self.rules, caller, now: self.now, random };
         let session = self.sessions.entry(id).or_default();
         let account = account_of(caller, session.as_ref());
         let account = self.accounts.entry(account).or_default();
@@ -256,8 +256,8 @@ impl World {
             spent: ticket.as_ref().is_some_and(|ticket| self.used.contains(&ticket.nonce)),
             answer: attempt.ticket_answer,
         });
-        let dice = self.dice();
-        let context = DecisionContext { rules: &self.rules, caller: &attempt.caller, now: self.now, dice };
+        let random = self.random();
+        let context = DecisionContext { rules: &self.rules, caller: &attempt.caller, now: self.now, random };
         let session = self.sessions.entry(id).or_default();
         let account = account_of(&attempt.caller, session.as_ref());
         let account = self.accounts.entry(account).or_default();

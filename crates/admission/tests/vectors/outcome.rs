@@ -62,7 +62,7 @@ fn rule(vector: &Value) -> Result<Value, String> {
     rules.policy.push(PolicyRule::new("large", None, Some(&when), Then::Deny).unwrap());
     let caller = Caller::unknown(Era::Modern);
     let now = jiff::Timestamp::from_second(1_700_000_000).unwrap();
-    let context = DecisionContext { rules: &rules, caller: &caller, now, dice: RandomInputs::default() };
+    let context = DecisionContext { rules: &rules, caller: &caller, now, random: RandomInputs::default() };
     let (mut session, mut account) = (None, Account::default());
     let call = ToolCall {
         envelope: None,

@@ -130,7 +130,7 @@ fn leaf(kind: u64) -> u64 {
     (first..).find(|leaf| number(*leaf) % KINDS == kind).unwrap()
 }
 
-/// The mixer's number of a leaf that is no policy.
+/// The mixer's number of a leaf that is not a policy.
 pub fn number(leaf: u64) -> u64 {
     if leaf > second_policy() { leaf - 1 } else { leaf }
 }

@@ -144,7 +144,7 @@ async fn what_an_erased_entry_cannot_bear_out_is_named() {
         let (digest, twin) = (statement.digest(), statement.twin());
         NewEntry { digest, twin, statement: statement.bytes().clone(), guards: Vec::new(), ..entry.clone() }
     };
-    // It follows an entry that everybody can read, and that is no receipt.
+    // It follows an entry that everybody can read, and that is not a receipt.
     let astray = forged(note.digest(), &honest);
     let lying = NewEntry { rule: "application/json".into(), guards: Vec::new(), ..honest.clone() };
     let at = log.size();

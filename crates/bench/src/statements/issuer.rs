@@ -5,7 +5,7 @@ use scitt::{PublicKey, SigningKey};
 
 /// Seed of the issuer's key, which is public: only a log that measures may admit it.
 const SEED: [u8; 32] = [9; 32];
-/// Issuer (`iss`) of statements whose issuer is no did:key.
+/// Issuer (`iss`) of statements whose issuer is not a did:key.
 pub(crate) const ISS: &str = "https://bench.example";
 /// Key identifier (`kid`) of its key.
 pub(crate) const KID: &str = "bench";
@@ -23,7 +23,7 @@ pub(crate) struct Issuer {
 impl Issuer {
     /// Returns the issuer, always the same one.
     pub(crate) fn new() -> anyhow::Result<Self> {
-        let key = SigningKey::from_ed25519_seed(&SEED).context("the seed is no key")?;
+        let key = SigningKey::from_ed25519_seed(&SEED).context("the seed is not a key")?;
         let did = scitt::Signer::public_key(&key).did_key();
         Ok(Self { key, did })
     }

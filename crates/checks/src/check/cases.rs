@@ -135,7 +135,7 @@ fn exited(expected: Option<&ExpectedOutput>, code: i32, outcome: &Outcome) -> Re
 fn json_difference(expected: &serde_json::Value, stdout: &[u8]) -> Option<String> {
     match compare::parse(stdout) {
         Ok(value) => compare::difference(expected, &value),
-        Err(why) => Some(format!("the standard output is no unambiguous JSON: {why}")),
+        Err(why) => Some(format!("the standard output is not unambiguous JSON: {why}")),
     }
 }
 

@@ -49,7 +49,7 @@ fn engine() -> Engine {
 
 fn matches_schema(schema: &Schema, artifact: &Artifact) -> Detail {
     let result = match artifact.text() {
-        None => Err(fail("the work is not UTF-8, so it is no JSON")),
+        None => Err(fail("the work is not UTF-8, so it is not JSON")),
         Some(text) => schema.check(text).map_err(|misfit| match misfit {
             Misfit::At { .. } => fail(format!("the work does not match the schema: {misfit}")),
             Misfit::Unreadable(why) => fail(format!("the work cannot be read: {why}")),

@@ -108,7 +108,9 @@ fn integer(generator: &Members<'_>) -> Result<Generator, RequestError> {
     let exact = -MAX_INTEGER..=MAX_INTEGER;
     match minimum <= maximum && exact.contains(&minimum) && exact.contains(&maximum) {
         true => Ok(Generator::Integer { minimum, maximum }),
-        false => Err(generator.broken(Form, "maximum", "minimum and maximum are no range within ±(2^53-1)")),
+        false => {
+            Err(generator.broken(Form, "maximum", "minimum and maximum are not a range within ±(2^53-1)"))
+        }
     }
 }
 

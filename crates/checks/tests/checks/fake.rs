@@ -73,7 +73,7 @@ pub fn wrote(stdout: &str) -> JobEnd {
 pub fn function(call: &Call) -> (&str, Vec<Value>) {
     match call {
         Call::Function { function, arguments, .. } => (function, serde_json::from_str(arguments).unwrap()),
-        Call::Program { .. } => panic!("{call:?} is no function"),
+        Call::Program { .. } => panic!("{call:?} is not a function"),
     }
 }
 

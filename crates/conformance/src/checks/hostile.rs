@@ -104,7 +104,7 @@ pub const CHECKS: &[ConformanceCheck] = &[
     should(
         "hostile-size",
         "RFC 9110, 15.5.14",
-        "A body of 9 MiB that is no statement is refused with 4xx",
+        "A body of 9 MiB that is not a statement is refused with 4xx",
         |observations| refused(observations, HostileInput::TooLarge),
     ),
     must(

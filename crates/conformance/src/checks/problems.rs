@@ -122,7 +122,7 @@ pub const CHECKS: &[ConformanceCheck] = &[
     must(
         "path-unknown",
         "RFC 9110, 15.5.5",
-        "A path that is no resource is answered with 404",
+        "A path that is not a resource is answered with 404",
         |observations| {
             observations.require_status(Probe::UnknownPath, |status| status == StatusCode::NOT_FOUND)
         },
@@ -182,7 +182,7 @@ fn response_codes(observations: &Observations) -> Judgement {
     }
     every_error(observations, |response| match response_code(response)?.as_u64() {
         Some(code) if ERROR_CODES.contains(&code) => None,
-        Some(code) => Some(format!("{code} is no CoAP code of an error")),
+        Some(code) => Some(format!("{code} is not a CoAP code of an error")),
         None => Some("no unsigned integer".into()),
     })
 }

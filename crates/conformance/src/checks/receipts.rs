@@ -1,7 +1,7 @@
 //! Receipts (RFC 9942, RFC 9943, section 7).
 //!
 //! The keys are those that the service publishes: a receipt that verifies shows that the service is consistent with
-//! itself. Whether its keys deserve trust is no question of conformance.
+//! itself. Whether its keys deserve trust is not a question of conformance.
 
 use scitt::{Receipt, ReceiptError, Structure};
 use verifier::{HeaderProfile, LeafRule, StatementVerdict, TrustStore, TrustedLog, verify_receipt};

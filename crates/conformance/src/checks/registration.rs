@@ -33,7 +33,7 @@ pub const CHECKS: &[ConformanceCheck] = &[
     must(
         "resubmit-status",
         "SCRAPI-11, 2.3",
-        "The same statement again is no error: 201 or 202",
+        "The same statement again is not an error: 201 or 202",
         |observations| {
             observations.accepted(Probe::Registration)?;
             observations.require_status(Probe::Resubmission, is_accepted)

@@ -312,7 +312,7 @@ pub async fn changes_of_one_stream_follow_each_other(database: &impl EvidenceDat
     assert_eq!(orphans, [opened]);
 }
 
-/// Expects `StoreError::Refused` for a caller's mistake: it is no conflict, as another decision would not repair it.
+/// Expects `StoreError::Refused` for a caller's mistake: it is not a conflict, as another decision would not repair it.
 pub async fn changes_that_contradict_themselves_are_refused(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;
     let stream = Stream::new("s");

@@ -1,7 +1,5 @@
 //! Whole answers: pages, several terms, and answers that do not fit their head.
 
-use std::num::NonZeroUsize;
-
 use fastrand::Rng;
 use lookup_tree::{AnswerRefused, IndexQuestion, LeafRange, NotOneAnswer, RunId};
 use merkle::LeafIndex;
@@ -31,11 +29,12 @@ fn pages_come_newest_first_and_join_to_the_whole_answer() {
     let whole = IndexQuestion::new([agent(101)], LeafRange::new(50, SIZE - 20)).unwrap();
     let expected = world.head.verify(whole.clone(), &world.prove(&whole)).unwrap();
     let answer = expected.leaves_of(agent(101)).unwrap();
-    let most = NonZeroUsize::new(10).unwrap();
     let (mut left, mut joined, mut pages) = (whole.leaves(), None, 0);
     while !left.is_empty() {
-        let page = whole.clone().with_leaves(whole.clone().with_leaves(left).newest_page(&answer, most));
-        left.end = page.leaves().start;
+        let newest = answer.iter().rev().filter(|leaf| left.contains(**leaf));
+        let start = newest.copied().nth(10).map_or(left.start, |next| LeafIndex::new(next.get() + 1));
+        let page = whole.clone().with_leaves(LeafRange { start, ..left });
+        left.end = start;
         let proven = world.head.verify(page.clone(), &world.prove(&page)).unwrap();
         assert!((1..=10).contains(&proven.leaves_of(agent(101)).unwrap().len()));
         joined = match joined {

@@ -70,14 +70,14 @@ impl AerRecord {
     }
 
     /// Verifies a statement without a policy: its rules, the signatures within the receipt, and its own signature.
-    /// `beside` is the receipt, if the statement does not contain it.
+    /// `separate` is the receipt, if the statement does not contain it.
     pub fn verify(
         statement: &SignedStatement,
-        beside: Option<&[u8]>,
+        separate: Option<&[u8]>,
         keys: VerifyingKeys<'_>,
     ) -> Result<AerRecord, Violation> {
-        let record = AerRecord::verify_inner(statement, beside, keys.gateway)?;
-        let detached = beside.filter(|_| statement.is_detached());
+        let record = AerRecord::verify_inner(statement, separate, keys.gateway)?;
+        let detached = separate.filter(|_| statement.is_detached());
         match statement.verify_with(keys.issuer, detached) {
             Ok(()) => Ok(record),
             Err(error) => Err(Untrusted::from(error).violation()),
@@ -185,18 +185,18 @@ fn in_header(rule: AerRule, labels: &'static str, detail: impl Into<String>) -> 
     crate::rule::in_header(rule.name(), labels, detail.into())
 }
 
-/// Returns the receipt in a statement, or `beside`, if the statement contains the hash of it.
-fn receipt_of<'s>(statement: &'s SignedStatement, beside: Option<&'s [u8]>) -> Result<&'s [u8], Violation> {
+/// Returns the receipt in a statement, or `separate`, if the statement contains the hash of it.
+fn receipt_of<'s>(statement: &'s SignedStatement, separate: Option<&'s [u8]>) -> Result<&'s [u8], Violation> {
     let header = statement.header();
     if !is_execution_receipt(statement) {
         let detail = "the content type is not application/aer+json";
         return Err(broken("profile", Place::protected("3"), detail));
     }
     let Some(envelope) = header.hash_envelope() else {
-        return payload_of(statement, beside);
+        return payload_of(statement, separate);
     };
     let hashed = statement.payload().ok_or_else(|| Untrusted::PayloadMissing.violation())?;
-    let receipt = beside.ok_or_else(|| {
+    let receipt = separate.ok_or_else(|| {
         broken(
             "payload-missing",
             Place::payload(""),
@@ -210,13 +210,13 @@ fn receipt_of<'s>(statement: &'s SignedStatement, beside: Option<&'s [u8]>) -> R
 }
 
 /// Returns the payload of a statement, attached or detached. If both are given, they must be equal.
-fn payload_of<'s>(statement: &'s SignedStatement, beside: Option<&'s [u8]>) -> Result<&'s [u8], Violation> {
-    match (statement.payload(), beside) {
-        (Some(payload), Some(beside)) if payload != beside => {
+fn payload_of<'s>(statement: &'s SignedStatement, separate: Option<&'s [u8]>) -> Result<&'s [u8], Violation> {
+    match (statement.payload(), separate) {
+        (Some(payload), Some(separate)) if payload != separate => {
             Err(mismatch("the statement holds another receipt than came along"))
         }
         (Some(payload), _) => Ok(payload),
-        (None, beside) => beside.ok_or_else(|| Untrusted::PayloadMissing.violation()),
+        (None, separate) => separate.ok_or_else(|| Untrusted::PayloadMissing.violation()),
     }
 }
 

@@ -118,7 +118,7 @@ impl ConversationRecord {
         if sub.is_some_and(|sub| sub != record.session.id.to_string()) {
             record.warnings.add("subject-is-not-session", || "/session/session-id".to_owned());
         }
-        warnings::look(&node, &mut record.warnings);
+        warnings::collect(&node, &mut record.warnings);
         Ok(record)
     }
 

@@ -36,7 +36,7 @@ impl Warnings {
 }
 
 /// Collects the warnings about a record that the walk over the CDDL has accepted.
-pub(super) fn look(record: &Node<'_>, warnings: &mut Warnings) {
+pub(super) fn collect(record: &Node<'_>, warnings: &mut Warnings) {
     if let Some(session) = record.get("session") {
         session_times(session, warnings);
     }
@@ -59,7 +59,7 @@ fn repositories(record: &Node<'_>, warnings: &mut Warnings) {
     }
 }
 
-/// Returns whether a URL's authority has userinfo. The user `git` with SSH is no secret and does not count.
+/// Returns whether a URL's authority has userinfo. The user `git` with SSH is not a secret and does not count.
 fn has_userinfo(url: &str) -> bool {
     let Some((scheme, rest)) = url.split_once("://") else { return false };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();

@@ -66,7 +66,7 @@ impl Approval {
             || essence(content_type) != content_type
             || content_type == OPERATOR_APPROVAL_CONTENT_TYPE
         {
-            let detail = format!("{} is no content type that needs approvals", quote(content_type));
+            let detail = format!("{} is not a content type that needs approvals", quote(content_type));
             return Err(Rule::ContentType.in_payload("/content_type", detail));
         }
         let payload_sha256 = digest(&members, "payload_sha256", Rule::PayloadDigest)?;

@@ -42,6 +42,6 @@ fn check(content_type: &str, payload: &[u8]) -> Result<(), SignError> {
         OPERATOR_APPROVAL_CONTENT_TYPE => {
             Approval::from_payload(payload).map(drop).map_err(|why| SignError::violates(&why))
         }
-        other => Err(SignError::Violates(format!("{other} is no content type of the operator"))),
+        other => Err(SignError::Violates(format!("{other} is not a content type of the operator"))),
     }
 }

@@ -5,7 +5,7 @@
 
 use merkle::TreeSize;
 
-use crate::time_window::{Bound, TimeWindow};
+use crate::time_window::{Bound, TimeWindow, rfc3339};
 use crate::violation::{Place, RuleName, Violation};
 
 /// The rule that a log with as many entries as its policy allows takes no more.
@@ -47,12 +47,6 @@ pub(crate) fn log_full(largest: TreeSize) -> Violation {
 
 /// What is wrong with an entry at this time, when the log takes entries up to the second `last`.
 pub(crate) fn ended(at: u64, last: u64) -> String {
-    let ends = spell_time(last.saturating_add(1));
-    format!("the log's time is {}, and its policy ends it at {ends} (log.ends)", spell_time(at))
-}
-
-/// A time as RFC 3339 writes it, in UTC.
-pub(crate) fn spell_time(seconds: u64) -> String {
-    let time = i64::try_from(seconds).ok().and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
-    time.map_or_else(|| seconds.to_string(), |time| time.to_string())
+    let ends = rfc3339(last.saturating_add(1));
+    format!("the log's time is {}, and its policy ends it at {ends} (log.ends)", rfc3339(at))
 }

@@ -7,13 +7,14 @@ use data_encoding::BASE64;
 use scitt::header::{ContentType, Label};
 use serde_json::{Map, Value, json};
 
-use super::log_end::{LogEnd, spell_time};
+use super::log_end::LogEnd;
 use super::model::{Anchor, Contents, Issuer, SelfCertified, TypeRule};
 use super::required::Required;
 use super::{LEAF_RULE, condition, index};
 use crate::bound_key::key_document;
 use crate::pattern::patterns;
 use crate::section::list;
+use crate::time_window::rfc3339;
 
 /// Serializes a policy as canonical JSON (RFC 8785).
 pub(super) fn payload(contents: &Contents) -> Vec<u8> {
@@ -52,7 +53,7 @@ fn log_end(end: &LogEnd) -> Value {
         document.insert("max_entries".to_owned(), json!(entries));
     }
     if let Some(ends) = end.ends {
-        document.insert("ends".to_owned(), json!(spell_time(ends)));
+        document.insert("ends".to_owned(), json!(rfc3339(ends)));
     }
     Value::Object(document)
 }

@@ -179,7 +179,7 @@ fn did(value: &Value, method: &str) -> Result<String, String> {
     match PublicKey::from_did(did) {
         Ok(_) if did.starts_with(method) => Ok(did.to_owned()),
         Ok(_) => Err(format!("a {method}… is needed here")),
-        Err(error) => Err(format!("{did:?} is no {method}… we can use: {error}")),
+        Err(error) => Err(format!("{did:?} is not a {method}… that we can use: {error}")),
     }
 }
 
@@ -310,7 +310,7 @@ fn algorithm(value: &Value) -> Result<Algorithm, String> {
     let name = text(value)?;
     Algorithm::from_name(name).ok_or_else(|| {
         let known: Vec<&str> = Algorithm::ALL.iter().map(|algorithm| algorithm.name()).collect();
-        format!("{name:?} is no algorithm we speak: {}", known.join(", "))
+        format!("{name:?} is not a supported algorithm: {}", known.join(", "))
     })
 }
 

@@ -89,7 +89,7 @@ fn check_outcome(
     let is_decision = log.guard(&decision_guard(record, &outcome.decision)).is_some();
     let relied_absent = match log.entry(&outcome.decision) {
         Some(_) if !is_decision => {
-            let detail = "that entry is no decision of this gateway in this stream";
+            let detail = "that entry is not a decision of this gateway in this stream";
             return Err(violation(AuditRule::NoDecision, "/backLink", detail));
         }
         None if options.require_decision => {

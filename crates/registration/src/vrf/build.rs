@@ -24,7 +24,7 @@ pub enum BuildVrfError {
     Build(#[from] BuildError),
 }
 
-/// A verifier that is no did:key.
+/// A verifier that is not a did:key.
 #[derive(Clone, Debug)]
 struct OtherIssuer {
     iss: String,

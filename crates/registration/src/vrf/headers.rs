@@ -144,7 +144,7 @@ impl VrfIssuer {
         }
     }
 
-    /// Refuses an issuer that is no did:key.
+    /// Refuses an issuer that is not a did:key.
     pub(super) fn must_be_did_key(&self) -> Result<(), Violation> {
         match self {
             VrfIssuer::DidKey(_) => Ok(()),
@@ -154,7 +154,7 @@ impl VrfIssuer {
 }
 
 fn no_did_key(iss: &str) -> Violation {
-    VrfRule::IssuerDidKey.in_header("15/1", format!("{} is no did:key of an Ed25519 key", quote(iss)))
+    VrfRule::IssuerDidKey.in_header("15/1", format!("{} is not a did:key of an Ed25519 key", quote(iss)))
 }
 
 /// Returns `sub`, which is a DID or URN.
@@ -232,7 +232,7 @@ impl Previous {
             Some(Value::Null) => Ok(Previous::Null),
             Some(Value::Text(hash)) => match entry_id(&hash) {
                 Some(id) if id.as_bytes() != &[0; 32] => Ok(Previous::Receipt(id)),
-                Some(_) => refuse("a hash of zeros is no predecessor: a first receipt says null"),
+                Some(_) => refuse("a hash of zeros is not a predecessor: a first receipt says null"),
                 None => refuse("\"sha256:\" and 64 lower-case hex digits are needed here, or null"),
             },
             Some(_) => refuse("text or null is needed here"),

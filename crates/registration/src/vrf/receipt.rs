@@ -52,13 +52,6 @@ pub enum Verdict {
     Error,
 }
 
-impl fmt::Display for Results {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Results { total, passed, failed, errors } = self;
-        write!(f, "{total} in total, {passed} passed, {failed} failed, {errors} could not be run")
-    }
-}
-
 /// The numbers of checks by result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Results {
@@ -70,6 +63,13 @@ pub struct Results {
     pub failed: u64,
     /// The number of checks that could not be run.
     pub errors: u64,
+}
+
+impl fmt::Display for Results {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Results { total, passed, failed, errors } = self;
+        write!(f, "{total} in total, {passed} passed, {failed} failed, {errors} could not be run")
+    }
 }
 
 impl Receipt {
@@ -119,7 +119,7 @@ impl Verdict {
                 return Err(top.unfit(VrfRule::Verdict, "verdict", other, "pass, fail, partial or error"));
             }
         };
-        match verdict.borne_out_by(results) {
+        match verdict.agrees_with(results) {
             true => Ok(verdict),
             false => {
                 let detail = format!("the counters do not bear out \"{}\": {results}", verdict.as_str());
@@ -129,7 +129,7 @@ impl Verdict {
     }
 
     /// Returns whether the counters agree with the verdict (reading 15, from the draft's predecessor).
-    fn borne_out_by(self, results: &Results) -> bool {
+    fn agrees_with(self, results: &Results) -> bool {
         let Results { total, passed, failed, errors } = *results;
         match self {
             Verdict::Pass => failed == 0 && errors == 0 && passed >= 1,
@@ -307,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_are_told_in_words() {
+    fn counters_are_written_in_words() {
         let results = Results { total: 3, passed: 1, failed: 1, errors: 1 };
         assert_eq!(results.to_string(), "3 in total, 1 passed, 1 failed, 1 could not be run");
     }

@@ -37,7 +37,7 @@ impl VrfRedacted {
     pub fn read(header: &Header, payload: &[u8]) -> Result<VrfRedacted, Violation> {
         check_envelope(header)?;
         let receipt = payload.try_into().map_err(|_| {
-            VrfRule::RedactedEnvelope.in_payload("", format!("{} bytes are no SHA-256", payload.len()))
+            VrfRule::RedactedEnvelope.in_payload("", format!("{} bytes are not SHA-256", payload.len()))
         })?;
         let headers = VrfHeaders::read(header)?;
         headers.stand_alone()?;

@@ -59,7 +59,7 @@ impl ExecutionReceipt {
 /// Signs the JSON of a receipt, which need not keep the rules. Returns the element for the member `signatures`.
 ///
 /// # Errors
-/// [`SigningError`] if the key is no Ed25519 key, or cannot sign.
+/// [`SigningError`] if the key is not an Ed25519 key, or cannot sign.
 pub fn inner_signature(signer: &str, receipt: &Value, key: &dyn Signer) -> Result<Value, SigningError> {
     object_signature(signer, &content(receipt.clone()), key)
 }

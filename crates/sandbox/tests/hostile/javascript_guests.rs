@@ -282,7 +282,7 @@ pub const GUESTS: &[Row] = &[
         "Object.defineProperty(module, 'exports', { get() { throw new Error('no') } }); function main() { return 1 }",
         &["not loaded Error: no"],
     ),
-    ("a default that is no function", "export default { main: 1 }", &["not loaded ReferenceError"]),
+    ("a default that is not a function", "export default { main: 1 }", &["not loaded ReferenceError"]),
     (
         "a result that throws",
         "function main() { return { toJSON() { throw new RangeError('no') } } }",
@@ -293,7 +293,7 @@ pub const GUESTS: &[Row] = &[
     ("half a character", "function main() { return '\\ud800' }", &["returned \"\\ud800\""]),
     ("a zero character", "function main() { return 'a\\0b' }", &["returned \"a\\u0000b\""]),
     (
-        "an exception that is no error",
+        "an exception that is not an error",
         "function main() { throw { toString() { throw 1 } } }",
         &["threw an exception that has no text"],
     ),

@@ -215,7 +215,7 @@ pub const GUESTS: &[Row] = &[
         &["not json "],
     ),
     (
-        "a result that is no text",
+        "a result that is not text",
         "import os\ndef main():\n os.write(3, b'returned\\n\\xff\\xfe')\n os._exit(0)",
         &["not json it is not UTF-8"],
     ),

@@ -78,7 +78,7 @@ impl CoseKey {
     /// Parses one COSE_Key that fills `bytes`. Unknown parameters are ignored.
     ///
     /// # Errors
-    /// Returns a [`KeyError`] if it is no COSE_Key, not on a supported curve, no valid point, or not meant for
+    /// Returns a [`KeyError`] if it is not a COSE_Key, not on a supported curve, no valid point, or not meant for
     /// verifying; and [`KeyError::Secret`] if it contains a secret key.
     pub fn parse(bytes: &[u8]) -> Result<Self, KeyError> {
         Self::from_value(&parse_limited(bytes)?)

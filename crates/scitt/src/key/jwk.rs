@@ -9,7 +9,7 @@ impl PublicKey {
     /// Converts a JWK to a key.
     ///
     /// # Errors
-    /// Returns a [`KeyError`] if the coordinates are no point, or `alg` is no signature algorithm of the curve.
+    /// Returns a [`KeyError`] if the coordinates are no point, or `alg` is not a signature algorithm of the curve.
     pub fn from_jwk(jwk: &PublicJwk) -> Result<Self, KeyError> {
         let curve = jwk.curve();
         if let Some(name) = jwk.alg() {
@@ -38,7 +38,7 @@ impl PublicKey {
     /// Parses the JSON text of a JWK.
     ///
     /// # Errors
-    /// Returns the errors of [`from_jwk`](Self::from_jwk), and [`KeyError::Malformed`] if the text is no public JWK.
+    /// Returns the errors of [`from_jwk`](Self::from_jwk), and [`KeyError::Malformed`] if the text is not a public JWK.
     pub fn from_jwk_json(text: &[u8]) -> Result<Self, KeyError> {
         let jwk = PublicJwk::parse(text).map_err(|error| KeyError::Malformed(format!("JWK: {error}")))?;
         Self::from_jwk(&jwk)

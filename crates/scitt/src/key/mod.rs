@@ -95,7 +95,7 @@ impl PublicKey {
     /// Creates a key from a SEC1 point, compressed or uncompressed.
     ///
     /// # Errors
-    /// Returns [`KeyError::NotOnCurve`] if it is no point of `curve`, or if the curve is Ed25519, which has no SEC1
+    /// Returns [`KeyError::NotOnCurve`] if it is not a point of `curve`, or if the curve is Ed25519, which has no SEC1
     /// form.
     pub fn from_sec1(curve: Curve, point: &[u8]) -> Result<Self, KeyError> {
         let off_curve = || KeyError::NotOnCurve(curve);

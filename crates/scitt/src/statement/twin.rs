@@ -11,7 +11,7 @@ const N_P521: [u8; 66] = hex(concat!(
     "51868783bf2f966b7fcc0148f709a5d03bb5c9b8899c47aebb6fb71e91386409",
 ));
 
-/// Returns the twin of a signature r ‖ s. `None` if s is no scalar of the group, as no such signature verifies.
+/// Returns the twin of a signature r ‖ s. `None` if s is not a scalar of the group, as no such signature verifies.
 pub(super) fn of(algorithm: Algorithm, signature: &[u8]) -> Option<Vec<u8>> {
     let order: &[u8] = match algorithm.curve() {
         Curve::P256 => &N_P256,

@@ -21,7 +21,7 @@ impl RootCertificate {
     /// Parses a certificate in DER.
     ///
     /// # Errors
-    /// Returns [`ChainError::Malformed`] if it is no certificate or exceeds [`CERTIFICATE_BYTES`].
+    /// Returns [`ChainError::Malformed`] if it is not a certificate or exceeds [`CERTIFICATE_BYTES`].
     pub fn from_der(der: &[u8]) -> Result<Self, ChainError> {
         let malformed = |why: String| ChainError::Malformed { position: 0, why };
         if der.len() > CERTIFICATE_BYTES {

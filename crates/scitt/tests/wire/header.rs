@@ -112,7 +112,7 @@ fn nesting_in_headers_ends_at_sixteen() {
 fn a_critical_label_is_understood_signed_and_there() {
     assert!(
         SignedStatement::parse(with_protected("a3 0127 0281190102 1901022f")).is_err(),
-        "payload is no digest"
+        "payload is not a digest"
     );
     let digest = frame(&hex("a3 0127 0281190102 1901022f"), &[0xa0], Some(&[0; 32]), &[0; 64]);
     assert!(SignedStatement::parse(digest).is_ok());

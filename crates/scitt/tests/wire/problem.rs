@@ -80,7 +80,7 @@ fn unknown_keys_of_any_type_are_ignored() {
     let problem = Problem::parse(&hex(text)).unwrap();
     assert_eq!(problem.title.as_deref(), Some("t"));
     assert_eq!(problem.custom.len(), 1, "a URI key must hold a map");
-    assert_eq!(problem.custom[0].1.len(), 2, "keys that are no label are passed over");
+    assert_eq!(problem.custom[0].1.len(), 2, "keys that are not a label are passed over");
 }
 
 #[test]

@@ -307,7 +307,7 @@ fn a_proof_is_three_things_of_the_right_types_within_bounds() {
         ("negative size", "83 20 00 80"),
         ("float size", "83 f93c00 00 80"),
         ("text index", "83 01 6130 80"),
-        ("path is no array", "83 01 00 40"),
+        ("path is not an array", "83 01 00 40"),
         ("hash is text", "83 02 00 81 6161"),
         ("trailing", "83 01 00 80 00"),
         ("nested path", "83 02 00 81 81 40"),

@@ -126,8 +126,8 @@ pub async fn rows_that_lead_to_entries_come_in_order_of_key(database: &dyn LogDa
     let mut expected: Vec<_> = guards.into_iter().map(|key| (key, LeafIndex::new(3))).collect();
     expected.sort_unstable();
     assert_eq!([first, rest].concat(), expected);
-    let beside: Vec<_> = collateral.into_iter().map(|item| (LeafIndex::new(3), item)).collect();
-    assert_eq!(store.collateral_rows(0..5).await.unwrap(), beside);
+    let rows: Vec<_> = collateral.into_iter().map(|item| (LeafIndex::new(3), item)).collect();
+    assert_eq!(store.collateral_rows(0..5).await.unwrap(), rows);
     assert_eq!(store.collateral_rows(0..3).await.unwrap(), []);
 }
 

@@ -18,14 +18,14 @@ impl Fsck<'_> {
         report: &mut FsckReport,
     ) -> Result<(), StoreError> {
         let from = LeafIndex::new(from);
-        let told = |outcome: Result<(), String>, report: &mut FsckReport| {
+        let note = |outcome: Result<(), String>, report: &mut FsckReport| {
             if let Err(why) = outcome {
                 report.add(Defect::LookUpUnreadable { from, why });
             }
         };
-        told(self.check_seen(entries, sound, report).await?, report);
-        told(self.check_guards(sound, report).await?, report);
-        told(self.check_index(from.get(), entries, sound, report).await?, report);
+        note(self.check_seen(entries, sound, report).await?, report);
+        note(self.check_guards(sound, report).await?, report);
+        note(self.check_index(from.get(), entries, sound, report).await?, report);
         Ok(())
     }
 

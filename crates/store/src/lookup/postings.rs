@@ -324,7 +324,7 @@ pub(crate) fn postings_from(
     Ok(postings)
 }
 
-/// Reads a block of a run; [`StoreError::Damaged`] if it is no block of it.
+/// Reads a block of a run; [`StoreError::Damaged`] if it is not a block of it.
 fn postings_of(run: &StoredRun, block: &PostingBlock) -> Result<Vec<Posting>, StoreError> {
     let damaged =
         |why: String| StoreError::Damaged(format!("a block of run {} of the lookup index: {why}", run.id));

@@ -29,15 +29,14 @@ pub struct ValueBlock {
 }
 
 impl ValueBlock {
-    /// Reads all values; [`StoreError::Damaged`] if it is no block.
+    /// Reads all values; [`StoreError::Damaged`] if it is not a block.
     fn values(&self) -> Result<Vec<ListedValue>, StoreError> {
         let mut values = vec![self.first.clone()];
         let mut rest = &self.bytes[..];
         while !rest.is_empty() {
             let last = values.last().map_or("", |last| &last.value);
             let value = next_value(last, &mut rest).filter(|value| value.as_str() > last);
-            let value =
-                value.ok_or_else(|| StoreError::Damaged("a block of values is no such block".into()))?;
+            let value = value.ok_or_else(|| StoreError::Damaged("a block of values is malformed".into()))?;
             values.push(ListedValue { kind: self.first.kind, value });
         }
         Ok(values)

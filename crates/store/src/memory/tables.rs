@@ -9,7 +9,7 @@ use super::lookup::IndexTables;
 use crate::{
     Arrival, Batch, Collateral, CommitError, CommittedHead, Cosignature, Effect, Enqueued, Entry, Found,
     GuardKey, Head, HeadSignature, Hold, InboxItem, InboxUse, KeptReport, KeyAnnouncement, LogKey, NewEntry,
-    PendingKey, Progress, SignatureKind, State, StoreError, TileAddress, TileWrite,
+    PendingKey, Progress, SeenKey, SignatureKind, State, StoreError, TileAddress, TileWrite, seen_key,
 };
 
 #[derive(Clone, Debug, Default)]
@@ -21,7 +21,7 @@ pub(super) struct Tables {
     pub(super) entries: Vec<Entry>,
     pub(super) collateral: HashMap<u64, Vec<Collateral>>,
     /// Index of the entry, by the first 128 bits of its digest or of its twin's.
-    pub(super) seen: HashMap<[u8; 16], u64>,
+    pub(super) seen: HashMap<SeenKey, u64>,
     pub(super) guards: HashMap<GuardKey, u64>,
     pub(super) tiles: HashMap<TileAddress, Bytes>,
     pub(super) signatures: BTreeMap<(TreeSize, SignatureKind, Vec<u8>), Bytes>,
@@ -107,7 +107,7 @@ impl Tables {
         let mut seen = HashSet::new();
         let mut guards = HashSet::new();
         for entry in entries {
-            let mut keys = std::iter::once(&entry.digest).chain(&entry.twin).map(key_of);
+            let mut keys = std::iter::once(&entry.digest).chain(&entry.twin).map(seen_key);
             if keys.any(|key| self.seen.contains_key(&key) || !seen.insert(key)) {
                 return Err(CommitError::AlreadySeen);
             }
@@ -164,7 +164,7 @@ impl Tables {
     pub(super) fn append(&mut self, batch: &Batch) {
         for (entry, index) in batch.entries.iter().zip(batch.from.size().get()..) {
             self.seen.extend(
-                std::iter::once(&entry.digest).chain(&entry.twin).map(|digest| (key_of(digest), index)),
+                std::iter::once(&entry.digest).chain(&entry.twin).map(|digest| (seen_key(digest), index)),
             );
             self.guards.extend(entry.guards.iter().map(|key| (key.clone(), index)));
             let mut collateral = entry.collateral.clone();
@@ -177,7 +177,7 @@ impl Tables {
     }
 
     pub(super) fn find(&self, digest: &EntryDigest) -> Option<Found> {
-        let index = *self.seen.get(&key_of(digest))?;
+        let index = *self.seen.get(&seen_key(digest))?;
         let entry = self.entries.get(index as usize)?;
         Some(Found { index: entry.index, digest: entry.digest })
     }
@@ -281,12 +281,6 @@ pub(super) fn head_signature(
     ((size, kind, kid), bytes): (&(TreeSize, SignatureKind, Vec<u8>), &Bytes),
 ) -> HeadSignature {
     HeadSignature { size: *size, kind: *kind, kid: kid.clone(), bytes: bytes.clone() }
-}
-
-fn key_of(digest: &EntryDigest) -> [u8; 16] {
-    let mut key = [0; 16];
-    key.copy_from_slice(&digest.as_bytes()[..16]);
-    key
 }
 
 pub(super) fn not_open() -> StoreError {

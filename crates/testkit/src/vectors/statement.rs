@@ -150,7 +150,7 @@ impl<'a> NamedStatements<'a> {
         match source {
             toml::Value::String(name) => self.build(name, toml::Table::new(), context),
             toml::Value::Table(table) => self.build("", table.clone(), context),
-            other => panic!("{context}: {other} is no statement"),
+            other => panic!("{context}: {other} is not a statement"),
         }
     }
 

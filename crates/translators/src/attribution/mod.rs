@@ -2,7 +2,7 @@
 //! change files.
 //!
 //! The lines are those of the files at the end of the session, as far as the session states its own changes: a change
-//! that someone else makes in between is not in a session file. A change counts if its call has a result that is no
+//! that someone else makes in between is not in a session file. A change counts if its call has a result that is not an
 //! error; calls of formats without identifiers have no result that can be assigned, and count too. Each change is in the
 //! account: attributed, or the reason why not.
 //!

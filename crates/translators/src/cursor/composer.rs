@@ -25,7 +25,7 @@ pub(crate) fn recognizes(source: &SessionSource) -> bool {
     source.files().iter().any(|row| row.path.starts_with(CHAT) || row.path.starts_with(MESSAGE))
 }
 
-/// Reads the chats of a database. A chat without messages is no session.
+/// Reads the chats of a database. A chat without messages is not a session.
 pub(crate) fn read(source: &SessionSource, account: &mut TranslationAccount) -> Vec<Session> {
     let (chats, others): (Vec<&SourceFile>, Vec<&SourceFile>) =
         source.files().iter().partition(|row| row.path.starts_with(CHAT));

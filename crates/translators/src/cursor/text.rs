@@ -23,7 +23,7 @@ pub(crate) fn recognizes(bytes: &[u8]) -> bool {
     first.is_some_and(|line| turn(line).is_some())
 }
 
-/// Reads the session of a file. Bytes that are no UTF-8 are replaced, and noted.
+/// Reads the session of a file. Bytes that are not UTF-8 are replaced, and noted.
 pub(crate) fn read(file: &SourceFile, account: &mut TranslationAccount) -> Vec<Session> {
     let text = String::from_utf8_lossy(file.content());
     if matches!(text, std::borrow::Cow::Owned(_)) {

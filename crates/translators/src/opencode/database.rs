@@ -28,11 +28,11 @@ const TIMES: [(&str, &str); 4] = [
 /// those of columns.
 pub(super) fn object(row: &SourceFile, account: &mut TranslationAccount) -> Result<Value, String> {
     let columns = lines::document(&row.path, &row.bytes, account)?;
-    let mut columns = Native::of(columns).map_err(|_| "the row is no object".to_owned())?;
+    let mut columns = Native::of(columns).map_err(|_| "the row is not an object".to_owned())?;
     let mut object = match columns.take_text("data") {
         Some(data) => match lines::document(&row.path, data.as_bytes(), account)? {
             Value::Object(members) => members,
-            _ => return Err("the column data is no JSON object".to_owned()),
+            _ => return Err("the column data is not a JSON object".to_owned()),
         },
         None => Map::new(),
     };

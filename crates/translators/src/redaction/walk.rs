@@ -12,7 +12,7 @@ use super::rules::{Found, RedactionRule, is_marker, marker, names_a_secret};
 
 /// Members of a record that are not redacted: they describe the record, not the session.
 const SPARED: [&str; 3] = ["id", "version", "recording-agent"];
-/// Members that link entries. They look random, and are no secrets.
+/// Members that link entries. They look random, and are not secrets.
 const IDENTIFIERS: [&str; 5] = ["id", "parent-id", "call-id", "session-id", "previous-record"];
 /// Members that the draft requires, so that they are replaced and not removed.
 const REQUIRED: [&str; 9] = [

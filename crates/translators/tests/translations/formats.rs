@@ -25,7 +25,7 @@ fn claude_code() {
     let usage = json!({ "input": 3210, "cached": 3000, "output": 40, "total": 3250 });
     assert_eq!(usages(&record), [usage]);
     let results = of_type(&record, "tool-result");
-    assert_eq!(results[0]["id"], "u2", "a line of results only is no message of the user");
+    assert_eq!(results[0]["id"], "u2", "a line of results only is not a message of the user");
     assert_eq!((&results[0]["call-id"], &results[0]["is-error"]), (&json!("call-1"), &json!(true)));
     assert_eq!(of_type(&record, "user").len(), 1);
     let calls = of_type(&record, "tool-call");

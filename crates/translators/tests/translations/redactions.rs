@@ -79,7 +79,7 @@ fn ordinary_texts_stay() {
     assert_eq!(
         content(text, &with_rules(&[RedactionRule::HighEntropy])),
         text,
-        "a digest in hex is no secret"
+        "a digest in hex is not a secret"
     );
 }
 

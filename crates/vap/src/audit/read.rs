@@ -126,7 +126,7 @@ fn closed(members: &Members<'_>, lists: &[&[&str]]) -> Result<(), BrokenRule> {
     match members.names().find(|name| !lists.iter().any(|list| list.contains(name))) {
         None => Ok(()),
         Some(name) => {
-            let detail = format!("{} is no member of this object", quote(name));
+            let detail = format!("{} is not a member of this object", quote(name));
             Err(members.broken(AuditRule::UnknownMember, name, detail))
         }
     }
@@ -367,7 +367,7 @@ fn check_code(text: &str, at: String) -> Result<(), BrokenRule> {
     match is_code(text) {
         true => Ok(()),
         false => {
-            let detail = format!("{} is no code: letters, digits and _ . : + -, at most 64", quote(text));
+            let detail = format!("{} is not a code: letters, digits and _ . : + -, at most 64", quote(text));
             Err(AuditRule::Code.broken(at, detail))
         }
     }

@@ -43,7 +43,7 @@ impl<'a> Members<'a> {
     /// Refuses members that have not been taken: the schema does not know them.
     pub fn close(self) -> Result<(), Flaw> {
         match self.members.keys().next() {
-            Some(name) => Err(malformed(&self.pointer(name), "this is no member of the message")),
+            Some(name) => Err(malformed(&self.pointer(name), "this is not a member of the message")),
             None => Ok(()),
         }
     }

@@ -76,7 +76,7 @@ pub struct Verdict<R = Reason> {
 }
 
 /// The checks behind a decision: codes only, no free text. `R` is the type of the reason: another gateway's record may
-/// have a code that is no [`Reason`].
+/// have a code that is not a [`Reason`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Verification<R = Reason> {

@@ -25,7 +25,7 @@ type Members<'a> = jose::members::Members<'a, VerdictRule>;
 /// A Verdict with its signature, as received. It keeps every rule that does not depend on a policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReceivedVerdict {
-    /// The Verdict. The reason is a text, since another verifier may give one that is no
+    /// The Verdict. The reason is a text, since another verifier may give one that is not a
     /// [`Reason`](crate::reason::Reason).
     pub verdict: Verdict<String>,
     /// The signature, whose form is valid, but which is not yet verified.

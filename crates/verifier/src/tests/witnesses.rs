@@ -254,7 +254,7 @@ fn a_checkpoint_by_itself_is_verified_with_any_key_that_is_believed() {
     assert_eq!(outcome(&note, &[checkpoint_key().key().clone()], Some(&policy), &nobody), verified);
     let unknown = (VerificationOutcome::NotVerified, Some(Code::UnknownCheckpointKey));
     assert_eq!(outcome(&note, &[], None, &nobody), unknown);
-    assert_eq!(outcome(&note, &[witness(2).key().clone()], None, &nobody), unknown, "a witness is no log");
+    assert_eq!(outcome(&note, &[witness(2).key().clone()], None, &nobody), unknown, "a witness is not a log");
     let few = (VerificationOutcome::Failed, Some(Code::QuorumNotMet));
     assert_eq!(outcome(&world.checkpoint(&[2]), &[], Some(&policy), &world.trust), few);
     let nonsense = (VerificationOutcome::Failed, Some(Code::MalformedCheckpoint));

@@ -18,7 +18,7 @@ use super::{
 /// Error of [`TrustStore::from_toml`]. All mistakes are reported together.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TrustError {
-    /// The text is no TOML, or a field is unknown or has the wrong type.
+    /// The text is not TOML, or a field is unknown or has the wrong type.
     #[error("{0}")]
     Syntax(String),
     /// The document is well-formed, but values in it are not valid.

@@ -35,7 +35,7 @@ pub struct AgentRequest {
     caller: Caller,
 }
 
-/// Reason why a message is no request to an agent.
+/// Reason why a message is not a request to an agent.
 #[derive(Debug, Error)]
 pub enum AgentRequestError {
     /// The message is not unambiguous JSON-RPC.
@@ -68,7 +68,7 @@ impl AgentRequest {
     /// Reads a message that arrived with this request at this route.
     ///
     /// # Errors
-    /// [`AgentRequestError`] if the message is no request that can be decided on.
+    /// [`AgentRequestError`] if the message is not a request that can be decided on.
     pub fn read(text: Bytes, request: &AuthorizedRequest, route: &str) -> Result<Self, AgentRequestError> {
         let frame = Frame::parse(text)?;
         let (id, method) = match (frame.kind(), frame.id(), frame.method()) {
@@ -130,7 +130,7 @@ impl AgentRequest {
 
 fn chain_material(frame: &Frame, request: &AuthorizedRequest) -> ChainMaterial {
     // A chain may be an array, or a string with its text: in A2A 1.0, numbers of `metadata` become floating point. A proof
-    // that is no string is malformed, and not absent.
+    // that is not a string is malformed, and not absent.
     let text = |member| {
         let raw = || frame.inner_param(METADATA, member).map(str::to_owned);
         frame.inner_string(METADATA, member).or_else(raw)

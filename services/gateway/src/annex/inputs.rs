@@ -166,7 +166,7 @@ impl DecisionInputs {
         Self {
             tool: Some(Text::whole(call.tool)),
             header: call.header.map(Text::whole),
-            sample: context.dice.sample,
+            sample: context.random.sample,
             can_ask: call.can_ask,
             can_wait: call.can_wait,
             authority: call.authority.clone(),

@@ -101,15 +101,15 @@ impl DecisionAnnex {
         let lossy = |bytes: &Option<Vec<u8>>| {
             Some(Text::Whole(String::from_utf8_lossy(bytes.as_ref()?).into_owned()))
         };
-        let said = &ruling.said;
+        let texts = &ruling.texts;
         Self {
             session_id: Some(Text::whole(&ruling.verdict.session_id)),
-            goal: text(&said.goal),
-            rationale: text(&said.rationale),
-            expected_effect: text(&said.expected_effect),
-            arguments: lossy(&said.arguments),
-            effective_commitment: lossy(&said.effective_commitment),
-            principal: lossy(&said.principal),
+            goal: text(&texts.goal),
+            rationale: text(&texts.rationale),
+            expected_effect: text(&texts.expected_effect),
+            arguments: lossy(&texts.arguments),
+            effective_commitment: lossy(&texts.effective_commitment),
+            principal: lossy(&texts.principal),
             req: ruling.req.as_ref().map(|req| Text::whole(req.as_str())),
             ai_invocation: invocation.map(|invocation| invocation.assertion().clone()),
             reason: ruling.reason.as_ref().map(|reason| Text::Whole(reason.to_string())),
@@ -173,7 +173,7 @@ impl DecisionAnnex {
 
 /// Returns the number of bytes that are kept of each text of a ruling.
 fn most(ruling: &Ruling) -> usize {
-    match (ruling.about, &ruling.said.principal) {
+    match (ruling.about, &ruling.texts.principal) {
         // Later decisions depend on these texts.
         (About::Commitment | About::Amendment, Some(_)) if ruling.reason.is_none() => ANNEX_AGREED_TEXT_BYTES,
         (_, None) if !ruling.verdict.verdict.is_permit() => ANNEX_UNIDENTIFIED_TEXT_BYTES,

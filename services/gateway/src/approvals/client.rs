@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use admission::approval::{ApprovalError, Reader};
+use admission::approval::{ApprovalError, ReaderProof};
 use client::https::{self, NoHttpClient};
 use http::{StatusCode, header};
 use reqwest::Response;
@@ -104,7 +104,7 @@ impl ApprovalsClient {
         key: &SigningKey,
         at: u64,
     ) -> Result<T, ClientError> {
-        let proof = Reader { origin: self.origin.clone(), at }.sign(key)?;
+        let proof = ReaderProof { origin: self.origin.clone(), at }.sign(key)?;
         let request = self.http.get(format!("{}{path}", self.origin)).bearer_auth(proof);
         read(request.send().await.map_err(unreachable)?).await
     }

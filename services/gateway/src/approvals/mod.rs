@@ -18,7 +18,7 @@ use std::fmt::Display;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use admission::approval::{ApprovalError, Question, SignedReader, Subject, SubjectKind, is_id};
+use admission::approval::{ApprovalError, Question, SignedReaderProof, Subject, SubjectKind, is_id};
 use admission::limits::MAX_APPROVAL;
 use admission::rules::{Approver, Rules};
 use axum::extract::{DefaultBodyLimit, Path, State};
@@ -194,10 +194,10 @@ async fn answer(
 impl Shared {
     /// Returns the proof in a request, if an approver of any route signed it for this listener. The right to read a
     /// question is checked separately.
-    fn reader(&self, headers: &HeaderMap) -> Result<SignedReader, JsonProblem> {
+    fn reader(&self, headers: &HeaderMap) -> Result<SignedReaderProof, JsonProblem> {
         let text = fields::text(headers, &header::AUTHORIZATION);
         let text = text.and_then(|text| text.strip_prefix("Bearer ")).ok_or_else(not_an_approver)?;
-        let reader = SignedReader::parse(text, self.writer.now()).map_err(|_| not_an_approver())?;
+        let reader = SignedReaderProof::parse(text, self.writer.now()).map_err(|_| not_an_approver())?;
         match reader.reader().origin == *self.origin && self.name_of(&reader).is_some() {
             true => Ok(reader),
             false => Err(not_an_approver()),
@@ -205,14 +205,14 @@ impl Shared {
     }
 
     /// Returns the approver's name, on any route.
-    fn name_of(&self, reader: &SignedReader) -> Option<String> {
+    fn name_of(&self, reader: &SignedReaderProof) -> Option<String> {
         let (rules, now) = (self.rules.load(), self.writer.now());
         let found = rules.values().find_map(|rules: &Arc<Rules>| rules.approvals.reader(reader, now).ok());
         found.map(|approver| approver.name.clone())
     }
 
     /// Returns the approver's name, if it may answer a question about this subject.
-    fn may_answer(&self, reader: &SignedReader, subject: &Subject) -> Option<String> {
+    fn may_answer(&self, reader: &SignedReaderProof, subject: &Subject) -> Option<String> {
         let rules = self.writer.rules_of(&subject.route);
         let approver: &Approver = rules.approvals.reader(reader, self.writer.now()).ok()?;
         let kind: SubjectKind = subject.kind;

@@ -48,10 +48,10 @@ pub enum DisclosureError {
     #[error("the statement has no payload")]
     Payload,
     /// The statement is of another content type.
-    #[error("the statement is no {VAP_AUDIT}")]
+    #[error("the statement is not {VAP_AUDIT}")]
     ContentType,
     /// The statement breaks a rule of audit records, such as that the gateway is its issuer.
-    #[error("the statement is no audit record of its issuer: {0}")]
+    #[error("the statement is not an audit record of its issuer: {0}")]
     Rule(Violation),
     /// The payload is not an audit record.
     #[error("the payload is not an audit record: {0}")]
@@ -81,7 +81,7 @@ impl Disclosure {
     /// Reads the record, and compares each text with what it commits to. The statement's signature is not verified.
     ///
     /// # Errors
-    /// [`DisclosureError`] if the disclosure is malformed; a text that the record does not commit to is no error but a
+    /// [`DisclosureError`] if the disclosure is malformed; a text that the record does not commit to is not an error but a
     /// [`TextProof::Contradicted`](super::TextProof::Contradicted).
     pub fn open(&self) -> Result<DisclosedRecord, DisclosureError> {
         let key = RecordKey::from_text(&self.key).ok_or(DisclosureError::Key)?;

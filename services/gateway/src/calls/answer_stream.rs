@@ -59,7 +59,7 @@ impl AnswerStream {
             tracing::warn!(%why, "a list of tools is withheld");
             return Passing::Withheld;
         }
-        if let Some(passing) = self.shared.unanswered.came(&self.route, &self.caller, reply).await {
+        if let Some(passing) = self.shared.unanswered.take_answer(&self.route, &self.caller, reply).await {
             return passing;
         }
         let is_own = |own: &RawId| reply.answers(own);
@@ -82,7 +82,7 @@ impl AnswerStream {
 
 /// Removes the names that are reserved for the gateway from a message.
 pub fn clean(reply: &Reply) -> Passing {
-    let cleaned = reply.without_said(Additions::dropped());
+    let cleaned = reply.without_gateway_members(Additions::dropped());
     match cleaned == *reply.text() {
         true => Passing::Untouched,
         false => Passing::Replaced(cleaned),

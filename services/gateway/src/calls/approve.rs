@@ -72,14 +72,14 @@ impl Calls {
     async fn wait_on(self, opened: OpenedStream, call: PendingCall, id: &str, held: UndecidedCall) {
         let session = call.caller.mcp_session.as_deref();
         let withdrawn = self.shared.asked.withdrawable(&self.route, session, &call.id);
-        let heard = match self.waited(&opened, id, withdrawn.token()).await {
+        let next = match self.waited(&opened, id, withdrawn.token()).await {
             ApprovalWait::Over => held.approved().await,
             ApprovalWait::TakenBack => held.answered(HumanAnswer::Declined).await,
             // Dropping `held` releases the reservation and withdraws the question.
             ApprovalWait::Gone => return,
         };
         drop(withdrawn);
-        match self.next_step(heard).await {
+        match self.next_step(next).await {
             NextStep::Answer(decision) => self.answer_on(opened, call, decision).await,
             // Only one question is asked about a call.
             NextStep::Ask(..) => {

@@ -290,8 +290,8 @@ pub(super) fn parameters(frame: &Frame) -> String {
         text.read::<std::collections::BTreeMap<String, Box<RawValue>>>().ok()
     });
     let mut members = members.unwrap_or_default();
-    for beside in ["_meta", "inputResponses", "requestState"] {
-        members.remove(beside);
+    for name in ["_meta", "inputResponses", "requestState"] {
+        members.remove(name);
     }
     serde_json::to_string(&members).unwrap_or_else(|_| "{}".to_owned())
 }

@@ -116,7 +116,7 @@ impl Ending {
 
     async fn over(self, reply: &Reply) -> Passing {
         let Self { shared, pass, mut additions, verdict, annotated, ticket, route, caller, id, .. } = self;
-        let settled = pass.settle(came(reply)).await;
+        let settled = pass.settle(outcome_of(reply)).await;
         if !annotated {
             return Passing::Untouched;
         }
@@ -135,8 +135,8 @@ impl Ending {
     }
 
     /// Settles the call of a finished task, and returns its cost for the task's last result.
-    pub async fn settle_task(self, came: CallOutcomeReport) -> Additions {
-        let settled = self.pass.settle(came).await;
+    pub async fn settle_task(self, outcome: CallOutcomeReport) -> Additions {
+        let settled = self.pass.settle(outcome).await;
         let mut additions = Additions::default();
         cost(&mut additions, &settled);
         additions
@@ -159,7 +159,7 @@ impl Ending {
 }
 
 /// Derives the result of a call from its answer.
-pub fn came(reply: &Reply) -> CallOutcomeReport {
+pub fn outcome_of(reply: &Reply) -> CallOutcomeReport {
     let failed = reply.is_error() || reply.is_tool_error();
     CallOutcomeReport {
         status: if failed { CallStatus::Errored } else { CallStatus::Executed },
@@ -215,8 +215,8 @@ fn wrapped(shared: &Shared, ticket: SealedCall, theirs: Option<String>) -> Optio
 pub const fn words(error: &UpstreamError) -> &'static str {
     match error {
         UpstreamError::NeverSent(_) => "the upstream cannot be reached; the call was not sent",
-        UpstreamError::Lost(_) => "the upstream's answer is lost; what came of the call is unknown",
-        UpstreamError::TimedOut => "the upstream gave no answer in time; what came of the call is unknown",
+        UpstreamError::Lost(_) => "the upstream's answer is lost; the outcome of the call is unknown",
+        UpstreamError::TimedOut => "the upstream gave no answer in time; the outcome of the call is unknown",
     }
 }
 

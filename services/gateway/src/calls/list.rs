@@ -66,7 +66,7 @@ impl Shared {
         };
         match self.tools.listed(&self.writer, route, tools).await {
             Err(why) if rules.posture == Posture::Advisory => {
-                tracing::warn!(%why, route, "a list of tools passes without being noted");
+                tracing::warn!(%why, route, "a list of tools is passed on without being recorded");
                 Ok(())
             }
             noted => noted,
@@ -76,7 +76,7 @@ impl Shared {
 
 /// Builds the error for a client in place of a list that is withheld.
 pub(super) fn not_shown(id: &RawId, why: &NotNoted) -> Bytes {
-    tracing::warn!(%why, "a list of tools does not pass");
+    tracing::warn!(%why, "a list of tools is not passed on");
     let words = match why {
         NotNoted::Unreadable(why) => why.to_string(),
         NotNoted::DecisionWriter(why) => format!("{}: the list of tools could not be noted", why.reason()),

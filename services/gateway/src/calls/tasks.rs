@@ -22,7 +22,7 @@ use vap::reason::Reason;
 use super::Calls;
 use super::additions::{Additions, EVIDENCE, VerdictSlot};
 use super::answer_stream::{AnswerStream, UnrelatedTap, clean};
-use super::ending::{Ending, came};
+use super::ending::{Ending, outcome_of};
 use super::task_error::TaskError;
 use crate::decision_writer::{CallOutcomeReport, RefusalJob};
 use crate::frame::RawId;
@@ -200,7 +200,7 @@ impl Tap for Last {
         };
         let ending = self.known.ending.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(ending) = ending {
-            let additions = ending.settle_task(last.came(&reply)).await;
+            let additions = ending.settle_task(last.outcome(&reply)).await;
             let _ = self.known.given.set(additions);
         }
         match self.known.annotated {
@@ -226,7 +226,7 @@ impl LastResult {
     /// `completed` only with the result. `None` for any other.
     fn of(reply: &Reply) -> Option<Self> {
         if reply.result_member("content").is_some() || reply.is_tool_error() {
-            return Some(Self { status: came(reply).status, nested: None });
+            return Some(Self { status: outcome_of(reply).status, nested: None });
         }
         let holder = reply.result_member("task").or_else(|| reply.result())?;
         let status = jose::json::parse_text(holder).ok()?.get("status")?.as_str()?.to_owned();
@@ -236,7 +236,7 @@ impl LastResult {
             return None;
         }
         let status = match (status.as_str(), &nested) {
-            (_, Some(nested)) => came(nested).status,
+            (_, Some(nested)) => outcome_of(nested).status,
             ("failed", None) => CallStatus::Errored,
             // The effects of a cancelled call are not known (V-12).
             (_, None) => CallStatus::Unknown,
@@ -244,14 +244,14 @@ impl LastResult {
         Some(Self { status, nested })
     }
 
-    fn came(&self, reply: &Reply) -> CallOutcomeReport {
-        CallOutcomeReport { status: self.status, ..came(self.nested.as_ref().unwrap_or(reply)) }
+    fn outcome(&self, reply: &Reply) -> CallOutcomeReport {
+        CallOutcomeReport { status: self.status, ..outcome_of(self.nested.as_ref().unwrap_or(reply)) }
     }
 
     /// Adds the cost of the call to the answer, and removes names that a tool must not use (V-5).
     fn annotated(&self, reply: &Reply, given: Option<&Additions>) -> Passing {
         let additions = given.cloned().unwrap_or_default();
-        let Ok(reply) = Reply::parse(reply.without_said(Additions::dropped())) else {
+        let Ok(reply) = Reply::parse(reply.without_gateway_members(Additions::dropped())) else {
             return Passing::Withheld;
         };
         let spliced = match &self.nested {

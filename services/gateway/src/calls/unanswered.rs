@@ -146,7 +146,7 @@ impl UnansweredCalls {
     }
 
     /// Handles an answer on a stream where it is not awaited. `None` if it answers no call of this session.
-    pub async fn came(&self, route: &Arc<str>, caller: &Caller, reply: &Reply) -> Option<Passing> {
+    pub async fn take_answer(&self, route: &Arc<str>, caller: &Caller, reply: &Reply) -> Option<Passing> {
         let name = name(route, caller, &reply.loose_id()?)?;
         let owing = lock(&self.table).answered_by(&name, reply);
         if let Some(owes) = owing {
@@ -159,7 +159,7 @@ impl UnansweredCalls {
         match self.given.get(&name) {
             Some(given) if reply.answers(&given.id) => Some(match reply.is_error() {
                 false => Passing::Replaced(reply.with_meta(&given.additions.members(), Additions::dropped())),
-                true => Passing::Replaced(reply.without_said(Additions::dropped())),
+                true => Passing::Replaced(reply.without_gateway_members(Additions::dropped())),
             }),
             Some(given) if reply.is_mistaken_for_answer(&given.id) => Some(Passing::Withheld),
             _ => lock(&self.table).is_mistaken(&name, reply).then_some(Passing::Withheld),

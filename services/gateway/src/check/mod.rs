@@ -82,7 +82,7 @@ fn isolation_of(config: &Config) -> Option<CheckFinding> {
 }
 
 fn keys_of(config: &Config) -> CheckFinding {
-    match keys::look(config) {
+    match keys::missing_paths(config) {
         Ok(missing) if missing.is_empty() => {
             CheckFinding::new("keys", CheckOutcome::Ok, "all there, and private")
         }
@@ -156,8 +156,8 @@ fn one_era(route: &Route, asked: &[(String, Eras)], servers: usize) -> CheckFind
     let what = format!("one era {}", route.path);
     let shared = asked.iter().fold(Eras::ALL, |shared, (_, eras)| shared.and(*eras));
     if !shared.any() {
-        let told: Vec<String> = asked.iter().map(|(name, eras)| format!("{name}: {eras}")).collect();
-        let detail = format!("servers behind one endpoint share an era: {}", told.join("; "));
+        let lines: Vec<String> = asked.iter().map(|(name, eras)| format!("{name}: {eras}")).collect();
+        let detail = format!("servers behind one endpoint share an era: {}", lines.join("; "));
         return CheckFinding::new(what, CheckOutcome::Failed, detail);
     }
     match asked.len() == servers {

@@ -208,7 +208,7 @@ fn header(reader: &mut GatewayReader<'_>, name: String, value: &SpannedText) -> 
         http::HeaderName::try_from(&lower).is_ok() && http::HeaderValue::try_from(value.get_ref()).is_ok();
     match sound {
         true => Some((lower, value.get_ref().clone())),
-        false => reader.wrong(value, "upstream_headers", format!("{name} is no header")),
+        false => reader.wrong(value, "upstream_headers", format!("{name} is not a header")),
     }
 }
 

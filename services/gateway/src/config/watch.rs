@@ -6,31 +6,31 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use crate::limits::CONFIG_LOOK_EVERY;
+use crate::limits::CONFIG_POLL;
 
 /// The state of the files at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileStates(Vec<(PathBuf, Option<Look>)>);
+pub struct FileStates(Vec<(PathBuf, Option<FileState>)>);
 
 /// The state of one file: inode, size, and modification time in seconds and nanoseconds.
-type Look = (u64, u64, i64, i64);
+type FileState = (u64, u64, i64, i64);
 
 impl FileStates {
     /// Reads the state of the files.
     #[must_use]
     pub fn of(files: &[PathBuf]) -> Self {
-        let look = |path: &PathBuf| {
+        let state = |path: &PathBuf| {
             let metadata = std::fs::metadata(path).ok()?;
             Some((metadata.ino(), metadata.size(), metadata.mtime(), metadata.mtime_nsec()))
         };
-        Self(files.iter().map(|path| (path.clone(), look(path))).collect())
+        Self(files.iter().map(|path| (path.clone(), state(path))).collect())
     }
 
-    /// Waits until a file differs from this state, and records the new state. Polls every [`CONFIG_LOOK_EVERY`].
+    /// Waits until a file differs from this state, and records the new state. Polls every [`CONFIG_POLL`].
     pub async fn changed(&mut self) {
         let files: Vec<PathBuf> = self.0.iter().map(|(path, _)| path.clone()).collect();
         loop {
-            tokio::time::sleep(CONFIG_LOOK_EVERY).await;
+            tokio::time::sleep(CONFIG_POLL).await;
             let now = Self::of(&files);
             if now != *self {
                 *self = now;

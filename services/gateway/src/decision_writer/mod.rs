@@ -321,7 +321,7 @@ impl RunningWriter {
             let _ = other.await;
         }
         if let Err(error) = self.writer.inner.store.leave().await {
-            tracing::warn!(%error, "the instance is not signed off; what it left open waits for its lease to end");
+            tracing::warn!(%error, "the instance could not be removed; its open decisions wait until its lease ends");
         }
     }
 }

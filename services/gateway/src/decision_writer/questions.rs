@@ -21,9 +21,7 @@ use super::DecisionWriter;
 use super::decisions::{AnswerWork, WithdrawWork};
 use super::error::{NotAnswered, WriterError};
 use super::states::{QUESTIONS, StoredQuestion, StreamState, question_stream};
-use crate::limits::{
-    OPEN_QUESTIONS, PRINCIPAL_QUESTIONS, QUESTION_LOOK_EVERY, QUESTIONS_LISTED, UPKEEP_PAGE,
-};
+use crate::limits::{OPEN_QUESTIONS, PRINCIPAL_QUESTIONS, QUESTION_POLL, QUESTIONS_LISTED, UPKEEP_PAGE};
 
 /// The open questions that this process asked.
 #[derive(Default)]
@@ -148,7 +146,7 @@ impl DecisionWriter {
     }
 
     /// Waits until a question is answered or over, but not longer than `longest`. The answer may arrive at another
-    /// process, so the database is read every `QUESTION_LOOK_EVERY`.
+    /// process, so the database is read every `QUESTION_POLL`.
     pub async fn wait_for_answer(&self, id: &str, longest: Duration) -> QuestionStatus {
         let until = Instant::now() + longest;
         let notify = self.inner.questions.listen(id);
@@ -169,7 +167,7 @@ impl DecisionWriter {
                 }
             };
             let left = u64::try_from(expires.saturating_sub(self.now().as_second())).unwrap_or(0);
-            let look = Instant::now() + QUESTION_LOOK_EVERY.min(Duration::from_secs(left.max(1)));
+            let look = Instant::now() + QUESTION_POLL.min(Duration::from_secs(left.max(1)));
             tokio::select! {
                 () = &mut notified => {}
                 () = sleep_until(look) => {}

@@ -30,9 +30,11 @@ impl DecisionWriter {
         match self.orphans_settled().await {
             Ok(0) => {}
             Ok(count) => {
-                tracing::warn!(count, "calls of a process that died: nobody knows what became of them")
+                tracing::warn!(count, "calls of a process that died: their outcomes are unknown")
             }
-            Err(error) => tracing::warn!(%error, "what a process that died left open is not settled yet"),
+            Err(error) => {
+                tracing::warn!(%error, "the open decisions of a process that died are not settled yet")
+            }
         }
     }
 

@@ -172,7 +172,7 @@ impl DecisionWriter {
         job.arguments.canonical();
         let (reply, answer) = oneshot::channel();
         let request = Request::new(self.clone(), reply);
-        let work = CallWork::new(request, job.clone(), passes, dice()?, slot.clone(), early);
+        let work = CallWork::new(request, job.clone(), passes, random_inputs()?, slot.clone(), early);
         self.ask(Box::new(work), answer, &slot).await
     }
 
@@ -199,7 +199,12 @@ impl DecisionWriter {
     ) -> Result<MessageAnswer, WriterError> {
         check_name(Some(&job.message))?;
         let (slot, (reply, answer)) = (QueueSlot::take(self, job.bytes())?, oneshot::channel());
-        let work = MessageWork::new(Request::new(self.clone(), reply), (job.clone(), kind), passes, dice()?);
+        let work = MessageWork::new(
+            Request::new(self.clone(), reply),
+            (job.clone(), kind),
+            passes,
+            random_inputs()?,
+        );
         self.ask(Box::new(work), answer, &slot).await
     }
 
@@ -335,6 +340,6 @@ fn check_name(slot: Option<&Slot>) -> Result<(), WriterError> {
 }
 
 /// Draws the random inputs of one decision: the sampling number (V-28), and the secret of a new session or question.
-fn dice() -> Result<RandomInputs, WriterError> {
+fn random_inputs() -> Result<RandomInputs, WriterError> {
     Ok(RandomInputs { sample: u32::from_be_bytes(random()?), secret: random()? })
 }

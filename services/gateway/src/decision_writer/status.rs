@@ -130,7 +130,7 @@ impl Alarms {
     /// Counts and logs a commit whose outcome is unknown.
     pub fn doubted(&self, why: &str) {
         self.doubtful.fetch_add(1, Ordering::Relaxed);
-        warn!(why, "a commit is in doubt; it is looked for before anything is said");
+        warn!(why, "a commit is in doubt; its outcome is determined before any caller is answered");
     }
 
     /// Sets whether the database cannot even say if a commit happened. Until it can, nothing else is committed.

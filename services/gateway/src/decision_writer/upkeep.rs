@@ -8,18 +8,18 @@ use tokio_util::sync::CancellationToken;
 use super::DecisionWriter;
 use super::decisions::{AliveWork, CloseWork};
 use crate::limits::{
-    ALIVE_EVERY, DENIALS_EVERY, DUE_EVERY, FORGET_TURNS, LEASE, LEASE_EVERY, OUTBOX_LOOK_EVERY, SETTLE_TIME,
+    ALIVE_EVERY, DENIALS_EVERY, DUE_EVERY, FORGET_TURNS, LEASE, LEASE_EVERY, OUTBOX_POLL, SETTLE_TIME,
     UPKEEP_PAGE,
 };
 
 /// Does the periodic work until `stop` is cancelled.
 pub async fn run(writer: DecisionWriter, stop: CancellationToken) {
-    let (mut look, mut lease, mut due) = (every(OUTBOX_LOOK_EVERY), every(LEASE_EVERY), every(DUE_EVERY));
+    let (mut outbox, mut lease, mut due) = (every(OUTBOX_POLL), every(LEASE_EVERY), every(DUE_EVERY));
     let (mut alive, mut denials) = (every(ALIVE_EVERY), every(DENIALS_EVERY));
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
-            _ = look.tick() => writer.check_outbox().await,
+            _ = outbox.tick() => writer.check_outbox().await,
             _ = lease.tick() => writer.renew().await,
             _ = denials.tick() => writer.record_denials(),
             _ = alive.tick(), if writer.inner.context.settings.shared => {
@@ -69,7 +69,7 @@ impl DecisionWriter {
                     self.hand_in(Box::new(CloseWork::if_due(self.clone(), listed)));
                 }
             }
-            Err(error) => tracing::warn!(%error, "what is due could not be looked for"),
+            Err(error) => tracing::warn!(%error, "work that is due could not be looked up"),
         }
     }
 
@@ -83,7 +83,7 @@ impl DecisionWriter {
                 Ok(pruned) if pruned.records < number(UPKEEP_PAGE) => return,
                 Ok(_) => {}
                 Err(error) => {
-                    tracing::warn!(%error, "what need not be kept is not forgotten yet");
+                    tracing::warn!(%error, "old data is not removed yet");
                     return;
                 }
             }

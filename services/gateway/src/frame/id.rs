@@ -25,7 +25,7 @@ enum IdValue {
 pub enum LooseId {
     /// A number: the bits of the `f64`.
     Number(u64),
-    /// Digits of another script, or a value that is no valid id. A reader may take it for any number.
+    /// Digits of another script, or a value that is not a valid id. A reader may take it for any number.
     AnyNumber,
     /// A text that no such client reads as a number.
     Text(String),

@@ -17,7 +17,7 @@ pub enum Mirrored {
 impl Mirrored {
     /// Returns whether the header is present with exactly this value.
     pub fn says(&self, value: &str) -> bool {
-        matches!(self, Self::Says(said) if said == value)
+        matches!(self, Self::Says(named) if named == value)
     }
 }
 

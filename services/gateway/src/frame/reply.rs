@@ -15,7 +15,7 @@ use crate::limits::MAX_ANSWER_DEPTH;
 
 /// Paths at which a server could write members that clients take for the gateway's: `_meta` of a result, `data` of an
 /// error, and the same members of a task's result (in a response or in a notification).
-const SAID: &[&[&str]] = &[
+const GATEWAY_MEMBER_PATHS: &[&[&str]] = &[
     &["result", "_meta"],
     &["result", "result", "_meta"],
     &["result", "error", "data"],
@@ -162,7 +162,7 @@ impl Reply {
     }
 
     /// The text with the members `put` set in `result._meta` and the members `drop` removed from it. Unchanged if there
-    /// is no result object.
+    /// is not a result object.
     pub fn with_meta(&self, put: &[(&str, &str)], drop: &[&str]) -> Bytes {
         self.edited(&[], put, drop)
     }
@@ -198,10 +198,10 @@ impl Reply {
         Some((!emptied).then(|| meta.unwrap_or_else(|| Object::default().rewritten("{}", &changes))))
     }
 
-    /// The text without these members at every path of `SAID`, where clients would take a server's text for the
+    /// The text without these members at every path of `GATEWAY_MEMBER_PATHS`, where clients would take a server's text for the
     /// gateway's. Unchanged if none of the members is present.
-    pub fn without_said(&self, names: &[&str]) -> Bytes {
-        self.without_at(SAID, names)
+    pub fn without_gateway_members(&self, names: &[&str]) -> Bytes {
+        self.without_at(GATEWAY_MEMBER_PATHS, names)
     }
 
     /// The text without these members at each of these paths. Unchanged if none of the members is present.
@@ -214,7 +214,7 @@ impl Reply {
         changed.map_or_else(|| self.text.clone(), Bytes::from)
     }
 
-    /// The text with this member set in `error.data`. `None` if the message is no error, or its `data` is not an
+    /// The text with this member set in `error.data`. `None` if the message is not an error, or its `data` is not an
     /// object.
     pub fn with_error_data(&self, key: &str, json: &str) -> Option<Bytes> {
         let error = self.slice(self.whole.get("error").filter(|_| self.error.is_some())?);

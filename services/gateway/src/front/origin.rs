@@ -33,8 +33,8 @@ pub fn check(head: &Parts, plan: &Plan) -> Result<Option<WebOrigin>, RequestRefu
     let Some(origin) = head.headers.get(ORIGIN) else { return Ok(None) };
     let named = origin.to_str().map_err(|_| RequestRefusal::Origin)?;
     let listed = plan.origins.iter().any(|known| known.eq_ignore_ascii_case(named));
-    let at_home = host.as_deref().is_some_and(is_loopback) && is_local_page(named);
-    match listed || at_home {
+    let is_local = host.as_deref().is_some_and(is_loopback) && is_local_page(named);
+    match listed || is_local {
         true => Ok(Some(WebOrigin(origin.clone()))),
         false => Err(RequestRefusal::Origin),
     }
@@ -78,7 +78,7 @@ pub fn preflight(head: &Parts) -> Response {
 
 impl WebOrigin {
     /// Allows the page to read the answer. An upstream's own CORS headers would be about another origin.
-    pub fn may_read(self, headers: &mut HeaderMap) {
+    pub fn allow_reading(self, headers: &mut HeaderMap) {
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, self.0);
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
         headers.append(VARY, HeaderValue::from_static("Origin"));

@@ -36,7 +36,7 @@ pub enum RequestRefusal {
     Broken,
     /// The body is not a message that can be decided on.
     Message(FrameError),
-    /// The header `Client-Cert` of a trusted proxy is no certificate.
+    /// The header `Client-Cert` of a trusted proxy is not a certificate.
     Certificate,
     /// The header with this name is repeated.
     RepeatedHeader(HeaderName),
@@ -110,7 +110,9 @@ pub fn unanswered(id: Option<&RawId>, error: &UpstreamError) -> Response {
 pub fn failure_text(error: &UpstreamError) -> &'static str {
     match error {
         UpstreamError::NeverSent(_) => "the upstream cannot be reached; the request had no effect",
-        UpstreamError::Lost(_) => "the upstream's answer is lost; what came of the request is unknown",
-        UpstreamError::TimedOut => "the upstream gave no answer in time; what came of the request is unknown",
+        UpstreamError::Lost(_) => "the upstream's answer is lost; the outcome of the request is unknown",
+        UpstreamError::TimedOut => {
+            "the upstream gave no answer in time; the outcome of the request is unknown"
+        }
     }
 }

@@ -177,7 +177,7 @@ async fn refuse_over_rate(request: Request<Body>, next: Next) -> Response {
 
 fn readable(mut response: Response, page: Option<WebOrigin>) -> Response {
     if let Some(page) = page {
-        page.may_read(response.headers_mut());
+        page.allow_reading(response.headers_mut());
     }
     response
 }

@@ -24,16 +24,16 @@ pub fn ending_with(response: Response, stop: CancellationToken) -> Response {
 }
 
 /// The response with a body that is passed to the telemetry while it is read.
-pub fn heard(response: Response, listens: AnswerObserver) -> Response {
-    response.map(|body| Body::new(Overheard { body, listens }))
+pub fn observed(response: Response, observer: AnswerObserver) -> Response {
+    response.map(|body| Body::new(ObservedBody { body, observer }))
 }
 
-struct Overheard {
+struct ObservedBody {
     body: Body,
-    listens: AnswerObserver,
+    observer: AnswerObserver,
 }
 
-impl HttpBody for Overheard {
+impl HttpBody for ObservedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -45,7 +45,7 @@ impl HttpBody for Overheard {
         if let Poll::Ready(Some(Ok(frame))) = &polled
             && let Some(bytes) = frame.data_ref()
         {
-            self.listens.pass(bytes);
+            self.observer.pass(bytes);
         }
         polled
     }

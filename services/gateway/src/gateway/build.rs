@@ -78,8 +78,8 @@ impl Builder {
         let mut pages = documents(config, &self.keys).merge(description::routes());
         for route in &config.routes {
             let kept = self.server(config, &own_files, route)?;
-            let (admits, beside) = self.token_check(config, route)?;
-            pages = pages.merge(beside).merge(agent_card(config, route)?);
+            let (admits, metadata) = self.token_check(config, route)?;
+            pages = pages.merge(metadata).merge(agent_card(config, route)?);
             routes.push(Arc::new(Route {
                 path: route.path.clone(),
                 admits,
@@ -220,7 +220,7 @@ async fn metadata(check: Arc<TokenCheck>) -> crate::relay::Response {
     match check.metadata().document().await {
         Ok(document) => posture::document_of("application/json", document),
         Err(error) => {
-            tracing::warn!(%error, "the server's resource metadata cannot be had");
+            tracing::warn!(%error, "the server's resource metadata cannot be fetched");
             http::StatusCode::BAD_GATEWAY.into_response()
         }
     }

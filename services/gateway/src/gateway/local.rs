@@ -60,7 +60,7 @@ impl LocalGateway {
 }
 
 /// Returns the configuration with each of the state folders for local clients, below the configured one. The keys stay
-/// in the configured folder. A server sees the folder of no process, since each holds what others' clients said.
+/// in the configured folder. All folders are hidden from servers, because they hold messages of other clients.
 fn state_slots(config: &Config) -> Vec<Config> {
     let key =
         |given: &Option<PathBuf>, name: &str| Some(given.clone().unwrap_or_else(|| config.state.join(name)));

@@ -22,7 +22,7 @@ mod parts;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use serving::listener::RunningListener;
+use serving::listener::{BindError, RunningListener};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
@@ -57,7 +57,7 @@ impl Gateway {
     /// As for [`start`](Self::start).
     pub async fn start_with_clock(config: Config, clock: Clock) -> Result<Self, StartError> {
         let address = config.listen;
-        let at = |error| StartError::Listen { address, error };
+        let at = |error| BindError { address, error };
         let listener = TcpListener::bind(address).await.map_err(at)?;
         let parts = Parts::start(config, clock).await?;
         match parts.front.serve(listener, Times::default()) {
@@ -67,7 +67,7 @@ impl Gateway {
             }
             Err(error) => {
                 parts.stop().await;
-                Err(at(error))
+                Err(at(error).into())
             }
         }
     }

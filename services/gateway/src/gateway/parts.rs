@@ -1,7 +1,6 @@
 //! The parts of a gateway, in the order of their start: keys, evidence store, decision writer, routes. They stop in the
 //! reverse order.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -94,7 +93,7 @@ impl Parts {
         let front = Front::new(builder.plan(config)?, telemetry.http.clone());
         let admin = match config.admin_listen {
             Some(address) => {
-                let listener = listen(address, ListenerSettings::default()).await?;
+                let listener = Listener::bind(address, ListenerSettings::default()).await?;
                 let state = AdminState { writer: writer.clone(), telemetry: telemetry.clone() };
                 Some(listener.serve(admin::routes(state).merge(description::routes())))
             }
@@ -106,7 +105,7 @@ impl Parts {
                     error_documentation: config.error_documentation.clone(),
                     ..front::listener_settings(config.intake.connections)
                 };
-                let listener = listen(approvals.listen, settings).await?;
+                let listener = Listener::bind(approvals.listen, settings).await?;
                 let address = listener.address().unwrap_or(approvals.listen);
                 let url = approvals.url.as_ref().map(url::Url::as_str);
                 let routes = approvals::routes(address, url, writer.clone(), rules);
@@ -173,8 +172,4 @@ fn warn_of_what_has_no_effect(config: &Config) {
     for finding in without_effect(config) {
         tracing::warn!(setting = finding.what, "{}", finding.detail);
     }
-}
-
-async fn listen(address: SocketAddr, settings: ListenerSettings) -> Result<Listener, StartError> {
-    Listener::bind(address, settings).await.map_err(|error| StartError::Listen { address, error })
 }

@@ -123,26 +123,26 @@ fn none(words: impl Into<String>, tokens: Option<u64>) -> Opinion {
 /// Reads the model's answer. Anything other than one of the three findings is [`JudgeFinding::Unavailable`].
 fn read(body: &[u8]) -> Opinion {
     let Ok(answer) = jose::json::read_bytes::<Value>(body) else {
-        return none("the judge's answer is no JSON", None);
+        return none("the judge's answer is not JSON", None);
     };
     let tokens = answer.pointer("/usage/total_tokens").and_then(Value::as_u64);
     let Some(text) = answer.pointer("/choices/0/message/content").and_then(Value::as_str) else {
         return none("the judge's answer has no content", tokens);
     };
-    let said: JudgeReply = match jose::json::read_text(text) {
-        Ok(said) => said,
+    let reply: JudgeReply = match jose::json::read_text(text) {
+        Ok(reply) => reply,
         Err(_) => return none(format!("not the answer that was asked for: {text}"), tokens),
     };
-    if said.confidence.is_some_and(|confidence| !(0.0..=1.0).contains(&confidence)) {
+    if reply.confidence.is_some_and(|confidence| !(0.0..=1.0).contains(&confidence)) {
         return none(format!("a confidence that is none: {text}"), tokens);
     }
-    let finding = match said.finding {
+    let finding = match reply.finding {
         FindingWord::Consistent => JudgeFinding::Consistent,
         FindingWord::Inconsistent => JudgeFinding::Inconsistent,
         FindingWord::Unsure => JudgeFinding::Unsure,
     };
-    let confidence = said.confidence.map_or(Degree::ZERO, Degree::of);
-    Opinion { finding, confidence, tokens, words: said.reason }
+    let confidence = reply.confidence.map_or(Degree::ZERO, Degree::of);
+    Opinion { finding, confidence, tokens, words: reply.reason }
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ fn compare(
 ) -> Result<(), McpRefusal> {
     let agrees = match (mirrored_name(headers, &name.to_ascii_lowercase()), body) {
         (Mirrored::Absent, _) => !frame.is_tool_call(),
-        (Mirrored::Says(said), Some(body)) => said == body,
+        (Mirrored::Says(value), Some(body)) => value == body,
         // The upstream requires the member; its header alone cannot be misread.
         (Mirrored::Says(_), None) => !frame.is_tool_call(),
         (Mirrored::Unreadable, _) => false,

@@ -1,6 +1,6 @@
 //! Ownership of MCP sessions: a session belongs to the subject whose token opened it.
 //!
-//! A session id is no credential, since it appears in logs of clients and proxies; and a server behind the gateway (a
+//! A session id is not a credential, since it appears in logs of clients and proxies; and a server behind the gateway (a
 //! child, a federation, one that receives the gateway's own credential) cannot tell subjects apart. A request for
 //! another subject's session is therefore answered as if the session did not exist. Sessions that no token opened here
 //! have no owner: after a restart, those of children and federations are gone, and a remote server has to guard its

@@ -11,7 +11,7 @@ use tracing::{Instrument, Span};
 
 use super::refusal::McpRefusal;
 use crate::frame::{Frame, Kind};
-use crate::front::watched::heard;
+use crate::front::watched::observed;
 use crate::relay::Response;
 use crate::telemetry::{AnswerObserver, SpanRequest, Telemetry, begun, is_sent};
 use crate::upstream::fields;
@@ -55,8 +55,8 @@ impl Timed {
             telemetry.served(&self.method, failure.as_deref(), self.began.elapsed());
         }
         if is_sent(&self.span) {
-            let listens = AnswerObserver::new(self.span, response.headers(), failure);
-            return Ok(heard(response, listens));
+            let observer = AnswerObserver::new(self.span, response.headers(), failure);
+            return Ok(observed(response, observer));
         }
         if let Some(failure) = &failure {
             fail(&self.span, failure);

@@ -59,7 +59,7 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<TokenKey>, KeysError> {
     }
     let mut read = Vec::new();
     for key in keys {
-        let members = key.as_object().ok_or_else(|| bad("a key is no object".to_owned()))?;
+        let members = key.as_object().ok_or_else(|| bad("a key is not an object".to_owned()))?;
         if members.contains_key("d") || members.contains_key("k") {
             return Err(bad("private or symmetric key material in a published set".to_owned()));
         }
@@ -187,7 +187,7 @@ impl RemoteKeys {
         let (keys, at) = known.keys.as_ref()?;
         let asked = |pause: Duration| known.tried.is_some_and(|tried| tried.elapsed() < pause);
         let fresh = at.elapsed() < JWKS_FRESH;
-        let held = keys.iter().any(|key| token.means(key));
+        let held = keys.iter().any(|key| token.may_be_signed_with(key));
         let usable = at.elapsed() < JWKS_STALE && (fresh && held || asked(JWKS_UNKNOWN_PAUSE));
         usable.then(|| keys.clone())
     }
@@ -196,11 +196,11 @@ impl RemoteKeys {
         let known = self.lock();
         match &known.keys {
             Some((keys, at)) if at.elapsed() < JWKS_STALE => {
-                tracing::warn!(%error, url = %self.url, "the issuer's keys are as they were");
+                tracing::warn!(%error, url = %self.url, "the issuer's keys cannot be fetched: the earlier ones stay in use");
                 Ok(keys.clone())
             }
             _ => {
-                tracing::error!(%error, url = %self.url, "nobody is let in");
+                tracing::error!(%error, url = %self.url, "the issuer's keys cannot be fetched: tokens are refused");
                 Err(error)
             }
         }

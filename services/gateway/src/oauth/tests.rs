@@ -174,11 +174,11 @@ async fn a_good_token_says_whose_it_is_and_ends_here_in_mode_a() {
 #[tokio::test]
 async fn without_a_token_the_challenge_names_metadata_and_scope() {
     let door = Door::new();
-    let told =
+    let response =
         check(&settings(door.source())).admit(&HeaderMap::new(), Timestamp::UNIX_EPOCH).await.unwrap_err();
-    assert_eq!(told.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(response.status, StatusCode::UNAUTHORIZED);
     assert_eq!(
-        told.www_authenticate.unwrap(),
+        response.www_authenticate.unwrap(),
         "Bearer scope=\"mcp:tools\", \
          resource_metadata=\"https://gw.example/.well-known/oauth-protected-resource/mcp\""
     );
@@ -255,8 +255,8 @@ async fn no_algorithm_but_the_listed_ones_and_no_key_but_the_set_s() {
         json!({ "kid": "es" }),
     ];
     for header in headers {
-        let told = door.knock(settings(door.source()), &door.issuer.sign(&header, &claims())).await;
-        assert_eq!(told.unwrap_err().status, StatusCode::UNAUTHORIZED, "{header}");
+        let response = door.knock(settings(door.source()), &door.issuer.sign(&header, &claims())).await;
+        assert_eq!(response.unwrap_err().status, StatusCode::UNAUTHORIZED, "{header}");
     }
     let only_rs256 = OAuth { algorithms: vec!["RS256".into()], ..settings(door.source()) };
     assert!(door.knock(only_rs256, &good).await.is_err());
@@ -290,17 +290,17 @@ async fn a_second_member_of_a_name_hides_nothing() {
     let input = [header, claims].map(|part| BASE64URL_NOPAD.encode(part.as_bytes())).join(".");
     let signature = door.issuer.es256.sign(input.as_bytes()).unwrap();
     let token = format!("{input}.{}", BASE64URL_NOPAD.encode(&signature));
-    let told = door.knock(settings(door.source()), &token).await.unwrap_err();
-    assert!(told.why.contains("aud"), "{}", told.why);
+    let response = door.knock(settings(door.source()), &token).await.unwrap_err();
+    assert!(response.why.contains("aud"), "{}", response.why);
 }
 
 #[tokio::test]
 async fn a_missing_scope_is_403_and_starts_the_step_up() {
     let door = Door::new();
     for claims in [with("scope", json!("other mcp:tools2")), without("scope"), with("scope", json!(["x"]))] {
-        let told = door.knock(settings(door.source()), &door.issuer.token(&claims)).await.unwrap_err();
-        assert_eq!(told.status, StatusCode::FORBIDDEN);
-        let header = told.www_authenticate.unwrap();
+        let response = door.knock(settings(door.source()), &door.issuer.token(&claims)).await.unwrap_err();
+        assert_eq!(response.status, StatusCode::FORBIDDEN);
+        let header = response.www_authenticate.unwrap();
         assert!(header.starts_with("Bearer error=\"insufficient_scope\", scope=\"mcp:tools\""), "{header}");
         assert!(header.contains("resource_metadata="), "{header}");
     }
@@ -420,15 +420,15 @@ async fn a_check_of_the_same_source_goes_on_with_the_keys_that_were_fetched() {
 #[tokio::test]
 async fn while_the_keys_are_out_of_reach_nobody_comes_in() {
     let url: url::Url = "http://127.0.0.1:9/jwks".parse().unwrap();
-    let told =
+    let response =
         admit(&check(&settings(KeySource::Url { url, ca_file: None })), &Issuer::new().token(&claims()))
             .await;
-    assert_eq!(told.unwrap_err().status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(response.unwrap_err().status, StatusCode::SERVICE_UNAVAILABLE);
     let (url, _) = serving(Arc::new(std::sync::Mutex::new("x".repeat(300_000)))).await;
-    let told =
+    let response =
         admit(&check(&settings(KeySource::Url { url, ca_file: None })), &Issuer::new().token(&claims()))
             .await;
-    assert_eq!(told.unwrap_err().status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(response.unwrap_err().status, StatusCode::SERVICE_UNAVAILABLE);
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ const FORBIDDEN: [&str; 6] = ["jwk", "jku", "x5u", "crit", "b64", "zip"];
 /// Reason why a token is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TokenError {
-    /// `Authorization` is no bearer token, or occurs twice.
+    /// `Authorization` is not a bearer token, or occurs twice.
     #[error("Authorization is not one bearer token")]
     NotBearer,
     /// The token is not three parts of base64url, or too long.
@@ -34,7 +34,7 @@ pub enum TokenError {
     #[error("the header may not hold {0}")]
     Forbidden(&'static str),
     /// No key of the set has this `kid` and fits the algorithm.
-    #[error("no key of the issuer's set is meant")]
+    #[error("the issuer's key set has no key with this kid and algorithm")]
     NoKey,
     /// The signature does not verify.
     #[error("the signature does not verify")]
@@ -88,18 +88,18 @@ impl BearerToken {
 
     /// Verifies the signature with these keys.
     pub fn verify(&self, keys: &[TokenKey]) -> Result<(), TokenError> {
-        let mut meant = keys.iter().filter(|key| self.means(key)).peekable();
-        if meant.peek().is_none() || (self.kid.is_none() && keys.len() > 1) {
+        let mut candidates = keys.iter().filter(|key| self.may_be_signed_with(key)).peekable();
+        if candidates.peek().is_none() || (self.kid.is_none() && keys.len() > 1) {
             return Err(TokenError::NoKey);
         }
-        match meant.any(|key| key.verifies(self.algorithm, &self.signing_input, &self.signature)) {
+        match candidates.any(|key| key.verifies(self.algorithm, &self.signing_input, &self.signature)) {
             true => Ok(()),
             false => Err(TokenError::Signature),
         }
     }
 
     /// Returns whether the key may have signed this token, by its `kid` and its algorithm.
-    pub fn means(&self, key: &TokenKey) -> bool {
+    pub fn may_be_signed_with(&self, key: &TokenKey) -> bool {
         let named = self.kid.is_none() || self.kid == key.kid;
         named && key.is_for(self.algorithm)
     }
@@ -118,7 +118,7 @@ impl BearerToken {
             return Err(TokenError::Claim("aud does not name this resource"));
         }
         if self.claims.contains_key("cnf") {
-            return Err(TokenError::Claim("a token that is bound to a key is no bearer token"));
+            return Err(TokenError::Claim("a token that is bound to a key is not a bearer token"));
         }
         self.is_in_time(now)?;
         Ok(TokenClaims { subject: self.subject()?, scopes: self.scopes()? })
@@ -153,7 +153,7 @@ impl BearerToken {
 
     /// The audiences: one string, or a list of strings. They are compared as a whole.
     fn audiences(&self) -> Result<Vec<&str>, TokenError> {
-        let wrong = TokenError::Claim("aud is neither text nor a list of texts");
+        let wrong = TokenError::Claim("aud is neither a string nor a list of strings");
         match self.claims.get("aud") {
             Some(Value::String(one)) => Ok(vec![one]),
             Some(Value::Array(all)) => all.iter().map(|one| one.as_str().ok_or(wrong.clone())).collect(),

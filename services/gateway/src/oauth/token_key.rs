@@ -47,15 +47,16 @@ impl TokenKey {
     /// Returns whether the key may verify this algorithm, by its `alg` and its type.
     pub fn is_for(&self, algorithm: TokenAlgorithm) -> bool {
         let ed25519 = |name: &str| matches!(name, "EdDSA" | "Ed25519");
-        let said = self
+        let alg_fits = self
             .alg
             .as_deref()
             .is_none_or(|alg| alg == algorithm.name() || (ed25519(alg) && ed25519(algorithm.name())));
-        said && match (&self.material, cose(algorithm)) {
-            (Material::Rsa { .. }, None) => true,
-            (Material::Other(key), Some(algorithm)) => key.accepts(algorithm),
-            _ => false,
-        }
+        alg_fits
+            && match (&self.material, cose(algorithm)) {
+                (Material::Rsa { .. }, None) => true,
+                (Material::Other(key), Some(algorithm)) => key.accepts(algorithm),
+                _ => false,
+            }
     }
 
     /// Returns whether the signature of `message` verifies with this key.

@@ -144,7 +144,7 @@ proptest! {
         prop_assert_eq!(data(&events), read_by_the_book(&stream));
         let written: Vec<u8> = events.iter().flat_map(|event| event.clone().into_raw()).collect();
         prop_assert!(stream.starts_with(&written));
-        // An incomplete rest is no event.
+        // An incomplete rest is not an event.
         prop_assert!(read_by_the_book(&stream[written.len()..]).is_empty());
     }
 

@@ -107,7 +107,7 @@ pub fn begin(
 /// another.
 pub fn explain(again: &mut ReplayedSession, call: &Hypothesis<'_>) -> Result<Explained, ReplayError> {
     let parsed: Value = jose::json::parse_text(call.arguments)
-        .map_err(|error| ReplayError::Question(format!("the arguments are no strict JSON: {error}")))?;
+        .map_err(|error| ReplayError::Question(format!("the arguments are not strict JSON: {error}")))?;
     if !parsed.is_object() {
         return Err(ReplayError::Question("the arguments are an object".to_owned()));
     }

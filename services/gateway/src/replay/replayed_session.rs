@@ -261,8 +261,8 @@ fn context<'a>(
     let is_asked = passes.answer.is_some() || passes.put.is_some();
     let is_last = before.answer.is_some() || before.put.is_some() || (before.judged.is_some() && !is_asked);
     let now = if is_last { passes.now } else { passes.first };
-    let dice = RandomInputs { sample: passes.sample, secret: [0; 32] };
-    DecisionContext { rules, caller: passes.caller, now, dice }
+    let random = RandomInputs { sample: passes.sample, secret: [0; 32] };
+    DecisionContext { rules, caller: passes.caller, now, random }
 }
 
 /// Returns the ticket of a state. One that was bound to the rules in force then is bound to these rules, since the

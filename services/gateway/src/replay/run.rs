@@ -97,7 +97,7 @@ fn decision(again: &mut ReplayedSession, stored: &StoredRecord) -> Result<Replay
     let record = &stored.record;
     let annex = DecisionAnnex::read(stored).map_err(|error| unreadable(stored, &error))?;
     let audit = audit_record(stored)?;
-    let recorded = audit.kind.decided().ok_or_else(|| unreadable(stored, &"it is no decision"))?;
+    let recorded = audit.kind.decided().ok_or_else(|| unreadable(stored, &"it is not a decision"))?;
     let at = i64::try_from(record.at).ok().and_then(|at| Timestamp::from_second(at).ok());
     let at = at.unwrap_or(Timestamp::MAX);
     let (inputs, now) = match annex.inputs.as_ref() {
@@ -127,9 +127,9 @@ enum NotReplayable {
 impl NotReplayable {
     const fn words(self) -> &'static str {
         match self {
-            Self::NotWhole => "what was said was not kept whole",
+            Self::NotWhole => "the texts of the messages were not kept whole",
             Self::Unreadable => "the message could not be read",
-            Self::NoCall => "it is about a request that is no call",
+            Self::NoCall => "it is about a request that is not a call",
             Self::OfAnotherSession => "it depends on a session that has its own records",
             Self::DeniedAfterwards => "the call was admitted, and denied since the log gave no receipt",
         }
@@ -251,7 +251,7 @@ fn described(now: ReplayResult) -> (Option<VerdictWords>, Option<String>) {
 fn outcome(again: &mut ReplayedSession, stored: &StoredRecord) -> Result<(), ReplayError> {
     let annex = OutcomeAnnex::read(stored).map_err(|error| unreadable(stored, &error))?;
     let AuditKind::Outcome(Outcome { decision, status, .. }) = audit_record(stored)?.kind else {
-        return Err(unreadable(stored, &"it is no outcome"));
+        return Err(unreadable(stored, &"it is not an outcome"));
     };
     // A cost that was cut in the annex is longer than any valid one.
     let [tool, cost] = [&annex.tool, &annex.cost].map(|text| whole(text.as_ref()).ok().flatten());

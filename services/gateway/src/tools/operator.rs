@@ -180,12 +180,12 @@ async fn approve_one(
             return Ok(None);
         }
         pin.approve(Timestamp::now());
-        let told = PinnedTool::of(&pin);
+        let pinned = PinnedTool::of(&pin);
         let state = StreamState::Tool(Box::new(pin))
             .running()
             .map_err(|error| StoreError::Refused(error.to_string()))?;
         match store.amend(&stream, kept.version, &state).await {
-            Ok(()) => return Ok(Some(told)),
+            Ok(()) => return Ok(Some(pinned)),
             // The tool was listed again meanwhile, or the outcome is unknown: it is read once more.
             Err(CommitError::Conflict(_) | CommitError::MayHaveHappened(_)) => {}
             Err(error) => return Err(OperatorError::Commit(error)),

@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use super::text::{RpcMessage, quoted};
 use super::{AnswerBody, UpstreamAnswer};
 
-/// JSON-RPC error code "Parse error": the body is no JSON-RPC message.
+/// JSON-RPC error code "Parse error": the body is not a JSON-RPC message.
 pub const PARSE_ERROR: i64 = -32700;
 /// JSON-RPC error code "Invalid Request".
 pub const INVALID_REQUEST: i64 = -32600;
@@ -69,9 +69,9 @@ pub fn no_responses() -> UpstreamAnswer {
     error(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, why)
 }
 
-/// Status 400: a body that is no JSON-RPC message.
+/// Status 400: a body that is not a JSON-RPC message.
 pub fn no_message() -> UpstreamAnswer {
-    error(StatusCode::BAD_REQUEST, None, PARSE_ERROR, "the body is no JSON-RPC message")
+    error(StatusCode::BAD_REQUEST, None, PARSE_ERROR, "the body is not a JSON-RPC message")
 }
 
 /// Status 404: an unknown or ended session.

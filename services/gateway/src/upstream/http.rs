@@ -49,7 +49,7 @@ pub enum HttpError {
         why: String,
     },
     /// A configured header has an invalid name or value.
-    #[error("{0:?} is no header that can be sent")]
+    #[error("{0:?} is not a header that can be sent")]
     Header(String),
     /// The HTTP client cannot be built.
     #[error(transparent)]
@@ -58,7 +58,7 @@ pub enum HttpError {
 
 impl Http {
     /// Makes an upstream from its configuration. `answer_time` is the timeout for the response headers, and for each
-    /// chunk of a body that is no event stream: an event stream may be silent for as long as its tool works.
+    /// chunk of a body that is not an event stream: an event stream may be silent for as long as its tool works.
     ///
     /// # Errors
     /// An [`HttpError`] if a file or a header of the configuration cannot be used.

@@ -88,16 +88,16 @@ pub fn unaware(route: &str, tool: &str, arguments: &Value) -> CallJob {
 
 /// Commits to this budget, and is accepted.
 pub async fn commit(writer: &DecisionWriter, session: &str, budget: Value) -> DecisionAnswer {
-    let told = try_commit(writer, session, budget).await;
-    assert!(told.verdict.verdict.is_permit(), "{}", told.text);
-    told
+    let answer = try_commit(writer, session, budget).await;
+    assert!(answer.verdict.verdict.is_permit(), "{}", answer.text);
+    answer
 }
 
 pub async fn try_commit(writer: &DecisionWriter, session: &str, budget: Value) -> DecisionAnswer {
     let message = Ok(received(&commitment(session, &budget), Carrier::Initialize));
     let job = MessageJob { route: "/mcp".into(), caller: caller(), message, invocation: None };
     match writer.commitment(job).await {
-        MessageAnswer::Ruled(told) => *told,
+        MessageAnswer::Ruled(answer) => *answer,
         MessageAnswer::Judge(..) => panic!("there is no judge"),
     }
 }
@@ -105,7 +105,7 @@ pub async fn try_commit(writer: &DecisionWriter, session: &str, budget: Value) -
 /// Calls; whatever the answer.
 pub async fn call(writer: &DecisionWriter, job: CallJob) -> DecisionAnswer {
     match writer.call(job).await {
-        CallAnswer::Ruled(told) => *told,
+        CallAnswer::Ruled(answer) => *answer,
         other => panic!("nobody is to be asked: {other:?}"),
     }
 }
@@ -116,20 +116,20 @@ pub async fn read(writer: &DecisionWriter, session: &str, ticket: u64) -> Decisi
 }
 
 /// Lets a call run, and settles it with this cost.
-pub async fn run(told: DecisionAnswer, cost: Option<&str>) -> admission::decide::Settled {
-    let mut pass = told.pass.expect("the call was served");
+pub async fn run(answer: DecisionAnswer, cost: Option<&str>) -> admission::decide::Settled {
+    let mut pass = answer.pass.expect("the call was served");
     crate::setup::send(&mut pass);
-    let came = CallOutcomeReport {
+    let outcome = CallOutcomeReport {
         status: CallStatus::Executed,
         cost: cost.map(str::to_owned),
         result: Some(r#"{"content":[{"type":"text","text":"done"}]}"#.into()),
     };
-    pass.settle(came).await
+    pass.settle(outcome).await
 }
 
 /// Why it was denied.
-pub fn denied(told: &DecisionAnswer) -> String {
-    assert_eq!(told.verdict.verdict, VerdictKind::Denied, "{}", told.text);
-    assert!(told.pass.is_none(), "nothing may be forwarded");
-    told.verdict.verification.reason.as_ref().map(ToString::to_string).unwrap_or_default()
+pub fn denied(answer: &DecisionAnswer) -> String {
+    assert_eq!(answer.verdict.verdict, VerdictKind::Denied, "{}", answer.text);
+    assert!(answer.pass.is_none(), "nothing may be forwarded");
+    answer.verdict.verification.reason.as_ref().map(ToString::to_string).unwrap_or_default()
 }

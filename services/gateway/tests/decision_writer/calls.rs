@@ -31,10 +31,10 @@ async fn every_decision_and_what_came_of_it_is_on_the_log_once() {
     let (_, again) = open(&store.another("two"), &site, settings()).await;
     assert_on_log_once(&store, &site).await;
     again.stop().await;
-    let mut told = story(&store, SESSION).await;
-    told.sort_unstable();
+    let mut answer = story(&store, SESSION).await;
+    answer.sort_unstable();
     assert_eq!(
-        told,
+        answer,
         [
             "commitment served",
             "decision denied",
@@ -53,16 +53,16 @@ async fn the_verdict_that_is_returned_is_the_one_that_was_persisted_byte_for_byt
     let store = Memory::new("one");
     let (writer, running) = open(&store, &site, settings()).await;
     commit(&writer, SESSION, json!({ "max_calls": 2 })).await;
-    let told = read(&writer, SESSION, 1).await;
-    let evidence = told.evidence.as_ref().unwrap();
+    let answer = read(&writer, SESSION, 1).await;
+    let evidence = answer.evidence.as_ref().unwrap();
     let stored = record(&store, &evidence.id).await;
-    assert_eq!(stored.record.verdict.as_deref(), Some(told.text.as_bytes()));
+    assert_eq!(stored.record.verdict.as_deref(), Some(answer.text.as_bytes()));
     assert_eq!((stored.record.seq, evidence.seq), (1, 1));
-    let wire: Value = serde_json::from_str(&told.text).unwrap();
+    let wire: Value = serde_json::from_str(&answer.text).unwrap();
     assert_eq!(wire["audit_ref"], format!("{}/entries/{}", site.url(), stored.record.id));
     let in_record = payload(&stored);
     assert!(in_record.get("audit_ref").is_none() && in_record.get("signature").is_none());
-    drop(told);
+    drop(answer);
     running.stop().await;
 }
 
@@ -70,14 +70,14 @@ async fn the_verdict_that_is_returned_is_the_one_that_was_persisted_byte_for_byt
 async fn a_verdict_is_signed_by_the_verdict_key_over_all_of_it() {
     let (_, writer, running) = offline().await;
     commit(&writer, SESSION, json!({ "max_calls": 2 })).await;
-    let told = read(&writer, SESSION, 1).await;
-    let mut wire: Value = serde_json::from_str(&told.text).unwrap();
+    let answer = read(&writer, SESSION, 1).await;
+    let mut wire: Value = serde_json::from_str(&answer.text).unwrap();
     let signature = wire.as_object_mut().unwrap().remove("signature").unwrap();
     let over = jose::jcs::canonical(&wire);
     let jws = Jws::open(signature.as_str().unwrap(), &over, &["req"]).unwrap();
     testkit::verifier().public_key().verify_jws(&jws).unwrap();
     assert!(testkit::gateway().public_key().verify_jws(&jws).is_err(), "not the evidence key");
-    drop(told);
+    drop(answer);
     running.stop().await;
 }
 
@@ -86,8 +86,8 @@ async fn the_key_that_is_given_opens_its_own_record_and_no_other() {
     let (store, writer, running) = offline().await;
     commit(&writer, SESSION, json!({ "max_calls": 9 })).await;
     let (first, second) = (read(&writer, SESSION, 1).await, read(&writer, SESSION, 2).await);
-    let key = |told: &gateway::decision_writer::DecisionAnswer| {
-        let given: Value = serde_json::from_str(&told.evidence.as_ref().unwrap().to_json()).unwrap();
+    let key = |answer: &gateway::decision_writer::DecisionAnswer| {
+        let given: Value = serde_json::from_str(&answer.evidence.as_ref().unwrap().to_json()).unwrap();
         RecordKey::from_text(given["key"].as_str().unwrap()).unwrap()
     };
     let committed =
@@ -133,9 +133,9 @@ async fn many_callers_at_once_never_spend_more_than_was_agreed() {
     let calls = (0..60).map(|ticket| {
         let writer = writer.clone();
         tokio::spawn(async move {
-            let told = read(&writer, SESSION, ticket).await;
-            match told.pass.is_some() {
-                true => run(told, None).await.exceeded_reservation as u64 + 1,
+            let answer = read(&writer, SESSION, ticket).await;
+            match answer.pass.is_some() {
+                true => run(answer, None).await.exceeded_reservation as u64 + 1,
                 false => 0,
             }
         })
@@ -256,10 +256,10 @@ async fn two_calls_at_once_are_written_in_one_transaction() {
     commit(&writer, SESSION, json!({ "max_calls": 200 })).await;
     let before = writer.status().commits;
     let calls = (0..100).map(|ticket| read(&writer, SESSION, ticket));
-    let told = futures::future::join_all(calls).await;
-    assert!(told.iter().all(|told| told.pass.is_some()));
+    let answer = futures::future::join_all(calls).await;
+    assert!(answer.iter().all(|answer| answer.pass.is_some()));
     assert!(writer.status().commits - before < 50, "{}", writer.status().commits - before);
-    drop(told);
+    drop(answer);
     running.stop().await;
 }
 

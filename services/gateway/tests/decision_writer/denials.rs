@@ -16,9 +16,9 @@ async fn denials_of_a_full_outbox_are_recorded_as_a_number() {
     let (store, writer, running) = offline_with(WriterSettings { outbox, ..settings() }).await;
     commit(&writer, SESSION, json!({ "max_calls": 9 })).await;
     for n in 0..5 {
-        let told = read(&writer, SESSION, n).await;
-        assert_eq!(denied(&told), "evidence_backpressure");
-        assert!(told.evidence.is_none(), "it has no record of its own");
+        let answer = read(&writer, SESSION, n).await;
+        assert_eq!(denied(&answer), "evidence_backpressure");
+        assert!(answer.evidence.is_none(), "it has no record of its own");
     }
     running.stop().await;
     let own = format!("unbound:{}", store.instance());
@@ -40,16 +40,17 @@ async fn calls_that_are_too_many_to_wait_are_counted_in_their_own_session() {
         .collect();
     crate::setup::until("sixteen wait", || async { writer.status().waiting_for_cost == 16 }).await;
     for n in 17..20 {
-        let CallAnswer::Ruled(told) = writer.call(job(SESSION, "crm.read", &json!({ "n": n }))).await else {
+        let CallAnswer::Ruled(answer) = writer.call(job(SESSION, "crm.read", &json!({ "n": n }))).await
+        else {
             panic!("nobody is asked")
         };
-        assert_eq!(denied(&told), "rate_limited");
+        assert_eq!(denied(&answer), "rate_limited");
     }
     drop(first);
     waiting.into_iter().for_each(|waits| waits.abort());
     running.stop().await;
-    let told = story(&store, SESSION).await;
-    assert!(told.contains(&r#"denials {"rate_limited": 3}"#.to_owned()), "{told:?}");
+    let answer = story(&store, SESSION).await;
+    assert!(answer.contains(&r#"denials {"rate_limited": 3}"#.to_owned()), "{answer:?}");
 }
 
 #[tokio::test]
@@ -62,9 +63,9 @@ async fn a_stranger_whom_nothing_could_admit_needs_neither_the_writer_nor_the_da
     }
     store.break_down(Fault::Refused);
     for _ in 0..5 {
-        let told = writer.refused_at_once(&stranger()).unwrap();
-        assert_eq!(denied(&told), "no_envelope");
-        assert!(told.evidence.is_none() && told.text.contains("\"signature\""));
+        let answer = writer.refused_at_once(&stranger()).unwrap();
+        assert_eq!(denied(&answer), "no_envelope");
+        assert!(answer.evidence.is_none() && answer.text.contains("\"signature\""));
     }
     store.mend();
     let token = admission::principal::TokenSubject {
@@ -78,8 +79,8 @@ async fn a_stranger_whom_nothing_could_admit_needs_neither_the_writer_nor_the_da
     let enveloped = job(SESSION, "crm.read", &json!({}));
     assert!(writer.refused_at_once(&enveloped).is_none(), "and so is who says something");
     running.stop().await;
-    let told = story(&memory, &format!("unbound:{}", memory.instance())).await;
-    assert_eq!(told[RECORDED..], [r#"denials {"no_envelope": 5}"#.to_owned(), "closed".to_owned()]);
+    let answer = story(&memory, &format!("unbound:{}", memory.instance())).await;
+    assert_eq!(answer[RECORDED..], [r#"denials {"no_envelope": 5}"#.to_owned(), "closed".to_owned()]);
 }
 
 #[tokio::test]
@@ -89,10 +90,10 @@ async fn strangers_leave_a_number_and_those_who_are_known_a_record_each() {
         |n: usize| CallJob { caller: caller_in(&format!("mcp-{n}")), ..unaware("/mcp", "t", &json!({})) };
     let mut recorded = 0;
     for n in 0..RECORDED + 30 {
-        let told = call(&writer, stranger(n)).await;
-        assert_eq!(denied(&told), "no_envelope");
-        assert!(told.text.contains("\"signature\""), "it is signed all the same");
-        recorded += usize::from(told.evidence.is_some());
+        let answer = call(&writer, stranger(n)).await;
+        assert_eq!(denied(&answer), "no_envelope");
+        assert!(answer.text.contains("\"signature\""), "it is signed all the same");
+        recorded += usize::from(answer.evidence.is_some());
     }
     assert_eq!(recorded, RECORDED);
     let token = admission::principal::TokenSubject {
@@ -106,7 +107,7 @@ async fn strangers_leave_a_number_and_those_who_are_known_a_record_each() {
     };
     assert!(call(&writer, known).await.evidence.is_some());
     running.stop().await;
-    let told = story(&store, &format!("unbound:{}", store.instance())).await;
-    assert_eq!(told.len(), RECORDED + 3, "{told:?}");
-    assert_eq!(told[RECORDED + 1..], [r#"denials {"no_envelope": 30}"#.to_owned(), "closed".to_owned()]);
+    let answer = story(&store, &format!("unbound:{}", store.instance())).await;
+    assert_eq!(answer.len(), RECORDED + 3, "{answer:?}");
+    assert_eq!(answer[RECORDED + 1..], [r#"denials {"no_envelope": 30}"#.to_owned(), "closed".to_owned()]);
 }

@@ -16,9 +16,9 @@ use crate::stored_states::store_state;
 async fn a_session_ends_after_what_is_under_way_and_its_name_is_never_used_again() {
     let (store, writer, running) = offline().await;
     commit(&writer, SESSION, json!({ "max_calls": 3 })).await;
-    let told = read(&writer, SESSION, 1).await;
+    let answer = read(&writer, SESSION, 1).await;
     assert!(!writer.end_session(SESSION).await, "a call is under way");
-    run(told, None).await;
+    run(answer, None).await;
     until("it ends", || async { story(&store, SESSION).await.last().unwrap() == "closed" }).await;
     assert_eq!(denied(&read(&writer, SESSION, 2).await), "session_closed");
     assert_eq!(denied(&try_commit(&writer, SESSION, json!({ "max_calls": 3 })).await), "session_closed");
@@ -47,9 +47,9 @@ async fn the_end_of_a_process_delivers_an_outcome_that_could_not_be_committed_be
     let store = FailingEvidence::new(memory.clone());
     let (writer, running) = open(&store, &site, settings()).await;
     commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
-    let told = read(&writer, SESSION, 1).await;
+    let answer = read(&writer, SESSION, 1).await;
     store.fail(EvidenceMethod::Commit, 1, Fault::Full);
-    run(told, None).await;
+    run(answer, None).await;
     until("it was tried", || async { store.faults_left() == 0 }).await;
     running.stop().await;
     assert_eq!(story(&memory, SESSION).await.last().unwrap(), "outcome executed");

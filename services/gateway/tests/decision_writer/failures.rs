@@ -26,16 +26,16 @@ async fn a_log_that_was_away_under_load_has_every_decision_once() {
     commit(&writer, SESSION, json!({ "max_calls": 1000 })).await;
     let calls =
         |from: u64| (from..from + 100).map(|ticket| read(&writer, SESSION, ticket)).collect::<Vec<_>>();
-    for told in futures::future::join_all(calls(0)).await {
-        run(told, None).await;
+    for response in futures::future::join_all(calls(0)).await {
+        run(response, None).await;
     }
     site.go_on().await;
-    for told in futures::future::join_all(calls(100)).await {
-        run(told, None).await;
+    for response in futures::future::join_all(calls(100)).await {
+        run(response, None).await;
     }
     site.stop().await;
-    for told in futures::future::join_all(calls(200)).await {
-        run(told, None).await;
+    for response in futures::future::join_all(calls(200)).await {
+        run(response, None).await;
     }
     site.go_on().await;
     assert_on_log_once(&store, &site).await;
@@ -74,15 +74,15 @@ async fn a_commit_whose_answer_was_lost_is_looked_for_and_never_made_twice() {
         commit(&writer, SESSION, json!({ "max_calls": 3 })).await;
         store.fail(EvidenceMethod::Commit, 1, fault);
         store.fail(EvidenceMethod::Happened, 1, Fault::Refused);
-        let told = read(&writer, SESSION, 1).await;
+        let response = read(&writer, SESSION, 1).await;
         assert_eq!(store.faults_left(), 0);
         assert_eq!(writer.status().doubtful, 1);
-        let evidence = told.evidence.clone().unwrap();
+        let evidence = response.evidence.clone().unwrap();
         assert_eq!(evidence.seq, 1, "{fault:?}");
         let stored = memory.record(&evidence.id).await.unwrap().unwrap();
-        assert_eq!(stored.record.verdict.as_deref(), Some(told.text.as_bytes()));
+        assert_eq!(stored.record.verdict.as_deref(), Some(response.text.as_bytes()));
         store.fail(EvidenceMethod::Commit, 1, fault);
-        run(told, None).await;
+        run(response, None).await;
         until("it is settled", || async { story(&memory, SESSION).await.len() == 3 }).await;
         run(read(&writer, SESSION, 2).await, None).await;
         running.stop().await;
@@ -104,8 +104,8 @@ async fn while_nobody_knows_what_was_committed_calls_are_denied_at_once() {
     });
     until("it is in doubt", || async { writer.status().doubtful == 1 }).await;
     until("others are denied", || async {
-        let told = read(&writer, SESSION, 2).await;
-        told.evidence.is_none() && denied(&told) == "evidence_unavailable"
+        let response = read(&writer, SESSION, 2).await;
+        response.evidence.is_none() && denied(&response) == "evidence_unavailable"
     })
     .await;
     assert!(first.await.unwrap().pass.is_some(), "it had happened");
@@ -168,8 +168,8 @@ async fn a_database_that_has_failed_for_good_has_calls_denied_at_once_and_the_ga
     assert_eq!(denied(&read(&writer, SESSION, 1).await), "evidence_unavailable");
     store.break_down(Fault::Ended);
     for ticket in 2..5 {
-        let told = read(&writer, SESSION, ticket).await;
-        assert_eq!(denied(&told), "evidence_unavailable");
+        let response = read(&writer, SESSION, ticket).await;
+        assert_eq!(denied(&response), "evidence_unavailable");
     }
     assert!(writer.status().store_failing.is_some());
     run(under_way, None).await;
@@ -191,9 +191,9 @@ async fn without_a_commit_nothing_is_served_and_nobody_is_told_of_a_record() {
         commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
         store.break_down(fault);
         for ticket in 0..3 {
-            let told = read(&writer, SESSION, ticket).await;
-            assert_eq!(denied(&told), reason);
-            assert!(told.evidence.is_none() && told.verdict.audit_ref.is_none());
+            let response = read(&writer, SESSION, ticket).await;
+            assert_eq!(denied(&response), reason);
+            assert!(response.evidence.is_none() && response.verdict.audit_ref.is_none());
         }
         assert!(writer.status().store_failing.is_some());
         store.mend();
@@ -209,9 +209,9 @@ async fn without_a_commit_nothing_is_served_and_nobody_is_told_of_a_record() {
 async fn an_outcome_that_could_not_be_committed_is_owed_until_it_is() {
     let (memory, store, writer, running) = failing().await;
     commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
-    let told = read(&writer, SESSION, 1).await;
+    let response = read(&writer, SESSION, 1).await;
     store.break_down(Fault::Full);
-    run(told, None).await;
+    run(response, None).await;
     until("it was tried", || async { writer.status().store_failing.is_some() }).await;
     store.mend();
     until("it is settled", || async { story(&memory, SESSION).await.len() == 3 }).await;
@@ -241,10 +241,10 @@ async fn a_full_outbox_presses_back_until_the_log_takes_records_again() {
     commit(&writer, SESSION, json!({ "max_calls": 100 })).await;
     let served = read(&writer, SESSION, 1).await;
     let others = [read(&writer, SESSION, 2).await, read(&writer, SESSION, 3).await];
-    assert!(served.pass.is_some() && others.iter().all(|told| told.pass.is_some()));
-    let told = read(&writer, SESSION, 4).await;
-    assert_eq!(denied(&told), "evidence_backpressure");
-    assert!(told.evidence.is_none());
+    assert!(served.pass.is_some() && others.iter().all(|response| response.pass.is_some()));
+    let response = read(&writer, SESSION, 4).await;
+    assert_eq!(denied(&response), "evidence_backpressure");
+    assert!(response.evidence.is_none());
     assert!(writer.status().backpressure.is_some());
     run(served, None).await;
     until("what ran is recorded all the same", || async { story(&store, SESSION).await.len() == 5 }).await;
@@ -260,8 +260,12 @@ async fn a_record_that_waits_too_long_presses_back_too() {
     let outbox = OutboxLimits { age: Duration::from_secs(1), ..OutboxLimits::default() };
     let (_, writer, running) = offline_with(WriterSettings { outbox, ..settings() }).await;
     until("it is too old", || async {
-        let told = try_commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
-        told.verdict.verification.reason.is_some_and(|reason| reason.to_string() == "evidence_backpressure")
+        let response = try_commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
+        response
+            .verdict
+            .verification
+            .reason
+            .is_some_and(|reason| reason.to_string() == "evidence_backpressure")
     })
     .await;
     running.stop().await;
@@ -309,13 +313,13 @@ async fn whatever_fails_and_when_every_decision_has_one_record_and_one_outcome()
             store.fail(EvidenceMethod::Commit, round % 3 + 1, fault);
         }
         let calls = (0..4).map(|call| read(&writer, SESSION, round * 10 + call));
-        for told in futures::future::join_all(calls).await {
-            match told.pass.is_some() {
+        for response in futures::future::join_all(calls).await {
+            match response.pass.is_some() {
                 true => {
                     served += 1;
-                    run(told, None).await;
+                    run(response, None).await;
                 }
-                false => unrecorded += u64::from(told.evidence.is_none()),
+                false => unrecorded += u64::from(response.evidence.is_none()),
             }
         }
     }

@@ -70,7 +70,7 @@ fn pay(name: &str, then: Then) -> Rules {
 
 async fn answered(held: UndecidedCall) -> String {
     match held.answered(HumanAnswer::Confirmed).await {
-        CallAnswer::Ruled(told) => denied(&told),
+        CallAnswer::Ruled(response) => denied(&response),
         other => panic!("{other:?}"),
     }
 }
@@ -89,7 +89,7 @@ async fn d_1_a_yes_to_a_held_call_does_not_outlive_a_rule_that_denies_it_by_then
     world.change(Some(pay("ask", Then::Confirm)));
     let held = world.asked(&message).await;
     match held.answered(HumanAnswer::Confirmed).await {
-        CallAnswer::Ruled(told) => run(*told, None).await,
+        CallAnswer::Ruled(response) => run(*response, None).await,
         other => panic!("{other:?}"),
     };
     world.running.stop().await;
@@ -154,9 +154,9 @@ async fn i_11_a_call_that_waits_for_what_another_costs_is_decided_under_the_rule
     assert_eq!(denied(&other), "scope_escape");
     assert!(!second.is_finished(), "it waits");
     world.change(Some(pay("closed", Then::Deny)));
-    let came =
+    let outcome =
         CallOutcomeReport { status: CallStatus::Executed, cost: Some(r#"{"usd":1}"#.into()), result: None };
-    pass.settle(came).await;
+    pass.settle(outcome).await;
     assert_eq!(denied(&second.await.unwrap()), "policy:closed");
     world.running.stop().await;
 }

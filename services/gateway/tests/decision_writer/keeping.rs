@@ -23,8 +23,8 @@ async fn arguments_and_results_of_any_length_leave_little_on_the_disk() {
     commit(&writer, SESSION, json!({ "max_calls": 3 })).await;
     let long = "x".repeat(1 << 20);
     run(read(&writer, SESSION, 1).await, None).await;
-    let mut told = call(&writer, job(SESSION, "crm.read", &json!({ "note": long }))).await;
-    let mut pass = told.pass.take().unwrap();
+    let mut answer = call(&writer, job(SESSION, "crm.read", &json!({ "note": long }))).await;
+    let mut pass = answer.pass.take().unwrap();
     crate::setup::send(&mut pass);
     let result = json!({ "content": [{ "type": "text", "text": long }] }).to_string();
     pass.settle(CallOutcomeReport { status: CallStatus::Executed, cost: None, result: Some(result) }).await;
@@ -110,8 +110,8 @@ async fn a_flood_of_denied_calls_does_not_fill_the_disk_with_what_it_says() {
     let long = json!({ "note": "secret ".repeat(10_000) });
     let mut limited = None;
     for _ in 0..=admission::limits::DENIALS_PER_MINUTE {
-        let told = call(&writer, job(SESSION, "forbidden", &long)).await;
-        limited = (denied(&told) == "rate_limited").then_some(told).or(limited);
+        let answer = call(&writer, job(SESSION, "forbidden", &long)).await;
+        limited = (denied(&answer) == "rate_limited").then_some(answer).or(limited);
     }
     let stored = record(&store, &limited.unwrap().evidence.unwrap().id).await;
     assert!(stored.record.annex.len() < 2048 && !annex(&stored).to_string().contains("secret"));
@@ -120,8 +120,8 @@ async fn a_flood_of_denied_calls_does_not_fill_the_disk_with_what_it_says() {
         caller: caller_in("another"),
         ..job("nobody-knows-it", "forbidden", &long)
     };
-    let told = call(&writer, stranger).await;
-    let stored = record(&store, &told.evidence.unwrap().id).await;
+    let answer = call(&writer, stranger).await;
+    let stored = record(&store, &answer.evidence.unwrap().id).await;
     assert!(stored.record.annex.len() < 8 << 10, "{}", stored.record.annex.len());
     running.stop().await;
 }

@@ -1,4 +1,4 @@
-//! What one agent does, or what is wrong with one session, is no other's concern.
+//! What one agent does, or what is wrong with one session, is not an other's concern.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

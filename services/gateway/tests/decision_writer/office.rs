@@ -72,14 +72,14 @@ impl Office {
 
     /// Alice calls a tool with these arguments, and it runs if it may. Says why not, if it may not.
     pub async fn run(&self, arguments: Value) -> Result<(), Reason> {
-        let mut told = self.call(arguments).await;
-        match told.pass.take() {
+        let mut response = self.call(arguments).await;
+        match response.pass.take() {
             Some(mut pass) => {
                 crate::setup::send(&mut pass);
                 pass.settle(ran(None)).await;
                 Ok(())
             }
-            None => Err(reason(&told).unwrap()),
+            None => Err(reason(&response).unwrap()),
         }
     }
 
@@ -126,7 +126,7 @@ impl Office {
 
 fn message_told(answer: MessageAnswer) -> DecisionAnswer {
     match answer {
-        MessageAnswer::Ruled(told) => *told,
+        MessageAnswer::Ruled(response) => *response,
         other => panic!("{other:?}"),
     }
 }
@@ -180,13 +180,13 @@ pub fn ran(cost: Option<&str>) -> CallOutcomeReport {
     }
 }
 
-pub fn is_served(told: &DecisionAnswer) -> bool {
-    assert_eq!(told.verdict.verdict == VerdictKind::Served, told.pass.is_some(), "{told:?}");
-    told.pass.is_some()
+pub fn is_served(response: &DecisionAnswer) -> bool {
+    assert_eq!(response.verdict.verdict == VerdictKind::Served, response.pass.is_some(), "{response:?}");
+    response.pass.is_some()
 }
 
-pub fn reason(told: &DecisionAnswer) -> Option<Reason> {
-    told.verdict.verification.reason.clone()
+pub fn reason(response: &DecisionAnswer) -> Option<Reason> {
+    response.verdict.verification.reason.clone()
 }
 
 /// A stream's records: numbered from 0 without a gap, and every served decision with one outcome.

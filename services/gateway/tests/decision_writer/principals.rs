@@ -36,7 +36,7 @@ async fn has_account(store: &Memory, caller: &Caller) -> bool {
 async fn declare(writer: &DecisionWriter, caller: Caller, message: &Value) -> DecisionAnswer {
     let message = Ok(received(message, Carrier::ToolsList));
     match writer.commitment(MessageJob { route: "/mcp".into(), caller, message, invocation: None }).await {
-        MessageAnswer::Ruled(told) => *told,
+        MessageAnswer::Ruled(response) => *response,
         MessageAnswer::Judge(..) => panic!("there is no judge"),
     }
 }
@@ -48,8 +48,9 @@ async fn v_2_invented_mcp_sessions_make_no_principals_and_leave_no_accounts() {
         let caller = unseen(&format!("invented-{n}"));
         let attempt = CallJob { caller: caller.clone(), ..job(SESSION, "crm.read", &json!({})) };
         assert_eq!(denied(&call(&writer, attempt).await), "no_commitment");
-        let told = declare(&writer, caller.clone(), &commitment(SESSION, &json!({ "max_calls": 1 }))).await;
-        assert_eq!(denied(&told), "no_principal");
+        let response =
+            declare(&writer, caller.clone(), &commitment(SESSION, &json!({ "max_calls": 1 }))).await;
+        assert_eq!(denied(&response), "no_principal");
         assert!(!has_account(&store, &caller.presumed().unwrap()).await);
     }
     running.stop().await;
@@ -72,8 +73,8 @@ async fn v_33_after_a_restart_what_an_mcp_session_committed_binds_it_still() {
     let own = call(&writer, by(unseen("mcp-session-1"), job(SESSION, "crm.read", &json!({})))).await;
     run(own, None).await;
     let other = commitment("session-fedcba9876543210", &json!({ "max_calls": 1 }));
-    let told = declare(&writer, unseen("mcp-session-1"), &other).await;
-    assert!(told.verdict.verdict.is_permit(), "{}", told.text);
+    let response = declare(&writer, unseen("mcp-session-1"), &other).await;
+    assert!(response.verdict.verdict.is_permit(), "{}", response.text);
     running.stop().await;
 }
 
@@ -110,8 +111,8 @@ async fn v_3_an_answer_that_takes_its_time_is_no_way_around_the_principals_ceili
     let nobody = || Caller::unknown(Era::Modern);
     let now = jiff::Timestamp::now().as_second();
     let message = signed(&commitment(SESSION, &json!({ "max_calls": 9 })), now);
-    let told = declare(&writer, nobody(), &message).await;
-    assert!(told.verdict.verdict.is_permit(), "{}", told.text);
+    let response = declare(&writer, nobody(), &message).await;
+    assert!(response.verdict.verdict.is_permit(), "{}", response.text);
     let pay = |iat: i64| {
         let message = signed(&intent(SESSION, "pay", &json!({})), iat);
         CallJob {
@@ -122,7 +123,7 @@ async fn v_3_an_answer_that_takes_its_time_is_no_way_around_the_principals_ceili
         }
     };
     let pending = async || match writer.call(pay(now)).await {
-        CallAnswer::Ruled(told) => told.ruling.unwrap().pending.unwrap().ticket,
+        CallAnswer::Ruled(response) => response.ruling.unwrap().pending.unwrap().ticket,
         other => panic!("a modern client is asked by a result: {other:?}"),
     };
     // The person took more than a minute: the question, and the signature, are as old as that.
@@ -149,8 +150,8 @@ async fn v_3_new_mcp_sessions_mint_no_budget_for_the_key_that_signs() {
     let sessions = ["the-first-of-its-sessions", "the-second-of-its-sessions"];
     for (session, mcp_session) in sessions.into_iter().zip(["mcp-1", "mcp-2"]) {
         let message = signed(&commitment(session, &json!({ "max_calls": 9 })), now);
-        let told = declare(&writer, caller_in(mcp_session), &message).await;
-        assert!(told.verdict.verdict.is_permit(), "{}", told.text);
+        let response = declare(&writer, caller_in(mcp_session), &message).await;
+        assert!(response.verdict.verdict.is_permit(), "{}", response.text);
     }
     let read = |session: &str, mcp_session: &str| CallJob {
         caller: caller_in(mcp_session),

@@ -20,15 +20,15 @@ async fn a_call_that_goes_on_has_a_receipt_that_verifies() {
     let store = Memory::new("one");
     let (writer, running) = open(&store, &site, strict(Duration::from_secs(60))).await;
     commit(&writer, SESSION, json!({ "max_calls": 2 })).await;
-    let told = read(&writer, SESSION, 1).await;
-    let evidence = told.evidence.clone().unwrap();
+    let answer = read(&writer, SESSION, 1).await;
+    let evidence = answer.evidence.clone().unwrap();
     let receipt = evidence.receipt.clone().unwrap();
     let now = gateway::decision_writer::Clock::system().seconds();
     assert!(verifier::verify_receipt_of(evidence.id, &receipt, &site.trust(), now).is_verified());
     let given: Value = serde_json::from_str(&evidence.to_json()).unwrap();
     let text = data_encoding::BASE64URL_NOPAD.decode(given["receipt"].as_str().unwrap().as_bytes()).unwrap();
     assert_eq!(text, receipt);
-    run(told, None).await;
+    run(answer, None).await;
     running.stop().await;
 }
 
@@ -39,12 +39,12 @@ async fn without_a_receipt_the_call_is_denied_on_record_and_costs_nothing() {
     let (writer, running) = open(&store, &site, strict(Duration::from_millis(300))).await;
     commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
     for ticket in 0..2 {
-        let told = read(&writer, SESSION, ticket).await;
-        assert_eq!(denied(&told), "receipt_unavailable");
-        let stored = store.record(&told.evidence.unwrap().id).await.unwrap().unwrap();
+        let answer = read(&writer, SESSION, ticket).await;
+        assert_eq!(denied(&answer), "receipt_unavailable");
+        let stored = store.record(&answer.evidence.unwrap().id).await.unwrap().unwrap();
         assert_eq!(
             stored.record.verdict.as_deref(),
-            Some(told.text.as_bytes()),
+            Some(answer.text.as_bytes()),
             "the denial is the one on record"
         );
     }
@@ -53,9 +53,9 @@ async fn without_a_receipt_the_call_is_denied_on_record_and_costs_nothing() {
     assert_eq!(story(&store, SESSION).await, expected);
     site.go_on().await;
     until("the log takes records", || async { store.backlog().await.unwrap().records == 0 }).await;
-    let told = read(&writer, SESSION, 3).await;
-    assert!(told.pass.is_some() || denied(&told) == "receipt_unavailable");
-    drop(told);
+    let answer = read(&writer, SESSION, 3).await;
+    assert!(answer.pass.is_some() || denied(&answer) == "receipt_unavailable");
+    drop(answer);
     assert_on_log_once(&store, &site).await;
     running.stop().await;
 }

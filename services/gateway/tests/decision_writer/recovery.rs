@@ -23,7 +23,7 @@ async fn each_served_decision_without_an_outcome_gets_the_outcome_unknown_and_st
     run(read(&writer, SESSION, 0).await, Some(r#"{"usd":2}"#)).await;
     until("it is settled", || async { story(&first, SESSION).await.len() == 3 }).await;
     let left = [read(&writer, SESSION, 1).await, read(&writer, SESSION, 2).await];
-    assert!(left.iter().all(|told| told.pass.is_some()));
+    assert!(left.iter().all(|answer| answer.pass.is_some()));
     dies(&first, left, running).await;
     let second = first.another("two");
     let (writer, running) = open(&second, &site, settings()).await;
@@ -100,12 +100,12 @@ async fn a_question_that_nobody_will_answer_gives_back_what_it_held() {
     let gateway::decision_writer::CallAnswer::Ask(_, held) = writer.call(pays()).await else {
         panic!("nobody is asked")
     };
-    let gateway::decision_writer::CallAnswer::Ruled(told) =
+    let gateway::decision_writer::CallAnswer::Ruled(answer) =
         held.answered(admission::clarify::HumanAnswer::Confirmed).await
     else {
         panic!("somebody is asked again")
     };
-    run(*told, None).await;
+    run(*answer, None).await;
     running.stop().await;
     assert_eq!(
         story(&second, SESSION).await,

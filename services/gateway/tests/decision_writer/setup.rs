@@ -103,7 +103,7 @@ pub async fn open_ahead_at(
     (ahead, writer, running)
 }
 
-/// Until it is so. The deadline is generous: a slow machine is no failure.
+/// Until it is so. The deadline is generous: a slow machine is not a failure.
 pub async fn until<F: Future<Output = bool>>(what: &str, so: impl Fn() -> F) {
     for _ in 0..1200 {
         if so().await {

@@ -111,8 +111,8 @@ async fn a_message_replayed_at_another_gateway_is_denied(store: &dyn Store) {
     let message = signed(&envelope(&arguments), json!({ "jti": "once" }));
     assert!(is_served(&offices[0].call_with(&alice(), &message, &arguments).await));
     for office in &offices {
-        let told = office.call_with(&alice(), &message, &arguments).await;
-        assert_eq!(reason(&told), Some(Reason::Replayed), "{told:?}");
+        let response = office.call_with(&alice(), &message, &arguments).await;
+        assert_eq!(reason(&response), Some(Reason::Replayed), "{response:?}");
     }
     close(offices).await;
 }
@@ -126,8 +126,8 @@ async fn a_replay_asks_nobody_at_a_gateway_that_has_not_seen_it_before(store: &d
     let message = |arguments: &Value| signed(&envelope(arguments), json!({ "jti": "once" }));
     assert!(is_served(&offices[0].call_with(&alice(), &message(&harmless), &harmless).await));
     for office in offices.iter().rev() {
-        let told = office.call_with(&alice(), &message(&asks), &asks).await;
-        assert_eq!(reason(&told), Some(Reason::Replayed), "{told:?}");
+        let response = office.call_with(&alice(), &message(&asks), &asks).await;
+        assert_eq!(reason(&response), Some(Reason::Replayed), "{response:?}");
     }
     assert_eq!(offices[1].run(json!({ "ticket": 2 })).await, Ok(()), "nothing is held");
     close(offices).await;
@@ -163,15 +163,15 @@ async fn a_message_that_is_sent_many_times_at_once_is_served_once(store: &dyn St
 async fn an_amendment_at_one_gateway_counts_at_the_other(store: &dyn Store) {
     let site = Site::start().await;
     let offices = two(store, &site).await;
-    let told = offices[0].commit(json!({ "max_calls": 1 })).await;
-    assert!(is_accepted(&told));
+    let response = offices[0].commit(json!({ "max_calls": 1 })).await;
+    assert!(is_accepted(&response));
     assert_eq!(offices[1].run(json!({ "ticket": 1 })).await, Ok(()));
     assert_eq!(offices[1].run(json!({ "ticket": 2 })).await, Err(Reason::BudgetExceeded));
-    let digest = told.verdict.accepted_commitment_digest.unwrap().to_string();
+    let digest = response.verdict.accepted_commitment_digest.unwrap().to_string();
     let more = json!({ "increase_budget": { "add_calls": 1 } });
     let more = testkit::agent::amendment(SESSION, &digest, &more);
-    let told = offices[0].amend(&signed(&more, json!({}))).await;
-    assert!(is_accepted(&told), "{told:?}");
+    let response = offices[0].amend(&signed(&more, json!({}))).await;
+    assert!(is_accepted(&response), "{response:?}");
     assert_eq!(offices[1].run(json!({ "ticket": 3 })).await, Ok(()));
     assert_eq!(offices[0].run(json!({ "ticket": 4 })).await, Err(Reason::BudgetExceeded));
     close(offices).await;
@@ -205,8 +205,8 @@ async fn a_living_gateways_calls_are_not_called_unknown(store: &dyn Store) {
     let dying = store.instance("dying").await;
     let lost = die_with_three_calls_open(dying.clone(), &site).await;
     let one = Office::open(store.instance("one").await, &site).await;
-    let mut told = one.call(json!({ "ticket": 4 })).await;
-    let mut pass = told.pass.take().unwrap();
+    let mut response = one.call(json!({ "ticket": 4 })).await;
+    let mut pass = response.pass.take().unwrap();
     crate::setup::send(&mut pass);
     let two = Office::open(store.instance("two").await, &site).await;
     let evidence = two.store.clone();
@@ -278,14 +278,14 @@ async fn a_question_of_one_gateway_is_answered_at_another_and_used_once_at_eithe
         let (office, ticket, arguments) = (office.clone(), asked.ticket.clone(), arguments.clone());
         again.push(tokio::spawn(async move {
             let shown = Some(OpenedState { ticket: Some(ticket), answer: None });
-            let mut told = office.call_again(&alice(), &envelope(&arguments), &arguments, shown).await;
-            match told.pass.take() {
+            let mut response = office.call_again(&alice(), &envelope(&arguments), &arguments, shown).await;
+            match response.pass.take() {
                 Some(pass) => {
                     pass.settle(ran(None)).await;
                     true
                 }
                 None => {
-                    assert_eq!(reason(&told), Some(Reason::InvalidState));
+                    assert_eq!(reason(&response), Some(Reason::InvalidState));
                     false
                 }
             }
@@ -311,13 +311,13 @@ async fn a_tool_that_one_gateway_lists_is_not_called_unlisted_at_the_other(store
         CallJob { checked: Some(CheckedArguments::default()), ..job }
     };
     for ticket in 0..2 {
-        let mut told = crate::agent::call(&offices[0].writer, checked(ticket)).await;
-        told.pass.take().expect("nobody has listed it").settle(ran(None)).await;
+        let mut response = crate::agent::call(&offices[0].writer, checked(ticket)).await;
+        response.pass.take().expect("nobody has listed it").settle(ran(None)).await;
     }
     lists(&*offices[1].store, "crm.read").await;
-    let told = offices[0].writer.call(checked(2)).await;
-    assert!(matches!(told, CallAnswer::Check(_)), "{told:?}");
-    drop(told);
+    let response = offices[0].writer.call(checked(2)).await;
+    assert!(matches!(response, CallAnswer::Check(_)), "{response:?}");
+    drop(response);
     close(offices).await;
 }
 
@@ -347,8 +347,8 @@ async fn every_record_of_both_gateways_is_on_the_log_once(store: &dyn Store) {
     let offices = two(store, &site).await;
     assert!(is_accepted(&offices[0].commit(json!({ "max_calls": 20 })).await));
     for n in 0..10 {
-        let mut told = offices[n % 2].call(json!({ "ticket": n })).await;
-        told.pass.take().unwrap().settle(ran(None)).await;
+        let mut response = offices[n % 2].call(json!({ "ticket": n })).await;
+        response.pass.take().unwrap().settle(ran(None)).await;
     }
     let evidence = offices[0].store.clone();
     until("all is delivered", || async {
@@ -392,8 +392,8 @@ async fn close(offices: Vec<Arc<Office>>) {
     }
 }
 
-fn is_accepted(told: &gateway::decision_writer::DecisionAnswer) -> bool {
-    told.verdict.verdict.is_permit()
+fn is_accepted(response: &gateway::decision_writer::DecisionAnswer) -> bool {
+    response.verdict.verdict.is_permit()
 }
 
 /// A gateway with three calls of four under way, which stops as a process does that is killed: nothing of it runs on.
@@ -404,8 +404,8 @@ async fn die_with_three_calls_open(store: Arc<dyn EvidenceStore>, site: &Site) -
         let office = Office::open_at(store, log).await;
         assert!(is_accepted(&office.commit(json!({ "max_calls": 4 })).await));
         for n in 0..3 {
-            let mut told = office.call(json!({ "ticket": n })).await;
-            let mut pass = told.pass.take().unwrap();
+            let mut response = office.call(json!({ "ticket": n })).await;
+            let mut pass = response.pass.take().unwrap();
             crate::setup::send(&mut pass);
             std::mem::forget(pass);
         }

@@ -437,6 +437,6 @@ fn a_route_before_an_agent_demands_agentroa_and_one_server_over_http() {
     assert!(mistakes("roa = \"required\"\n").contains("A2A carries no VAP"));
     assert!(mistakes(&format!("{REQUIRED}gated = [\"prompts/get\"]\n")).contains("are for MCP"));
     let command = config_text("", REQUIRED).replace("upstream = \"\"", "command = [\"agent\"]");
-    let told = Config::from_toml(&command, folder.path()).unwrap_err().to_string();
-    assert!(told.contains("an A2A agent is one server over HTTP"), "{told}");
+    let response = Config::from_toml(&command, folder.path()).unwrap_err().to_string();
+    assert!(response.contains("an A2A agent is one server over HTTP"), "{response}");
 }

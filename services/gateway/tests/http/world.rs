@@ -208,10 +208,10 @@ impl World {
             let records = self.records(stream).await;
             let outcomes: Vec<_> = records.into_iter().filter(|(kind, _)| kind == "outcome").collect();
             if outcomes.len() >= many {
-                let told = |(_, outcome): (String, Value)| {
+                let answer = |(_, outcome): (String, Value)| {
                     (outcome["status"].as_str().unwrap().to_owned(), outcome["settled"].clone())
                 };
-                return outcomes.into_iter().map(told).collect();
+                return outcomes.into_iter().map(answer).collect();
             }
             tokio::time::sleep(Duration::from_millis(25)).await;
         }

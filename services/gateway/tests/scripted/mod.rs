@@ -1,7 +1,7 @@
 //! An MCP server that does what its callers ask for: this test program once more, started as a child.
 //!
 //! A test named `scripted_server` in each program of tests calls [`serve_if_asked`]; [`program`] starts that test alone,
-//! and what the test harness prints around it is no message.
+//! and what the test harness prints around it is not a message.
 
 #![allow(dead_code, clippy::unwrap_used)]
 

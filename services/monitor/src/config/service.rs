@@ -155,7 +155,7 @@ impl EntryTable {
             _ => return Err("an entry is named by one of digest and statement".into()),
         };
         match named.id {
-            Some(id) if !is_path_segment(&id) => Err(format!("{id:?} is no name in a URL")),
+            Some(id) if !is_path_segment(&id) => Err(format!("{id:?} is not a name in a URL")),
             id => Ok(WatchedEntry { id, what }),
         }
     }

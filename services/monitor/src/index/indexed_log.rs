@@ -107,7 +107,8 @@ impl<'a> IndexedLog<'a> {
 
     /// Fetches the statement of an entry.
     pub async fn statement(&self, entry: &str) -> Result<SignedStatement, ClientError> {
-        let digest = entry.parse().map_err(|_| ClientError::Nonsense(format!("{entry} is no entry ID")))?;
+        let digest =
+            entry.parse().map_err(|_| ClientError::Nonsense(format!("{entry} is not an entry ID")))?;
         self.client.statement(&digest).await
     }
 

@@ -35,7 +35,7 @@ impl IndexResults {
     }
 
     /// Removes the alarms after the sink has saved them.
-    pub fn reported(folder: &LogFolder) -> Result<(), MonitorStateError> {
+    pub fn mark_reported(folder: &LogFolder) -> Result<(), MonitorStateError> {
         let mut results = Self::load(folder)?;
         if results.found.is_empty() {
             return Ok(());

@@ -52,7 +52,7 @@ pub fn judge_head(
     let mut finding = VerificationResult::begin();
     let statement = BASE64URL_NOPAD.decode(statement.as_bytes()).ok();
     let Some(statement) = statement.and_then(|bytes| SignedStatement::parse(bytes).ok()) else {
-        finding.failed("head", "it is no statement");
+        finding.failed("head", "it is not a statement");
         return finding.ends(Verdict::Wrong, "the evidence cannot be read");
     };
     let receipt = receipt.and_then(|receipt| BASE64URL_NOPAD.decode(receipt.as_bytes()).ok());

@@ -320,7 +320,7 @@ fn two_successors_of_one_receipt_are_shown_by_their_issuers_own_signatures() {
     let (left, right) = (next(3), next(4));
     assert_eq!(verdict(&[&left, &right]), Verdict::Equivocation);
     assert_eq!(verdict(&[&genesis, &again]), Verdict::Equivocation);
-    // An honest chain, the same receipt twice, two issuers, and a single statement are no fork.
+    // An honest chain, the same receipt twice, two issuers, and a single statement are not a fork.
     assert_eq!(verdict(&[&genesis, &left]), Verdict::Wrong);
     assert_eq!(verdict(&[&left, &left]), Verdict::Wrong);
     assert_eq!(verdict(&[&genesis, &receipt(1).sign(&other).unwrap()]), Verdict::Wrong);

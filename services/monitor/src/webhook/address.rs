@@ -12,7 +12,7 @@ use url::Host;
 
 /// Error: the target's address is not public.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0} is no public address: set allow_private for this webhook if that is meant")]
+#[error("{0} is not a public address: set allow_private for this webhook if that is meant")]
 pub struct NotPublic(pub String);
 
 /// Rejects a URL whose host is an IP address that is not public.

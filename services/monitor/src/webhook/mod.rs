@@ -117,12 +117,12 @@ impl Webhooks {
         self.queue.count().unwrap_or(0)
     }
 
-    /// Delivers messages until the future is dropped; calls `told` with the result of each pass.
-    pub async fn run(&self, now: impl Fn() -> u64, told: impl Fn(Pass)) {
+    /// Delivers messages until the future is dropped; calls `on_pass` with the result of each pass.
+    pub async fn run(&self, now: impl Fn() -> u64, on_pass: impl Fn(Pass)) {
         loop {
             let pass = self.pass(now()).await;
             if pass != Pass::default() {
-                told(pass);
+                on_pass(pass);
             }
             let wait =
                 self.next_at().map_or(WEBHOOK_IDLE, |at| Duration::from_secs(at.saturating_sub(now())));
@@ -196,7 +196,7 @@ impl Webhooks {
             "webhook not delivered"
         );
         if let Err(error) = self.queue.keep(&later) {
-            tracing::warn!(%error, id = message.id, "the attempt was not noted");
+            tracing::warn!(%error, id = message.id, "the attempt was not recorded");
         }
         (Pass { failed: 1, ..Pass::default() }, next_at)
     }

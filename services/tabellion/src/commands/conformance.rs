@@ -81,7 +81,7 @@ impl Conformance {
                 .fact("because", why)
                 .hint("tabellion help unreachable"));
         }
-        let at = display::time(i64::try_from(now()).unwrap_or(i64::MAX));
+        let at = display::time(now());
         let report = ConformanceReport::of(&checks, &observations, service.client.base().as_str(), at);
         self.write_files(&report)?;
         context.console.result(&ConformanceResult(&report))?;

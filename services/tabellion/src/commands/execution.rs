@@ -86,7 +86,7 @@ impl Verify {
 fn unknown_gateway(source: &Path) -> Failure {
     let what = format!("{} does not say by itself which key its gateway has", source.display());
     Failure::new(Exit::NotVerified, "no-gateway-key", what)
-        .why("its issuer is no did:key, and a receipt is worth what its gateway's key is")
+        .why("its issuer is not a did:key, and a receipt is worth what its gateway's key is")
         .hint("tabellion execution verify --gateway-key gateway.pem aer.json.cose")
 }
 

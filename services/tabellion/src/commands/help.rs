@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn a_rule_that_only_the_log_can_check_names_the_dry_run() {
         for rule in KEPT_BY_LOG.iter().chain(&["erasure-predecessor", "operator-freeze-once"]) {
-            let page = error_code(rule).unwrap_or_else(|| panic!("{rule} is no rule"));
+            let page = error_code(rule).unwrap_or_else(|| panic!("{rule} is not a rule"));
             assert!(page.contains(DRY_RUN), "{page}");
         }
         assert!(error_code("vrf-json").unwrap().contains("tabellion vrf verify"));

@@ -1,6 +1,6 @@
 //! The service's log on stderr, one line per event.
 
-use std::io::{IsTerminal, stderr};
+use std::io::stderr;
 
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt;
@@ -23,11 +23,7 @@ impl LogLevel {
         let level = level(settings)?;
         let (filter, handle) = reload::Layer::new(level);
         let json = for_machines(settings);
-        let lines = fmt::layer()
-            .with_writer(stderr)
-            .with_ansi(stderr().is_terminal())
-            .with_target(false)
-            .with_ansi(console.colours_stderr());
+        let lines = fmt::layer().with_writer(stderr).with_target(false).with_ansi(console.colours_stderr());
         let lines = match json {
             true => lines.json().with_filter(filter).boxed(),
             false => lines.with_filter(filter).boxed(),

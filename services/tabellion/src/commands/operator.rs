@@ -23,7 +23,7 @@ use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure, Report, safe};
 use crate::context::Context;
 use crate::keyfile;
-use crate::service::{Service, ServiceArgs};
+use crate::service::{Service, ServiceArgs, nonsense};
 use crate::show::time;
 
 /// Default of `--expires`, the validity of approvals, in seconds: one day.
@@ -115,9 +115,9 @@ impl Signing {
 impl Proposals {
     /// Writes a payload to the file, and prints a summary and the next steps.
     pub fn write(&self, context: &Context, content_type: &str, payload: Vec<u8>) -> Result<(), Failure> {
-        let payload = String::from_utf8(payload).map_err(|error| nonsense(&error))?;
+        let payload = String::from_utf8(payload).map_err(nonsense)?;
         let proposal = Proposal { content_type: content_type.to_owned(), payload, expires: self.expires };
-        let json = serde_json::to_vec_pretty(&proposal).map_err(|error| nonsense(&error))?;
+        let json = serde_json::to_vec_pretty(&proposal).map_err(nonsense)?;
         files::write(&self.file, &json, Access::Ordinary, Existing::Keep)?;
         context.console.result(&OperatorResult::of(&proposal, None)?)?;
         context.console.note(format!(
@@ -140,19 +140,19 @@ impl Operator {
 impl ProposalArgs {
     fn approve(self, context: &Context) -> Result<(), Failure> {
         let (proposal, key) = (Proposal::read(&self.file)?, keyfile::read(&self.key)?);
-        let told = OperatorResult::of(&proposal, None)?;
+        let result = OperatorResult::of(&proposal, None)?;
         let service = self.service.connect(context)?;
         let payload = Approval(proposal.pending()).payload();
         let signed = signed(&service, OPERATOR_APPROVAL_CONTENT_TYPE, payload, None, &key)?;
         match service.drive(service.client.submit(signed.bytes())) {
             Ok(_) => context
                 .console
-                .result(&OperatorResult { statement: Some(signed.digest().to_string()), ..told }),
+                .result(&OperatorResult { statement: Some(signed.digest().to_string()), ..result }),
             Err(ClientError::Refused { problem, .. })
                 if problem.get_rule() == Some(OperatorRule::ApprovedOnce.name()) =>
             {
                 context.console.note("this operator has approved it already");
-                context.console.result(&told)
+                context.console.result(&result)
             }
             Err(error) => Err(error.into()),
         }
@@ -222,7 +222,7 @@ impl Proposal {
                     }
                 })
             }
-            other => Err(format!("{other} is no content type that operators approve")),
+            other => Err(format!("{other} is not a content type that operators approve")),
         }
     }
 }
@@ -254,31 +254,27 @@ pub fn sign(
 /// Fetches the policy in force from a service.
 pub fn policy_of(service: &Service) -> Result<Policy, Failure> {
     let statement = service.block_on(service.client.policy())?;
-    Policy::from_payload(statement.payload().unwrap_or_default()).map_err(|mistakes| nonsense(&mistakes))
+    Policy::from_payload(statement.payload().unwrap_or_default()).map_err(nonsense)
 }
 
 /// Decodes the policy from a signed statement in base64url, as the admin listener returns it.
 pub fn policy_in(statement: &str) -> Result<Policy, Failure> {
-    let bytes = BASE64URL_NOPAD.decode(statement.as_bytes()).map_err(|error| nonsense(&error))?;
-    let statement = SignedStatement::parse(bytes::Bytes::from(bytes)).map_err(|error| nonsense(&error))?;
-    Policy::from_payload(statement.payload().unwrap_or_default()).map_err(|mistakes| nonsense(&mistakes))
+    let bytes = BASE64URL_NOPAD.decode(statement.as_bytes()).map_err(nonsense)?;
+    let statement = SignedStatement::parse(bytes::Bytes::from(bytes)).map_err(nonsense)?;
+    Policy::from_payload(statement.payload().unwrap_or_default()).map_err(nonsense)
 }
 
 /// Converts a [`SignError`] of an operator statement.
 pub fn not_signed(error: SignError) -> Failure {
     match error {
-        SignError::NotAnOperator(key) => {
-            Failure::new(Exit::Usage, "not-an-operator", "this key is no operator key of the policy in force")
-                .fact("key", key)
-        }
+        SignError::NotAnOperator(key) => Failure::new(
+            Exit::Usage,
+            "not-an-operator",
+            "this key is not an operator key of the policy in force",
+        )
+        .fact("key", key),
         other => Failure::new(Exit::Usage, "cannot-sign", other.to_string()),
     }
-}
-
-/// The failure for an invalid answer of the service, `nonsense`.
-pub fn nonsense(error: &dyn std::fmt::Display) -> Failure {
-    Failure::new(Exit::Failure, "nonsense", "the service's answer cannot be read")
-        .fact("because", error.to_string())
 }
 
 #[derive(Serialize)]

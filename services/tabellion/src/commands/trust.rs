@@ -20,7 +20,7 @@ use crate::trust_file::TrustFile;
 #[derive(Debug, Subcommand)]
 #[command(before_help = "example:  tabellion trust add issuer --iss https://ci.example --key issuer.pub.pem")]
 pub enum Trust {
-    /// Believe a log or an issuer
+    /// Trust a log or an issuer
     #[command(
         before_help = "example:  tabellion trust add issuer --iss https://ci.example --key issuer.pub.pem"
     )]
@@ -146,7 +146,7 @@ impl Add {
         let file = match self {
             Self::Issuer { iss, key, which } => {
                 let mut file = which.to_change(context)?;
-                file.store.add_issuer_key(&iss, bare(keyfile::read_public(&key)?));
+                file.store.add_issuer_key(&iss, CoseKey::bare(keyfile::read_public(&key)?));
                 file
             }
             Self::Log {
@@ -161,19 +161,13 @@ impl Add {
                 which,
             } => {
                 let mut file = which.to_change(context)?;
-                let mut listed = Vec::new();
-                let mut log = match (key, kid) {
-                    (Some(key), _) => {
-                        let (iss, origin) = (iss.clone().ok_or_else(needs_iss)?, origin.clone());
-                        let mut log = TrustedLog::new(iss, "", vec![bare(keyfile::read_public(&key)?)]);
-                        log.origin = origin;
-                        log
-                    }
-                    (None, kid) => {
+                let (mut log, listed) = match key {
+                    Some(key) => (with_key(iss.clone(), origin.clone(), &key)?, Vec::new()),
+                    None => {
                         let mut log = published(&service.connect(context)?, None)?;
-                        listed = std::mem::take(&mut log.keys);
+                        let listed = std::mem::take(&mut log.keys);
                         log.keys = only(&listed, kid.as_deref())?;
-                        log
+                        (log, listed)
                     }
                 };
                 log.iss = iss.or(log.iss);
@@ -194,6 +188,13 @@ impl Add {
     }
 }
 
+/// Returns a log with this name and a key from a file.
+fn with_key(iss: Option<String>, origin: Option<String>, key: &str) -> Result<TrustedLog, Failure> {
+    let log =
+        TrustedLog::new(iss.ok_or_else(needs_iss)?, "", vec![CoseKey::bare(keyfile::read_public(key)?)]);
+    Ok(TrustedLog { origin, ..log })
+}
+
 /// Fetches the log's description from the service, with all keys or only the one with this kid.
 pub fn published(service: &Service, kid: Option<&str>) -> Result<TrustedLog, Failure> {
     let policy: serde_json::Value = service.block_on(service.client.json("v1/policy"))?;
@@ -206,7 +207,11 @@ fn only(keys: &[CoseKey], kid: Option<&str>) -> Result<Vec<CoseKey>, Failure> {
     let keys: Vec<CoseKey> =
         keys.iter().filter(|key| kid.is_none_or(|kid| kid_of(key) == kid)).cloned().collect();
     if keys.is_empty() {
-        return Err(Failure::new(Exit::NotFound, "no-such-key", "the service publishes no key of that kid"));
+        return Err(Failure::new(
+            Exit::NotFound,
+            "no-such-key",
+            "the service publishes no key with this kid",
+        ));
     }
     Ok(keys)
 }
@@ -227,16 +232,17 @@ pub fn kid_of(key: &CoseKey) -> String {
 /// Keeps the older keys of a known log, whose signatures stay valid; only `trust remove` removes keys. Their ends of
 /// validity are taken from the service, which can only reduce trust in this way.
 fn keep_older_keys(log: &mut TrustedLog, file: &TrustFile, listed: &[CoseKey]) {
-    let known = file.store.logs.iter().filter(|known| known.iss == log.iss && known.origin == log.origin);
+    let same_log = |known: &&TrustedLog| known.iss == log.iss && known.origin == log.origin;
+    let known: Vec<&TrustedLog> = file.store.logs.iter().filter(same_log).collect();
     let given: Vec<String> = log.keys.iter().map(kid_of).collect();
-    let older = known.flat_map(|known| &known.keys).filter(|key| !given.contains(&kid_of(key))).cloned();
+    let older =
+        known.iter().flat_map(|known| &known.keys).filter(|key| !given.contains(&kid_of(key))).cloned();
     let ended = |key: CoseKey| match listed.iter().find(|listed| listed.key == key.key) {
         Some(listed) if listed.end != KeyEnd::default() => CoseKey { end: listed.end, ..key },
         _ => key,
     };
     let older: Vec<CoseKey> = older.map(ended).collect();
     log.keys.splice(0..0, older);
-    let known = file.store.logs.iter().filter(|known| known.iss == log.iss && known.origin == log.origin);
     for known in known {
         for retired in &known.retired_checkpoint_keys {
             if !log.retired_checkpoint_keys.iter().any(|given| given.key == retired.key) {
@@ -253,16 +259,12 @@ fn keep_older_keys(log: &mut TrustedLog, file: &TrustFile, listed: &[CoseKey]) {
     log.checkpoint_keys.retain(|key| !retired.iter().any(|retired| retired.key == *key));
 }
 
-fn bare(key: scitt::PublicKey) -> CoseKey {
-    CoseKey::bare(key)
-}
-
 fn needs_iss() -> Failure {
     Failure::new(Exit::Usage, "usage", "a log's key from a file needs --iss: the name in its receipts")
 }
 
 fn unknown(name: &str) -> Failure {
-    Failure::new(Exit::NotFound, "no-such-anchor", format!("the trust file does not know {name}"))
+    Failure::new(Exit::NotFound, "no-such-anchor", format!("the trust file has no entry for {name}"))
         .hint("tabellion trust list")
 }
 

@@ -161,7 +161,7 @@ impl VerdictCheckResult {
         Self { verified, proof }
     }
 
-    /// Returns the exit code. A missing statement is no failure; a signature that could not be checked is no success.
+    /// Returns the exit code. A missing statement is not a failure; a signature that could not be checked is not a success.
     fn exit(&self) -> Exit {
         match (self.verified, self.proof.checks.iter().any(|check| check.outcome == CheckOutcome::Failed)) {
             (true, _) => Exit::Success,

@@ -315,7 +315,7 @@ pub fn witness_policy(file: &Path) -> Result<WitnessPolicy, Failure> {
         Failure::new(
             Exit::Usage,
             "witness-policy-unusable",
-            format!("{} is no witness policy", file.display()),
+            format!("{} is not a witness policy", file.display()),
         )
         .fact("because", error.to_string())
         .hint("tabellion help formats")

@@ -15,7 +15,7 @@ use sequencer::Role;
 use store::{ErasureStore, StoreError};
 
 use super::permanent::permanent;
-use crate::limits::{ERASURE_LOOK, ERASURE_RETRY};
+use crate::limits::{ERASURE_POLL, ERASURE_RETRY};
 use crate::log::erasures::{at, count, erased_leaves, leaves};
 use crate::log::state::Log;
 
@@ -27,7 +27,7 @@ pub async fn keep_erasing(log: Arc<Log>) {
     let mut eraser = Eraser::default();
     loop {
         let wait = match eraser.round(&log).await {
-            Ok(()) => ERASURE_LOOK,
+            Ok(()) => ERASURE_POLL,
             Err(error) => {
                 tracing::error!(%error, "bytes that are to be erased are still there");
                 ERASURE_RETRY
@@ -125,7 +125,7 @@ impl Eraser {
             match at(store, *index).await {
                 Ok(registered) => self.execute(store, number, &registered.erasure).await?,
                 Err(StoreError::Damaged(why)) => {
-                    tracing::error!(erasure = number, why, "what it erases may still be there");
+                    tracing::error!(erasure = number, why, "the bytes that it erases may still be stored");
                     self.unreadable.insert(number);
                 }
                 Err(error) => return Err(error),

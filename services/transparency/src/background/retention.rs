@@ -171,8 +171,8 @@ async fn register(
     };
     let contents = policy.contents();
     let statement = erasure::sign(&erasure, (&contents.iss, &contents.origin), &contents.operators, &key)?;
-    let told = |error: RegisterError| SweepError::NotRegistered(format!("{error:?}"));
-    log.register(&statement, None).await.map_err(told)?;
+    let unregistered = |error: RegisterError| SweepError::NotRegistered(format!("{error:?}"));
+    log.register(&statement, None).await.map_err(unregistered)?;
     tracing::info!(erasure = erasure.sequence, entries = erasure.entries.len(), "retention has passed");
     Ok(())
 }

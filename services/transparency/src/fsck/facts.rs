@@ -57,7 +57,8 @@ impl LogFacts {
     /// # Errors
     /// [`StoreError::Refused`] if the origin is malformed.
     pub fn of(origin: &str) -> Result<Self, StoreError> {
-        let origin = origin.parse().map_err(|_| StoreError::Refused(format!("{origin:?} is no origin")))?;
+        let origin =
+            origin.parse().map_err(|_| StoreError::Refused(format!("{origin:?} is not an origin")))?;
         Ok(Self { origin, known: Mutex::default() })
     }
 
@@ -177,7 +178,7 @@ impl FsckFacts for LogFacts {
     fn check_cosignature(&self, head: &CommittedHead, kept: &Cosignature) -> Result<(), String> {
         // The ID of a witness in the store is its key.
         let key = std::str::from_utf8(&kept.witness).ok().and_then(|text| text.parse::<VerifierKey>().ok());
-        let key = key.ok_or("its witness is no key")?;
+        let key = key.ok_or("its witness is not a key")?;
         let line = std::str::from_utf8(&kept.line).map_err(|why| why.to_string())?;
         let line = line.parse().map_err(|why: NotANote| why.to_string())?;
         let checkpoint = Checkpoint::new(self.origin.clone(), head.size, head.root);

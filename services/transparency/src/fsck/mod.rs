@@ -28,7 +28,7 @@ use store::fsck::{DeepCheck, Fsck, FsckState, FsckStep};
 use tokio::time::{Instant, sleep};
 
 use crate::fsck::facts::LogFacts;
-use crate::limits::{FSCK_KEPT_EVERY, FSCK_LOOK, FSCK_PAGE, FSCK_RETRY};
+use crate::limits::{FSCK_KEPT_EVERY, FSCK_PAGE, FSCK_POLL, FSCK_RETRY};
 use crate::log::state::Log;
 use crate::time::now;
 use check_state::{CheckStateFile, CleanWalk, SavedCheck};
@@ -57,7 +57,7 @@ pub async fn keep_checking(log: Arc<Log>, schedule: CheckSchedule) {
         checking.until_due().await;
         let pause = match checking.round().await {
             Ok(RoundEnd::Complete) => checking.schedule.every,
-            Ok(RoundEnd::NotDue) => FSCK_LOOK,
+            Ok(RoundEnd::NotDue) => FSCK_POLL,
             Err(error) => {
                 tracing::warn!(%error, "the check of the storage waits");
                 FSCK_RETRY
@@ -142,14 +142,14 @@ impl StorageCheck {
             None => DeepCheck::begin(&*log.store, &meaning).await?,
         }
         .in_pages_of(FSCK_PAGE);
-        let mut told = 0;
+        let mut reported = 0;
         let mut written = Instant::now();
         let mut pace = RowRate::of(self.schedule.rate);
         loop {
             let step = walk.step().await;
-            let findings = walk.report().findings.iter().skip(told).map(ToString::to_string);
+            let findings = walk.report().findings.iter().skip(reported).map(ToString::to_string);
             let new: Vec<String> = findings.collect();
-            told += new.len();
+            reported += new.len();
             self.found(&new);
             self.show(&walk);
             match step {
@@ -204,7 +204,7 @@ impl StorageCheck {
         (self.check_state.findings, self.check_state.omitted) = self.log.fsck.all();
         self.check_state.walk = walk;
         if let Err(why) = self.file.write(&self.check_state).await {
-            tracing::warn!(why, "how far the check of the storage is cannot be kept");
+            tracing::warn!(why, "the progress of the storage check cannot be stored");
         }
     }
 }

@@ -24,7 +24,7 @@ use tokio::time::sleep;
 use super::heads::RegisteredHead;
 use super::{Index, term};
 use crate::keys::key_files::{KeyFileError, signing_key};
-use crate::limits::{INDEX_HEAD_CLOCKS, INDEX_HEAD_LOOK, INDEX_HEAD_RETRY, INDEX_HEADS_READ};
+use crate::limits::{INDEX_HEAD_CLOCKS, INDEX_HEAD_POLL, INDEX_HEAD_RETRY, INDEX_HEADS_READ};
 use crate::log::admission::NotAdmitted;
 use crate::log::erasures::leaves;
 use crate::log::policies::PolicyEntry;
@@ -58,7 +58,7 @@ pub async fn keep_making_heads(index: Arc<Index>, key: Option<PathBuf>) {
     let mut maker = HeadMaker { index, key, term: None };
     loop {
         let pause = match maker.round().await {
-            Ok(()) => INDEX_HEAD_LOOK,
+            Ok(()) => INDEX_HEAD_POLL,
             Err(error) => {
                 tracing::warn!(%error, "a head of the search index is due, and not made");
                 INDEX_HEAD_RETRY
@@ -163,7 +163,7 @@ impl LeadingTerm {
         let listed = key.filter(|key| rules.keys.iter().any(|bound| bound.key == *key.public_key()));
         let leaf = policy.in_force.leaf();
         if listed.is_none() && self.warned.replace(leaf) != Some(leaf) {
-            tracing::warn!(%leaf, "index_key is no key that [index] of the policy lists: no heads of the index are made");
+            tracing::warn!(%leaf, "index_key is not a key that [index] of the policy lists: no heads of the index are made");
         }
         Ok(listed)
     }

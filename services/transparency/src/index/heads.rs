@@ -78,7 +78,7 @@ struct ErasedSince {
 }
 
 impl RegisteredHead {
-    /// A head with its statement at a leaf; `None` if the statement is no head.
+    /// A head with its statement at a leaf; `None` if the statement is not a head.
     fn parse(statement: SignedStatement, leaf: LeafIndex) -> Option<Self> {
         let head = IndexHead::decode(statement.payload()?).ok()?;
         let issued_at = statement.header().iat().and_then(|at| u64::try_from(at).ok())?;

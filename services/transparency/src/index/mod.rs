@@ -36,7 +36,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::limits::{
-    BLIND_LEAVES, INDEX_ENTRIES, INDEX_LOOK, INDEX_PATIENCE, INDEX_PAUSE, INDEX_POLL, INDEX_RETRY, INDEX_WAIT,
+    BLIND_LEAVES, INDEX_ENTRIES, INDEX_PATIENCE, INDEX_PAUSE, INDEX_POLL, INDEX_RETRY, INDEX_WAIT,
+    SEARCH_POLL,
 };
 use crate::log::state::Log;
 use crate::log::terms::entry_terms;
@@ -83,7 +84,7 @@ impl Index {
                 Ok(true) => {}
                 Ok(false) => self.rest(&mut status).await,
                 Err(error) => {
-                    tracing::warn!(%error, "the lookup index is not built on");
+                    tracing::warn!(%error, "the lookup index is not extended");
                     sleep(INDEX_RETRY).await;
                 }
             }
@@ -179,7 +180,7 @@ impl Index {
                 return Ok(IndexProgress { indexed, committed });
             }
             self.wakeup.notify_one();
-            let _ = timeout(INDEX_LOOK, moved.changed()).await;
+            let _ = timeout(SEARCH_POLL, moved.changed()).await;
         }
     }
 

@@ -198,7 +198,7 @@ mod tests {
 
     use super::*;
 
-    fn said(statement: &[u8], payload: Option<&[u8]>, kind: LookupKind) -> Vec<String> {
+    fn values_of(statement: &[u8], payload: Option<&[u8]>, kind: LookupKind) -> Vec<String> {
         let entry = EntryWithPayload {
             index: LeafIndex::new(7),
             statement: StoredStatement::There(Bytes::copy_from_slice(statement)),
@@ -210,8 +210,8 @@ mod tests {
 
     #[test]
     fn what_is_no_statement_says_nothing() {
-        assert_eq!(said(b"", None, LookupKind::Issuer), [""; 0]);
-        assert_eq!(said(&[0xff; 100], None, LookupKind::Issuer), [""; 0]);
+        assert_eq!(values_of(b"", None, LookupKind::Issuer), [""; 0]);
+        assert_eq!(values_of(&[0xff; 100], None, LookupKind::Issuer), [""; 0]);
     }
 
     #[test]
@@ -223,15 +223,15 @@ mod tests {
             .sub("thing")
             .sign(&testkit::es256())
             .unwrap();
-        assert_eq!(said(broken.bytes(), None, LookupKind::Issuer), [testkit::ISSUER]);
-        assert_eq!(said(broken.bytes(), None, LookupKind::Subject), ["thing"]);
-        assert_eq!(said(broken.bytes(), None, LookupKind::ContentType), ["application/vrf+json"]);
+        assert_eq!(values_of(broken.bytes(), None, LookupKind::Issuer), [testkit::ISSUER]);
+        assert_eq!(values_of(broken.bytes(), None, LookupKind::Subject), ["thing"]);
+        assert_eq!(values_of(broken.bytes(), None, LookupKind::ContentType), ["application/vrf+json"]);
     }
 
     #[test]
     fn a_receipt_is_found_by_what_it_says() {
         let receipt = testkit::vrf(1);
-        assert_eq!(said(receipt.bytes(), None, LookupKind::Verdict), ["pass"]);
-        assert_eq!(said(receipt.bytes(), None, LookupKind::Tier), ["0"]);
+        assert_eq!(values_of(receipt.bytes(), None, LookupKind::Verdict), ["pass"]);
+        assert_eq!(values_of(receipt.bytes(), None, LookupKind::Tier), ["0"]);
     }
 }

@@ -37,7 +37,7 @@ pub struct ReceiptTally {
     /// Number of receipts of which only the hash is registered.
     pub redacted: u64,
     /// `true` if values were left out, above `TALLY_GROUPS`.
-    pub crowded: bool,
+    pub truncated: bool,
 }
 
 /// Receipts with a common value.
@@ -100,7 +100,7 @@ impl ReceiptTally {
             for row in rows.iter().filter(|row| row.kind == kind) {
                 let key = (kind, row.value.clone());
                 if self.all.len() >= TALLY_GROUPS && !self.all.contains_key(&key) {
-                    self.crowded = true;
+                    self.truncated = true;
                     continue;
                 }
                 if disclosed {

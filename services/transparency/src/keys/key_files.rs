@@ -53,7 +53,7 @@ impl PrivateKeys {
         let (receipt, checkpoint) = (config.keys.receipt.clone(), config.keys.checkpoint.clone());
         let name = config.origin.parse().map_err(|_| KeyFileError {
             path: checkpoint.clone(),
-            why: format!("{} is no key name", config.origin),
+            why: format!("{} is not a key name", config.origin),
         })?;
         let algorithm = config.receipt_algorithm.algorithm();
         Ok(Self { receipt, checkpoint, algorithm, name })

@@ -16,7 +16,7 @@ pub fn check_key(key: &LogKey) -> Result<(), String> {
         let is_named = vkey.id().get().to_be_bytes()[..] == key.kid[..];
         return if is_named { Ok(()) } else { Err("its name is not that of the key".to_owned()) };
     }
-    let parsed = CoseKey::parse(&key.public).map_err(|why| format!("it is no key: {why}"))?;
+    let parsed = CoseKey::parse(&key.public).map_err(|why| format!("it is not a key: {why}"))?;
     if parsed.kid.as_ref() != Some(&key.kid) || parsed.key.thumbprint()[..] != key.kid[..] {
         return Err("its name is not that of the key".to_owned());
     }
@@ -39,7 +39,7 @@ pub async fn sound(store: &dyn SignedLog, signature: HeadSignature) -> Result<He
     let keys = store.keys().await?;
     let origin = keys.iter().find_map(|key| std::str::from_utf8(&key.public).ok()?.split('+').next());
     let origin = origin.unwrap_or_default();
-    let origin = origin.parse().map_err(|_| StoreError::Refused(format!("{origin:?} is no origin")))?;
+    let origin = origin.parse().map_err(|_| StoreError::Refused(format!("{origin:?} is not an origin")))?;
     let head = store.head_of_size(signature.size).await?.ok_or_else(|| damaged("its head is missing"))?;
     check_head_signature(&origin, &head, &signature, &keys).map_err(|why| damaged(&why))?;
     Ok(signature)

@@ -115,7 +115,7 @@ impl LogSigner {
         let checkpoint = files.read_checkpoint(&files.checkpoint)?;
         let origin = config.origin.parse().map_err(|_| KeyFileError {
             path: files.checkpoint.clone(),
-            why: format!("{} is no origin", config.origin),
+            why: format!("{} is not an origin", config.origin),
         })?;
         let signer = Self {
             store,

@@ -4,8 +4,6 @@
 //! a time outside the statement's validity, another encoding of a registered signature) is looked up instead. Issuers'
 //! quotas are not charged: a quota counts registrations.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex};
 use registration::{Guard, Permit, Place, RuleName, SideData, TimeWindow, Violation, entry_facts};
@@ -18,6 +16,7 @@ use crate::log::erasures::ErasureHold;
 use crate::log::policies::PolicyEntry;
 use crate::log::registration_outcome::{RegisterError, does_not_fit};
 use crate::log::state::Log;
+use crate::time::now;
 
 /// The outcome of a dry run.
 #[derive(Debug)]
@@ -118,6 +117,7 @@ impl Log {
         run.taken = held.filter_map(|(guard, leaf)| Some((guard.clone(), leaf?))).collect();
         let taken = run.taken.first().map(|(guard, leaf)| permit.refusal_for_guard(guard.as_bytes(), *leaf));
         let next = self.readable_size().await?.next_leaf();
+        // The clock is an estimate of the log's time, which the batch of the statement would set.
         let refusal = taken.or_else(|| permit.refusal_at(now())).or_else(|| permit.refusal_at_leaf(next));
         run.violation = refusal.map(|refusal| refusal.violation);
         run.permitted = Some(Permitted {
@@ -171,10 +171,4 @@ fn nothing_to_hold(entry: LeafIndex) -> Violation {
         place: Place::payload("/entry"),
         detail: format!("entry {entry} was erased: nothing of it can be held"),
     }
-}
-
-/// Now, in Unix seconds, as an estimate of the log's time: the batch that would contain the statement sets the real
-/// one.
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

@@ -74,7 +74,7 @@ fn read(entry: &Entry) -> Result<RegisteredErasure, StoreError> {
     let statement = SignedStatement::parse(bytes).map_err(|why| damaged(index, &why.to_string()))?;
     let named = statement.header().content_type().and_then(|name| name.as_text());
     if !named.is_some_and(|name| is_type(name, ERASURE_CONTENT_TYPE)) {
-        return Err(damaged(index, "it is no erasure"));
+        return Err(damaged(index, "it is not an erasure"));
     }
     let erasure = Erasure::from_payload(statement.payload().unwrap_or_default())
         .map_err(|violation| damaged(index, &violation.to_string()))?;
@@ -151,7 +151,7 @@ pub async fn count_before(store: &dyn LogReader, leaf: LeafIndex) -> Result<u64,
 pub struct EraserWakeup(pub Notify);
 
 impl EraserWakeup {
-    /// Starts the next round now instead of after `ERASURE_LOOK`.
+    /// Starts the next round now instead of after `ERASURE_POLL`.
     pub fn look(&self) {
         self.0.notify_one();
     }

@@ -38,8 +38,8 @@ mod tests {
         learn(Err(StoreError::Unavailable("away".into()).into()));
         assert_eq!(write.reported(), None);
         learn(Err(StoreError::Storage(StorageFault::ReadOnly, "no writes".into()).into()));
-        let said = "a registration could not be stored: the storage is read-only: no writes";
-        assert_eq!(write.reported().as_deref(), Some(said));
+        let reported = "a registration could not be stored: the storage is read-only: no writes";
+        assert_eq!(write.reported().as_deref(), Some(reported));
         learn(accepted(true));
         assert!(write.reported().is_some(), "a duplicate writes nothing");
         learn(accepted(false));

@@ -116,7 +116,7 @@ async fn signed(store: &dyn SignatureStore) -> Result<u64, StoreError> {
     request_body = FreezeRequest,
     responses(
         (status = 200, description = "The last state of the log", body = Frozen),
-        (status = 400, description = "Not JSON, or the statement is no freeze or refused (freeze)"),
+        (status = 400, description = "Not JSON, or the statement is not a freeze or refused (freeze)"),
         (status = 409, description = "The service has another log (another-log), or the log halted (freeze)"),
         (status = 503, description = "The database cannot be read or written (freeze)")
     )
@@ -151,7 +151,7 @@ async fn by_statement(log: &Log, statement: &str) -> Result<(), Box<Response>> {
     let refused = |statements::OperatorError(status, detail)| Box::new(problem(status, "freeze", &detail));
     let statement = statements::parsed(statement).map_err(refused)?;
     if !matches!(effects::action_of(&statement), Some(Action::Freeze { .. })) {
-        return Err(Box::new(problem(StatusCode::BAD_REQUEST, "freeze", "the statement is no freeze")));
+        return Err(Box::new(problem(StatusCode::BAD_REQUEST, "freeze", "the statement is not a freeze")));
     }
     statements::register(log, &statement).await.map(drop).map_err(refused)
 }

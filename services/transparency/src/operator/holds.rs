@@ -145,7 +145,7 @@ async fn next(
     request_body = OperatorRequest,
     responses(
         (status = 200, description = "The hold, with the entry ID of its statement", body = HoldView),
-        (status = 400, description = "Not JSON, or the statement is no hold or refused (hold)"),
+        (status = 400, description = "Not JSON, or the statement is not a hold or refused (hold)"),
         (status = 409, description = "The log halted, or the statement contradicts a registered one (hold)"),
         (status = 500, description = "The database is damaged (hold)"),
         (status = 503, description = "It is not known yet whether the log took the statement: ask again (hold)")
@@ -180,7 +180,7 @@ async fn begin(
     request_body = OperatorRequest,
     responses(
         (status = 200, description = "The position of the statement", body = StatementPosition),
-        (status = 400, description = "Not JSON, or the statement is no release or refused (hold)"),
+        (status = 400, description = "Not JSON, or the statement is not a release or refused (hold)"),
         (status = 409, description = "The log halted, or the statement contradicts a registered one (hold)"),
         (status = 500, description = "The database is damaged (hold)"),
         (status = 503, description = "It is not known yet whether the log took the statement: ask again (hold)")
@@ -205,7 +205,7 @@ fn stated(
     let statement = statements::parsed(&request.statement).map_err(refused)?;
     let stated = effects::action_of(&statement).filter(|stated| stated.name() == action);
     let held = stated.as_ref().and_then(|stated| stated.held()).cloned();
-    let held = held.ok_or_else(|| bad_request(format!("the statement is no {action}")))?;
+    let held = held.ok_or_else(|| bad_request(format!("the statement is not a {action}")))?;
     Ok((statement, held))
 }
 

@@ -154,7 +154,7 @@ impl Summary {
             smallest_group: SMALL_GROUP,
             tree_size: tally.size,
             counting,
-            truncated: tally.crowded,
+            truncated: tally.truncated,
         }
     }
 
@@ -180,7 +180,7 @@ impl Summary {
                 groups: shown.map(|group| (issuer.clone(), group)).into_iter().collect(),
             },
             tree_size: own.size.min(all.size),
-            truncated: all.crowded || own.crowded,
+            truncated: all.truncated || own.truncated,
             issuer: Some(issuer),
             ..Self::of(subject, own, counting)
         }
@@ -268,7 +268,7 @@ mod tests {
     }
 
     /// The groups, given as name, count and passed, whose pass rate is shown.
-    fn told(counts: &[(&'static str, u64, u64)]) -> Vec<String> {
+    fn with_pass_rate(counts: &[(&'static str, u64, u64)]) -> Vec<String> {
         let counted = counts
             .iter()
             .map(|(value, count, passed)| (*value, ReceiptGroup { count: *count, passed: *passed }));
@@ -278,12 +278,19 @@ mod tests {
 
     #[test]
     fn a_share_that_tells_of_few_receipts_is_not_told_nor_can_it_be_reckoned_from_the_others() {
-        assert_eq!(told(&[("a", 20, 20), ("b", 20, 0), ("c", 20, 15), ("d", 20, 5)]), ["a", "b", "c", "d"]);
+        assert_eq!(
+            with_pass_rate(&[("a", 20, 20), ("b", 20, 0), ("c", 20, 15), ("d", 20, 5)]),
+            ["a", "b", "c", "d"]
+        );
         for passed in [1, 4, 16, 19] {
-            assert_eq!(told(&[("a", 20, passed)]), [""; 0], "{passed} of 20");
-            assert_eq!(told(&[("a", 20, passed), ("b", 30, 15), ("c", 25, 15)]), ["b"], "{passed} of 20");
+            assert_eq!(with_pass_rate(&[("a", 20, passed)]), [""; 0], "{passed} of 20");
+            assert_eq!(
+                with_pass_rate(&[("a", 20, passed), ("b", 30, 15), ("c", 25, 15)]),
+                ["b"],
+                "{passed} of 20"
+            );
         }
-        assert_eq!(told(&[("a", 20, 1), ("b", 30, 1), ("c", 25, 15)]), ["c"]);
+        assert_eq!(with_pass_rate(&[("a", 20, 1), ("b", 30, 1), ("c", 25, 15)]), ["c"]);
     }
 
     #[test]

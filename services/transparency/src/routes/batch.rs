@@ -36,7 +36,7 @@ pub struct BatchResults {
 pub struct BatchResult {
     /// 201, 202, or the status of the problem.
     status: u16,
-    /// SHA-256 of the statement, hex; absent if the part is no statement.
+    /// SHA-256 of the statement, hex; absent if the part is not a statement.
     #[serde(skip_serializing_if = "Option::is_none")]
     entry_id: Option<String>,
     /// Where the receipt is, or will be.
@@ -82,22 +82,22 @@ pub struct BatchResult {
 )]
 pub async fn register_batch(
     State(app): State<App>,
-    Extension(turnstile): Extension<RequestCharge>,
+    Extension(charge): Extension<RequestCharge>,
     Extension(caller): Extension<AuthenticatedCaller>,
     batch: SubmittedBatch,
 ) -> Response {
     let mut running = JoinSet::new();
     for ((place, statement), turn) in batch.statements.iter().cloned().enumerate().zip(Turn::each()) {
-        let (app, turnstile, caller) = (app.clone(), turnstile.clone(), caller.clone());
+        let (app, charge, caller) = (app.clone(), charge.clone(), caller.clone());
         // The middleware charged the request itself, which pays for the first statement.
-        let charged = if place == 0 { Ok(()) } else { turnstile.charge() };
+        let charged = if place == 0 { Ok(()) } else { charge.charge() };
         running.spawn(async move {
             let result = match charged {
                 Ok(()) => one(&app, &caller, statement, turn).await,
                 Err(over) => BatchResult::refused(&app, None, &over.into()),
             };
             if result.status >= 500 {
-                turnstile.refund();
+                charge.refund();
             }
             (place, result)
         });

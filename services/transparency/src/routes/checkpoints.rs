@@ -23,7 +23,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::entry_query::ListOrder;
 use super::paging::wrong_page_query;
 use super::tlog::{NOTE, published, tag};
-use super::{canonical, lead_on};
+use super::{add_next_link, canonical};
 use crate::edge::conditional::conditional_response;
 use crate::edge::problem::{Problem, shortened};
 use crate::limits::{CHECKPOINTS_DEFAULT, CHECKPOINTS_PAGE};
@@ -89,7 +89,7 @@ pub struct CheckpointView {
             body = Checkpoints,
             headers(("Link" = String, description = "rel=next, while there may be more"))
         ),
-        (status = 400, description = "after or limit is no number, or limit is too large")
+        (status = 400, description = "after or limit is not a number, or limit is too large")
     )
 )]
 pub async fn checkpoints(
@@ -114,7 +114,7 @@ pub async fn checkpoints(
     };
     let mut response = ([(CACHE_CONTROL, "no-cache")], Json(Checkpoints { checkpoints })).into_response();
     if let Some(next) = next {
-        lead_on(&app, &mut response, "v1/checkpoints", &format!("{next}&limit={limit}"));
+        add_next_link(&app, &mut response, "v1/checkpoints", &format!("{next}&limit={limit}"));
     }
     Ok(response)
 }
@@ -171,7 +171,7 @@ pub async fn newest(
     responses(
         (status = 200, description = "Origin, tree size and root, signed with the checkpoint key and by witnesses", body = String, content_type = "text/plain; charset=utf-8"),
         (status = 304, description = "Still the checkpoint that If-None-Match names"),
-        (status = 400, description = "The size is no number"),
+        (status = 400, description = "The size is not a number"),
         (status = 404, description = "No tree of this size was signed")
     )
 )]
@@ -191,7 +191,7 @@ pub async fn checkpoint(
 /// 400 `size`.
 pub fn tree_size(text: &str) -> Result<TreeSize, Problem> {
     let wrong = || {
-        let detail = format!("\"{}\" is no tree size, which is a number in plain digits", shortened(text));
+        let detail = format!("\"{}\" is not a tree size, which is a number in plain digits", shortened(text));
         Problem::malformed("size", detail)
     };
     canonical(text).map(TreeSize::new).ok_or_else(wrong)

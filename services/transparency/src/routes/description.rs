@@ -79,7 +79,7 @@ fn completed(path: &str, mut item: PathItem) -> (String, PathItem) {
     let is_public = needed(path) == Some(CallerRole::Public);
     if let Some(get) = &mut item.get {
         if is_under_v1 {
-            add(get, "406", "The resource has no form of a type that Accept names");
+            add_response(get, "406", "The resource has no form of a type that Accept names");
         }
         if !is_public {
             require_token(get);
@@ -95,13 +95,14 @@ fn completed(path: &str, mut item: PathItem) -> (String, PathItem) {
 
 /// Says that a token may be needed: the operator decides what callers without one may do.
 fn require_token(operation: &mut Operation) {
-    add(operation, "401", "A bearer token is required");
-    add(operation, "403", "The token's role or scope does not suffice");
+    add_response(operation, "401", "A bearer token is required");
+    add_response(operation, "403", "The token's role or scope does not suffice");
     let none: [&str; 0] = [];
     operation.security = Some(vec![SecurityRequirement::default(), SecurityRequirement::new(TOKEN, none)]);
 }
 
-fn add(operation: &mut Operation, status: &str, description: &str) {
+/// Adds a response without a body, unless the operation describes one of this status.
+pub fn add_response(operation: &mut Operation, status: &str, description: &str) {
     let response = || RefOr::T(ResponseBuilder::new().description(description).build());
     operation.responses.responses.entry(status.to_owned()).or_insert_with(response);
 }

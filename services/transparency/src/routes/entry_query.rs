@@ -294,7 +294,7 @@ fn digest(name: &'static str, text: &str) -> Result<String, Problem> {
     sha256_text(text).ok_or_else(|| wrong(format!("{name} is a SHA-256: 64 lowercase hex digits")))
 }
 
-/// Returns a SHA-256 digest in the form of the index; `None` if the text is no digest.
+/// Returns a SHA-256 digest in the form of the index; `None` if the text is not a digest.
 pub fn sha256_text(text: &str) -> Option<String> {
     let hex = text.strip_prefix("sha256:").unwrap_or(text);
     let is_digest = hex.len() == 64 && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));

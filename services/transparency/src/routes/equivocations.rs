@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use store::KeptReport;
 use utoipa::{IntoParams, ToSchema};
 
+use super::add_next_link;
 use super::bodies::is_open;
-use super::lead_on;
 use super::paging::wrong_page_query;
 use crate::edge::access::AuthenticatedCaller;
 use crate::edge::problem::Problem;
@@ -113,7 +113,7 @@ impl Equivocation {
             body = Equivocations,
             headers(("Link" = String, description = "rel=next, while there may be more"))
         ),
-        (status = 400, description = "after or limit is no number, or limit is too large")
+        (status = 400, description = "after or limit is not a number, or limit is too large")
     )
 )]
 pub async fn equivocations(
@@ -132,7 +132,7 @@ pub async fn equivocations(
     let last = equivocations.last().map(|report| report.number);
     let mut response = ([(CACHE_CONTROL, "no-cache")], Json(Equivocations { equivocations })).into_response();
     if let Some(last) = last.filter(|_| more) {
-        lead_on(&app, &mut response, "v1/equivocations", &format!("after={last}&limit={limit}"));
+        add_next_link(&app, &mut response, "v1/equivocations", &format!("after={last}&limit={limit}"));
     }
     Ok(response)
 }

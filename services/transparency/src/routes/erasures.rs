@@ -92,7 +92,7 @@ pub struct Numbers {
     params(Numbers),
     responses(
         (status = 200, description = "The registered erasures", body = Erasures),
-        (status = 400, description = "after or limit is no number, or limit is too large")
+        (status = 400, description = "after or limit is not a number, or limit is too large")
     )
 )]
 pub async fn list(

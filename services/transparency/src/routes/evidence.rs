@@ -26,7 +26,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::bodies::is_open;
 use super::paging::wrong_page_query;
 use super::statements::{CACHED, stored_entry};
-use super::{EntryId, lead_on};
+use super::{EntryId, add_next_link};
 use crate::edge::access::AuthenticatedCaller;
 use crate::edge::problem::Problem;
 use crate::index::term;
@@ -156,7 +156,7 @@ pub struct EvidencePage {
     params(EvidenceRange),
     responses(
         (status = 200, description = "The evidence of these entries", body = EvidencePage, headers(("Link" = String, description = "rel=next, while there is more"))),
-        (status = 400, description = "from or limit is no number, or limit is too large")
+        (status = 400, description = "from or limit is not a number, or limit is too large")
     )
 )]
 pub async fn evidence_page(
@@ -203,7 +203,7 @@ fn answer(app: &App, page: EvidencePage, limit: usize) -> Response {
     let next = page.next;
     let mut response = ([(CACHE_CONTROL, "no-cache")], Json(page)).into_response();
     if let Some(next) = next {
-        lead_on(app, &mut response, "v1/evidence", &format!("from={next}&limit={limit}"));
+        add_next_link(app, &mut response, "v1/evidence", &format!("from={next}&limit={limit}"));
     }
     response
 }

@@ -19,7 +19,7 @@ use serde_json::Value as Json_;
 use store::{Entry, Order};
 use utoipa::{IntoParams, ToSchema};
 
-use super::lead_on;
+use super::add_next_link;
 use super::paging::{first_leaf, wrong_page_query};
 use super::search::goes_on_after;
 use crate::edge::problem::Problem;
@@ -95,7 +95,7 @@ pub async fn read(app: &App, iss: String) -> Result<Issuer, Problem> {
         content_types: by(LookupKind::ContentType),
         tree_size: tally.size,
         counting: tally.goes_on(reached),
-        truncated: tally.crowded,
+        truncated: tally.truncated,
         issuer: iss,
     })
 }
@@ -221,7 +221,7 @@ pub async fn chain(
     let next = last.map(query);
     let mut response = ([(CACHE_CONTROL, "no-cache")], Json(view)).into_response();
     if let Some(next) = next {
-        lead_on(&app, &mut response, &path, &next);
+        add_next_link(&app, &mut response, &path, &next);
     }
     Ok(response)
 }

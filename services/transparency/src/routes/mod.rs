@@ -95,7 +95,7 @@ pub fn required_number<'de, D: Deserializer<'de>, N: TryFrom<u64>>(query: D) -> 
 }
 
 /// Adds `Link: rel="next"` with the address of the next page.
-pub fn lead_on(app: &App, response: &mut Response, path: &str, query: &str) {
+pub fn add_next_link(app: &App, response: &mut Response, path: &str, query: &str) {
     let next = format!("<{}/{path}?{query}>; rel=\"next\"", app.log.identity.public_url);
     if let Ok(link) = HeaderValue::from_str(&next) {
         response.headers_mut().insert(LINK, link);

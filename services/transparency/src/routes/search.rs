@@ -19,7 +19,7 @@ use super::entry_page::{BlindEntry, Entries};
 use super::entry_query::{EntryPrefixes, EntryQuery, EntryValues};
 use super::names::behind;
 use super::paging::wrong_page_query;
-use super::{lead_on, proven_search};
+use super::{add_next_link, proven_search};
 use crate::edge::problem::Problem;
 use crate::index::IndexProgress;
 use crate::limits::BLIND_LEAVES;
@@ -53,7 +53,7 @@ pub async fn list(
     };
     let mut response = ([(CACHE_CONTROL, "no-cache")], Json(page)).into_response();
     if let Some(next) = next {
-        lead_on(&app, &mut response, "v1/entries", &next);
+        add_next_link(&app, &mut response, "v1/entries", &next);
     }
     Ok(response)
 }

@@ -28,8 +28,8 @@ use store::{Order, Term};
 use utoipa::{IntoParams, ToSchema};
 use vap::audit::VAP_AUDIT;
 
+use super::add_next_link;
 use super::entry_page::Entries;
-use super::lead_on;
 use super::names::behind;
 use super::paging::{first_leaf, page_limit, wrong_page_query};
 use super::search::found;
@@ -111,16 +111,16 @@ pub struct StreamReference {
 )]
 pub async fn session(
     State(app): State<App>,
-    Extension(turnstile): Extension<RequestCharge>,
+    Extension(charge): Extension<RequestCharge>,
     Path(session): Path<String>,
     paging: Result<Query<SessionPaging>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let Query(paging) = paging.map_err(wrong_page_query)?;
-    let (view, next) = read(&app, &turnstile, session, &paging).await?;
+    let (view, next) = read(&app, &charge, session, &paging).await?;
     let path = format!("v1/sessions/{}", percent_encoded(&view.session));
     let mut response = ([(CACHE_CONTROL, "no-cache")], Json(view)).into_response();
     if let Some(next) = next {
-        lead_on(&app, &mut response, &path, &next);
+        add_next_link(&app, &mut response, &path, &next);
     }
     Ok(response)
 }
@@ -128,7 +128,7 @@ pub async fn session(
 /// Reads a page of a session; returns it with the query of the next page.
 pub async fn read(
     app: &App,
-    turnstile: &RequestCharge,
+    charge: &RequestCharge,
     session: String,
     paging: &SessionPaging,
 ) -> Result<(Session, Option<String>), Problem> {
@@ -142,7 +142,7 @@ pub async fn read(
     let tally = app.index.tally(&values).await?;
     let terms = vec![term(LookupKind::Session, &session)];
     let (Entries { entries, .. }, last) = found(app, terms, within, Order::OldestFirst, limit).await?;
-    let (receipts, more_receipts) = linked_receipts(app, turnstile, &entries).await?;
+    let (receipts, more_receipts) = linked_receipts(app, charge, &entries).await?;
     let view = Session {
         session,
         content_types: counted(tally.entries_by(LookupKind::ContentType)),
@@ -191,13 +191,13 @@ impl StreamReference {
 /// counts as a read of the client.
 async fn linked_receipts(
     app: &App,
-    turnstile: &RequestCharge,
+    charge: &RequestCharge,
     entries: &[EntryView],
 ) -> Result<(Vec<EntryView>, bool), Problem> {
     let (digests, mut more) = digests(app, entries).await?;
     let mut receipts = BTreeSet::new();
     for values in digests.chunks(VALUES_PER_TERM) {
-        turnstile.charge()?;
+        charge.charge()?;
         let page =
             app.index.search(of_receipts(values), 0..u64::MAX, Order::OldestFirst, SESSION_RECEIPTS).await?;
         more |= page.more_after.is_some();

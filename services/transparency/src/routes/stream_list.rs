@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use store::{Order, Term};
 use utoipa::{IntoParams, ToSchema};
 
-use super::lead_on;
+use super::add_next_link;
 use super::names::behind;
 use super::paging::{page_limit, wrong_page_query};
 use super::streams::{RecordView, record_of, unknown};
@@ -88,14 +88,14 @@ pub struct ListedStream {
 )]
 pub async fn streams(
     State(app): State<App>,
-    Extension(turnstile): Extension<RequestCharge>,
+    Extension(charge): Extension<RequestCharge>,
     Path(gateway): Path<String>,
     paging: Result<Query<StreamPaging>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let Query(paging) = paging.map_err(wrong_page_query)?;
     let limit = page_limit(paging.limit, app.edge.limits.load().page)?;
     let reached = app.index.caught_up().await?;
-    let (streams, more) = listed(&app, &turnstile, &gateway, paging.after.as_deref(), limit).await?;
+    let (streams, more) = listed(&app, &charge, &gateway, paging.after.as_deref(), limit).await?;
     if streams.is_empty() && (more || paging.after.is_none()) {
         return Err(if reached.is_behind() { behind() } else { unknown() });
     }
@@ -104,7 +104,7 @@ pub async fn streams(
     let page = Streams { gateway, streams, truncated: reached.is_behind(), indexed_to };
     let mut response = ([(CACHE_CONTROL, "no-cache")], Json(page)).into_response();
     if let Some((path, query)) = next {
-        lead_on(&app, &mut response, &path, &query);
+        add_next_link(&app, &mut response, &path, &query);
     }
     Ok(response)
 }
@@ -117,7 +117,7 @@ fn next_page(gateway: &str, last: &str, limit: usize) -> (String, String) {
 /// Reads a page of streams; the flag says whether there are more. A long page counts as several reads of the client.
 async fn listed(
     app: &App,
-    turnstile: &RequestCharge,
+    charge: &RequestCharge,
     gateway: &str,
     after: Option<&str>,
     limit: usize,
@@ -129,18 +129,18 @@ async fn listed(
     let more = keys.len() > limit;
     keys.truncate(limit);
     for _ in 0..keys.len() / STREAM_RECORDS_A_READ {
-        turnstile.charge()?;
+        charge.charge()?;
     }
     let mut streams = Vec::with_capacity(keys.len());
     for key in keys {
         streams.extend(stream_of(app, key).await?);
     }
-    date(app, &mut streams).await?;
+    add_commit_times(app, &mut streams).await?;
     Ok((streams, more))
 }
 
 /// Adds the commit time of its first record to each stream.
-async fn date(app: &App, streams: &mut [ListedStream]) -> Result<(), Problem> {
+async fn add_commit_times(app: &App, streams: &mut [ListedStream]) -> Result<(), Problem> {
     let mut by_leaf: Vec<&mut ListedStream> = streams.iter_mut().collect();
     by_leaf.sort_by_key(|stream| stream.first.index);
     let mut heads = Heads::of(&*app.log.store);

@@ -130,28 +130,28 @@ struct RecordFacts {
 )]
 pub async fn stream(
     State(app): State<App>,
-    Extension(turnstile): Extension<RequestCharge>,
+    Extension(charge): Extension<RequestCharge>,
     Path((gateway, stream)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
-    let view = read(&app, &turnstile, gateway, stream).await?;
+    let view = read(&app, &charge, gateway, stream).await?;
     Ok(([(CACHE_CONTROL, "no-cache")], Json(view)).into_response())
 }
 
 /// Reads a stream; 404 if the log has no record of it.
 pub async fn read(
     app: &App,
-    turnstile: &RequestCharge,
+    charge: &RequestCharge,
     gateway: String,
     stream: String,
 ) -> Result<Stream, Problem> {
     let reached = app.index.caught_up().await?;
-    let (records, truncated) = records(app, turnstile, (&gateway, &stream), reached.indexed.to.get()).await?;
+    let (records, truncated) = records(app, charge, (&gateway, &stream), reached.indexed.to.get()).await?;
     if records.is_empty() {
         return Err(if reached.is_behind() { super::names::behind() } else { unknown() });
     }
     let (gaps, erased) = missing(app, &gateway, &stream, &records).await?;
-    let open_decisions = open(&records);
-    let unknown_decisions = of_unknown(&records);
+    let open_decisions = decisions_without_outcome(&records);
+    let unknown_decisions = outcomes_without_decision(&records);
     Ok(Stream {
         closed: records.values().any(|record| record.kind == "closed"),
         records: records.into_values().collect(),
@@ -176,7 +176,7 @@ pub fn unknown() -> Problem {
 /// stream is charged to its client as several reads.
 async fn records(
     app: &App,
-    turnstile: &RequestCharge,
+    charge: &RequestCharge,
     (gateway, stream): (&str, &str),
     size: u64,
 ) -> Result<(BTreeMap<u64, RecordView>, bool), Problem> {
@@ -186,7 +186,7 @@ async fn records(
         let terms = vec![term(LookupKind::Stream, &stream_key(gateway, stream))];
         let page = app.index.search(terms, from..size, Order::OldestFirst, STREAM_PAGE).await?;
         for _ in 0..page.entries.len() / STREAM_RECORDS_A_READ {
-            turnstile.charge()?;
+            charge.charge()?;
         }
         let mut reader = EntryReader::of(&*app.log.store, &page.entries);
         while let Some(entry) = reader.next().await? {
@@ -228,7 +228,7 @@ async fn missing(
     records: &BTreeMap<u64, RecordView>,
 ) -> Result<(Vec<Gap>, Vec<u64>), Problem> {
     let (mut gaps, mut erased, mut requested) = (Vec::new(), Vec::new(), 0);
-    for range in between(records) {
+    for range in numbers_between(records) {
         let known = range.end.min(range.start.saturating_add(STREAM_GAPS.saturating_sub(requested)));
         requested += known - range.start;
         let numbers: Vec<u64> = (range.start..known).collect();
@@ -260,7 +260,7 @@ async fn erased_among(app: &App, leaves: &[LeafIndex]) -> Result<BTreeSet<LeafIn
 }
 
 /// The ranges of numbers below and between the existing ones.
-fn between(records: &BTreeMap<u64, RecordView>) -> Vec<Range<u64>> {
+fn numbers_between(records: &BTreeMap<u64, RecordView>) -> Vec<Range<u64>> {
     let mut next = 0;
     let mut ranges = Vec::new();
     for seq in records.keys() {
@@ -289,7 +289,7 @@ fn without(range: Range<u64>, taken: impl IntoIterator<Item = u64>) -> Vec<Gap> 
 }
 
 /// Decisions without an outcome. A denied call needs none.
-fn open(records: &BTreeMap<u64, RecordView>) -> Vec<Open> {
+fn decisions_without_outcome(records: &BTreeMap<u64, RecordView>) -> Vec<Open> {
     let ended: BTreeSet<&str> = records.values().filter_map(|record| record.decision.as_deref()).collect();
     let is_open = |record: &&RecordView| {
         record.kind == "decision"
@@ -299,7 +299,8 @@ fn open(records: &BTreeMap<u64, RecordView>) -> Vec<Open> {
     records.values().filter(is_open).map(Open::of).collect()
 }
 
-fn of_unknown(records: &BTreeMap<u64, RecordView>) -> Vec<Open> {
+/// Outcomes whose decision is not among the records.
+fn outcomes_without_decision(records: &BTreeMap<u64, RecordView>) -> Vec<Open> {
     let decisions: BTreeSet<&str> = records
         .values()
         .filter(|record| record.kind == "decision")

@@ -71,7 +71,7 @@ pub struct StreamQuery {
 )]
 pub async fn stream(
     State(app): State<App>,
-    Extension(turnstile): Extension<RequestCharge>,
+    Extension(charge): Extension<RequestCharge>,
     cut: Option<Extension<ConnectionCloser>>,
     position: Result<Query<StreamQuery>, QueryRejection>,
     headers: HeaderMap,
@@ -81,7 +81,7 @@ pub async fn stream(
     let next = next(&app, requested_position(&position, &headers)?).await?;
     let cut = cut.map(|Extension(cut)| cut).unwrap_or_default();
     let events =
-        tail::open(&app.tail, turnstile.bucket(), wanted, next, cut).map_err(|why| no_place(&app, why))?;
+        tail::open(&app.tail, charge.bucket(), wanted, next, cut).map_err(|why| no_place(&app, why))?;
     let headers = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, UNCACHED), UNBUFFERED];
     Ok((headers, events).into_response())
 }
@@ -92,7 +92,7 @@ fn requested_position(position: &StreamQuery, headers: &HeaderMap) -> Result<Opt
     match (seen.next(), seen.next()) {
         (Some(_), Some(_)) => return Err(wrong("Last-Event-ID stands there twice".into())),
         (Some(seen), None) if !seen.is_empty() => {
-            let seen = seen.to_str().map_err(|_| wrong("Last-Event-ID is no leaf index".into()))?;
+            let seen = seen.to_str().map_err(|_| wrong("Last-Event-ID is not a leaf index".into()))?;
             return behind("Last-Event-ID", seen).map(Some);
         }
         _ => {}

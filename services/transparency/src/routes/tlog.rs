@@ -60,7 +60,7 @@ pub async fn checkpoint(State(app): State<App>, headers: HeaderMap) -> Result<Re
     responses(
         (status = 200, description = "1 to 256 hashes of 32 bytes; or as many entries, each after its length in two bytes", body = Binary, content_type = "application/octet-stream"),
         (status = 304, description = "The same as ever"),
-        (status = 404, description = "No published tree has it, or it is no tile's name")
+        (status = 404, description = "No published tree has it, or it is not a tile's name")
     )
 )]
 pub async fn tile(
@@ -68,7 +68,7 @@ pub async fn tile(
     Path(path): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let name: TilePath = format!("tile/{path}").parse().map_err(|_| no_tile("That is no tile's name"))?;
+    let name: TilePath = format!("tile/{path}").parse().map_err(|_| no_tile("That is not a tile's name"))?;
     let (size, _) = published(&app).await?;
     let data = match name {
         TilePath::Hashes(tile) if tile.is_in(size) => {

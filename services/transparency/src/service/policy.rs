@@ -23,7 +23,7 @@ use crate::log::state::Log;
 /// The longest wait for the policy's registration, also by another process.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Interval between two reads of the policy in force.
-const LOOK: Duration = Duration::from_millis(50);
+const POLICY_POLL: Duration = Duration::from_millis(50);
 
 /// Reason why the configured policy is not in force.
 #[derive(Debug, thiserror::Error)]
@@ -109,7 +109,7 @@ async fn settled(log: &Log, configured: &Policy) -> Result<Arc<PolicyEntry>, Pol
             {
                 return Ok(current);
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLICY_POLL).await;
         }
     };
     tokio::time::timeout(PATIENCE, looking).await.unwrap_or(Err(PolicyError::NotInForce))

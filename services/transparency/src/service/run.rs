@@ -29,7 +29,7 @@ use crate::metrics::Metrics;
 use crate::router;
 use crate::routes::app::App;
 use crate::service::policy::{self, PolicyError};
-use crate::service::startup::{StartError, bind, name_the_port, open_log, refuse_mistakes};
+use crate::service::startup::{StartError, name_the_port, open_log, refuse_mistakes};
 use crate::storage;
 use crate::tail::EntryTails;
 use crate::tasks::BackgroundTasks;
@@ -88,7 +88,7 @@ impl Service {
         let tls = config.tls.as_ref().map(Tls::load).transpose()?.map(Arc::new);
         let settings = listener_settings(&config, config.limits.connections);
         let settings = ListenerSettings { tls: tls.clone(), access_log: false, ..settings };
-        let mut public = bind(config.listen, settings).await?;
+        let mut public = Listener::bind(config.listen, settings).await?;
         let admin = bind_admin(&config).await?;
         name_the_port(&mut config, &public);
         let metrics = Arc::new(Metrics::new()?);
@@ -219,7 +219,7 @@ async fn bind_admin(config: &Config) -> Result<Vec<Listener>, StartError> {
     let settings = listener_settings(config, ADMIN_CONNECTIONS);
     let mut listeners = Vec::new();
     if let Some(address) = config.admin_listen {
-        listeners.push(bind(address, settings.clone()).await?);
+        listeners.push(Listener::bind(address, settings.clone()).await?);
     }
     if let Some(path) = &config.admin_socket {
         let socket =

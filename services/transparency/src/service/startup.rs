@@ -1,6 +1,5 @@
 //! Opening a log from its configuration: database, keys, pin, sequencer.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +7,7 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use sequencer::{Sequencer, SequencerParts, SystemClock};
 use serving::failed_write::FailedWrite;
-use serving::listener::{Listener, ListenerSettings};
+use serving::listener::{BindError, Listener};
 use serving::tls::TlsError;
 use store::{LogStore, StoreError};
 
@@ -59,14 +58,9 @@ pub enum StartError {
     /// The policy cannot be put in force.
     #[error(transparent)]
     Policy(#[from] PolicyError),
-    /// A listener cannot bind its address.
-    #[error("{address}: {error}")]
-    Listen {
-        /// The configured address.
-        address: SocketAddr,
-        /// The system's error.
-        error: std::io::Error,
-    },
+    /// An address cannot be bound.
+    #[error(transparent)]
+    Listen(#[from] BindError),
     /// The admin socket cannot be created.
     #[error("{}: {error}", path.display())]
     AdminSocket {
@@ -87,11 +81,6 @@ pub enum StartError {
 pub fn refuse_mistakes(config: &Config) -> Result<(), StartError> {
     let mistakes = config.mistakes();
     if mistakes.is_empty() { Ok(()) } else { Err(StartError::Config(mistakes)) }
-}
-
-/// Binds an address; [`StartError::Listen`] if that fails.
-pub async fn bind(address: SocketAddr, settings: ListenerSettings) -> Result<Listener, StartError> {
-    Listener::bind(address, settings).await.map_err(|error| StartError::Listen { address, error })
 }
 
 /// Replaces port 0 in the public URL by the port of the public listener.

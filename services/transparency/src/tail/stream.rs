@@ -37,7 +37,7 @@ pub fn open(
     let (chunks, taken) = mpsc::channel(TAIL_CHUNKS + 1);
     let left = CancellationToken::new();
     let reader = TailReader { tail: tail.clone(), filter, next };
-    let out = EventChannel { chunks, patience: tail.limits.patience, said: Instant::now() };
+    let out = EventChannel { chunks, patience: tail.limits.patience, last_sent: Instant::now() };
     tail.tasks.spawn(reader.run(out, left.clone(), cut));
     tail.metrics.streams.open.inc();
     let open = OpenStreamGuard { _left: left.drop_guard(), _place: slot, tail: tail.clone() };
@@ -97,14 +97,14 @@ struct EventChannel {
     chunks: mpsc::Sender<Bytes>,
     patience: Duration,
     /// Time of the last chunk sent.
-    said: Instant,
+    last_sent: Instant,
 }
 
 impl EventChannel {
     async fn send(&mut self, text: String) -> Result<(), StreamEnd> {
         match timeout(self.patience, self.chunks.send(text.into())).await {
             Ok(Ok(())) => {
-                self.said = Instant::now();
+                self.last_sent = Instant::now();
                 Ok(())
             }
             Ok(Err(_)) => Err(StreamEnd::Left),
@@ -170,7 +170,7 @@ impl TailReader {
             status.borrow_and_update();
             let signed = signed_size(&self.tail.log).await.map_err(|_| StreamEnd::Unavailable)?;
             self.send_up_to(signed, out).await?;
-            let mut silence = heartbeat.saturating_sub(out.said.elapsed());
+            let mut silence = heartbeat.saturating_sub(out.last_sent.elapsed());
             if self.next < signed {
                 // The lookup index lags behind, and sends no notification when it has caught up.
                 silence = silence.min(INDEX_POLL);
@@ -178,7 +178,7 @@ impl TailReader {
             if let Ok(changed) = timeout(silence, status.changed()).await {
                 changed.map_err(|_| StreamEnd::Stopping)?;
             }
-            if out.said.elapsed() >= heartbeat {
+            if out.last_sent.elapsed() >= heartbeat {
                 out.send(event::heartbeat(self.next)).await?;
                 heartbeat = (heartbeat * 2).min(most);
             }

@@ -219,7 +219,7 @@ impl Witnessing {
 async fn record_outcome(witness: Arc<HttpWitness>, origin: Origin) {
     match witness.client.latest(&origin).await {
         Ok(Some(note)) => {
-            tracing::error!(witness = witness.name, checkpoint = %note, "this is what the witness shows");
+            tracing::error!(witness = witness.name, checkpoint = %note, "the checkpoint that the witness shows");
             witness.shows(note);
         }
         Ok(None) => tracing::warn!(witness = witness.name, "the witness shows no checkpoint of this log"),
@@ -245,7 +245,7 @@ fn judge_clock(witness: &HttpWitness, at: u64) -> Result<(), WitnessError> {
         return Err(WitnessError::Clock(at - here));
     }
     if here.abs_diff(at) > tolerance {
-        tracing::warn!(witness = witness.name, there = at, here, "the witness's clock is not this one's");
+        tracing::warn!(witness = witness.name, there = at, here, "the witness's clock differs from this one");
     }
     Ok(())
 }

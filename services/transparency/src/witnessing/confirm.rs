@@ -120,7 +120,7 @@ impl WitnessConfirmation {
                     let checkpoint = checkpoint.filter(|checkpoint| *checkpoint.origin() == origin);
                     let signed = checkpoint.map_or(TreeSize::EMPTY, |checkpoint| checkpoint.size());
                     if signed > TreeSize::EMPTY {
-                        tracing::error!(witness = witness.name, checkpoint = %note, "this is what the witness shows");
+                        tracing::error!(witness = witness.name, checkpoint = %note, "the checkpoint that the witness shows");
                         witness.contradicts(signed);
                         witness.shows(note);
                         let (witness, database) = (witness.name.clone(), TreeSize::EMPTY);
@@ -128,7 +128,7 @@ impl WitnessConfirmation {
                     }
                 }
                 Ok((witness, Err(error))) => {
-                    tracing::warn!(witness = witness.name, %error, "whether the witness has seen this log is not known");
+                    tracing::warn!(witness = witness.name, %error, "it is not known whether the witness has seen this log");
                     responses.trouble(format!("{}: {error}", witness.name));
                 }
                 Err(error) => responses.trouble(error),

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep};
 use super::ask::WitnessError;
 use super::witness::HttpWitness;
 use super::{Witnessing, served};
-use crate::limits::{WITNESS_LONGEST_PAUSE, WITNESS_RETRY, WITNESS_SIGNATURE_LOOK};
+use crate::limits::{WITNESS_LONGEST_PAUSE, WITNESS_RETRY, WITNESS_SIGNATURE_POLL};
 use crate::tasks::BackgroundTasks;
 use crate::time::now;
 
@@ -58,9 +58,9 @@ async fn call_rounds(witnessing: Arc<Witnessing>, mut status: watch::Receiver<St
             match call(&witnessing, last.as_ref()).await {
                 Ok(Some(round)) => last = Some(round),
                 // The signature of the newest head is not in the database yet.
-                Ok(None) => sleep(WITNESS_SIGNATURE_LOOK).await,
+                Ok(None) => sleep(WITNESS_SIGNATURE_POLL).await,
                 Err(error) => {
-                    tracing::warn!(%error, "the head that witnesses are to be shown cannot be read");
+                    tracing::warn!(%error, "the head for the witnesses cannot be read");
                     sleep(WITNESS_RETRY).await;
                 }
             }

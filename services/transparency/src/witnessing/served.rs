@@ -20,7 +20,7 @@ use super::Witnessing;
 use super::witness::{WitnessFailure, id_of};
 use crate::keys::recorded::sound;
 use crate::limits::{
-    WITNESS_FRESH_ROUNDS, WITNESS_LOOK, WITNESS_PAGE, WITNESS_RECALL, WITNESS_RETRY, WITNESS_SCAN,
+    WITNESS_FRESH_ROUNDS, WITNESS_PAGE, WITNESS_POLL, WITNESS_RECALL, WITNESS_RETRY, WITNESS_SCAN,
 };
 use crate::time::now;
 
@@ -116,7 +116,7 @@ impl Witnessing {
     pub async fn recall(&self) {
         let Some(policy) = &self.settings.policy else { return };
         if let Err(error) = self.look_up(policy, WITNESS_RECALL).await {
-            tracing::warn!(%error, "what witnesses cosigned cannot be read yet");
+            tracing::warn!(%error, "cosigned checkpoints cannot be read yet");
         }
     }
 
@@ -206,10 +206,10 @@ pub async fn keep_up(witnessing: Arc<Witnessing>) {
         match witnessing.look_up(policy, rows).await {
             Ok(()) => {
                 rows = WITNESS_PAGE;
-                let _ = timeout(WITNESS_LOOK, witnessing.news.notified()).await;
+                let _ = timeout(WITNESS_POLL, witnessing.news.notified()).await;
             }
             Err(error) => {
-                tracing::warn!(%error, "what witnesses cosigned cannot be read");
+                tracing::warn!(%error, "cosigned checkpoints cannot be read");
                 sleep(WITNESS_RETRY).await;
             }
         }

@@ -131,7 +131,7 @@ async fn requests_that_cannot_be_run_name_the_place_and_failures_may_be_tried_ag
     }
     let runs = site.runner.runs();
     assert_eq!(site.post(None, &request("broken", "one")).await.status(), 503);
-    assert_eq!(site.runner.runs(), runs + 1, "a failure is no result");
+    assert_eq!(site.runner.runs(), runs + 1, "a failure is not a result");
 
     let problem = site.post(None, &json!({ "tier": 9, "artifact": { "content": "x" } })).await;
     assert_eq!(problem.json::<Value>().await.unwrap()["pointer"], "/tier");

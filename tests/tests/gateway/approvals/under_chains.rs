@@ -34,10 +34,10 @@ impl World {
     fn until_denied(&self, chain: &Chain) -> String {
         let begun = Instant::now();
         loop {
-            let told =
+            let answer =
                 self.guarded.running.modern().call("crm.read", json!({}), presented(chain, "crm.read"));
-            if told.verdict().word() == "denied" {
-                return told.verdict().reason().to_owned();
+            if answer.verdict().word() == "denied" {
+                return answer.verdict().reason().to_owned();
             }
             assert!(begun.elapsed() < PATIENCE, "{}", self.guarded.running.said());
             std::thread::sleep(Duration::from_millis(20));
@@ -106,9 +106,9 @@ fn an_approved_call_is_decided_under_the_registry_in_force_when_it_goes_on() {
         assert_eq!(world.publish_against(&chain, |registry| change(&chain, registry)), reason);
         let before = world.calls();
         world.approve();
-        let told = coming.message().unwrap();
-        assert_eq!(ended(&told), ("denied".to_owned(), reason.to_owned()), "{told}");
-        let receipt = &told["result"]["_meta"]["dev.tabellion/aer"]["receipt"];
+        let answer = coming.message().unwrap();
+        assert_eq!(ended(&answer), ("denied".to_owned(), reason.to_owned()), "{answer}");
+        let receipt = &answer["result"]["_meta"]["dev.tabellion/aer"]["receipt"];
         assert_eq!(receipt["enforcement_outcome"], "deny");
         assert_eq!(world.calls(), before, "{reason}");
     }
@@ -127,8 +127,8 @@ fn in_the_newer_era_too_a_revocation_reaches_a_call_that_an_approver_has_signed(
     world.approve();
     world.publish_against(&chain, |registry| revoking_root(&chain, registry));
     let before = world.calls();
-    let told = client.request("tools/call", params(retry));
-    assert_eq!(told.verdict().reason(), "roa:envelope_revoked", "{told:?}");
+    let answer = client.request("tools/call", params(retry));
+    assert_eq!(answer.verdict().reason(), "roa:envelope_revoked", "{answer:?}");
     assert_eq!(world.calls(), before);
 }
 
@@ -148,7 +148,11 @@ fn an_approved_call_is_decided_under_the_configuration_in_force_when_it_goes_on(
     assert_eq!(world.until_denied(&chain), "roa:auth_strength_insufficient");
     let before = world.calls();
     world.approve();
-    let told = coming.message().unwrap();
-    assert_eq!(ended(&told), ("denied".to_owned(), "roa:auth_strength_insufficient".to_owned()), "{told}");
+    let answer = coming.message().unwrap();
+    assert_eq!(
+        ended(&answer),
+        ("denied".to_owned(), "roa:auth_strength_insufficient".to_owned()),
+        "{answer}"
+    );
     assert_eq!(world.calls(), before);
 }

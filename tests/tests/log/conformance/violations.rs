@@ -128,7 +128,7 @@ pub const VIOLATIONS: &[Violation] = &[
     violation("problem-content-type", Keys, &[TOO_MANY, Header(AGAIN, "0"), JSON_PROBLEM], "Keys (429 "),
     violation("problem-body", UnknownPath, &[Body(&[0xa0])], "UnknownPath (404 Not Found): not a map").and(&["problem-title-detail"]),
     violation("problem-title-detail", UnknownPath, &[TITLE_ALONE], "UnknownPath (404 Not Found): no detail"),
-    violation("problem-response-code", UnknownPath, &[STATUS_AS_CODE], "UnknownPath (404 Not Found): 404 is no CoAP code"),
+    violation("problem-response-code", UnknownPath, &[STATUS_AS_CODE], "UnknownPath (404 Not Found): 404 is not a CoAP code"),
     violation("problem-malformed", Hostile(Truncated), &[Refusal(400, "Other")], "400 Bad Request \"Other\""),
     violation("problem-signature", Hostile(WrongSignature), &[Refusal(400, "Other")], "400 Bad Request \"Other\""),
     violation("problem-algorithm", Hostile(UnknownAlgorithm), &[Refusal(400, "Other")], "400 Bad Request \"Other\""),

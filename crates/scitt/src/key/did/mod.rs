@@ -19,7 +19,7 @@ use crate::limits::DID_BYTES;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DidError {
-    /// The text is no DID, or a DID of another method.
+    /// The text is not a DID, or a DID of another method.
     #[error("not a did:key or did:jwk")]
     Method,
     /// The method-specific part violates the method's specification.
@@ -42,7 +42,7 @@ impl PublicKey {
     /// Reads the key in a `did:key` (Ed25519, P-256, P-384 or P-521).
     ///
     /// # Errors
-    /// Returns a [`DidError`] if it is no `did:key`, is not canonical, or contains an unusable key.
+    /// Returns a [`DidError`] if it is not a `did:key`, is not canonical, or contains an unusable key.
     pub fn from_did_key(did: &str) -> Result<Self, DidError> {
         let encoded = check_length(did)?.strip_prefix("did:key:").ok_or(DidError::Method)?;
         let encoded =
@@ -70,7 +70,7 @@ impl PublicKey {
     /// Reads the key in a `did:jwk`.
     ///
     /// # Errors
-    /// Returns a [`DidError`] if it is no `did:jwk`, or contains an unusable key.
+    /// Returns a [`DidError`] if it is not a `did:jwk`, or contains an unusable key.
     pub fn from_did_jwk(did: &str) -> Result<Self, DidError> {
         let encoded = check_length(did)?.strip_prefix("did:jwk:").ok_or(DidError::Method)?;
         let jwk = BASE64URL_NOPAD

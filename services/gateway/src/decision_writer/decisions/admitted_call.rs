@@ -91,7 +91,7 @@ impl AdmittedCall {
         }
         if exceeded && tokio::time::timeout(SETTLE_TIME, answer).await.is_err() {
             tracing::error!(
-                "an answer is given before what it cost is durable: the database does not take it"
+                "an answer is given before its cost is durable: the database refuses the settlement"
             );
         }
         settled

@@ -43,7 +43,7 @@ pub struct CallWork {
     request: Request<CallAnswer>,
     job: Arc<CallJob>,
     passes: EarlierPasses,
-    dice: RandomInputs,
+    random: RandomInputs,
     slot: Arc<QueueSlot>,
     /// What was read at the call's arrival, for the first attempt.
     early: Option<EarlyRead>,
@@ -87,7 +87,7 @@ impl CallWork {
         request: Request<CallAnswer>,
         job: Arc<CallJob>,
         passes: EarlierPasses,
-        dice: RandomInputs,
+        random: RandomInputs,
         slot: Arc<QueueSlot>,
         early: EarlyRead,
     ) -> Self {
@@ -99,7 +99,7 @@ impl CallWork {
             request,
             job,
             passes,
-            dice,
+            random,
             slot,
             early: Some(early),
             rules,
@@ -148,7 +148,7 @@ impl CallWork {
     }
 
     fn context<'a>(&'a self, caller: &'a Caller, batch: &Batch<'_>) -> DecisionContext<'a> {
-        DecisionContext { rules: &self.rules, caller, now: timestamp(batch.now), dice: self.dice }
+        DecisionContext { rules: &self.rules, caller, now: timestamp(batch.now), random: self.random }
     }
 
     fn sent<'a>(&'a self, caller: &'a Caller, batch: &Batch<'_>) -> SentMessage<'a> {
@@ -339,7 +339,7 @@ impl Work for CallWork {
         self.request.is_abandoned()
     }
 
-    fn may_be_turned_away(&self) -> bool {
+    fn may_be_refused(&self) -> bool {
         true
     }
 

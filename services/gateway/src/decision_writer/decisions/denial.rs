@@ -95,7 +95,7 @@ impl DecisionWriter {
     }
 
     fn context<'a>(&self, rules: &'a Rules, caller: &'a Caller) -> DecisionContext<'a> {
-        DecisionContext { rules, caller, now: self.now(), dice: RandomInputs::default() }
+        DecisionContext { rules, caller, now: self.now(), random: RandomInputs::default() }
     }
 
     /// Returns whether a denial is counted instead of recorded: its sender is not identified, and this minute's records

@@ -32,7 +32,7 @@ pub struct MessageWork {
     job: Arc<MessageJob>,
     kind: MessageKind,
     passes: EarlierPasses,
-    dice: RandomInputs,
+    random: RandomInputs,
     /// The rules in force, read again for each attempt.
     rules: Arc<Rules>,
     /// The stored question to approvers, if it is still usable.
@@ -53,10 +53,10 @@ impl MessageWork {
         request: Request<MessageAnswer>,
         (job, kind): (Arc<MessageJob>, MessageKind),
         passes: EarlierPasses,
-        dice: RandomInputs,
+        random: RandomInputs,
     ) -> Self {
         let rules = request.writer.rules_of(&job.route);
-        Self { request, job, kind, passes, dice, rules, put: None, can_wait: true, made: None }
+        Self { request, job, kind, passes, random, rules, put: None, can_wait: true, made: None }
     }
 
     fn jti(&self) -> Option<Claim> {
@@ -73,7 +73,7 @@ impl MessageWork {
     }
 
     fn context<'a>(&'a self, caller: &'a Caller, batch: &Batch<'_>) -> DecisionContext<'a> {
-        DecisionContext { rules: &self.rules, caller, now: timestamp(batch.now), dice: self.dice }
+        DecisionContext { rules: &self.rules, caller, now: timestamp(batch.now), random: self.random }
     }
 
     fn sent<'a>(&'a self, caller: &'a Caller, batch: &Batch<'_>) -> SentMessage<'a> {
@@ -161,7 +161,7 @@ impl Work for MessageWork {
         self.request.is_abandoned()
     }
 
-    fn may_be_turned_away(&self) -> bool {
+    fn may_be_refused(&self) -> bool {
         true
     }
 

@@ -32,7 +32,7 @@ impl Work for RefusalWork {
         vec![self.request.writer.unbound()]
     }
 
-    fn may_be_turned_away(&self) -> bool {
+    fn may_be_refused(&self) -> bool {
         true
     }
 
@@ -55,7 +55,7 @@ impl Work for RefusalWork {
             rules: &rules,
             caller: &job.caller,
             now: timestamp(batch.now),
-            dice: RandomInputs::default(),
+            random: RandomInputs::default(),
         };
         let sent = SentMessage { context, received: None, before: EarlierResults::default() };
         if writer.is_only_counted(batch, &sent, None, &ruling) {

@@ -152,7 +152,7 @@ impl Work for ToolsWork {
             let was = was.as_ref().map(ToString::to_string);
             tracing::warn!(
                 route = self.route, tool, was, %is,
-                "ALARM: a server describes a tool otherwise than when it was pinned; its calls are denied until it is approved"
+                "ALARM: a server's description of a tool differs from the pinned one; its calls are denied until it is approved"
             );
         }
         let recorded = self

@@ -35,7 +35,7 @@ use super::recent_reads::RecentReads;
 use super::status::Alarms;
 use crate::limits::{
     COMMIT_BYTES, COMMIT_JOBS, CONFLICT_LONGEST_WAIT, CONFLICT_TIME, DOUBT_ATTEMPTS, DOUBT_FIRST_WAIT,
-    DOUBT_LONGEST_WAIT, OUTCOME_LINGER, PARKED_LOOK_EVERY,
+    DOUBT_LONGEST_WAIT, OUTCOME_LINGER, PARKED_POLL,
 };
 
 /// A job in the queue.
@@ -85,15 +85,15 @@ impl Transactions {
     /// Writes until `stop` is cancelled, and finally the jobs queued by then.
     pub async fn run(mut self, stop: CancellationToken) {
         self.stop = stop;
-        let mut look = tokio::time::interval(PARKED_LOOK_EVERY);
-        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut poll = tokio::time::interval(PARKED_POLL);
+        poll.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             let mut batch = Vec::new();
             // The queue comes last, as it may never be empty: each branch takes the queued jobs along.
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => break,
-                _ = look.tick(), if !self.parked.is_empty() => batch = self.check_parked(),
+                _ = poll.tick(), if !self.parked.is_empty() => batch = self.check_parked(),
                 () = tokio::time::sleep_until(self.owed.again()), if !self.owed.is_empty() => self.retry_owed().await,
                 job = self.jobs.recv() => match job {
                     Some(job) => batch = self.gather(job).await,
@@ -169,7 +169,7 @@ impl Transactions {
             jobs.push(job);
         }
         jobs.retain(|job| !job.is_abandoned());
-        let jobs = self.turn_away(jobs);
+        let jobs = self.refuse_while_full(jobs);
         if !jobs.is_empty() {
             self.write(jobs).await;
         }
@@ -177,13 +177,12 @@ impl Transactions {
     }
 
     /// Fails the jobs that may be refused while the outbox is full, and returns the others: owed jobs go on.
-    fn turn_away(&self, jobs: Vec<Job>) -> Vec<Job> {
+    fn refuse_while_full(&self, jobs: Vec<Job>) -> Vec<Job> {
         let Some(over) = self.gauge.over(&self.context.settings.outbox, self.context.clock.seconds()) else {
             return jobs;
         };
-        let (turned_away, rest): (Vec<Job>, Vec<Job>) =
-            jobs.into_iter().partition(|job| job.may_be_turned_away());
-        for job in turned_away {
+        let (refused, rest): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(|job| job.may_be_refused());
+        for job in refused {
             job.failed(&WriterError::Backpressure(over));
         }
         rest
@@ -317,18 +316,18 @@ impl Transactions {
 
     /// Commits, and if the outcome is unknown finds it out: no decision is made twice while in doubt.
     async fn commit(&mut self, changes: &[Change]) -> Result<(), CommitError> {
-        let mut unheard = String::new();
+        let mut doubt = String::new();
         for _ in 0..DOUBT_ATTEMPTS {
-            unheard = match self.store.commit(changes).await {
+            doubt = match self.store.commit(changes).await {
                 Err(CommitError::MayHaveHappened(why)) => why,
                 known => return known,
             };
-            self.alarms.doubted(&unheard);
+            self.alarms.doubted(&doubt);
             if self.happened(changes).await? {
                 return Ok(());
             }
         }
-        Err(CommitError::Failed(StoreError::Unavailable(unheard)))
+        Err(CommitError::Failed(StoreError::Unavailable(doubt)))
     }
 
     /// Asks the database until the outcome is known. If it cannot be known in this process, or the writer is to stop,
@@ -394,7 +393,7 @@ impl Transactions {
     /// and the wait is bounded by `wait_for_cost`.
     fn check_parked(&mut self) -> Vec<Job> {
         let longest = self.context.settings.wait_for_cost;
-        let ParkedCallsDue { late, ready, streams } = self.parked.look(longest);
+        let ParkedCallsDue { late, ready, streams } = self.parked.take_due(longest);
         if self.context.settings.shared {
             streams.iter().for_each(|stream| self.cache.remove(stream));
         }

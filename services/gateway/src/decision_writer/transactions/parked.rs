@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::work::AwaitedSettlement;
 use crate::decision_writer::transactions::Job;
 use crate::limits::{
-    PARKED_BYTES, PARKED_CALLS, PARKED_LOOK_BYTES, PARKED_LOOK_CALLS, PARKED_SESSION_BYTES,
+    PARKED_BYTES, PARKED_CALLS, PARKED_CHECK_BYTES, PARKED_CHECK_CALLS, PARKED_SESSION_BYTES,
     PARKED_SESSION_CALLS,
 };
 
@@ -75,17 +75,17 @@ impl ParkedCalls {
 
     /// Takes the calls that waited longer than `longest`, and some others to decide again, since the call they wait for
     /// may have been settled by another process, or be gone.
-    pub fn look(&mut self, longest: Duration) -> ParkedCallsDue {
+    pub fn take_due(&mut self, longest: Duration) -> ParkedCallsDue {
         let is_over = |call: &Call| call.job.is_abandoned() || call.job.since().elapsed() > longest;
         let over = (0..self.calls.len()).filter(|index| is_over(&self.calls[*index])).collect();
         let late = self.remove(over).into_iter().map(|call| call.job).collect();
         let mut firsts = self.firsts();
         let (count, mut bytes) = (firsts.len(), 0);
         firsts.rotate_left(self.next.checked_rem(count).unwrap_or(0));
-        let mut some: Vec<usize> = firsts.into_iter().take(PARKED_LOOK_CALLS).collect();
+        let mut some: Vec<usize> = firsts.into_iter().take(PARKED_CHECK_CALLS).collect();
         let enough = some.iter().position(|index| {
             bytes += self.calls[*index].bytes;
-            bytes > PARKED_LOOK_BYTES
+            bytes > PARKED_CHECK_BYTES
         });
         some.truncate(enough.map_or(some.len(), |last| last + 1));
         self.next = self.next.checked_add(some.len()).unwrap_or(0);

@@ -51,7 +51,7 @@ pub trait Work: Send {
     }
 
     /// Returns whether the job is refused while the outbox is full.
-    fn may_be_turned_away(&self) -> bool {
+    fn may_be_refused(&self) -> bool {
         false
     }
 

@@ -16,7 +16,7 @@ use crate::upstream::text::{Id, RpcKind, RpcMessage, may_be_message};
 /// The responses that may appear on a stream.
 #[derive(Clone, Debug)]
 pub enum Awaited {
-    /// The response to the request with this id. `None` if the message was no request: then no response may appear.
+    /// The response to the request with this id. `None` if the message was not a request: then no response may appear.
     Of(Option<Id>),
     /// Responses to any request of the session that went to the same server.
     Session(Arc<FederatedSession>),

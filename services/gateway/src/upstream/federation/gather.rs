@@ -23,7 +23,7 @@ pub struct ServerAnswer {
     pub status: StatusCode,
     /// The HTTP headers.
     pub headers: HeaderMap,
-    /// The response message, or the whole body if it was no event stream.
+    /// The response message, or the whole body if it was not an event stream.
     pub text: Bytes,
 }
 
@@ -43,7 +43,7 @@ impl ServerAnswer {
         self.message().and_then(|message| message.error_code()) == Some(answer::NO_METHOD)
     }
 
-    /// Converts back into an HTTP answer, with the original `Content-Type` if the body is no message.
+    /// Converts back into an HTTP answer, with the original `Content-Type` if the body is not a message.
     pub fn into_answer(self) -> UpstreamAnswer {
         if self.message().is_some() {
             return answer::json(self.status, self.text);

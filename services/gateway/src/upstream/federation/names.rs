@@ -31,10 +31,10 @@ pub struct ServerNames {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BadName {
     /// The name could not be the beginning of a URI scheme.
-    #[error("{0:?} is no name for a server: it is letters, digits and hyphens, a letter first")]
+    #[error("{0:?} is not a name for a server: it is letters, digits and hyphens, a letter first")]
     Unsound(String),
     /// The name contains the separator, so that its end would be ambiguous.
-    #[error("{0:?} is no name for a server: it holds the separator {1:?}")]
+    #[error("{0:?} is not a name for a server: it holds the separator {1:?}")]
     HoldsSeparator(String, String),
     /// The names of two servers are equal, ignoring case: URI schemes are case-insensitive.
     #[error("two servers are named {0:?}")]

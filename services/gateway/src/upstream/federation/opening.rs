@@ -40,7 +40,7 @@ impl FederationState {
             return Ok(bad(asked, message, answer::INVALID_PARAMS, NO_COMMON_REVISION));
         }
         let parts: Vec<_> =
-            opened.said.iter().filter_map(|said| Some((said.whose, said.result()?))).collect();
+            opened.answers.iter().filter_map(|answer| Some((answer.whose, answer.result()?))).collect();
         let result = merge::initialized(&self.names, &parts, &opened.version());
         let mut answer = answer::json(StatusCode::OK, merge::response(id, &result).into());
         let session = new_session_id()?;
@@ -63,9 +63,9 @@ impl FederationState {
         });
         let mut opened = OpenedServers::default();
         let mut failure = None;
-        for said in join_all(opening).await {
-            match said {
-                Ok(said) => opened.add(said),
+        for answer in join_all(opening).await {
+            match answer {
+                Ok(answer) => opened.add(answer),
                 Err(error) => failure = Some(error),
             }
         }
@@ -88,7 +88,7 @@ impl FederationState {
     ) -> Result<OpenedServers, UpstreamError> {
         let version = opened.version();
         let later: Vec<ServerIndex> =
-            (0..opened.said.len()).filter(|at| opened.members[*at].version != *version).collect();
+            (0..opened.answers.len()).filter(|at| opened.members[*at].version != *version).collect();
         let (Some(part), false) = (message.param("protocolVersion"), later.is_empty()) else {
             return Ok(opened);
         };
@@ -96,7 +96,7 @@ impl FederationState {
         let mut edits = Edits::of(message.text());
         edits.replace(part, quoted(&version));
         let body = edits.done();
-        let bodies = later.iter().map(|at| (opened.said[*at].whose, body.clone())).collect();
+        let bodies = later.iter().map(|at| (opened.answers[*at].whose, body.clone())).collect();
         let again = match self.open(asked, bodies).await {
             Ok(again) => again,
             Err(error) => {
@@ -104,8 +104,8 @@ impl FederationState {
                 return Err(error);
             }
         };
-        for ((at, said), member) in later.into_iter().zip(again.said).zip(again.members) {
-            (opened.said[at], opened.members[at]) = (said, member);
+        for ((at, answer), member) in later.into_iter().zip(again.answers).zip(again.members) {
+            (opened.answers[at], opened.members[at]) = (answer, member);
         }
         Ok(opened)
     }
@@ -203,24 +203,24 @@ impl FederationState {
 /// The servers' answers to `initialize`, and the session at each of them.
 #[derive(Default)]
 struct OpenedServers {
-    said: Vec<ServerAnswer>,
+    answers: Vec<ServerAnswer>,
     members: Vec<ServerSession>,
 }
 
 impl OpenedServers {
-    fn add(&mut self, said: ServerAnswer) {
-        let version = said.result().and_then(|result| result.get("protocolVersion")?.string());
+    fn add(&mut self, answer: ServerAnswer) {
+        let version = answer.result().and_then(|result| result.get("protocolVersion")?.string());
         let version = version.and_then(|version| HeaderValue::from_str(&version).ok());
         self.members.push(ServerSession {
-            whose: said.whose,
-            id: said.headers.get(SESSION).cloned(),
+            whose: answer.whose,
+            id: answer.headers.get(SESSION).cloned(),
             version: version.unwrap_or_else(|| HeaderValue::from_static("")),
         });
-        self.said.push(said);
+        self.answers.push(answer);
     }
 
     fn refused(&self) -> Option<ServerAnswer> {
-        self.said.iter().find(|said| said.result().is_none()).cloned()
+        self.answers.iter().find(|answer| answer.result().is_none()).cloned()
     }
 
     fn is_of_one_revision(&self) -> bool {

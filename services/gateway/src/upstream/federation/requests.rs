@@ -36,8 +36,8 @@ impl FederationState {
         asked: FederatedRequest<'_>,
         message: &RpcMessage<'_>,
     ) -> Result<UpstreamAnswer, UpstreamError> {
-        let said = self.gather(asked, self.to_everybody(message)).await?;
-        Ok(match successes(said) {
+        let answers = self.gather(asked, self.to_everybody(message)).await?;
+        Ok(match successes(answers) {
             Ok(parts) => parts
                 .into_iter()
                 .next()
@@ -51,12 +51,13 @@ impl FederationState {
         asked: FederatedRequest<'_>,
         message: &RpcMessage<'_>,
     ) -> Result<UpstreamAnswer, UpstreamError> {
-        let said = self.gather(asked, self.to_everybody(message)).await?;
-        if let Some(other) = said.iter().find(|said| said.result().is_none()) {
+        let answers = self.gather(asked, self.to_everybody(message)).await?;
+        if let Some(other) = answers.iter().find(|answer| answer.result().is_none()) {
             return Ok(other.clone().into_answer());
         }
         let id = message.id().map_or("null", Json::raw);
-        let parts: Vec<_> = said.iter().filter_map(|said| Some((said.whose, said.result()?))).collect();
+        let parts: Vec<_> =
+            answers.iter().filter_map(|answer| Some((answer.whose, answer.result()?))).collect();
         Ok(match merge::discovered(&self.names, &parts) {
             Some(result) => answer::json(StatusCode::OK, merge::response(id, &result).into()),
             None => bad(asked, message, answer::INVALID_PARAMS, NO_COMMON_REVISION),
@@ -90,13 +91,14 @@ impl FederationState {
                 more.filter_map(|(whose, cursor)| Some((whose, with(cursor?)))).collect()
             }
         };
-        let said = self.gather(asked, bodies).await?;
-        let parts = match successes(said) {
+        let answers = self.gather(asked, bodies).await?;
+        let parts = match successes(answers) {
             Ok(parts) if parts.is_empty() => return Ok(no_such_method(asked, message)),
             Ok(parts) => parts,
             Err(other) => return Ok(other.into_answer()),
         };
-        let parts: Vec<_> = parts.iter().filter_map(|said| Some((said.whose, said.result()?))).collect();
+        let parts: Vec<_> =
+            parts.iter().filter_map(|answer| Some((answer.whose, answer.result()?))).collect();
         let id = message.id().map_or("null", Json::raw);
         let result = merge::listed(&self.names, list, &parts);
         Ok(answer::json(StatusCode::OK, merge::response(id, &result).into()))
@@ -178,9 +180,10 @@ impl FederationState {
 
 /// The successful answers. Servers without the method are left out; any other failure is returned as the error, to be
 /// passed to the client.
-fn successes(said: Vec<ServerAnswer>) -> Result<Vec<ServerAnswer>, Box<ServerAnswer>> {
-    let (successes, other): (Vec<_>, Vec<_>) = said.into_iter().partition(|said| said.result().is_some());
-    match other.into_iter().find(|said| !said.has_no_such_method()) {
+fn successes(answers: Vec<ServerAnswer>) -> Result<Vec<ServerAnswer>, Box<ServerAnswer>> {
+    let (successes, other): (Vec<_>, Vec<_>) =
+        answers.into_iter().partition(|answer| answer.result().is_some());
+    match other.into_iter().find(|answer| !answer.has_no_such_method()) {
         Some(other) => Err(Box::new(other)),
         None => Ok(successes),
     }

@@ -49,10 +49,11 @@ impl Catalog {
 /// The request for a page of `tools/list`, with the version, capabilities and client info of the client's request.
 pub fn page(request: &RpcMessage<'_>, cursor: Option<&str>) -> String {
     let kept = [meta::PROTOCOL_VERSION, meta::CLIENT_CAPABILITIES, meta::CLIENT_INFO];
-    let said = kept.iter().filter_map(|name| Some(format!("{}:{}", quoted(name), request.meta(name)?.raw())));
+    let client_meta =
+        kept.iter().filter_map(|name| Some(format!("{}:{}", quoted(name), request.meta(name)?.raw())));
     let cursor = cursor.map(|cursor| format!(r#","cursor":{}"#, quoted(cursor))).unwrap_or_default();
     format!(
         r#"{{"jsonrpc":"2.0","id":0,"method":"tools/list","params":{{"_meta":{{{}}}{cursor}}}}}"#,
-        said.collect::<Vec<_>>().join(",")
+        client_meta.collect::<Vec<_>>().join(",")
     )
 }

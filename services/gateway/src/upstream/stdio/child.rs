@@ -206,7 +206,7 @@ impl Talk {
     }
 }
 
-/// Reads messages until the output ends. Lines that are no message are only logged: many servers print a greeting.
+/// Reads messages until the output ends. Lines that are not a message are only logged: many servers print a greeting.
 async fn read_lines<R: AsyncRead + Unpin>(
     stdout: R,
     output: &mpsc::Sender<Bytes>,
@@ -218,7 +218,7 @@ async fn read_lines<R: AsyncRead + Unpin>(
         match read_line(&mut reader, limits::MAX_LINE_BYTES).await {
             Ok(Line::Whole(line)) => {
                 if line.first() != Some(&b'{') {
-                    tracing::debug!(server = %name, "a line that is no message: {}", shown(&line));
+                    tracing::debug!(server = %name, "a line that is not a message: {}", shown(&line));
                 } else if output.send(line.into()).await.is_err() {
                     break;
                 }
@@ -258,7 +258,7 @@ async fn end(process: &mut Process, name: &Arc<str>) {
     signal(group, rustix::process::Signal::KILL);
     match process.wait().await {
         Ok(status) => tracing::info!(server = %name, "ended: {status}"),
-        Err(error) => tracing::warn!(server = %name, "how it ended is unknown: {error}"),
+        Err(error) => tracing::warn!(server = %name, "its exit status is unknown: {error}"),
     }
 }
 

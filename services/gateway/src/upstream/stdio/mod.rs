@@ -98,7 +98,7 @@ impl Stdio {
                 StatusCode::BAD_REQUEST,
                 None,
                 -32700,
-                "the body is no JSON-RPC message",
+                "the body is not a JSON-RPC message",
             ));
         };
         if is_modern(request, &message) {

@@ -98,9 +98,9 @@ impl RunningChild {
         let mut call = self.open(&RpcMessage::read(request)?).ok()?;
         self.child.write(&call.sent).await.ok()?;
         loop {
-            let said = call.next().await?;
-            if said.last {
-                return Some(said.text);
+            let message = call.next().await?;
+            if message.last {
+                return Some(message.text);
             }
         }
     }
@@ -149,8 +149,10 @@ impl RunningChild {
         match timeout(limits::FIRST_MESSAGE_TIME, call.next()).await {
             Err(_) => Ok(answer::events(as_events(call, None))),
             Ok(None) => Err(UpstreamError::Lost(ENDED.to_owned())),
-            Ok(Some(said)) if said.last => Ok(answer::json(said.status, said.text)),
-            Ok(Some(said)) => Ok(answer::events(as_events(call, Some(answer::event(None, &said.text))))),
+            Ok(Some(message)) if message.last => Ok(answer::json(message.status, message.text)),
+            Ok(Some(message)) => {
+                Ok(answer::events(as_events(call, Some(answer::event(None, &message.text)))))
+            }
         }
     }
 
@@ -169,7 +171,7 @@ impl RunningChild {
         for part in [message.id(), token].into_iter().flatten() {
             edits.replace(part, ours.to_string());
         }
-        let (to, heard) = mpsc::unbounded_channel();
+        let (to, messages) = mpsc::unbounded_channel();
         let unread = Arc::new(AtomicUsize::new(0));
         let call = OpenRequest {
             id: message.id().map_or("null", Json::raw).to_owned(),
@@ -179,7 +181,14 @@ impl RunningChild {
             unread: Arc::clone(&unread),
         };
         waiting.calls.insert(ours, call);
-        Ok(OpenCall { running: Arc::clone(self), ours, heard, unread, sent: edits.done(), answered: false })
+        Ok(OpenCall {
+            running: Arc::clone(self),
+            ours,
+            messages,
+            unread,
+            sent: edits.done(),
+            answered: false,
+        })
     }
 
     /// Delivers a child's message to the request that it belongs to.
@@ -193,11 +202,11 @@ impl RunningChild {
         };
         let last = message.kind == RpcKind::Response;
         let Some(call) = waiting.calls.get(&ours) else { return };
-        let said =
+        let message =
             ClientMessage { text: call.restored(message), status: answer::modern_status(message), last };
-        let unread = call.unread.fetch_add(said.text.len(), Ordering::Relaxed);
+        let unread = call.unread.fetch_add(message.text.len(), Ordering::Relaxed);
         let too_much = !last && unread > limits::UNREAD_BYTES;
-        if call.to.send(said).is_err() || last || too_much {
+        if call.to.send(message).is_err() || last || too_much {
             waiting.calls.remove(&ours);
         }
         if too_much {
@@ -279,7 +288,7 @@ impl OpenRequest {
 struct OpenCall {
     running: Arc<RunningChild>,
     ours: i64,
-    heard: mpsc::UnboundedReceiver<ClientMessage>,
+    messages: mpsc::UnboundedReceiver<ClientMessage>,
     unread: Arc<AtomicUsize>,
     /// The request's text with the gateway's ids.
     sent: Bytes,
@@ -288,12 +297,12 @@ struct OpenCall {
 
 impl OpenCall {
     async fn next(&mut self) -> Option<ClientMessage> {
-        let said = self.heard.recv().await;
-        if let Some(said) = &said {
-            self.unread.fetch_sub(said.text.len(), Ordering::Relaxed);
+        let message = self.messages.recv().await;
+        if let Some(message) = &message {
+            self.unread.fetch_sub(message.text.len(), Ordering::Relaxed);
         }
-        self.answered = said.as_ref().is_none_or(|said| said.last);
-        said
+        self.answered = message.as_ref().is_none_or(|message| message.last);
+        message
     }
 }
 
@@ -312,9 +321,9 @@ fn as_events(call: OpenCall, first: Option<Bytes>) -> AnswerBody {
         let mut call = call?;
         match timeout(limits::KEEP_ALIVE, call.next()).await {
             Err(_) => Some((Ok(answer::ALIVE), Some(call))),
-            Ok(Some(said)) => {
-                let text = answer::event(None, &said.text);
-                Some((Ok(text), (!said.last).then_some(call)))
+            Ok(Some(message)) => {
+                let text = answer::event(None, &message.text);
+                Some((Ok(text), (!message.last).then_some(call)))
             }
             Ok(None) => Some((Err(UpstreamError::Lost(ENDED.to_owned())), None)),
         }
@@ -327,7 +336,7 @@ async fn hear(running: Weak<RunningChild>, mut lines: Lines, name: Arc<str>) {
         let Some(running) = running.upgrade() else { return };
         match std::str::from_utf8(&line).ok().and_then(RpcMessage::read) {
             Some(message) => running.bring(&message, &name),
-            None => tracing::debug!(server = %name, "a line that is no message"),
+            None => tracing::debug!(server = %name, "a line that is not a message"),
         }
     }
     if let Some(running) = running.upgrade() {

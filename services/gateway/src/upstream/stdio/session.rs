@@ -75,11 +75,11 @@ impl StdioSession {
         };
         let text = timeout(limits::INITIALIZE_TIME, answer).await.map_err(|_| UpstreamError::TimedOut)??;
         self.streams.forget(stream);
-        let Some(said) = std::str::from_utf8(&text).ok().and_then(RpcMessage::read) else {
+        let Some(response) = std::str::from_utf8(&text).ok().and_then(RpcMessage::read) else {
             return Ok(Begun::Refused(text));
         };
-        let version = said.at(&["result", "protocolVersion"]).and_then(|version| version.string());
-        let accepted = said.get("result").is_some();
+        let version = response.at(&["result", "protocolVersion"]).and_then(|version| version.string());
+        let accepted = response.get("result").is_some();
         let _ = self.version.set(version.unwrap_or_default());
         Ok(if accepted { Begun::Ready(text) } else { Begun::Refused(text) })
     }
@@ -269,7 +269,7 @@ impl ChildReader {
     async fn hear(self, mut lines: Lines) {
         while let Some(line) = lines.recv().await {
             let Some(message) = std::str::from_utf8(&line).ok().and_then(RpcMessage::read) else {
-                tracing::debug!(server = %self.name, "a line that is no message");
+                tracing::debug!(server = %self.name, "a line that is not a message");
                 continue;
             };
             let route = match self.session.upgrade() {
@@ -330,7 +330,7 @@ fn not_taken(why: NotTaken, message: &RpcMessage<'_>) -> UpstreamAnswer {
         ),
         NotTaken::TooMany => answer::busy(id, "too many requests are open in this session"),
         NotTaken::NoId => {
-            answer::error(StatusCode::BAD_REQUEST, None, answer::INVALID_REQUEST, "the id is no id")
+            answer::error(StatusCode::BAD_REQUEST, None, answer::INVALID_REQUEST, "the id is not an id")
         }
     }
 }

@@ -74,7 +74,7 @@ impl SharedChild {
     ) -> Result<UpstreamAnswer, UpstreamError> {
         let running = match self.get().await? {
             ProbedProgram::Modern(running) => running,
-            ProbedProgram::Legacy(said) => return Ok(refused(message, said.as_ref())),
+            ProbedProgram::Legacy(error) => return Ok(refused(message, error.as_ref())),
         };
         if let Err(refusal) = mirrors::check(headers, message) {
             return Ok(*refusal);
@@ -116,7 +116,7 @@ impl SharedChild {
             return Ok(ProbedProgram::Modern(Arc::clone(running)));
         }
         match &state.era {
-            ProgramEra::Legacy(said) => return Ok(ProbedProgram::Legacy(said.clone())),
+            ProgramEra::Legacy(error) => return Ok(ProbedProgram::Legacy(error.clone())),
             ProgramEra::Ended(when) if when.elapsed() < limits::RESTART_WINDOW => {
                 return Ok(ProbedProgram::Legacy(None));
             }
@@ -128,7 +128,7 @@ impl SharedChild {
             state.era = ask(&running).await;
         }
         match &state.era {
-            ProgramEra::Legacy(said) => Ok(ProbedProgram::Legacy(said.clone())),
+            ProgramEra::Legacy(error) => Ok(ProbedProgram::Legacy(error.clone())),
             ProgramEra::Ended(_) => Ok(ProbedProgram::Legacy(None)),
             ProgramEra::Modern | ProgramEra::Unknown => {
                 state.running = Some(Arc::clone(&running));
@@ -157,11 +157,11 @@ enum ProbedProgram {
 }
 
 /// The answer to a modern client from a legacy server. `server/discover` is answered with the server's own error.
-fn refused(message: &RpcMessage<'_>, said: Option<&Bytes>) -> UpstreamAnswer {
+fn refused(message: &RpcMessage<'_>, error: Option<&Bytes>) -> UpstreamAnswer {
     let id = message.id().map(Json::raw);
-    let error = said
+    let error = error
         .filter(|_| message.method().as_deref() == Some("server/discover"))
-        .and_then(|said| std::str::from_utf8(said).ok())
+        .and_then(|error| std::str::from_utf8(error).ok())
         .and_then(RpcMessage::read);
     if let (Some(error), Some(id)) = (error, message.id()) {
         let mut edits = Edits::of(error.text());
@@ -180,14 +180,16 @@ fn refused(message: &RpcMessage<'_>, said: Option<&Bytes>) -> UpstreamAnswer {
 
 /// Asks the child for its era.
 async fn ask(running: &Arc<RunningChild>) -> ProgramEra {
-    let Ok(said) = timeout(limits::PROBE_TIME, running.answer(DISCOVER)).await else {
+    let Ok(reply) = timeout(limits::PROBE_TIME, running.answer(DISCOVER)).await else {
         return ProgramEra::Legacy(None);
     };
-    let said = said.as_deref().and_then(|text| std::str::from_utf8(text).ok()).and_then(RpcMessage::read);
-    match said {
-        Some(said) if said.at(&["result", "supportedVersions"]).is_some() => ProgramEra::Modern,
-        Some(said) if said.error_code() == Some(-32022) => ProgramEra::Modern,
-        Some(said) => ProgramEra::Legacy(said.get("error").is_some().then(|| said.text().to_owned().into())),
+    let reply = reply.as_deref().and_then(|text| std::str::from_utf8(text).ok()).and_then(RpcMessage::read);
+    match reply {
+        Some(reply) if reply.at(&["result", "supportedVersions"]).is_some() => ProgramEra::Modern,
+        Some(reply) if reply.error_code() == Some(-32022) => ProgramEra::Modern,
+        Some(reply) => {
+            ProgramEra::Legacy(reply.get("error").is_some().then(|| reply.text().to_owned().into()))
+        }
         None => ProgramEra::Ended(Instant::now()),
     }
 }

@@ -320,7 +320,7 @@ impl StreamReader {
         loop {
             let mut changed = pin!(streams.changed.notified());
             changed.as_mut().enable();
-            if let Some(next) = self.look() {
+            if let Some(next) = self.try_next() {
                 if matches!(next, NextEvent::Event(_)) {
                     streams.changed.notify_waiters(); // Somebody may wait for room.
                 }
@@ -330,7 +330,7 @@ impl StreamReader {
         }
     }
 
-    fn look(&mut self) -> Option<NextEvent> {
+    fn try_next(&mut self) -> Option<NextEvent> {
         let mut inner = self.streams.lock();
         let broken = inner.broken;
         let Some(stream) = inner.streams.get_mut(&self.at.stream) else { return Some(NextEvent::End) };

@@ -59,11 +59,13 @@ async fn v_4_the_answer_comes_in_the_shape_and_under_the_key_of_the_message() {
         let params = json!({ "name": "crm.read", "arguments": {}, "_meta": meta });
         let answer = agent.ask("tools/call", params).await;
         for key in [VAP, OWN] {
-            let told = answer.meta(key);
+            let response = answer.meta(key);
             match keys.contains(&key) {
-                false => assert!(told.is_null(), "{answer:?}"),
-                true if message == &nested => assert_eq!(told["verdict"]["verdict"], "served", "{answer:?}"),
-                true => assert_eq!(told["verdict"], "served", "{answer:?}"),
+                false => assert!(response.is_null(), "{answer:?}"),
+                true if message == &nested => {
+                    assert_eq!(response["verdict"]["verdict"], "served", "{answer:?}")
+                }
+                true => assert_eq!(response["verdict"], "served", "{answer:?}"),
             }
         }
     }
@@ -207,15 +209,18 @@ async fn x_2_a_json_rpc_error_stays_one_and_has_the_verdict_in_its_data() {
     agent.commit().await;
     let with = |data: Value| agent.call("crm.read", json!({ "data": data }));
     let error = |answer: Answer| answer.reply()["error"].clone();
-    let told = error(with(Value::Null).await);
+    let response = error(with(Value::Null).await);
     assert_eq!(
-        (told["code"].as_i64(), told["data"]["vap"]["verdict"].as_str()),
+        (response["code"].as_i64(), response["data"]["vap"]["verdict"].as_str()),
         (Some(-32050), Some("served"))
     );
-    let told = error(with(json!({ "theirs": 1, "vap": { "verdict": "forged" } })).await);
-    assert_eq!((&told["data"]["theirs"], &told["data"]["vap"]["verdict"]), (&json!(1), &json!("served")));
-    let told = error(with(json!([1])).await);
-    assert_eq!(told["data"], json!([1]), "where there is no place for it, it is told nowhere");
+    let response = error(with(json!({ "theirs": 1, "vap": { "verdict": "forged" } })).await);
+    assert_eq!(
+        (&response["data"]["theirs"], &response["data"]["vap"]["verdict"]),
+        (&json!(1), &json!("served"))
+    );
+    let response = error(with(json!([1])).await);
+    assert_eq!(response["data"], json!([1]), "where there is no place for it, it is told nowhere");
     let statuses = world.outcomes(&agent.session, 3).await;
     assert!(statuses.iter().all(|(status, _)| status == "errored"), "{statuses:?}");
 }

@@ -58,7 +58,7 @@ async fn v_12_of_a_tool_whose_cost_nobody_knows_the_first_call_is_under_way_alon
 async fn the_verdict_is_in_the_last_message_of_a_stream_and_all_others_pass() {
     let progress =
         json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": { "_meta": { VAP: 1 } } });
-    let told = progress.clone();
+    let response = progress.clone();
     let world = World::before(script(move |seen| {
         let id = seen.json()["id"].clone();
         let other = json!({ "jsonrpc": "2.0", "id": "another", "result": { "_meta": { "kept": 1 } } });
@@ -70,7 +70,7 @@ async fn the_verdict_is_in_the_last_message_of_a_stream_and_all_others_pass() {
         agent.commit().await;
         let answer = agent.call("crm.read", json!({})).await.served();
         let messages = answer.messages();
-        assert_eq!((messages.len(), &messages[0]), (3, &told));
+        assert_eq!((messages.len(), &messages[0]), (3, &response));
         assert_eq!(messages[1]["result"]["_meta"], json!({ "kept": 1 }));
         assert!(answer.text.contains("id: e-2\n"), "{answer:?}");
     }

@@ -47,13 +47,13 @@ async fn v_5_an_answer_under_a_name_that_only_looks_like_the_calls_is_withheld()
     .await;
     for agent in [world.legacy().await, world.modern("alice").in_session("session-of-alice-01234")] {
         agent.commit().await;
-        let told = agent.call("crm.read", json!({})).await;
-        let messages = told.messages();
-        assert_eq!(messages.len(), 2, "{told:?}");
+        let answer = agent.call("crm.read", json!({})).await;
+        let messages = answer.messages();
+        assert_eq!(messages.len(), 2, "{answer:?}");
         assert_eq!(messages[0]["result"]["_meta"][VAP]["verdict"], "served");
         assert!(
             messages.iter().all(is_of_ours),
-            "an answer that comes twice says no Verdict either: {told:?}"
+            "an answer that comes twice says no Verdict either: {answer:?}"
         );
         assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "executed");
     }
@@ -67,9 +67,9 @@ async fn v_5_a_call_that_is_answered_under_another_name_alone_is_lost() {
     .await;
     for agent in [world.legacy().await, world.modern("alice").in_session("session-of-alice-01234")] {
         agent.commit().await;
-        let told = agent.call("crm.read", json!({})).await.reply();
-        assert_eq!((&told["error"]["code"], is_of_ours(&told)), (&json!(-31001), true), "{told}");
-        assert_eq!(told["error"]["data"][VAP]["verdict"], "served");
+        let answer = agent.call("crm.read", json!({})).await.reply();
+        assert_eq!((&answer["error"]["code"], is_of_ours(&answer)), (&json!(-31001), true), "{answer}");
+        assert_eq!(answer["error"]["data"][VAP]["verdict"], "served");
         assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
     }
 }
@@ -96,10 +96,10 @@ async fn v_5_the_answer_to_another_request_says_no_verdict() {
         agent.carry("prompts/list", &agent.commitment()).await,
         agent.ask("server/discover", json!({})).await,
     ];
-    for told in answers {
-        let messages = told.messages();
-        assert_eq!(messages.len(), 3, "{told:?}");
-        assert!(messages.iter().all(is_of_ours), "{told:?}");
+    for answer in answers {
+        let messages = answer.messages();
+        assert_eq!(messages.len(), 3, "{answer:?}");
+        assert!(messages.iter().all(is_of_ours), "{answer:?}");
         assert_eq!(messages[0]["result"]["_meta"], json!({ "org.example/z": 1 }));
         assert_eq!(messages[1]["error"]["data"], json!({ "org.example/z": 1 }));
     }
@@ -125,9 +125,9 @@ async fn v_5_a_carrier_is_answered_under_its_own_name_and_its_error_says_no_verd
     let failed = agent.post(&message).header("x-fail", "1").send().await.unwrap();
     let failed: Value = failed.json().await.unwrap();
     assert_eq!(failed["error"]["data"], json!({ "org.example/z": 1 }), "{failed}");
-    let told = agent.carry("tools/list", &agent.commitment()).await;
-    assert_eq!(told.messages().len(), 1, "{told:?}");
-    assert!(is_of_ours(&told.served().reply()));
+    let answer = agent.carry("tools/list", &agent.commitment()).await;
+    assert_eq!(answer.messages().len(), 1, "{answer:?}");
+    assert!(is_of_ours(&answer.served().reply()));
 }
 
 #[tokio::test]
@@ -139,8 +139,8 @@ async fn v_5_an_error_says_no_verdict_to_a_caller_without_vap_that_is_told() {
         wishes.rules.restricted = vec![Pattern::new("crm.*").unwrap()];
     })
     .await;
-    let told: Answer = world.modern("alice").plain("crm.read", json!({})).await;
-    assert_eq!(told.reply()["error"]["data"], json!({ "org.example/z": 1 }), "{told:?}");
+    let answer: Answer = world.modern("alice").plain("crm.read", json!({})).await;
+    assert_eq!(answer.reply()["error"]["data"], json!({ "org.example/z": 1 }), "{answer:?}");
 }
 
 #[tokio::test]
@@ -151,6 +151,6 @@ async fn v_33_advisory_a_caller_without_vap_gets_what_the_upstream_wrote() {
         wishes.rules.posture = Posture::Advisory;
     })
     .await;
-    let told = world.modern("alice").plain("crm.read", json!({})).await.reply();
-    assert_eq!((told["id"].is_string(), &told["result"]["_meta"]), (true, &forged()), "{told}");
+    let answer = world.modern("alice").plain("crm.read", json!({})).await.reply();
+    assert_eq!((answer["id"].is_string(), &answer["result"]["_meta"]), (true, &forged()), "{answer}");
 }

@@ -55,7 +55,7 @@ async fn v_26_the_approved_retry_goes_through_once_and_the_upstream_sees_neither
     let forwarded = world.server.messages_of("tools/call").remove(0);
     assert!(forwarded["params"].get("requestState").is_none(), "{forwarded}");
     assert!(forwarded["params"].get("inputResponses").is_none(), "{forwarded}");
-    // A question is no admitted call: this was the one.
+    // A question is not an admitted call: this was the one.
     retried(&agent, &state, yes()).await.denied("invalid_state");
     agent.call("crm.read", json!({})).await.denied("budget_exceeded");
     assert_eq!(world.server.calls(), 1);

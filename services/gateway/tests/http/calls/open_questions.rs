@@ -65,13 +65,13 @@ async fn x_2_an_http_error_after_a_question_is_an_error_with_the_calls_id() {
         agent.commit().await;
         let (mut stream, question, id) = asked(&agent).await;
         assert_eq!(agent.respond(&question["id"], accepted()).await, 202);
-        let told = loop {
-            let told = stream.next().await;
-            if told["id"] == id {
-                break told;
+        let response = loop {
+            let response = stream.next().await;
+            if response["id"] == id {
+                break response;
             }
         };
-        assert_eq!(told["error"]["code"], -31001, "{told}");
+        assert_eq!(response["error"]["code"], -31001, "{response}");
         assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
     }
 }

@@ -24,11 +24,11 @@ async fn x_5_decision_and_outcome_stand_in_the_database_before_and_after_a_call(
     assert_eq!(kinds, ["commitment", "decision", "decision", "outcome"]);
     let stored = store.records(&agent.session, 0, 10).await.unwrap();
     assert!(stored.iter().zip(0..).all(|(stored, seq)| stored.record.seq == seq));
-    let told = answer.vap();
+    let response = answer.vap();
     let kept = stored.iter().filter_map(|stored| stored.record.verdict.as_ref());
     let kept: Vec<serde_json::Value> = kept.map(|text| serde_json::from_slice(text).unwrap()).collect();
-    assert!(kept.contains(&told), "the Verdict that was told is the one that was kept");
-    let audit_ref = told["audit_ref"].as_str().unwrap().to_owned();
+    assert!(kept.contains(&response), "the Verdict that was told is the one that was kept");
+    let audit_ref = response["audit_ref"].as_str().unwrap().to_owned();
     assert_eq!(answer.meta("dev.tabellion/evidence")["audit_ref"], json!(audit_ref));
     let id = audit_ref.rsplit('/').next().unwrap();
     let is_there = stored.iter().any(|stored| stored.record.id.to_string() == id);

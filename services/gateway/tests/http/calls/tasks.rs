@@ -270,12 +270,12 @@ async fn v_5_a_task_says_no_verdict_in_its_states_nor_in_notifications_nor_in_er
     let agent = world.modern("alice");
     agent.commit().await;
     agent.call("crm.read", json!({})).await.served();
-    let told = [
+    let response = [
         follow(&agent, "tasks/get", json!({})).await,
         follow(&agent, "tasks/cancel", json!({})).await,
         agent.ask("subscriptions/listen", json!({})).await.reply(),
     ];
-    for message in told.map(|message| message.to_string()) {
+    for message in response.map(|message| message.to_string()) {
         assert!(!message.contains("verdict") && message.contains("org.example/z"), "{message}");
     }
 }

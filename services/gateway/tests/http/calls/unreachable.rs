@@ -112,9 +112,9 @@ async fn x_2_an_answer_that_cannot_be_read_is_lost_in_both_eras_and_its_id_is_to
                 .await;
         for agent in [world.legacy().await, world.modern("alice").in_session("session-of-alice-01234")] {
             agent.commit().await;
-            let told = agent.call("crm.read", json!({})).await;
-            lost(&told);
-            assert!(told.reply()["id"].is_u64(), "{told:?}");
+            let response = agent.call("crm.read", json!({})).await;
+            lost(&response);
+            assert!(response.reply()["id"].is_u64(), "{response:?}");
             assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
         }
     }
@@ -129,10 +129,14 @@ async fn x_2_an_unreadable_answer_to_another_request_is_an_error_with_its_id() {
     .await;
     for agent in [world.legacy().await, world.modern("alice")] {
         for method in ["tools/list", "prompts/list"] {
-            let told = agent.ask(method, json!({})).await;
-            let reply = told.reply();
-            assert_eq!((told.status, reply["error"]["code"].as_i64()), (200, Some(-31001)), "{told:?}");
-            assert!(reply["id"].is_u64(), "{told:?}");
+            let response = agent.ask(method, json!({})).await;
+            let reply = response.reply();
+            assert_eq!(
+                (response.status, reply["error"]["code"].as_i64()),
+                (200, Some(-31001)),
+                "{response:?}"
+            );
+            assert!(reply["id"].is_u64(), "{response:?}");
         }
     }
 }
@@ -148,10 +152,10 @@ async fn x_2_an_unreadable_answer_on_a_stream_is_followed_by_an_error_with_its_i
     .await;
     for agent in [world.legacy().await, world.modern("alice")] {
         for method in ["tools/list", "prompts/list"] {
-            let told = agent.ask(method, json!({})).await;
-            let messages = told.messages();
-            assert_eq!((messages.len(), &messages[0]["error"]["code"]), (1, &json!(-31001)), "{told:?}");
-            assert!(messages[0]["id"].is_u64(), "{told:?}");
+            let response = agent.ask(method, json!({})).await;
+            let messages = response.messages();
+            assert_eq!((messages.len(), &messages[0]["error"]["code"]), (1, &json!(-31001)), "{response:?}");
+            assert!(messages[0]["id"].is_u64(), "{response:?}");
         }
     }
 }
@@ -188,10 +192,14 @@ async fn a_refusal_that_cannot_be_read_keeps_its_status_and_challenge() {
     let call = agent.call("crm.read", json!({})).await;
     assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
     let list = agent.ask("prompts/list", json!({})).await;
-    for (told, status) in [(call, 404), (list, 401)] {
-        assert_eq!((told.status, &told.reply()["error"]["code"]), (status, &json!(-31001)), "{told:?}");
-        assert_eq!(told.headers["www-authenticate"], "Bearer");
-        assert!(!told.headers.contains_key("content-encoding"), "{told:?}");
+    for (response, status) in [(call, 404), (list, 401)] {
+        assert_eq!(
+            (response.status, &response.reply()["error"]["code"]),
+            (status, &json!(-31001)),
+            "{response:?}"
+        );
+        assert_eq!(response.headers["www-authenticate"], "Bearer");
+        assert!(!response.headers.contains_key("content-encoding"), "{response:?}");
     }
 }
 

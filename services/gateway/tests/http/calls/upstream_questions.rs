@@ -1,4 +1,4 @@
-//! The upstream's own questions in the modern era (V-38): its state travels in ours, and its retry is no second call.
+//! The upstream's own questions in the modern era (V-38): its state travels in ours, and its retry is not a second call.
 
 use admission::rules::{Posture, Then};
 use serde_json::{Value, json};

@@ -62,9 +62,9 @@ async fn a_listed_page_and_pages_of_this_machine_may_call_and_read_the_answer() 
     let asked = asked
         .header("access-control-request-method", "POST")
         .header("access-control-request-headers", "mcp-session-id");
-    let told = asked.send().await.unwrap();
-    assert_eq!(told.status(), 204);
-    assert_eq!(told.headers()["access-control-allow-headers"], "mcp-session-id");
+    let answer = asked.send().await.unwrap();
+    assert_eq!(answer.status(), 204);
+    assert_eq!(answer.headers()["access-control-allow-headers"], "mcp-session-id");
 }
 
 #[tokio::test]
@@ -78,24 +78,24 @@ async fn a_rebound_name_is_not_ours() {
         ("127.0.0.1:9", 200),
         ("127.0.0.1.evil.example", 403),
     ] {
-        let told = world.post(CALL).header("host", host).send().await.unwrap();
-        assert_eq!(told.status(), expected, "{host}");
+        let answer = world.post(CALL).header("host", host).send().await.unwrap();
+        assert_eq!(answer.status(), expected, "{host}");
     }
     // A page on the rebound name is of that name, and a local page cannot help a foreign name.
-    let told = world
+    let answer = world
         .post(CALL)
         .header("host", "gw.example")
         .header("origin", "http://localhost:1")
         .send()
         .await
         .unwrap();
-    assert_eq!(told.status(), 403);
+    assert_eq!(answer.status(), 403);
     let twice = format!(
         "POST /mcp HTTP/1.1\r\nhost: gw.example\r\nhost: evil.example\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{CALL}",
         CALL.len()
     );
-    let told = exchange(world.raw().await, twice.as_bytes()).await;
-    assert!(told.starts_with("HTTP/1.1 400"), "{told}");
+    let answer = exchange(world.raw().await, twice.as_bytes()).await;
+    assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
 }
 
 #[tokio::test]
@@ -150,8 +150,8 @@ async fn a_message_has_a_longest() {
         "POST /mcp HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n{}",
         "400\r\n".to_owned() + &" ".repeat(0x400) + "\r\n"
     );
-    let told = exchange(world.raw().await, endless.as_bytes()).await;
-    assert!(told.starts_with("HTTP/1.1 413"), "{told}");
+    let answer = exchange(world.raw().await, endless.as_bytes()).await;
+    assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
     assert_eq!(world.requests().len(), 1);
 }
 
@@ -162,10 +162,10 @@ async fn an_address_that_comes_too_often_is_told_when_to_come_again() {
     let world = world(wishes).await;
     let mut statuses = Vec::new();
     for _ in 0..5 {
-        let told = world.post(CALL).send().await.unwrap();
-        statuses.push(told.status().as_u16());
-        if told.status() == 429 {
-            assert_eq!(told.headers()["retry-after"], "1");
+        let answer = world.post(CALL).send().await.unwrap();
+        statuses.push(answer.status().as_u16());
+        if answer.status() == 429 {
+            assert_eq!(answer.headers()["retry-after"], "1");
         }
     }
     assert_eq!(statuses[..3], [200; 3]);
@@ -201,8 +201,8 @@ async fn a_page_of_an_address_that_comes_too_often_is_counted_under_its_route() 
 async fn a_call_is_of_one_era_whatever_its_header_says() {
     let world = world(Settings::default()).await;
     for version in ["DRAFT-2026-v1", "zzzz", "20xx-99-99", "2026-07-28-draft"] {
-        let told = world.post(CALL).header("mcp-protocol-version", version).send().await.unwrap();
-        assert_eq!(told.status(), 200, "{version}");
+        let answer = world.post(CALL).header("mcp-protocol-version", version).send().await.unwrap();
+        assert_eq!(answer.status(), 200, "{version}");
     }
     assert!(world.notes.all().iter().all(|note| !note.contains("era: Modern")));
     assert_eq!(world.notes.all().iter().filter(|note| note.contains("era: Legacy")).count(), 4);
@@ -240,8 +240,8 @@ async fn headers_that_could_be_read_two_ways_are_refused() {
             "POST /mcp HTTP/1.1\r\nhost: x\r\n{name}: {one}\r\n{name}: {other}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{CALL}",
             CALL.len()
         );
-        let told = exchange(world.raw().await, text.as_bytes()).await;
-        assert!(told.starts_with("HTTP/1.1 400"), "{name}: {told}");
+        let answer = exchange(world.raw().await, text.as_bytes()).await;
+        assert!(answer.starts_with("HTTP/1.1 400"), "{name}: {answer}");
     }
     assert!(world.requests().is_empty());
 }

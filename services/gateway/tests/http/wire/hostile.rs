@@ -21,8 +21,8 @@ async fn a_slow_loris_is_hung_up_on() {
     let world = world(hasty()).await;
     // Silence, half a request line, half an HTTP/2 preface, headers that drip.
     for begun in ["", "POST /mc", "PRI * HTTP/2.0\r\n", "POST /mcp HTTP/1.1\r\nhost: x\r\nx-a: "] {
-        let told = exchange(world.raw().await, begun.as_bytes()).await;
-        assert!(told.is_empty() || told.starts_with("HTTP/1.1 408"), "{begun:?}: {told}");
+        let answer = exchange(world.raw().await, begun.as_bytes()).await;
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 408"), "{begun:?}: {answer}");
     }
     assert_eq!(world.post(CALL).send().await.unwrap().status(), 200);
 }
@@ -52,14 +52,14 @@ async fn floods_of_headers_and_huge_lines_are_refused() {
         let text = format!(
             "POST /mcp HTTP/1.1\r\nhost: x\r\n{headers}content-length: 0\r\nconnection: close\r\n\r\n"
         );
-        let told = exchange(world.raw().await, text.as_bytes()).await;
-        assert!(told.is_empty() || told.starts_with("HTTP/1.1 431"), "{told}");
+        let answer = exchange(world.raw().await, text.as_bytes()).await;
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431"), "{answer}");
     }
     let target = format!("POST /{} HTTP/1.1\r\nhost: x\r\n\r\n", "y".repeat(100 << 10));
-    let told = exchange(world.raw().await, target.as_bytes()).await;
+    let answer = exchange(world.raw().await, target.as_bytes()).await;
     assert!(
-        told.is_empty() || told.starts_with("HTTP/1.1 414") || told.starts_with("HTTP/1.1 431"),
-        "{told}"
+        answer.is_empty() || answer.starts_with("HTTP/1.1 414") || answer.starts_with("HTTP/1.1 431"),
+        "{answer}"
     );
     assert!(world.requests().is_empty());
 }
@@ -76,8 +76,8 @@ async fn bytes_that_are_no_http_are_hung_up_on() {
         let mut stream = world.raw().await;
         let _ = stream.write_all(bytes).await;
         let _ = stream.shutdown().await;
-        let told = exchange(stream, b"").await;
-        assert!(told.is_empty() || told.starts_with("HTTP/1.1 400"), "{told}");
+        let answer = exchange(stream, b"").await;
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 400"), "{answer}");
     }
     assert_eq!(world.post(CALL).send().await.unwrap().status(), 200);
 }

@@ -51,9 +51,9 @@ async fn who_learns_a_session_s_id_cannot_speak_listen_or_end_it() {
                 Some(stranger) => request.header("authorization", stranger),
                 None => request,
             };
-            let told = request.send().await.unwrap();
-            assert_eq!(told.status(), 404, "{stranger:?}");
-            assert!(told.text().await.unwrap().contains("-32001"));
+            let response = request.send().await.unwrap();
+            assert_eq!(response.status(), 404, "{stranger:?}");
+            assert!(response.text().await.unwrap().contains("-32001"));
         }
     }
     assert_eq!(world.requests().len(), before, "nothing of it reached the server");
@@ -75,16 +75,16 @@ async fn a_server_that_refuses_our_credential_sends_no_client_to_log_in_elsewher
     })
     .await;
     for wanted in ["401", "403"] {
-        let told = world.post(CALL).header("x-wanted", wanted).send().await.unwrap();
-        assert_eq!(told.status(), 200);
-        assert!(!told.headers().contains_key("www-authenticate"));
-        let text = told.text().await.unwrap();
+        let response = world.post(CALL).header("x-wanted", wanted).send().await.unwrap();
+        assert_eq!(response.status(), 200);
+        assert!(!response.headers().contains_key("www-authenticate"));
+        let text = response.text().await.unwrap();
         assert!(text.contains("-31001") && !text.contains("10.0.0.1"), "{text}");
         let requests = [world.post(CALLED), world.http.get(world.url()), world.http.delete(world.url())];
         for request in requests {
-            let told = request.header("x-wanted", wanted).send().await.unwrap();
-            assert_eq!(told.status(), 502);
-            assert!(!told.headers().contains_key("www-authenticate"));
+            let response = request.header("x-wanted", wanted).send().await.unwrap();
+            assert_eq!(response.status(), 502);
+            assert!(!response.headers().contains_key("www-authenticate"));
         }
     }
     let fine = world.post(CALLED).header("x-wanted", "400").send().await.unwrap();

@@ -57,8 +57,8 @@ async fn an_operator_can_keep_it_from_the_server() {
 #[tokio::test]
 async fn an_amendment_is_never_forwarded() {
     let world = world(Settings::default()).await;
-    let told = world.post(message("vap/amend", r#""vap":{}"#)).send().await.unwrap();
-    assert_eq!(told.text().await.unwrap(), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+    let answer = world.post(message("vap/amend", r#""vap":{}"#)).send().await.unwrap();
+    assert_eq!(answer.text().await.unwrap(), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
     let note = r#"{"jsonrpc":"2.0","method":"vap/amend","params":{}}"#;
     assert_eq!(world.post(note).send().await.unwrap().status(), 400);
     assert!(world.requests().is_empty());

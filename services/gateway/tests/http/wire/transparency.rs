@@ -27,8 +27,8 @@ async fn large_messages_pass_whole() {
         let body = format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{how}","arguments":{{"a":"{large}"}}}}}}"#
         );
-        let told = Reading::of(world.post(body.clone())).await.ended().await;
-        assert!(told.contains(&answer) && told.len() < answer.len() + 10);
+        let response = Reading::of(world.post(body.clone())).await.ended().await;
+        assert!(response.contains(&answer) && response.len() < answer.len() + 10);
         assert_eq!(world.requests().last().unwrap().text(), body);
     }
 }
@@ -45,14 +45,14 @@ async fn statuses_and_their_headers_keep_their_meaning() {
     .await;
     for wanted in ["202", "400", "401", "403", "404", "405", "406", "409", "500", "307"] {
         for body in [CALL, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#] {
-            let told = world.post(body).header("x-wanted", wanted).send().await.unwrap();
-            assert_eq!(told.status().as_str(), wanted);
-            assert_eq!(told.headers()["www-authenticate"], "Bearer scope=\"a\"");
+            let response = world.post(body).header("x-wanted", wanted).send().await.unwrap();
+            assert_eq!(response.status().as_str(), wanted);
+            assert_eq!(response.headers()["www-authenticate"], "Bearer scope=\"a\"");
             assert_eq!(
-                (&told.headers()["allow"], &told.headers()["retry-after"]),
+                (&response.headers()["allow"], &response.headers()["retry-after"]),
                 (&"POST".parse().unwrap(), &"7".parse().unwrap())
             );
-            let text = told.text().await.unwrap();
+            let text = response.text().await.unwrap();
             assert_eq!(text, if wanted == "202" { "" } else { "words" });
         }
         let got = world.http.get(world.url()).header("x-wanted", wanted).send().await.unwrap();
@@ -71,9 +71,9 @@ async fn capabilities_and_sessions_are_the_clients_and_the_servers() {
     })
     .await;
     let body = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"elicitation":{},"roots":{"listChanged":true},"x":1.0},"clientInfo":{"name":"c"}}}"#;
-    let told = world.post(body).send().await.unwrap();
-    assert_eq!(told.headers()["mcp-session-id"], "from-server");
-    let text = told.text().await.unwrap();
+    let response = world.post(body).send().await.unwrap();
+    assert_eq!(response.headers()["mcp-session-id"], "from-server");
+    let text = response.text().await.unwrap();
     assert!(text.contains(r#""capabilities":{"tools":{},"experimental":{"vap":{}}}"#), "{text}");
     assert_eq!(world.requests()[0].text(), body);
     assert_eq!(world.requests()[0].header("mcp-session-id"), Some("s-1"));
@@ -88,7 +88,7 @@ async fn headers_pass_but_for_those_between_neighbours_and_credentials() {
         wire.answer(200, &headers, DONE.as_bytes());
     })
     .await;
-    let told = world
+    let response = world
         .post(CALL)
         .header("mcp-protocol-version", "2025-06-18")
         .header("traceparent", "00-abc")
@@ -103,8 +103,8 @@ async fn headers_pass_but_for_those_between_neighbours_and_credentials() {
         .send()
         .await
         .unwrap();
-    assert_eq!(told.headers()["x-from-server"], "1");
-    assert!(!told.headers().contains_key("keep-alive"));
+    assert_eq!(response.headers()["x-from-server"], "1");
+    assert!(!response.headers().contains_key("keep-alive"));
     let seen = &world.requests()[0];
     for (name, value) in [
         ("mcp-protocol-version", "2025-06-18"),
@@ -178,8 +178,8 @@ async fn an_answer_that_says_to_be_of_two_kinds_does_not_pass_unseen() {
                 wire.answer(200, &headers, body.as_bytes());
             })
             .await;
-            let told = world.post(CALL).send().await.unwrap();
-            assert!(!told.text().await.unwrap().contains("forged"), "{kinds:?}: {forged}");
+            let response = world.post(CALL).send().await.unwrap();
+            assert!(!response.text().await.unwrap().contains("forged"), "{kinds:?}: {forged}");
         }
     }
 }
@@ -194,8 +194,8 @@ async fn an_answer_that_names_two_sessions_names_none() {
             wire.answer(200, &headers, DONE.as_bytes());
         })
         .await;
-        let told = Reading::of(world.post(INITIALIZE)).await;
-        assert_eq!(told.header("mcp-session-id"), named);
-        assert_eq!(told.ended().await.contains("-31001"), named.is_none());
+        let response = Reading::of(world.post(INITIALIZE)).await;
+        assert_eq!(response.header("mcp-session-id"), named);
+        assert_eq!(response.ended().await.contains("-31001"), named.is_none());
     }
 }

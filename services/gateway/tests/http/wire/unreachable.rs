@@ -14,9 +14,9 @@ async fn an_unreachable_server_is_an_error_in_band() {
     let world =
         PassThrough::before_url(&url, McpServer::ordinary(), Scribe::default(), Settings::default()).await;
     for body in [CALL, r#"{"jsonrpc":"2.0","id":1,"method":"prompts/list"}"#] {
-        let told = world.post(body).send().await.unwrap();
-        assert_eq!(told.status(), 200);
-        let text = told.text().await.unwrap();
+        let response = world.post(body).send().await.unwrap();
+        assert_eq!(response.status(), 200);
+        let text = response.text().await.unwrap();
         assert!(text.contains("-31001") && text.contains("\"id\":1") && text.contains("no effect"), "{text}");
         assert!(!text.contains(url.trim_matches('/')), "where the upstream is, is not the client's business");
     }
@@ -47,9 +47,9 @@ async fn an_answer_that_takes_too_long_is_given_up() {
         wire.is_hung_up_on();
     })
     .await;
-    let told = world.post(CALL).send().await.unwrap();
-    assert_eq!(told.status(), 200);
-    assert!(told.text().await.unwrap().contains("-31001"));
+    let response = world.post(CALL).send().await.unwrap();
+    assert_eq!(response.status(), 200);
+    assert!(response.text().await.unwrap().contains("-31001"));
     world.notes.holds("in time").await;
     assert_eq!(world.requests().len(), 1);
 }
@@ -76,10 +76,10 @@ async fn a_redirect_takes_neither_a_call_nor_its_client_elsewhere() {
     let follows = reqwest::Client::builder().no_proxy().build().unwrap();
     for body in [CALL, r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#] {
         let request = follows.post(world.url()).header("content-type", "application/json").body(body);
-        let told = request.send().await.unwrap();
-        assert_eq!(told.status(), 200);
-        assert!(!told.headers().contains_key("location"));
-        let text = told.text().await.unwrap();
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), 200);
+        assert!(!response.headers().contains_key("location"));
+        let text = response.text().await.unwrap();
         assert!(text.contains("-31001") && text.contains("\"id\":1") && text.contains("unknown"), "{text}");
     }
     assert_eq!(follows.get(world.url()).send().await.unwrap().status(), 502);

@@ -167,7 +167,7 @@ fn unusable(error: AuditStateError) -> Failure {
         | AuditStateError::Policy { .. } => Exit::LogMisbehaviour,
         _ => Exit::Failure,
     };
-    Failure::new(exit, "audit-state", "the audit cannot go on from where it stood")
+    Failure::new(exit, "audit-state", "the audit cannot continue from its saved state")
         .fact("because", error.to_string())
         .why("move the file away to audit from the first entry")
 }

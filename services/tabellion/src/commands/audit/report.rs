@@ -99,7 +99,7 @@ impl Audited {
     fn conclusion(&self) -> &'static str {
         match self.exit() {
             Exit::VerificationFailed => {
-                "the log does not bear out its decisions: keep a copy, find out who changed it"
+                "the log's content does not lead to its decisions: keep a copy, and find out who changed it"
             }
             Exit::NotVerified if self.unmatched > 0 => {
                 "not verified: more bytes are gone than this audit can match with what explains it"

@@ -71,7 +71,7 @@ pub fn unreadable(file: &Path, error: ArchiveError) -> Failure {
         }
         ArchiveError::Io(_) => (Exit::Failure, "file-unreadable", format!("{name} cannot be read")),
         ArchiveError::NotAnArchive => {
-            (Exit::NotVerified, "not-an-archive", format!("{name} is no archive of a log"))
+            (Exit::NotVerified, "not-an-archive", format!("{name} is not an archive of a log"))
         }
         ArchiveError::Truncated { .. } | ArchiveError::Damaged { .. } => {
             (Exit::VerificationFailed, "archive-damaged", format!("{name} is not what was written"))
@@ -99,7 +99,7 @@ enum HeadSigner {
 
 fn by_key(summary: &ArchiveSummary, file: &Path) -> Result<HeadSigner, Failure> {
     let key = scitt::key::read_key(&files::read_text(file)?).map_err(|error| {
-        Failure::new(Exit::Failure, "key-unusable", format!("{} is no public key", file.display()))
+        Failure::new(Exit::Failure, "key-unusable", format!("{} is not a public key", file.display()))
             .fact("because", error.to_string())
     })?;
     let signed =

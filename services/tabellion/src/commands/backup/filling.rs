@@ -85,13 +85,13 @@ fn holds_what_was_signed(summary: &ArchiveSummary, pin: &Pin) -> Result<(), Fail
         return Ok(());
     };
     // The message is the same as at the service's start, but names the backup.
-    let told = halt.to_string().replacen("the database", "the backup", 1);
+    let detail = halt.to_string().replacen("the database", "the backup", 1);
     let (exit, code) = match halt {
         Halt::DatabaseBehind { .. } => (Exit::LogMisbehaviour, "backup-behind"),
         Halt::DatabaseDisagrees { .. } => (Exit::LogMisbehaviour, "backup-disagrees"),
         _ => (Exit::Failure, "pin-of-another-log"),
     };
-    Err(Failure::new(exit, code, told).why(
+    Err(Failure::new(exit, code, detail).why(
         "going on from here would sign another history than the one that was signed: \
          bring a newer backup, or restore it as a copy with a state directory of its own; nothing was touched",
     ))
@@ -132,12 +132,12 @@ async fn filled(
 }
 
 fn not_filled(file: &Path, error: FillError) -> Failure {
-    let told = error.to_string();
+    let detail = error.to_string();
     match error {
         FillError::Store(error) => database(error),
         FillError::Archive(error) => unreadable(file, error),
         FillError::Changed | FillError::ErasedAndHeld(_) => {
-            Failure::new(Exit::VerificationFailed, "archive-contradicts", told)
+            Failure::new(Exit::VerificationFailed, "archive-contradicts", detail)
         }
     }
 }
@@ -149,8 +149,11 @@ async fn checked_again(store: &dyn FsckStore, summary: &ArchiveSummary) -> Resul
     if report.is_clean() && (report.size, report.root) == (summary.size, summary.root) {
         return Ok(());
     }
-    let failure =
-        Failure::new(Exit::LogMisbehaviour, "not-as-written", "the database is not what was written into it");
+    let failure = Failure::new(
+        Exit::LogMisbehaviour,
+        "not-as-written",
+        "the database does not have the content that was written to it",
+    );
     Err(report
         .findings
         .iter()

@@ -67,7 +67,7 @@ fn unwritable(file: &Path, error: &io::Error) -> Failure {
     let name = file.display().to_string();
     match error.kind() {
         io::ErrorKind::AlreadyExists => {
-            Failure::new(Exit::Exists, "exists", format!("{name} is there already"))
+            Failure::new(Exit::Exists, "exists", format!("{name} exists already"))
                 .why("an archive is never written over")
         }
         _ => Failure::new(Exit::Failure, "file-unwritable", format!("{name} cannot be written"))
@@ -76,21 +76,21 @@ fn unwritable(file: &Path, error: &io::Error) -> Failure {
 }
 
 fn not_written(error: ArchiveWriteError) -> Failure {
-    let told = error.to_string();
+    let detail = error.to_string();
     match error {
         ArchiveWriteError::Store(error) => database(error),
         ArchiveWriteError::Io(_) => Failure::new(Exit::Failure, "file-unwritable", "the archive cannot be written")
-            .fact("because", told),
+            .fact("because", detail),
         ArchiveWriteError::NotFrozen => Failure::new(Exit::Failure, "not-frozen", "only a frozen log is exported")
-            .fact("because", told)
+            .fact("because", detail)
             .why("a log that goes on in two databases is forked; a copy of one that goes on is `tabellion backup create`")
             .hint("tabellion log freeze --help"),
         ArchiveWriteError::NotSigned { .. } => Failure::new(Exit::TryAgain, "not-signed", "the last head has no signature yet")
-            .fact("because", told)
+            .fact("because", detail)
             .why("the service signs it when it starts, and takes nothing more"),
-        ArchiveWriteError::Empty => Failure::new(Exit::NotFound, "nothing-signed", told),
+        ArchiveWriteError::Empty => Failure::new(Exit::NotFound, "nothing-signed", detail),
         ArchiveWriteError::Damaged(_) => Failure::new(Exit::LogMisbehaviour, "database-damaged", "the log contradicts itself")
-            .fact("because", told)
+            .fact("because", detail)
             .hint("tabellion log fsck --deep"),
     }
 }

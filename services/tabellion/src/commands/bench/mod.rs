@@ -68,7 +68,7 @@ impl Bench {
 fn read_result(file: &Path) -> Result<BenchResult, Failure> {
     let bytes = files::read(file)?;
     BenchResult::parse(&bytes).map_err(|error| {
-        let what = format!("{} is no result of `bench run`", safe(&file.display().to_string()));
+        let what = format!("{} is not a result of `bench run`", safe(&file.display().to_string()));
         Failure::new(Exit::Failure, "no-bench-result", what).fact("because", error.to_string())
     })
 }

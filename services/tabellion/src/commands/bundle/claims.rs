@@ -11,7 +11,7 @@ use crate::show;
 
 /// Returns the claims of a bundle that is gathered now from this service, without keys.
 pub fn of(service: &Service) -> BundleClaims {
-    let created_at = show::time(i64::try_from(now()).unwrap_or(i64::MAX));
+    let created_at = show::time(now());
     BundleClaims { created_at, log_url: service.client.base().to_string(), ..BundleClaims::default() }
 }
 

@@ -16,7 +16,7 @@ use tlog::checkpoint::Checkpoint;
 use tlog::note::Note;
 
 use crate::console::{Exit, Failure};
-use crate::service::{Service, percent_encoded};
+use crate::service::{Service, nonsense, percent_encoded};
 
 /// Number of entries per page of a session or a search.
 const PAGE: usize = 1000;
@@ -244,9 +244,9 @@ impl CosignedTree {
     /// Fetches the newest checkpoint that witnesses have cosigned.
     pub fn fetch(service: &Service) -> Result<Self, Failure> {
         let note = service.block_on(service.client.bytes("checkpoint"))?;
-        let text = String::from_utf8(note.into()).map_err(|_| nonsense("the checkpoint is no text"))?;
-        let note = Note::parse(text.as_bytes()).map_err(|error| nonsense(&error.to_string()))?;
-        let checkpoint = Checkpoint::parse_text(note.text()).map_err(|error| nonsense(&error.to_string()))?;
+        let text = String::from_utf8(note.into()).map_err(|_| nonsense("the checkpoint is not text"))?;
+        let note = Note::parse(text.as_bytes()).map_err(nonsense)?;
+        let checkpoint = Checkpoint::parse_text(note.text()).map_err(nonsense)?;
         let (origin, size) = (checkpoint.origin().to_string(), checkpoint.size().get());
         Ok(Self { checkpoint: text, origin, size })
     }
@@ -331,10 +331,6 @@ fn insert(
             Err(Failure::new(Exit::Failure, "bundle-too-large", what))
         }
     }
-}
-
-fn nonsense(why: &str) -> Failure {
-    Failure::new(Exit::Failure, "nonsense", format!("the service's answer makes no sense: {why}"))
 }
 
 fn parsed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<EntryDigest, D::Error> {

@@ -108,7 +108,7 @@ fn proof(path: &Path) -> Result<Vec<Hash>, Failure> {
         Err(_) => text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect(),
     };
     hashes.iter().map(|text| hash(text)).collect::<Option<_>>().ok_or_else(|| {
-        let what = format!("{} is no consistency proof", path.display());
+        let what = format!("{} is not a consistency proof", path.display());
         Failure::new(Exit::NotVerified, "proof-unusable", what).fact("expected", "hashes in hex or base64")
     })
 }
@@ -150,7 +150,7 @@ async fn joint(client: &TlogClient, older: TreeSize, newer: TreeSize) -> Result<
 }
 
 fn unanswered(error: &TlogError) -> Failure {
-    Failure::new(Exit::TryAgain, "unreachable", "the log does not serve what would join them")
+    Failure::new(Exit::TryAgain, "unreachable", "the log serves no proof that joins them")
         .fact("because", error.to_string())
 }
 

@@ -26,7 +26,7 @@ use crate::service::{Service, ServiceArgs};
 /// Number of attempts, if another operator registers the erasure's number first.
 const TRIES: usize = 5;
 /// Interval of the checks in [`Erase::wait`].
-const LOOK: Duration = Duration::from_millis(200);
+const POLL: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
 #[command(mut_arg("timeout", |timeout| timeout.hide(true)))]
@@ -105,7 +105,7 @@ impl Erase {
         key: &SigningKey,
         entries: &[EntryDigest],
     ) -> Result<(u64, EntryDigest), Failure> {
-        let mut told = None;
+        let mut last_problem = None;
         for _ in 0..TRIES {
             let sequence = next_sequence(service)?;
             let payload = self.erasure(sequence, entries).payload();
@@ -115,12 +115,12 @@ impl Erase {
                 Err(ClientError::Refused { problem, .. })
                     if problem.get_rule() == Some(erasure::ErasureRule::SequenceUnique.name()) =>
                 {
-                    told = Some(problem.to_string());
+                    last_problem = Some(problem.to_string());
                 }
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(Failure::new(Exit::TryAgain, "try-again", told.unwrap_or_default()))
+        Err(Failure::new(Exit::TryAgain, "try-again", last_problem.unwrap_or_default()))
     }
 
     fn erasure(&self, sequence: u64, entries: &[EntryDigest]) -> NewErasure {
@@ -153,7 +153,7 @@ impl Erase {
                 }
                 Ok(found) if found.pending.is_empty() || Instant::now() > until => return Ok(found),
                 Err(error) if Instant::now() > until => return Err(error),
-                Ok(_) | Err(_) => std::thread::sleep(LOOK),
+                Ok(_) | Err(_) => std::thread::sleep(POLL),
             }
         }
     }

@@ -29,7 +29,7 @@ use crate::commands::verify::{now, witness_policy};
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure};
 use crate::context::Context;
-use crate::service::Service;
+use crate::service::{Service, nonsense};
 use crate::trust_file::TrustFile;
 use crate::verification::{UNVERIFIED, with_open_checks};
 
@@ -188,8 +188,8 @@ impl ServedPages {
         if !self.proofs.is_empty() && self.head_entry != page.proof.head_entry {
             return Ok(false);
         }
-        let bytes = BASE64.decode(page.proof.file.as_bytes()).map_err(|why| nonsense(&why.to_string()))?;
-        self.proofs.push(SearchProof::decode(&bytes).map_err(|why| nonsense(&why.to_string()))?);
+        let bytes = BASE64.decode(page.proof.file.as_bytes()).map_err(nonsense)?;
+        self.proofs.push(SearchProof::decode(&bytes).map_err(nonsense)?);
         self.head_entry = page.proof.head_entry;
         self.rows.extend(page.entries.into_iter().filter_map(|row| Some((row["index"].as_u64()?, row))));
         Ok(true)
@@ -243,7 +243,7 @@ impl Collector<'_> {
     ) -> Result<ProvenPages, Failure> {
         let policy = self.statement_at(policy)?;
         let payload = policy.payload().unwrap_or_default();
-        let index = PolicyIndex::read(payload, &tree.origin).map_err(|why| nonsense(&why.to_string()))?;
+        let index = PolicyIndex::read(payload, &tree.origin).map_err(nonsense)?;
         let PagesVerdict { pages, checks } =
             ProvenPages::verify(question, pages, &index.trusted, &self.reader.trust, now());
         pages.ok_or_else(|| {
@@ -305,7 +305,7 @@ impl Collector<'_> {
         let position = ListPosition::between(leaf.checked_sub(1), None);
         let page: RowPage = self.get(&position.path(1, []))?;
         let row = page.entries.into_iter().next().filter(|row| row["index"] == leaf);
-        row.ok_or_else(|| nonsense(&format!("leaf {leaf} is not listed")))
+        row.ok_or_else(|| nonsense(format!("leaf {leaf} is not listed")))
     }
 
     fn statement_at(&self, leaf: u64) -> Result<SignedStatement, Failure> {
@@ -325,7 +325,7 @@ struct RowPage {
 }
 
 fn listed(row: &Json) -> Result<ListedEntry, Failure> {
-    ListedEntry::deserialize(row).map_err(|why| nonsense(&why.to_string()))
+    ListedEntry::deserialize(row).map_err(nonsense)
 }
 
 /// The failure for an answer that does not verify.
@@ -365,8 +365,4 @@ impl ProvenEntries {
         table.write(out, &self.entries)?;
         print_outcome(out, &self.proof)
     }
-}
-
-fn nonsense(why: &str) -> Failure {
-    Failure::new(Exit::Failure, "nonsense", format!("the service's answer makes no sense: {why}"))
 }

@@ -140,7 +140,7 @@ impl Documents<'_> {
 }
 
 fn not_registered(file: &Path) -> Failure {
-    let what = format!("{} is no statement, and --trust requires a receipt of the log", file.display());
+    let what = format!("{} is not a statement, and --trust requires a receipt of the log", file.display());
     Failure::new(Exit::NotVerified, "no-statement", what)
         .hint("name the transparent statement that tabellion registry publish or tabellion register wrote")
 }

@@ -9,18 +9,19 @@ use admission::approval::{Approval as Answered, Decision, Question, SubjectKind}
 use admission::limits::MAX_APPROVAL_REASON;
 use clap::{Args, Subcommand};
 use gateway::approvals::{ApprovalsClient, ClientError, QuestionView};
-use jiff::Timestamp;
 use scitt::SigningKey;
 use serde::Serialize;
 use serde_json::json;
 use tokio::runtime::Runtime;
 
+use crate::commands::verify::now;
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure, Report, members, safe};
 use crate::context::Context;
 use crate::keyfile;
 use crate::runtime;
 use crate::service::no_http_client;
+use crate::show::time;
 
 /// The default of `--url`: a local gateway's listener for approvers.
 const URL: &str = "http://127.0.0.1:7402";
@@ -193,10 +194,6 @@ impl ConnectedGateway {
     }
 }
 
-fn now() -> u64 {
-    u64::try_from(Timestamp::now().as_second()).unwrap_or_default()
-}
-
 fn failed(error: ClientError) -> Failure {
     match error {
         ClientError::Setup(why) => Failure::new(Exit::Usage, "usage", why),
@@ -225,10 +222,6 @@ fn in_short(question: &Question) -> String {
             format!("{} on {}", subject.name(), subject.route)
         }
     }
-}
-
-fn time(seconds: i64) -> String {
-    Timestamp::from_second(seconds).map_or_else(|_| seconds.to_string(), |time| time.to_string())
 }
 
 #[derive(Serialize)]

@@ -34,15 +34,15 @@ impl Check {
             route: route.path.clone(),
             digest: config.rules(route).policy_digest,
         };
-        let told = GatewayCheckResult {
+        let result = GatewayCheckResult {
             config: path.display().to_string(),
             issuer: config.issuer.clone(),
             policies: config.routes.iter().map(policy).collect(),
             warnings: exposed_settings::gateway::warnings(&config, Some(&path)),
             checks,
         };
-        context.console.result(&told)?;
-        match told.exit() {
+        context.console.result(&result)?;
+        match result.exit() {
             Exit::Success => Ok(()),
             exit => Err(Failure::already_printed(exit)),
         }

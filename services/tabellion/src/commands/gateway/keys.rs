@@ -22,7 +22,7 @@ pub struct Keys {}
 impl Keys {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let config = config_file::read_or_dev(context)?;
-        let made = keys::look(&config).map_err(unusable)?;
+        let made = keys::missing_paths(&config).map_err(unusable)?;
         let keys = keys::Keys::open(&config).map_err(unusable)?;
         let key = keys.evidence.public_key();
         let receipts =

@@ -114,7 +114,7 @@ pub(super) fn not_started(error: StartError) -> Failure {
         (_, Some(code)) => (Exit::TryAgain, code),
         (StartError::Keys(_), None) => (Exit::Failure, "key-unusable"),
         (StartError::Evidence(_), None) => (Exit::Failure, "gateway-evidence"),
-        (StartError::Listen { .. }, None) => (Exit::Failure, "cannot-listen"),
+        (StartError::Listen(_), None) => (Exit::Failure, "cannot-listen"),
         (StartError::NotIsolated(_), None) => (Exit::Failure, "not-isolated"),
         (_, None) => (Exit::Usage, "gateway-config"),
     };

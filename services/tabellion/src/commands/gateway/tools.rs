@@ -70,16 +70,16 @@ impl Approve {
 
 /// Converts an error of listing or approving tools.
 pub fn failed(error: OperatorError) -> Failure {
-    let told = error.to_string();
+    let detail = error.to_string();
     match error {
         OperatorError::NoTool(..) => {
-            Failure::new(Exit::NotFound, "no-tool", told).hint("tabellion gateway tools list")
+            Failure::new(Exit::NotFound, "no-tool", detail).hint("tabellion gateway tools list")
         }
         OperatorError::Moved(..) => {
-            Failure::new(Exit::Exists, "tool-moved", told).hint("tabellion gateway tools list")
+            Failure::new(Exit::Exists, "tool-moved", detail).hint("tabellion gateway tools list")
         }
         OperatorError::Store(_) | OperatorError::Commit(_) => {
-            Failure::new(Exit::Failure, "gateway-evidence", told)
+            Failure::new(Exit::Failure, "gateway-evidence", detail)
         }
     }
 }

@@ -32,11 +32,11 @@ use crate::console::{Exit, Failure, Report, safe};
 use crate::context::Context;
 use crate::keyfile;
 use crate::runtime;
-use crate::service::Service;
+use crate::service::{Service, nonsense};
 use crate::show;
 
 /// Interval of the checks whether a key was adopted, up to `--wait`.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
 pub struct Rotation {
@@ -205,7 +205,7 @@ impl<'c> KeyStore<'c> {
                 .why("it stays announced; the process that leads takes it up once it has the key file")
                 .hint("tabellion key list"));
             }
-            self.runtime.block_on(async { sleep(LOOK).await });
+            self.runtime.block_on(async { sleep(POLL).await });
         }
     }
 }
@@ -382,10 +382,6 @@ fn unusable(error: impl std::fmt::Display) -> Failure {
     Failure::new(Exit::Failure, "key-unusable", error.to_string())
 }
 
-fn nonsense(error: String) -> Failure {
-    Failure::new(Exit::Failure, "nonsense", "the service's answer cannot be read").fact("because", error)
-}
-
 #[derive(Serialize)]
 struct Rotated {
     signs: &'static str,
@@ -439,7 +435,7 @@ impl RecordedKey {
             kid: BASE64URL_NOPAD.encode(&key.kid),
             signs: kind.signs(),
             from_size: Some(key.from_size.get()),
-            retired_at: key.retired_at.map(time),
+            retired_at: key.retired_at.map(show::time),
             retired_size: key.retired_size.map(TreeSize::get),
             compromised_size: key.compromised_size.map(TreeSize::get),
             announced_at: None,
@@ -449,12 +445,8 @@ impl RecordedKey {
 
     fn announced(key: &KeyAnnouncement) -> Self {
         let listed = LogKey::new(key.kid.clone(), key.public.clone(), TreeSize::EMPTY);
-        Self { from_size: None, announced_at: Some(time(key.at)), ..Self::of(&listed) }
+        Self { from_size: None, announced_at: Some(show::time(key.at)), ..Self::of(&listed) }
     }
-}
-
-fn time(at: u64) -> String {
-    show::time(i64::try_from(at).unwrap_or(i64::MAX))
 }
 
 impl Report for Recorded {

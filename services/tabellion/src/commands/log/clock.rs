@@ -16,11 +16,12 @@ use serde_json::json;
 use transparency::{LogTime, StatementPosition};
 
 use crate::commands::entry::Admin;
-use crate::commands::operator::{self, nonsense};
+use crate::commands::operator;
 use crate::commands::verify::now;
 use crate::console::{Exit, Failure, members, safe};
 use crate::context::Context;
 use crate::keyfile;
+use crate::service::nonsense;
 use crate::show::time;
 
 /// Maximum difference in seconds between the stated time and this host's clock.
@@ -51,8 +52,8 @@ impl Clock {
         let log: LogTime = service.block_on(service.client.json("clock"))?;
         if log.committed_at <= here {
             return Err(Failure::new(Exit::Usage, "not-ahead", "the log's time is not ahead")
-                .fact("newest head", rfc3339(log.committed_at))
-                .fact("this host", rfc3339(here)));
+                .fact("newest head", time(log.committed_at))
+                .fact("this host", time(here)));
         }
         let policy = operator::policy_in(&log.policy)?;
         let contents = policy.contents();
@@ -67,9 +68,8 @@ impl Clock {
         let statement = signed.map_err(operator::not_signed)?;
         let asked = json!({ "statement": BASE64URL_NOPAD.encode(statement.bytes()) });
         let answer = service.block_on(service.client.send_json(Verb::Post, "clock", &asked))?;
-        let StatementPosition { entry_id, index } =
-            serde_json::from_value(answer).map_err(|error| nonsense(&error))?;
-        let (origin, size, was, time) = (log.origin, log.size, rfc3339(log.committed_at), rfc3339(here));
+        let StatementPosition { entry_id, index } = serde_json::from_value(answer).map_err(nonsense)?;
+        let (origin, size, was, time) = (log.origin, log.size, time(log.committed_at), time(here));
         context.console.print(&members! { origin, size, was, time, entry_id, index }, |out| {
             writeln!(out, "log        {}", safe(&origin))?;
             writeln!(out, "was ahead  {was} at size {size}\ntrue time  {time}")?;
@@ -84,12 +84,8 @@ fn check_true_time(stated: Timestamp, here: u64) -> Result<(), Failure> {
     if differs <= TYPING {
         return Ok(());
     }
-    Err(Failure::new(Exit::Usage, "clock-differs", "the clock of this host is not at the true time given")
+    Err(Failure::new(Exit::Usage, "clock-differs", "the clock of this host differs from the time given")
         .fact("true time", stated.to_string())
-        .fact("this host", rfc3339(here))
+        .fact("this host", time(here))
         .why("set the clocks right first, then state the time again"))
-}
-
-fn rfc3339(seconds: u64) -> String {
-    i64::try_from(seconds).map_or_else(|_| seconds.to_string(), time)
 }

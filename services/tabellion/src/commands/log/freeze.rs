@@ -15,18 +15,19 @@ use tokio::time::{Duration, Instant, sleep};
 use transparency::{Config, Frozen, LogPolicy, storage};
 
 use crate::commands::entry::Admin;
-use crate::commands::operator::{self, Signer, Signing, nonsense};
+use crate::commands::operator::{self, Signer, Signing};
 use crate::commands::serve::config;
 use crate::commands::serve::failures::database;
 use crate::console::{Exit, Failure, safe};
 use crate::context::Context;
 use crate::runtime;
+use crate::service::nonsense;
 use crate::settings::KeeperFlags;
 
 /// Maximum time for a service elsewhere to sign the last head.
 const SIGNING: Duration = Duration::from_secs(10);
 /// Interval of the checks during [`SIGNING`].
-const LOOK: Duration = Duration::from_millis(200);
+const POLL: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
 pub struct Freeze {
@@ -88,7 +89,7 @@ impl Freeze {
         let statement = operator::sign(&policy, OPERATOR_ACTION_CONTENT_TYPE, payload, None, &key)?;
         let asked = json!({ "statement": BASE64URL_NOPAD.encode(statement.bytes()) });
         let frozen = service.block_on(service.client.send_json(Verb::Post, "freeze", &asked))?;
-        print(context, &serde_json::from_value(frozen).map_err(|error| nonsense(&error))?)
+        print(context, &serde_json::from_value(frozen).map_err(nonsense)?)
     }
 }
 
@@ -97,10 +98,10 @@ fn by_the_service(admin: Admin, context: &Context, config: &Config) -> Result<Fr
     let service = admin.connect(context)?;
     let asked = json!({ "origin": config.origin });
     let frozen = service.block_on(service.client.send_json(Verb::Post, "freeze", &asked))?;
-    let frozen: Frozen = serde_json::from_value(frozen).map_err(|error| nonsense(&error))?;
+    let frozen: Frozen = serde_json::from_value(frozen).map_err(nonsense)?;
     match frozen.origin == config.origin {
         true => Ok(frozen),
-        false => Err(Failure::new(Exit::Failure, "another-log", "the service speaks of another log")
+        false => Err(Failure::new(Exit::Failure, "another-log", "the service serves another log")
             .fact("configured", &config.origin)
             .fact("answered", frozen.origin)),
     }
@@ -122,7 +123,7 @@ async fn signed(
     let somebody_leads = store.lease(&config.origin).await?.is_none();
     let deadline = Instant::now() + SIGNING;
     while somebody_leads && frozen.signed < frozen.size && Instant::now() < deadline {
-        sleep(LOOK).await;
+        sleep(POLL).await;
         frozen = Frozen::of(store, &config.origin).await?;
     }
     Ok(frozen)

@@ -141,7 +141,7 @@ fn unusable(bad: &BadState) -> Failure {
         BadState::AnotherHistory { .. } => Exit::LogMisbehaviour,
         _ => Exit::Failure,
     };
-    Failure::new(exit, "fsck-state", "the check cannot go on from where it stood")
+    Failure::new(exit, "fsck-state", "the check cannot continue from its saved state")
         .fact("because", bad.to_string())
         .why("move the file away to check from the first entry")
 }

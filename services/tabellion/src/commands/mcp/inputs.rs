@@ -34,7 +34,7 @@ pub fn file_below(folder: Option<&Path>, name: &str) -> Result<PathBuf, Failure>
     }
     match path.is_file() {
         true => Ok(path),
-        false => Err(Failure::new(Exit::Failure, "file-unreadable", format!("{name} is no regular file"))),
+        false => Err(Failure::new(Exit::Failure, "file-unreadable", format!("{name} is not a regular file"))),
     }
 }
 

@@ -204,7 +204,7 @@ impl LogTools {
         state: PathBuf,
     ) -> Result<Self, Failure> {
         if let Some(folder) = folder.as_deref().filter(|folder| !folder.is_dir()) {
-            let what = format!("{} is no folder", folder.display());
+            let what = format!("{} is not a folder", folder.display());
             return Err(Failure::new(Exit::NotFound, "file-not-found", what));
         }
         Ok(Self { context, identity, service, folder, state, registering: Mutex::default() })
@@ -274,7 +274,7 @@ impl LogTools {
     /// Fetches the statement of an entry, and a fresh receipt.
     fn fetch(&self, entry: &str) -> Result<(SignedStatement, Bytes), Failure> {
         let digest: EntryDigest = entry.parse().map_err(|_| {
-            Failure::new(Exit::Usage, "not-an-entry", format!("{entry} is no entry ID"))
+            Failure::new(Exit::Usage, "not-an-entry", format!("{entry} is not an entry ID"))
                 .why("an entry ID is 64 lowercase hexadecimal digits: the SHA-256 of the statement")
         })?;
         let service = self.service.connect(&self.context)?;
@@ -313,7 +313,7 @@ fn parse<A: Args>(command: &str, flags: Vec<String>, positional: &[String]) -> R
 
 fn result(report: &impl Serialize) -> Result<ToolResult, Failure> {
     let json = serde_json::to_value(report)
-        .map_err(|error| Failure::new(Exit::Failure, "io", format!("the result is no JSON: {error}")))?;
+        .map_err(|error| Failure::new(Exit::Failure, "io", format!("the result is not JSON: {error}")))?;
     Ok(ToolResult { json, is_error: false })
 }
 

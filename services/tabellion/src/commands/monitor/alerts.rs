@@ -26,7 +26,7 @@ impl Alerts {
         let json = members! { state_dir: folder.display().to_string(), alarms: &listed };
         context.console.print(&json, |out| {
             if listed.is_empty() {
-                return writeln!(out, "no alarm stands");
+                return writeln!(out, "no active alarms");
             }
             listed.iter().try_for_each(|standing| show::standing(out, standing))
         })?;

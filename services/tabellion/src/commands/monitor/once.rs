@@ -24,10 +24,10 @@ pub struct Once {
 impl Once {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let runtime = runtime::multi_threaded()?;
-        runtime.block_on(self.look(context))
+        runtime.block_on(self.check_logs(context))
     }
 
-    async fn look(self, context: &Context) -> Result<(), Failure> {
+    async fn check_logs(self, context: &Context) -> Result<(), Failure> {
         let config = self.watched.config(context)?;
         let _level = LogLevel::of_environment("error", &context.console)?;
         let mut monitor = Monitor::begin(&config).map_err(|why| watched::not_begun(&why))?;
@@ -37,21 +37,21 @@ impl Once {
         let standing = AlarmList::read(&config.state_dir);
         // Findings are printed and determine the exit code, even if they could not be stored.
         let alarms = standing.as_ref().map_or(&[][..], AlarmList::standing);
-        let looked = RoundResults::of(rounds, alarms, &config.state_dir);
-        context.console.result(&looked)?;
+        let results = RoundResults::of(rounds, alarms, &config.state_dir);
+        context.console.result(&results)?;
         for standing in
-            looked.alarms.iter().filter(|standing| standing.alarm.kind.exit() == MonitorExit::Misbehaviour)
+            results.alarms.iter().filter(|standing| standing.alarm.kind.exit() == MonitorExit::Misbehaviour)
         {
             context.console.failure(&show::security(standing, &config.state_dir));
         }
-        let not_kept = match (recorder.has_failed(), standing) {
+        let not_stored = match (recorder.has_failed(), standing) {
             (_, Err(why)) => Some(show::unreadable(&why)),
             (true, _) => {
-                Some(Failure::new(Exit::Failure, "monitor-not-kept", "what was found could not be kept"))
+                Some(Failure::new(Exit::Failure, "monitor-not-kept", "the findings could not be stored"))
             }
             (false, Ok(_)) => None,
         };
-        match (looked.ending, not_kept) {
+        match (results.ending, not_stored) {
             (MonitorExit::Success, None) => Ok(()),
             (MonitorExit::Success | MonitorExit::Error, Some(failure)) => Err(failure),
             (ending, failure) => {

@@ -49,8 +49,10 @@ impl Reset {
         })?;
         match missing.first() {
             None => Ok(()),
-            Some(id) => Err(Failure::new(Exit::NotFound, "no-such-alarm", format!("no alarm {id} stands"))
-                .hint("tabellion monitor alerts")),
+            Some(id) => {
+                Err(Failure::new(Exit::NotFound, "no-such-alarm", format!("there is no active alarm {id}"))
+                    .hint("tabellion monitor alerts"))
+            }
         }
     }
 }

@@ -50,9 +50,8 @@ impl Run {
         let admin = match config.listen {
             Some(address) => {
                 let bound = Listener::bind(address, ListenerSettings::default()).await;
-                let listener = bound.map_err(|why| {
-                    Failure::new(Exit::Failure, "cannot-listen", format!("cannot listen on {address}: {why}"))
-                })?;
+                let listener =
+                    bound.map_err(|why| Failure::new(Exit::Failure, "cannot-listen", why.to_string()))?;
                 Some(listener.serve(admin::routes(recorder.metrics())))
             }
             None => None,

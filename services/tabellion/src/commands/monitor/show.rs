@@ -60,7 +60,7 @@ pub fn round(out: &mut dyn Write, round: &Round) -> io::Result<()> {
 /// Prints an active or past alarm.
 pub fn standing(out: &mut dyn Write, standing: &AlarmRecord) -> io::Result<()> {
     let AlarmRecord { id, alarm, times, .. } = standing;
-    let (first, last) = (moment(alarm.first_seen), moment(alarm.last_seen));
+    let (first, last) = (time(alarm.first_seen), time(alarm.last_seen));
     let (log, about) = (safe(&alarm.log).into_owned(), alarm.about.to_string());
     writeln!(
         out,
@@ -76,7 +76,7 @@ pub fn standing(out: &mut dyn Write, standing: &AlarmRecord) -> io::Result<()> {
     if let Some(file) = &standing.evidence_file {
         writeln!(out, "       evidence {}", safe(file))?;
     }
-    let over = standing.over_at.map(moment).unwrap_or_default();
+    let over = standing.over_at.map(time).unwrap_or_default();
     match (standing.state, &standing.because) {
         (AlarmState::Raised, _) => Ok(()),
         (AlarmState::Cleared, _) => writeln!(out, "       cleared {over}"),
@@ -90,7 +90,7 @@ pub fn standing(out: &mut dyn Write, standing: &AlarmRecord) -> io::Result<()> {
 pub fn cleared(out: &mut dyn Write, standing: &AlarmRecord) -> io::Result<()> {
     let alarm = &standing.alarm;
     let (log, about) = (safe(&alarm.log).into_owned(), alarm.about.to_string());
-    let since = moment(alarm.first_seen);
+    let since = time(alarm.first_seen);
     writeln!(out, "over   {:14}  {log}: {}  (since {since})", alarm.kind.name(), safe(&about))
 }
 
@@ -132,9 +132,4 @@ pub fn unreadable(error: &AlarmsError) -> Failure {
 pub fn without_evidence(round: Round) -> Round {
     let alarms = round.alarms.into_iter().map(|alarm| Alarm { evidence: None, ..alarm }).collect();
     Round { alarms, ..round }
-}
-
-/// Formats Unix seconds as RFC 3339.
-pub fn moment(seconds: u64) -> String {
-    time(i64::try_from(seconds).unwrap_or(i64::MAX))
 }

@@ -12,6 +12,7 @@ use super::watched::StateDirArgs;
 use crate::commands::verify::now;
 use crate::console::{Exit, Failure, members, safe};
 use crate::context::Context;
+use crate::show::time;
 
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion monitor status --config monitor.toml")]
@@ -27,7 +28,7 @@ impl Status {
             Failure::new(Exit::Failure, "monitor-state", format!("{}: {why}", folder.display()))
         })?;
         if rounds.is_empty() {
-            return Err(Failure::new(Exit::NotVerified, "nothing-watched", "no log was looked at yet")
+            return Err(Failure::new(Exit::NotVerified, "nothing-watched", "no log has been checked yet")
                 .fact("state", folder.display().to_string()));
         }
         let alarms = AlarmList::read(&folder).map_err(|why| show::unreadable(&why))?;
@@ -70,8 +71,8 @@ impl LogStatus {
 
     fn lines(&self, out: &mut dyn Write) -> io::Result<()> {
         let size = self.verified_size.map_or("nothing".to_owned(), |size| format!("size {size}"));
-        let cosigned = self.cosigned_at.map_or("not known".to_owned(), show::moment);
-        let (looked, ago) = (show::moment(self.last_round_at), self.last_round_seconds_ago);
+        let cosigned = self.cosigned_at.map_or("not known".to_owned(), time);
+        let (looked, ago) = (time(self.last_round_at), self.last_round_seconds_ago);
         writeln!(out, "{}  {}", safe(&self.log), safe(&self.origin))?;
         writeln!(out, "  verified    {size}")?;
         writeln!(out, "  last look   {looked}, {ago} s ago")?;

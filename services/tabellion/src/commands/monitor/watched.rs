@@ -93,7 +93,7 @@ pub fn recorder(
     listener: monitor::recorder::EventListener,
 ) -> Result<RoundRecorder, Failure> {
     RoundRecorder::open(config, listener).map_err(|why| {
-        Failure::new(Exit::Usage, "monitor-config", "nobody can be told of alarms")
+        Failure::new(Exit::Usage, "monitor-config", "the receivers of alarms cannot be used")
             .fact("because", why.to_string())
     })
 }

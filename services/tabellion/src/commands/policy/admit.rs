@@ -40,7 +40,7 @@ impl Admit {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let text = files::read_text(&self.policy)?;
         let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
-            Failure::new(Exit::Failure, "policy", format!("{} is no TOML", self.policy.display()))
+            Failure::new(Exit::Failure, "policy", format!("{} is not TOML", self.policy.display()))
                 .fact("because", error.message())
         })?;
         let iss = self.admit(&mut document)?;

@@ -18,7 +18,7 @@ use super::{Hex, RECEIPT, hand_over, tell, write_json};
 use crate::commands::verify::{input, now};
 use crate::console::{Exit, Failure};
 use crate::context::Context;
-use crate::service::{Service, ServiceArgs};
+use crate::service::{Service, ServiceArgs, nonsense};
 use crate::trust_file::TrustFile;
 
 #[derive(Debug, Args)]
@@ -164,22 +164,22 @@ impl Consistency {
         known: &KnownTree,
         trust: &TrustStore,
     ) -> Result<(), Failure> {
-        let told = ServedConsistencyProof::deserialize(view).map_err(|error| nonsense(error.to_string()))?;
-        let note = match &told.checkpoint {
+        let served = ServedConsistencyProof::deserialize(view).map_err(nonsense)?;
+        let note = match &served.checkpoint {
             Some(note) => note.clone().into_bytes(),
             None => {
-                let path = format!("v1/checkpoints/{}", told.second);
+                let path = format!("v1/checkpoints/{}", served.second);
                 service.block_on(service.client.bytes(&path))?.to_vec()
             }
         };
         let verdict = verifier::verify_checkpoint(&note, &self.key, None, trust);
         tell(context, (verdict.outcome, verdict.reason), &verdict.checks)?;
         let newer = Note::parse(&note).ok().and_then(|note| Checkpoint::parse_text(note.text()).ok());
-        let newer = newer.ok_or_else(|| nonsense("no checkpoint".into()))?;
-        if newer.size().get() != told.second || told.first != known.size.get() {
-            return Err(nonsense("the proof is of other sizes than were asked for".into()));
+        let newer = newer.ok_or_else(|| nonsense("no checkpoint"))?;
+        if newer.size().get() != served.second || served.first != known.size.get() {
+            return Err(nonsense("the proof is of other sizes than were asked for"));
         }
-        let path: Vec<Hash> = told.path.iter().map(|hash| hash.hash()).collect();
+        let path: Vec<Hash> = served.path.iter().map(|hash| hash.hash()).collect();
         let proven = match known.size {
             TreeSize::EMPTY => path.is_empty(),
             size => verify::consistency(size, newer.size(), known.root, newer.root(), &path).is_ok(),
@@ -213,10 +213,6 @@ fn nothing_known() -> Failure {
 }
 
 fn malformed(file: &Path, why: String) -> Failure {
-    let what = format!("{} is no checkpoint", file.display());
+    let what = format!("{} is not a checkpoint", file.display());
     Failure::new(Exit::Failure, Code::MalformedCheckpoint.as_str(), what).fact("found", why)
-}
-
-fn nonsense(why: String) -> Failure {
-    Failure::new(Exit::Failure, "nonsense", format!("the service's answer makes no sense: {why}"))
 }

@@ -16,7 +16,7 @@ use crate::commands::statement;
 use crate::commands::verify::{now, witness_policy};
 use crate::console::{Exit, Failure};
 use crate::context::Context;
-use crate::service::{Service, ServiceArgs};
+use crate::service::{Service, ServiceArgs, nonsense};
 use crate::trust_file::TrustFile;
 
 #[derive(Debug, Args)]
@@ -101,15 +101,14 @@ impl Inclusion {
     fn json(&self, context: &Context, service: &Service) -> Result<(), Failure> {
         let view: Json = service.block_on(service.client.json(&self.query(self.size)))?;
         if self.verify {
-            let told =
-                ServedInclusionProof::deserialize(&view).map_err(|error| nonsense(error.to_string()))?;
-            let asked = self.asked_digest()?.unwrap_or(told.entry_id.0);
-            let bytes = self.fetch(service, Some(told.tree_size), TLOG_PROOF)?;
+            let served = ServedInclusionProof::deserialize(&view).map_err(nonsense)?;
+            let asked = self.asked_digest()?.unwrap_or(served.entry_id.0);
+            let bytes = self.fetch(service, Some(served.tree_size), TLOG_PROOF)?;
             self.verified(context, asked, &bytes)?;
             let proof = String::from_utf8_lossy(&bytes);
             let checkpoint = TlogProof::from_str(&proof).ok().and_then(|proof| proof.checkpoint().ok());
-            let path: Vec<Hash> = told.path.iter().map(|hash| hash.hash()).collect();
-            let (leaf, size) = (LeafIndex::new(told.index), TreeSize::new(told.tree_size));
+            let path: Vec<Hash> = served.path.iter().map(|hash| hash.hash()).collect();
+            let (leaf, size) = (LeafIndex::new(served.index), TreeSize::new(served.tree_size));
             let root = implied_root(asked.leaf_hash(), leaf, size, &path).ok();
             if root.is_none() || root != checkpoint.map(|checkpoint| checkpoint.root()) {
                 let code = verifier::Code::TlogProofMismatch;
@@ -166,11 +165,7 @@ impl Inclusion {
         if let Some(digest) = self.asked_digest()? {
             return Ok(digest);
         }
-        let told: ServedInclusionProof = service.block_on(service.client.json(&self.query(self.size)))?;
-        Ok(told.entry_id.0)
+        let served: ServedInclusionProof = service.block_on(service.client.json(&self.query(self.size)))?;
+        Ok(served.entry_id.0)
     }
-}
-
-fn nonsense(why: String) -> Failure {
-    Failure::new(Exit::Failure, "nonsense", format!("the service's answer makes no sense: {why}"))
 }

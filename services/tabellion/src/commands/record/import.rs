@@ -179,7 +179,7 @@ impl Import {
 #[derive(Default, Serialize)]
 struct ImportSummary {
     sources: Vec<ImportedSource>,
-    /// Files of folders that are no session files, and what is no file.
+    /// Files of folders that are not session files, and what is not a file.
     skipped: Vec<String>,
     /// What kept files and folders that were found from being imported.
     failed: Vec<String>,

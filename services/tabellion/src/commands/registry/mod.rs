@@ -266,7 +266,7 @@ fn read(file: &Path) -> Result<Signed<RegistryDocument>, Failure> {
     Signed::parse(&files::read(file)?).map_err(|error| not_a_registry(file, &error))
 }
 
-/// Returns the failure for a file that is no registry.
+/// Returns the failure for a file that is not a registry.
 pub fn not_a_registry(file: &Path, error: &JsonError) -> Failure {
     let what = format!("{} is not a registry", file.display());
     misshapen(Failure::new(Exit::Failure, "not-a-registry", what), error)
@@ -280,7 +280,7 @@ fn read_deltas(file: &Path) -> Result<DeltaList, Failure> {
     DeltaList::parse(&files::read(file)?).map_err(|error| not_deltas(file, &error))
 }
 
-/// Returns the failure for a file that is no list of deltas.
+/// Returns the failure for a file that is not a list of deltas.
 fn not_deltas(file: &Path, error: &JsonError) -> Failure {
     let what = format!("{} is not a list of revocation deltas", file.display());
     misshapen(Failure::new(Exit::Failure, "not-deltas", what), error)

@@ -1,6 +1,5 @@
 //! `tabellion registry serve`: serves a registry and its revocation deltas over HTTP.
 
-use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -82,13 +81,7 @@ impl Serve {
             StartError::Deltas(why) => {
                 unusable(self.deltas.as_deref().unwrap_or(&self.file), why, not_deltas)
             }
-            StartError::Listen { error: ref io, .. } => {
-                let code = match io.kind() {
-                    ErrorKind::AddrInUse => "address-in-use",
-                    _ => "cannot-listen",
-                };
-                not_served(code, &error)
-            }
+            StartError::Listen(ref bind) => not_served(bind.code(), &error),
             StartError::Metrics(_) => not_served("not-started", &error),
         }
     }

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 
 use sequencer::Halt;
 use sequencer::pin::PinError;
+use serving::listener::BindError;
 use store::{StorageFault, StoreError};
 use transparency::{Config, IntroduceError, PolicyError, StartError};
 
@@ -15,7 +16,7 @@ use crate::console::{Exit, Failure};
 /// Converts a [`StartError`] of the service.
 pub fn not_started(error: StartError, config: &Config, dev: bool) -> Failure {
     match error {
-        StartError::Listen { address, error } => cannot_listen(address, &error, config, dev),
+        StartError::Listen(BindError { address, error }) => cannot_listen(address, &error, config, dev),
         StartError::Store(error)
         | StartError::Keys(IntroduceError::Store(error))
         | StartError::Sequencer(sequencer::StartError::Store(error)) => database(error),

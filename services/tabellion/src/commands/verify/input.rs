@@ -89,7 +89,7 @@ pub fn parsed_bundle(file: &Path, bytes: &[u8]) -> Result<EvidenceBundle, Failur
         Failure::new(
             exit,
             "malformed-bundle",
-            format!("{} is no evidence bundle of this version", name(file)),
+            format!("{} is not an evidence bundle of this version", name(file)),
         )
         .fact("found", error.to_string())
     })

@@ -37,7 +37,7 @@ impl MaxAge {
     ) {
         let dated = match VrfVerifier::new(trust).verify(evidence, now) {
             Ok(evidence) => evidence.dated_at().ok_or_else(|| "the VRF receipt is not disclosed".to_owned()),
-            Err(fault) => Err(format!("this is no VRF receipt: {fault}")),
+            Err(fault) => Err(format!("this is not a VRF receipt: {fault}")),
         };
         let (state, code, detail) = match dated {
             Err(why) => (CheckState::NotDone, Some(Code::AgeUnknown), why),

@@ -45,7 +45,7 @@ fn damaged(given: &VerificationFiles, why: &MalformedAnswer) -> Failure {
 fn required_monitors(keys: &[String]) -> Result<Option<IndexMonitors>, Failure> {
     for key in keys {
         key.parse::<VerifierKey>().map_err(|why| {
-            Failure::new(Exit::Usage, "usage", format!("--attested-by {key} is no vkey"))
+            Failure::new(Exit::Usage, "usage", format!("--attested-by {key} is not a vkey"))
                 .fact("because", why.to_string())
         })?;
     }

@@ -44,7 +44,7 @@ pub fn complete(context: &Context, evidence: &mut VerificationFiles) -> Result<V
     Ok(bytes)
 }
 
-/// Returns the statement next to a payload. A file that is itself evidence is no payload.
+/// Returns the statement next to a payload. A file that is itself evidence is not a payload.
 fn statement_of(file: &Path, bytes: &[u8]) -> Option<PathBuf> {
     if is_evidence(bytes) || files::is_stream(file) {
         return None;

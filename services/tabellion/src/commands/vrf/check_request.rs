@@ -71,7 +71,7 @@ impl RequestArgs {
         self.read_with(json!({}))
     }
 
-    /// Reads the request that repeats the checks of a receipt. If it is no file, it has the task, subject, tier and limits
+    /// Reads the request that repeats the checks of a receipt. If it is not a file, it has the task, subject, tier and limits
     /// of the receipt, as far as the receipt states them.
     pub fn read_again(&self, receipt: &Value) -> Result<CheckRequest, Failure> {
         let stated = REPEATED.into_iter().filter_map(|(name, pointer)| {
@@ -166,7 +166,7 @@ fn artifact_files(paths: &[PathBuf]) -> Result<Map<String, Value>, Failure> {
 fn name(path: &Path) -> Result<String, Failure> {
     let name = path.file_name().and_then(|name| name.to_str());
     name.map(str::to_owned)
-        .ok_or_else(|| Failure::new(Exit::Usage, "usage", format!("{} is no file name", path.display())))
+        .ok_or_else(|| Failure::new(Exit::Usage, "usage", format!("{} is not a file name", path.display())))
 }
 
 /// Runs the checks in a runner process; those of tier 1 need none.

@@ -144,7 +144,7 @@ impl Fetched {
     }
 }
 
-/// The failure for an entry that is no VRF statement, or breaks a rule of the format.
+/// The failure for an entry that is not a VRF statement, or breaks a rule of the format.
 fn broken(fault: &EvidenceFault) -> Failure {
     Failure::new(Exit::VerificationFailed, &*fault.code, "this is not a conforming VRF statement")
         .fact("found", &*fault.detail)

@@ -1,6 +1,6 @@
 //! `tabellion vrf serve`: runs a verification service, which checks the work of agents and registers receipts.
 
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -127,8 +127,7 @@ fn not_started(error: StartError) -> Failure {
         StartError::Key => "key-unusable",
         StartError::Store(StoreError::InUse(_)) => "verification-in-use",
         StartError::State { .. } | StartError::Store(_) => "verification-state",
-        StartError::Listen { error, .. } if error.kind() == ErrorKind::AddrInUse => "address-in-use",
-        StartError::Listen { .. } => "cannot-listen",
+        StartError::Listen(bind) => bind.code(),
         StartError::Log { .. } | StartError::Metrics(_) => "verification-config",
     });
     Failure::new(exit, code, "the verification service does not start").fact("because", error.to_string())

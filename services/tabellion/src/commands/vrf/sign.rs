@@ -146,7 +146,11 @@ fn certificates(file: &Path) -> Result<X5Chain, Failure> {
         X5Chain::new(read).ok_or_else(|| format!("certificates that it holds: {count}"))
     });
     chain.map_err(|why| {
-        Failure::new(Exit::Failure, "certificate", format!("{} is no chain of certificates", file.display()))
-            .fact("because", why)
+        Failure::new(
+            Exit::Failure,
+            "certificate",
+            format!("{} is not a chain of certificates", file.display()),
+        )
+        .fact("because", why)
     })
 }

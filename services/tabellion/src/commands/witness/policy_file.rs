@@ -49,7 +49,7 @@ pub fn parse(path: &Path, text: &str) -> Result<WitnessPolicy, Failure> {
         Failure::new(
             Exit::Usage,
             "witness-policy-unusable",
-            format!("{} is no witness policy", path.display()),
+            format!("{} is not a witness policy", path.display()),
         )
         .fact("because", why.to_string())
         .hint("tabellion help formats")

@@ -1,6 +1,5 @@
 //! `tabellion witness serve`: runs a witness, and creates its key at the first start.
 
-use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -116,10 +115,7 @@ fn not_started(error: StartError) -> Failure {
         StartError::Key(WitnessKeyError::Open(_)) => failure(Exit::Failure, "key-not-private"),
         StartError::Key(WitnessKeyError::Unusable { .. }) => failure(Exit::Failure, "key-unusable"),
         StartError::List(_) => failure(Exit::Failure, "witness-list"),
-        StartError::Listen { error: io, .. } if io.kind() == ErrorKind::AddrInUse => {
-            failure(Exit::Failure, "address-in-use")
-        }
-        StartError::Listen { .. } => failure(Exit::Failure, "cannot-listen"),
+        StartError::Listen(bind) => failure(Exit::Failure, bind.code()),
         _ => failure(Exit::Failure, "witness-not-started"),
     }
 }

@@ -68,7 +68,7 @@ impl Submit {
             origin: checkpoint.origin().to_string(),
             size: checkpoint.size().get(),
             root: checkpoint.root().to_string(),
-            cosigned_at: time.map(|time| show::time(i64::try_from(time).unwrap_or(i64::MAX))),
+            cosigned_at: time.map(show::time),
             lines: &lines,
         };
         context.console.print(&json, |out| lines.iter().try_for_each(|line| writeln!(out, "{}", safe(line))))
@@ -120,7 +120,7 @@ async fn add(
             Err(error) => return Err(of_witness(error, checkpoint)),
         }
     }
-    Err(Failure::new(Exit::TryAgain, "try-again", "others hand this log in faster than it could be proven"))
+    Err(Failure::new(Exit::TryAgain, "try-again", "other submitters were faster at each attempt"))
 }
 
 /// Fetches the consistency proof, which is empty from the empty tree and between equal sizes.
@@ -172,7 +172,7 @@ fn of_witness(error: AddError, checkpoint: &Checkpoint) -> Failure {
         AddError::Busy { .. } => failure(Exit::TryAgain, "try-again", "the witness is busy or down"),
         AddError::Unreachable(_) => failure(Exit::TryAgain, "unreachable", "cannot reach the witness"),
         AddError::Refused { .. } => failure(Exit::Refused, "witness-refused", "the witness refuses"),
-        _ => failure(Exit::Failure, "nonsense", "the witness's answer makes no sense"),
+        _ => failure(Exit::Failure, "nonsense", "the witness's answer cannot be used"),
     }
 }
 
@@ -188,6 +188,6 @@ fn of_log(error: TlogError) -> Failure {
 }
 
 fn nonsense(whose: &str, why: &impl ToString) -> Failure {
-    Failure::new(Exit::Failure, "nonsense", format!("what {whose} says makes no sense"))
+    Failure::new(Exit::Failure, "nonsense", format!("the answer of {whose} cannot be used"))
         .fact("because", why.to_string())
 }

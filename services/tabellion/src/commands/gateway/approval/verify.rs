@@ -78,13 +78,13 @@ impl Verify {
             check("record", ok, detail);
         }
         let verified = checks.iter().all(|check| check.ok);
-        let told = ApprovalCheckResult {
+        let result = ApprovalCheckResult {
             checks,
             approver: says.approver.clone(),
             decision: says.decision.as_str(),
             verified,
         };
-        context.console.result(&told)?;
+        context.console.result(&result)?;
         if verified { Ok(()) } else { Err(Failure::already_printed(Exit::VerificationFailed)) }
     }
 }

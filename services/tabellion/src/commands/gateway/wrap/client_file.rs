@@ -52,8 +52,8 @@ struct Entry<'a> {
 /// What is wrong with the file, in words.
 pub fn servers(text: &str) -> Result<ClientServers, String> {
     let limits = jose::json::Limits { bytes: text.len(), depth: jose::json::MAX_DEPTH };
-    jose::json::check(text.as_bytes(), limits).map_err(|error| format!("it is no strict JSON: {error}"))?;
-    let wrong = |error: serde_json::Error| format!("it is no client's configuration: {error}");
+    jose::json::check(text.as_bytes(), limits).map_err(|error| format!("it is not strict JSON: {error}"))?;
+    let wrong = |error: serde_json::Error| format!("it is not a client's configuration: {error}");
     let members: BTreeMap<String, &RawValue> = serde_json::from_str(text).map_err(wrong)?;
     let Some(servers) = SERVERS.iter().find_map(|name| members.get(*name)) else {
         return Err("it has no member mcpServers or servers".to_owned());

@@ -30,9 +30,9 @@ impl SessionEvent {
     /// Code `hook-input` for anything that the agent does not send.
     pub fn parse(agent: CodingAgent, bytes: &[u8]) -> Result<Option<Self>, Failure> {
         let event = parse_strict(bytes, Limits { bytes: MAX_EVENT, depth: MAX_DEPTH })
-            .map_err(|error| refused(agent, &format!("it is no strict JSON: {error}")))?;
+            .map_err(|error| refused(agent, &format!("it is not strict JSON: {error}")))?;
         if !event.is_object() {
-            return Err(refused(agent, "it is no object"));
+            return Err(refused(agent, "it is not an object"));
         }
         let (kind, ends, names): (_, &[&str], &[&str]) = match agent {
             CodingAgent::ClaudeCode => ("hook_event_name", &["SessionEnd", "Stop"], &["session_id"]),
@@ -41,13 +41,13 @@ impl SessionEvent {
                 ("hook_event_name", &["sessionEnd", "stop"], &["conversation_id", "session_id"])
             }
         };
-        let found = event[kind].as_str().ok_or_else(|| refused(agent, &format!("{kind} is no text")))?;
+        let found = event[kind].as_str().ok_or_else(|| refused(agent, &format!("{kind} is not text")))?;
         if !ends.contains(&found) {
             return Ok(None);
         }
         let session = names.iter().find_map(|name| event[*name].as_str()).filter(|name| is_name(name));
         let session =
-            session.ok_or_else(|| refused(agent, &format!("{} is no name of a session", names[0])))?;
+            session.ok_or_else(|| refused(agent, &format!("{} is not a name of a session", names[0])))?;
         Ok(Some(Self { session: session.to_owned(), transcript: transcript(agent, &event)? }))
     }
 }
@@ -56,7 +56,7 @@ fn transcript(agent: CodingAgent, event: &Value) -> Result<Option<PathBuf>, Fail
     match &event["transcript_path"] {
         Value::Null => Ok(None),
         Value::String(path) if path.starts_with('/') && !path.contains('\0') => Ok(Some(path.into())),
-        _ => Err(refused(agent, "transcript_path is no absolute path")),
+        _ => Err(refused(agent, "transcript_path is not an absolute path")),
     }
 }
 
@@ -66,7 +66,7 @@ fn is_name(text: &str) -> bool {
 }
 
 fn refused(agent: CodingAgent, found: &str) -> Failure {
-    Failure::new(Exit::Usage, "hook-input", format!("this is no event of {}", agent.name()))
+    Failure::new(Exit::Usage, "hook-input", format!("this is not an event of {}", agent.name()))
         .fact("found", found)
 }
 

@@ -83,7 +83,7 @@ fn check(text: &str) -> Result<(), String> {
     let limits = jose::json::Limits { bytes: text.len(), depth: jose::json::MAX_DEPTH };
     jose::json::check(text.as_bytes(), limits)
         .map(drop)
-        .map_err(|error| format!("it is no strict JSON: {error}"))
+        .map_err(|error| format!("it is not strict JSON: {error}"))
 }
 
 /// Returns the range of the document without the white space around it.

@@ -40,11 +40,11 @@ pub fn remove(text: &str, is_ours: impl Fn(&[String]) -> bool) -> Result<String,
 }
 
 fn parse(text: &str) -> Result<DocumentMut, String> {
-    text.parse().map_err(|error: toml_edit::TomlError| format!("it is no TOML: {}", error.message()))
+    text.parse().map_err(|error: toml_edit::TomlError| format!("it is not TOML: {}", error.message()))
 }
 
 fn words(document: &DocumentMut) -> Result<Vec<String>, String> {
-    let wrong = || format!("{NOTIFY} is no list of texts");
+    let wrong = || format!("{NOTIFY} is not a list of texts");
     let Some(item) = document.get(NOTIFY) else { return Ok(Vec::new()) };
     let array = item.as_array().ok_or_else(wrong)?;
     array.iter().map(|word| word.as_str().map(str::to_owned).ok_or_else(wrong)).collect()

@@ -177,7 +177,7 @@ impl Run {
     }
 
     fn log(&self, folder: &Path, failure: &Failure) -> Result<(), Failure> {
-        let time = show::time(i64::try_from(now()).unwrap_or(i64::MAX));
+        let time = show::time(now());
         let line = format!("{time} {}: {}", self.agent.name(), failure.in_short());
         writeln!(open_log(folder)?, "{}", safe(&line)).map_err(Failure::from)
     }

@@ -26,7 +26,7 @@ pub fn find(agent: CodingAgent, event: &SessionEvent) -> Result<PathBuf, Failure
     let path = path.ok_or_else(|| not_found(agent, event))?;
     match path.starts_with(&root) {
         true => Ok(path),
-        false => Err(Failure::new(Exit::Refused, "hook-input", "the event names a file of somebody else")
+        false => Err(Failure::new(Exit::Refused, "hook-input", "the event names another user's file")
             .fact("file", path.display().to_string())
             .fact("expected below", root.display().to_string())),
     }

@@ -1,22 +1,13 @@
 //! Batches: many statements in one request, each registered or refused by itself.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::time::Duration;
 
-use common::forms::{BOUNDARY, closed, cose, field, form_type, mixed_type, part};
-use common::{Answer, Place, Site, refusal};
+use crate::common::forms::{BOUNDARY, closed, cose, field, form_type, mixed_type, part};
+use crate::common::{Answer, Place, Site, refusal, statement};
 use data_encoding::BASE64URL_NOPAD;
-use scitt::SignedStatement;
 use serde_json::{Value, json};
 use store::{FailingStore, Memory};
 use transparency::{AccessConfig, ClientToken, Rate};
-
-fn statement(n: u64) -> SignedStatement {
-    testkit::opaque(&format!("thing-{n}"), &json!({ "n": n }))
-}
 
 async fn send(site: &Site, parts: &[Vec<u8>]) -> Answer {
     site.post_multipart("/v1/entries/batch", &mixed_type(), closed(parts)).await

@@ -1,5 +1,4 @@
 //! A whole service on real sockets, and a client that takes answers apart.
-#![allow(dead_code, unused_imports)]
 
 pub mod forms;
 pub mod witness;
@@ -15,11 +14,16 @@ use merkle::EntryDigest;
 use reqwest::header::{HeaderMap, HeaderName};
 use reqwest::{Client, Method, StatusCode};
 use scitt::{KeySet, Receipt, SignedStatement};
-use store::{LogReader, LogStore, LogWriter, Memory, SignatureKind, SignatureStore};
+use store::{LogReader, LogStore, Memory, SignatureKind, SignatureStore};
 use transparency::{Config, Service};
 
 /// What a client is told when it asks for nothing in particular.
 pub const COSE: &str = "application/cose";
+
+/// A statement that opaque payloads admit; each number gives another one.
+pub fn statement(n: u64) -> SignedStatement {
+    testkit::opaque(&format!("thing-{n}"), &serde_json::json!({ "n": n }))
+}
 
 /// The first erasure of a log, by its operator.
 pub fn erasure(entries: &[EntryDigest]) -> SignedStatement {

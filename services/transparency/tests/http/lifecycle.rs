@@ -1,28 +1,19 @@
 //! Starting, restarting, reloading, stopping, and what a service does when its parts fail.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{Place, Site, backup_with_signatures, client, refusal};
+use crate::common::{Place, Site, backup_with_signatures, client, refusal, statement};
 use reqwest::Method;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use scitt::{Algorithm, SignedStatement, SigningKey};
-use serde_json::json;
 use serving::tls::TlsFiles;
 use store::{FailingStore, Fault, Memory};
 use transparency::{Service, StartError};
-
-fn statement(n: u64) -> SignedStatement {
-    testkit::opaque(&format!("thing-{n}"), &json!({ "n": n }))
-}
 
 fn revision(n: u64) -> String {
     testkit::policy_toml().replace("revision = 0", &format!("revision = {n}"))

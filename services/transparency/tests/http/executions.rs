@@ -1,10 +1,6 @@
 //! Execution receipts over HTTP: what a gateway permitted and denied, and what is not believed.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{Place, refused_by};
+use crate::common::{Place, refused_by};
 use registration::aer::{AerRecord, VerifyingKeys, inner_signature};
 use scitt::{SignedStatement, Signer, StatementBuilder};
 use serde_json::{Value, json};
@@ -44,14 +40,14 @@ async fn a_permit_and_a_denial_are_registered_and_say_what_was_decided() {
     for statement in [&permit, &denial, &nobody] {
         site.registered(statement).await;
     }
-    let told = site.facts(permit.digest()).await;
+    let response = site.facts(permit.digest()).await;
     assert_eq!(
         (
-            &told["decision"],
-            &told["tool"],
-            &told["enforcement_mode"],
-            &told["session"],
-            &told["denial_reason"]
+            &response["decision"],
+            &response["tool"],
+            &response["enforcement_mode"],
+            &response["session"],
+            &response["denial_reason"]
         ),
         (
             &json!("permit"),
@@ -61,13 +57,13 @@ async fn a_permit_and_a_denial_are_registered_and_say_what_was_decided() {
             &Value::Null
         )
     );
-    let told = site.facts(denial.digest()).await;
+    let response = site.facts(denial.digest()).await;
     assert_eq!(
-        (&told["decision"], &told["denial_reason"]),
+        (&response["decision"], &response["denial_reason"]),
         (&json!("deny"), &json!("capability_not_in_scope"))
     );
-    let told = site.facts(nobody.digest()).await;
-    assert_eq!((&told["denial_code"], &told["root_envelope"]), (&json!("no_envelope"), &Value::Null));
+    let response = site.facts(nobody.digest()).await;
+    assert_eq!((&response["denial_code"], &response["root_envelope"]), (&json!("no_envelope"), &Value::Null));
 }
 
 #[tokio::test]
@@ -116,9 +112,9 @@ async fn a_degraded_decision_is_registered_where_the_policy_says_so() {
     place.write_policy(&lenient);
     let site = place.start().await;
     site.registered(&degraded(1)).await;
-    let told = site.facts(degraded(1).digest()).await;
+    let response = site.facts(degraded(1).digest()).await;
     assert_eq!(
-        (&told["enforcement_mode"], &told["degraded_reason"]),
+        (&response["enforcement_mode"], &response["degraded_reason"]),
         (&json!("degraded"), &json!("registry_unreachable"))
     );
 }
@@ -142,8 +138,8 @@ async fn a_receipt_registered_by_its_hash_is_shown_on_audit() {
     let receipt = aer_statement(aer_json(1)).receipt(&gateway()).unwrap();
     let statement = aer_statement(aer_json(1)).redacted().sign(&gateway()).unwrap();
     site.registered(&statement).await;
-    let told = site.facts(statement.digest()).await;
-    assert_eq!((&told["hash_envelope"], &told["tool"]), (&json!(true), &Value::Null));
+    let response = site.facts(statement.digest()).await;
+    assert_eq!((&response["hash_envelope"], &response["tool"]), (&json!(true), &Value::Null));
     let key = gateway().public_key().clone();
     let keys = VerifyingKeys { gateway: std::slice::from_ref(&key), issuer: &key };
     assert_eq!(

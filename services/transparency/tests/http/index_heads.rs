@@ -1,11 +1,7 @@
 //! The check of heads of the search index against the stored statements.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::collections::BTreeSet;
 
-use common::{Place, Site};
+use crate::common::{Place, Site};
 use lookup_tree::{HeadRun, IndexHead, Posting, RunSummary, schedule};
 use merkle::{CompactRange, Hash, LeafIndex};
 use registration::policy::{IndexRules, index_table_digest};

@@ -1,19 +1,11 @@
 //! Evidence: what an outside monitor decides an admission again with.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{Place, Site, erasure, refusal};
+use crate::common::{Place, Site, erasure, refusal, statement};
 use data_encoding::BASE64URL_NOPAD;
 use merkle::LeafIndex;
 use registration::{Answers, Policy, PolicyInForce, Record, SideData};
 use scitt::{SignedStatement, StatementBuilder};
 use serde_json::{Value, json};
-
-fn statement(n: u64) -> SignedStatement {
-    testkit::opaque(&format!("thing-{n}"), &json!({ "n": n }))
-}
 
 fn bytes(value: &Value) -> Vec<u8> {
     BASE64URL_NOPAD.decode(value.as_str().unwrap().as_bytes()).unwrap()

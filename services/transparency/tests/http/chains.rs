@@ -1,10 +1,6 @@
 //! VRF chains over HTTP: forks, second beginnings, gaps, redacted receipts, and what is kept of those who fork.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{Place, Site, refusal, refused_by};
+use crate::common::{Place, Site, refusal, refused_by};
 use data_encoding::BASE64URL_NOPAD;
 use merkle::LeafIndex;
 use registration::vrf::{VrfRecord, VrfRedacted};
@@ -116,8 +112,8 @@ async fn a_whole_chain_submitted_at_once_arrives_whole() {
             site.get(&format!("/v1/entries/{}", one.digest())).await.json()["index"].as_u64().unwrap()
         };
         let came_later = index(&pair[1]).await > index(&pair[0]).await;
-        let told = site.facts(pair[1].digest()).await["chain_verified"].clone();
-        assert_eq!(told, came_later, "an entry says whether its predecessor stood below it");
+        let response = site.facts(pair[1].digest()).await["chain_verified"].clone();
+        assert_eq!(response, came_later, "an entry says whether its predecessor stood below it");
     }
 }
 
@@ -130,8 +126,8 @@ async fn a_redacted_receipt_is_taken_where_the_policy_says_so_and_keeps_its_plac
 
     let site = place_with("allow_redacted = true").start().await;
     site.registered(&one).await;
-    let told = site.facts(one.digest()).await;
-    assert_eq!((&told["redacted"], &told["verdict"]), (&true.into(), &serde_json::Value::Null));
+    let response = site.facts(one.digest()).await;
+    assert_eq!((&response["redacted"], &response["verdict"]), (&true.into(), &serde_json::Value::Null));
     let two = redacted(2).after(one.digest(), 1).sign(&verifier()).unwrap();
     site.registered(&two).await;
     let fork = after(3, &one, 1);

@@ -1,10 +1,6 @@
 //! The registration policy over HTTP: in force, with its history, and asked without registering anything.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{Answer, COSE, Place, Site, forms, refusal};
+use crate::common::{Answer, COSE, Place, Site, forms, refusal, statement};
 use data_encoding::BASE64URL_NOPAD;
 use registration::Policy;
 use registration::operator::Action;
@@ -13,10 +9,6 @@ use registration::vrf::VrfStatement;
 use reqwest::Method;
 use scitt::{SignedStatement, StatementBuilder};
 use serde_json::{Value, json};
-
-fn note(n: u64) -> SignedStatement {
-    testkit::opaque(&format!("thing-{n}"), &json!({ "n": n }))
-}
 
 fn revision(n: u64) -> String {
     testkit::policy_toml().replace("revision = 0", &format!("revision = {n}"))
@@ -56,10 +48,10 @@ async fn evaluated(site: &Site, statement: &SignedStatement) -> Value {
 #[tokio::test]
 async fn the_policy_is_shown_with_every_policy_before_it() {
     let site = Place::new().start().await;
-    site.registered(&note(1)).await;
+    site.registered(&statement(1)).await;
     let second = signed(&revision(1), &revision(0));
     site.registered(&second).await;
-    site.registered(&note(2)).await;
+    site.registered(&statement(2)).await;
     let third = signed(&revision(2), &revision(1));
     site.registered(&third).await;
     let policy = site.get("/v1/policy").await.json();
@@ -69,9 +61,9 @@ async fn the_policy_is_shown_with_every_policy_before_it() {
     );
     assert_eq!(policy["entry_id"], third.digest().to_string());
     let history = policy["history"].as_array().unwrap();
-    let told: Vec<_> =
+    let response: Vec<_> =
         history.iter().map(|past| (past["revision"].as_u64(), past["index"].as_u64())).collect();
-    assert_eq!(told, [(Some(2), Some(4)), (Some(1), Some(2)), (Some(0), Some(0))]);
+    assert_eq!(response, [(Some(2), Some(4)), (Some(1), Some(2)), (Some(0), Some(0))]);
     assert_eq!(history[1]["entry_id"], second.digest().to_string());
     assert_eq!(history[1]["in_force_from"], 3);
     assert_eq!(history[1]["digest"], Policy::from_toml(&revision(1)).unwrap().digest().to_string());
@@ -113,15 +105,15 @@ async fn the_configuration_documents_name_the_policy_entry() {
 #[tokio::test]
 async fn a_statement_that_would_be_admitted_is_told_so_and_not_registered() {
     let site = Place::new().start().await;
-    let one = note(1);
-    let told = evaluated(&site, &one).await;
-    assert_eq!(told["would_admit"], true);
-    assert_eq!(told["entry_id"], one.digest().to_string());
-    assert_eq!(told["rule"], "application/json");
-    assert_eq!((&told["policy"]["index"], &told["policy"]["revision"]), (&json!(0), &json!(0)));
-    assert_eq!(told["facts"]["sub"], "thing-1");
-    assert_eq!((&told["taken"], &told["valid"]), (&json!([]), &json!({})));
-    assert!(told.get("violation").is_none() && told.get("registered_at").is_none(), "{told}");
+    let one = statement(1);
+    let response = evaluated(&site, &one).await;
+    assert_eq!(response["would_admit"], true);
+    assert_eq!(response["entry_id"], one.digest().to_string());
+    assert_eq!(response["rule"], "application/json");
+    assert_eq!((&response["policy"]["index"], &response["policy"]["revision"]), (&json!(0), &json!(0)));
+    assert_eq!(response["facts"]["sub"], "thing-1");
+    assert_eq!((&response["taken"], &response["valid"]), (&json!([]), &json!({})));
+    assert!(response.get("violation").is_none() && response.get("registered_at").is_none(), "{response}");
     assert_eq!(site.get(&format!("/v1/entries/{}", one.digest())).await.status, 404);
     let entries = site.get("/v1/entries").await.json();
     assert_eq!(entries["entries"].as_array().unwrap().len(), 1, "entry 0 alone");
@@ -132,22 +124,22 @@ async fn a_refusal_is_an_answer_with_its_rule_and_place() {
     let place = Place::new();
     place.write_policy(&with_condition("input.sub == \"thing-7\""));
     let site = place.start().await;
-    let told = evaluated(&site, &note(7)).await;
-    assert_eq!(told["would_admit"], false);
+    let response = evaluated(&site, &statement(7)).await;
+    assert_eq!(response["would_admit"], false);
     assert_eq!(
-        (&told["violation"]["rule"], &told["violation"]["place"]),
+        (&response["violation"]["rule"], &response["violation"]["place"]),
         (&json!("added"), &json!("statement"))
     );
     let image =
         StatementBuilder::new("{}").content_type("image/png").kid(testkit::KID).iss(testkit::ISSUER).sub("s");
-    let told = evaluated(&site, &image.sign(&testkit::es256()).unwrap()).await;
-    assert_eq!(told["violation"]["rule"], "content-type-not-admitted");
-    assert_eq!(told["violation"]["place"], "protected/3");
+    let response = evaluated(&site, &image.sign(&testkit::es256()).unwrap()).await;
+    assert_eq!(response["violation"]["rule"], "content-type-not-admitted");
+    assert_eq!(response["violation"]["place"], "protected/3");
     let stranger =
         StatementBuilder::new("{}").content_type("text/plain").kid("k").iss("https://who.example").sub("s");
-    let told = evaluated(&site, &stranger.sign(&testkit::es256()).unwrap()).await;
-    assert_eq!(told["would_admit"], false);
-    assert!(told["violation"]["detail"].as_str().unwrap().contains("who.example"), "{told}");
+    let response = evaluated(&site, &stranger.sign(&testkit::es256()).unwrap()).await;
+    assert_eq!(response["would_admit"], false);
+    assert!(response["violation"]["detail"].as_str().unwrap().contains("who.example"), "{response}");
 }
 
 #[tokio::test]
@@ -155,10 +147,10 @@ async fn the_rule_of_a_condition_refuses_when_it_is_registered_too() {
     let place = Place::new();
     place.write_policy(&with_condition("input.sub == \"thing-7\""));
     let site = place.start().await;
-    let answer = site.register(&note(7)).await;
+    let answer = site.register(&statement(7)).await;
     assert_eq!(answer.refusal(), refusal(400, "Rejected", "policy"));
     assert!(answer.problem().detail.unwrap().to_string().contains("input.sub"), "{answer:?}");
-    site.registered(&note(8)).await;
+    site.registered(&statement(8)).await;
 }
 
 #[tokio::test]
@@ -170,10 +162,10 @@ async fn a_condition_that_runs_out_of_time_is_503_and_no_refusal() {
         numbers.join(",")
     )));
     let site = place.start().await;
-    let answer = site.register(&note(1)).await;
+    let answer = site.register(&statement(1)).await;
     assert_eq!(answer.refusal(), refusal(503, "Service Unavailable", "undecided"));
     assert!(answer.header("retry-after").is_some());
-    let dry = evaluate(&site, &note(1)).await;
+    let dry = evaluate(&site, &statement(1)).await;
     assert_eq!((dry.status, dry.header("retry-after").is_some()), (503, true), "{dry:?}");
 }
 
@@ -185,20 +177,20 @@ async fn a_claim_that_an_entry_made_already_is_found_in_a_dry_run() {
     let again = VrfStatement::new(testkit::receipt_json(1), "did:web:another.example")
         .sign(&testkit::verifier())
         .unwrap();
-    let told = evaluated(&site, &again).await;
-    assert_eq!(told["would_admit"], false, "{told}");
-    assert_eq!(told["taken"][0]["by"], 1);
-    assert_eq!(told["violation"]["rule"], told["taken"][0]["rule"]);
+    let response = evaluated(&site, &again).await;
+    assert_eq!(response["would_admit"], false, "{response}");
+    assert_eq!(response["taken"][0]["by"], 1);
+    assert_eq!(response["violation"]["rule"], response["taken"][0]["rule"]);
 }
 
 #[tokio::test]
 async fn the_next_policy_can_be_asked_about_too() {
     let site = Place::new().start().await;
-    let told = evaluated(&site, &signed(&revision(1), &revision(0))).await;
-    assert_eq!((&told["would_admit"], &told["rule"]), (&json!(true), &json!("policy")));
-    let told = evaluated(&site, &signed(&revision(2), &revision(0))).await;
+    let response = evaluated(&site, &signed(&revision(1), &revision(0))).await;
+    assert_eq!((&response["would_admit"], &response["rule"]), (&json!(true), &json!("policy")));
+    let response = evaluated(&site, &signed(&revision(2), &revision(0))).await;
     assert_eq!(
-        (&told["would_admit"], &told["violation"]["rule"]),
+        (&response["would_admit"], &response["violation"]["rule"]),
         (&json!(false), &json!("policy-revision"))
     );
     assert_eq!(site.get("/v1/policy").await.json()["revision"], 0, "nothing was registered");
@@ -209,9 +201,9 @@ async fn a_statement_that_is_registered_is_told_where() {
     let site = Place::new().start().await;
     let one = testkit::vrf(1);
     site.registered(&one).await;
-    let told = evaluated(&site, &one).await;
+    let response = evaluated(&site, &one).await;
     assert_eq!(
-        (&told["would_admit"], &told["registered_at"], &told["taken"]),
+        (&response["would_admit"], &response["registered_at"], &response["taken"]),
         (&json!(true), &json!(1), &json!([]))
     );
 }
@@ -219,7 +211,7 @@ async fn a_statement_that_is_registered_is_told_where() {
 #[tokio::test]
 async fn an_erasure_that_meets_a_hold_is_told_so() {
     let site = Place::new().start().await;
-    let one = note(1);
+    let one = statement(1);
     site.registered(&one).await;
     let erasure = registration::erasure::NewErasure {
         sequence: 0,
@@ -237,8 +229,11 @@ async fn an_erasure_that_meets_a_hold_is_told_so() {
     let hold = json!({ "statement": BASE64URL_NOPAD.encode(hold.bytes()) }).to_string();
     let answer = site.command(Method::POST, "/holds", hold).await;
     assert_eq!(answer.status, 200, "{answer:?}");
-    let told = evaluated(&site, &erasure).await;
-    assert_eq!((&told["would_admit"], &told["violation"]["rule"]), (&json!(false), &json!("entry-held")));
+    let response = evaluated(&site, &erasure).await;
+    assert_eq!(
+        (&response["would_admit"], &response["violation"]["rule"]),
+        (&json!(false), &json!("entry-held"))
+    );
     assert_eq!(site.register(&erasure).await.refusal(), refusal(409, "On Hold", "entry-held"));
 }
 
@@ -251,9 +246,9 @@ async fn a_statement_whose_time_has_not_come_is_told_when_it_will() {
         .iss(testkit::ISSUER)
         .sub("s");
     let later = later.claim(5, 4_102_444_800_i64.into()).sign(&testkit::es256()).unwrap();
-    let told = evaluated(&site, &later).await;
-    assert_eq!((&told["would_admit"], &told["violation"]["rule"]), (&json!(false), &json!("nbf")));
-    assert_eq!(told["valid"]["not_before"], "2099-12-31T23:55:00Z");
+    let response = evaluated(&site, &later).await;
+    assert_eq!((&response["would_admit"], &response["violation"]["rule"]), (&json!(false), &json!("nbf")));
+    assert_eq!(response["valid"]["not_before"], "2099-12-31T23:55:00Z");
 }
 
 #[tokio::test]
@@ -287,8 +282,8 @@ async fn asking_costs_what_registering_costs_but_no_issuers_quota() {
             config.limits.issuer = Some(transparency::Rate::per_second(1, 1));
         })
         .await;
-    assert_eq!(evaluate(&site, &note(1)).await.status, 200);
-    assert_eq!(evaluate(&site, &note(2)).await.status, 200);
-    site.registered(&note(3)).await;
-    assert_eq!(evaluate(&site, &note(4)).await.status, 429);
+    assert_eq!(evaluate(&site, &statement(1)).await.status, 200);
+    assert_eq!(evaluate(&site, &statement(2)).await.status, 200);
+    site.registered(&statement(3)).await;
+    assert_eq!(evaluate(&site, &statement(4)).await.status, 429);
 }

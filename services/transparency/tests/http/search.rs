@@ -1,12 +1,8 @@
 //! Searching the log: by what entries say, by their names, by what they share; and an index that can be thrown away.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::time::{Duration, Instant};
 
-use common::{Answer, Place, Site, refusal};
+use crate::common::{Answer, Place, Site, refusal};
 use futures::future::join_all;
 use merkle::EntryDigest;
 use registration::conversation::Form;

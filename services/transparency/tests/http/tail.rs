@@ -1,12 +1,8 @@
 //! Following the log over server-sent events: in order, without loss, and never what is not signed.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::time::Duration;
 
-use common::{Place, Site, refusal};
+use crate::common::{Place, Site, refusal, statement};
 use reqwest::Method;
 use scitt::SignedStatement;
 use serde_json::{Value, json};
@@ -20,10 +16,6 @@ use transparency::{Limits, TailLimits};
 const PATIENCE: Duration = Duration::from_secs(30);
 /// In which nothing must happen.
 const A_WHILE: Duration = Duration::from_millis(700);
-
-fn statement(n: u64) -> SignedStatement {
-    testkit::opaque(&format!("thing-{n}"), &json!({ "n": n }))
-}
 
 /// An event, as a browser reads it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -396,7 +388,8 @@ async fn a_slow_reader_over_http_2_reads_why_his_stream_ended() {
         .unwrap();
     for n in 1..300 {
         let body = long(n).bytes().clone();
-        let answer = client.post(format!("{url}/entries")).header("content-type", common::COSE).body(body);
+        let answer =
+            client.post(format!("{url}/entries")).header("content-type", crate::common::COSE).body(body);
         assert_eq!(answer.send().await.unwrap().status(), 201);
     }
     let mut reader = Reader::by(&client, &url, "?from=0", None).await;

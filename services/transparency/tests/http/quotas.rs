@@ -1,19 +1,9 @@
 //! Quotas of issuers over HTTP: one counter for all who share a store, and what happens without it.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::forms::{closed, cose, mixed_type};
-use common::{Place, Site, refusal};
-use scitt::SignedStatement;
-use serde_json::json;
+use crate::common::forms::{closed, cose, mixed_type};
+use crate::common::{Place, Site, refusal, statement};
 use store::{FailingStore, Memory, StoreMethod};
 use transparency::{Config, Rate};
-
-fn note(n: u64) -> SignedStatement {
-    testkit::opaque(&format!("thing-{n}"), &json!({ "n": n }))
-}
 
 /// Three an hour, three at once: a window in which no test ends.
 fn three_an_hour(config: &mut Config) {
@@ -24,7 +14,7 @@ fn three_an_hour(config: &mut Config) {
 async fn statuses(site: &Site, notes: std::ops::Range<u64>) -> Vec<u16> {
     let mut statuses = Vec::new();
     for n in notes {
-        statuses.push(site.register(&note(n)).await.status);
+        statuses.push(site.register(&statement(n)).await.status);
     }
     statuses
 }
@@ -33,7 +23,7 @@ async fn statuses(site: &Site, notes: std::ops::Range<u64>) -> Vec<u16> {
 async fn an_issuer_beyond_its_quota_is_told_when_to_come_back_and_others_are_not_touched() {
     let site = Place::new().start_with(three_an_hour).await;
     assert_eq!(statuses(&site, 0..3).await, [201, 201, 201]);
-    let answer = site.register(&note(3)).await;
+    let answer = site.register(&statement(3)).await;
     assert_eq!(answer.refusal(), refusal(429, "Too Many Requests", "rate-limited"));
     let wait: u64 = answer.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=3_600).contains(&wait), "{wait}");
@@ -44,7 +34,7 @@ async fn an_issuer_beyond_its_quota_is_told_when_to_come_back_and_others_are_not
 async fn what_is_refused_unsigned_costs_its_alleged_issuer_nothing() {
     let site = Place::new().start_with(three_an_hour).await;
     for n in 0..5 {
-        let mut forged = note(n).bytes().to_vec();
+        let mut forged = statement(n).bytes().to_vec();
         *forged.last_mut().unwrap() ^= 1;
         assert_eq!(site.post(&forged).await.status, 400);
     }
@@ -63,7 +53,7 @@ async fn without_the_counters_a_process_keeps_the_rate_by_itself_and_goes_on() {
 #[tokio::test]
 async fn whoever_replays_what_is_public_uses_up_nobodys_quota() {
     let site = Place::new().start_with(three_an_hour).await;
-    let public = [note(0), note(1)];
+    let public = [statement(0), statement(1)];
     for statement in &public {
         site.registered(statement).await;
     }

@@ -1,24 +1,16 @@
 //! The tree as tlog monitors read it (C2SP tlog-checkpoint and tlog-tiles), and proofs over HTTP.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::time::Duration;
 
-use common::{Place, Site, refusal};
+use crate::common::{Place, Site, refusal, statement};
 use merkle::tile::{TileId, TilePath};
 use merkle::{CompactRange, EntryDigest, Hash, LeafHash, LeafIndex, RootHash, TreeSize, verify};
 use reqwest::Method;
-use scitt::{KeySet, PublicKey, Receipt, SignedStatement};
+use scitt::{KeySet, PublicKey, Receipt};
 use serde_json::json;
 use tlog::checkpoint::Checkpoint;
 use tlog::key::VerifierKey;
 use tlog::proof::TlogProof;
-
-fn statement(n: u64) -> SignedStatement {
-    testkit::opaque(&format!("thing-{n}"), &json!({ "n": n }))
-}
 
 /// A log of this size, entry 0 and what was registered after it.
 async fn log_of(size: u64) -> (Site, Vec<EntryDigest>) {

@@ -1,10 +1,6 @@
 //! Who may read what, and who may command: every route of the API's description with every role.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{Answer, COSE, Place, Site, refusal};
+use crate::common::{Answer, COSE, Place, Site, refusal};
 use data_encoding::BASE64URL_NOPAD;
 use http::Method;
 use registration::operator::Action;
@@ -159,8 +155,11 @@ async fn a_closed_body_is_nowhere_in_what_a_reader_gets() {
         }
         for token in [None, Some(READER)] {
             let answer = get_as(&site, &path, token).await;
-            let told = answer.text();
-            assert!(!told.contains("a prompt") && !told.contains(&secret), "{path} as {token:?}: {told}");
+            let response = answer.text();
+            assert!(
+                !response.contains("a prompt") && !response.contains(&secret),
+                "{path} as {token:?}: {response}"
+            );
         }
     }
     let evidence = |answer: Answer| answer.json()["evidence"][1].clone();
@@ -279,7 +278,7 @@ async fn commands_are_taken_from_operators_only() {
     assert_eq!(answer.status, 200, "{answer:?}");
     assert_eq!(answer.header("tabellion-operator"), Some(&*format!("token {OPERATOR}")));
     let wrong = site.command(Method::DELETE, "/holds", hold).await;
-    assert_eq!(wrong.status, 400, "a hold is no release: {wrong:?}");
+    assert_eq!(wrong.status, 400, "a hold is not a release: {wrong:?}");
     let answer = site.command(Method::DELETE, "/holds", release).await;
     assert_eq!(answer.status, 200, "{answer:?}");
     let uid = rustix::process::geteuid().as_raw();

@@ -1,13 +1,9 @@
 //! Detached payloads: a form with the statement and what its signature covers.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::time::Duration;
 
-use common::forms::{self, BOUNDARY, closed, field, form, form_type, part};
-use common::{COSE, Place, Site, refusal};
+use crate::common::forms::{self, BOUNDARY, closed, field, form, form_type, part};
+use crate::common::{COSE, Place, Site, refusal};
 use reqwest::Method;
 use scitt::{SignedStatement, StatementBuilder};
 use serde_json::json;
@@ -104,8 +100,11 @@ async fn a_known_statement_is_answered_with_its_payload_or_none_and_not_with_ano
     let mixed_up = site.post_form(one.bytes(), b"something else").await;
     assert_eq!(mixed_up.refusal(), refusal(400, "Rejected", "not-authenticated"));
     let mixed = form(one.bytes(), b"something else");
-    let told = site.post_multipart("/v1/policy/evaluate", &form_type(), mixed).await.json();
-    assert_eq!((&told["would_admit"], &told["violation"]["rule"]), (&json!(false), &json!("signature")));
+    let response = site.post_multipart("/v1/policy/evaluate", &form_type(), mixed).await.json();
+    assert_eq!(
+        (&response["would_admit"], &response["violation"]["rule"]),
+        (&json!(false), &json!("signature"))
+    );
     for again in [site.register(&one).await, site.post_form(one.bytes(), PAYLOAD).await] {
         assert_eq!((again.status, again.header("location")), (201, Some(site.location(&one).as_str())));
     }

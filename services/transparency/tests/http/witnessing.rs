@@ -1,15 +1,10 @@
 //! Witnesses on real sockets: who is shown what, what is served, and what stops the log.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::time::Duration;
 
-use common::witness::{Manner, TestWitness, k_of, policy};
-use common::{Place, Site, backup_with_signatures, refusal};
+use crate::common::witness::{Manner, TestWitness, k_of, policy};
+use crate::common::{Place, Site, backup_with_signatures, refusal, statement};
 use merkle::{RootHash, TreeSize};
-use scitt::SignedStatement;
 use sequencer::Role;
 use serde_json::json;
 use store::{Cosignature, Cosignatures, Lifecycle, LogReader, Memory, SignatureKind, SignatureStore};
@@ -18,10 +13,6 @@ use tlog::note::Note;
 use tlog::policy::WitnessPolicy;
 use tlog::witness::AddCheckpoint;
 use transparency::{Config, Halt, WitnessConfig};
-
-fn statement(n: u64) -> SignedStatement {
-    testkit::opaque(&format!("thing-{n}"), &json!({ "n": n }))
-}
 
 /// Rounds follow each other fast enough for a test.
 fn witnessed_by(policy: &WitnessPolicy) -> impl FnOnce(&mut Config) {

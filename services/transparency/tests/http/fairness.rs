@@ -1,13 +1,9 @@
 //! One client that takes all it can get, and an honest one beside it that must notice nothing.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use common::{Place, Site};
+use crate::common::{Place, Site};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use transparency::{ClientToken, Config};
@@ -80,7 +76,7 @@ async fn connections_that_stay_open_keep_nobody_out_not_even_their_own_address()
         held.push(stream);
     }
     for _ in 0..20 {
-        let client = common::client();
+        let client = crate::common::client();
         let checkpoint = client.get(format!("{}/checkpoint", site.url)).send().await.unwrap();
         assert_eq!(checkpoint.status(), 200);
     }
@@ -108,7 +104,7 @@ async fn a_client_with_a_token_has_room_when_strangers_hold_all_memory_for_bodie
     site.until_metrics_have(&format!("tabellion_request_body_bytes {}", (1 << 20) - 1)).await;
     let large = testkit::opaque("large", &serde_json::json!({ "x": "y".repeat(50_000) }));
     let bearer = format!("Bearer {TOKEN}");
-    let headers = [("content-type", common::COSE), ("authorization", &*bearer)];
+    let headers = [("content-type", crate::common::COSE), ("authorization", &*bearer)];
     let with_token = site.send(http::Method::POST, "/entries", &headers, large.bytes().clone()).await;
     assert_eq!(with_token.status, 201, "{with_token:?}");
     assert_eq!(site.register(&large).await.status, 503, "strangers share what is left, which is nothing");

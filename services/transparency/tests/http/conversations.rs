@@ -1,10 +1,6 @@
 //! Conversation records over HTTP: attached, detached and by their hash, and what nobody signed beside them.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{Place, refused_by};
+use crate::common::{Place, refused_by};
 use registration::conversation::Form;
 use scitt::header::HashEnvelope;
 use scitt::problem::TABELLION;
@@ -32,9 +28,12 @@ async fn a_record_in_json_or_cbor_is_registered_and_says_what_it_holds() {
     for (n, form) in [(1, Form::Json), (2, Form::Cbor)] {
         let statement = conversation(n, form);
         site.registered(&statement).await;
-        let told = site.facts(statement.digest()).await;
-        assert_eq!((&told["form"], &told["session"]), (&json!(form.name()), &json!(format!("session-{n}"))));
-        assert_eq!((&told["tools"], &told["entries"]["total"]), (&json!(["Bash"]), &json!(7)));
+        let response = site.facts(statement.digest()).await;
+        assert_eq!(
+            (&response["form"], &response["session"]),
+            (&json!(form.name()), &json!(format!("session-{n}")))
+        );
+        assert_eq!((&response["tools"], &response["entries"]["total"]), (&json!(["Bash"]), &json!(7)));
     }
 }
 
@@ -70,8 +69,8 @@ async fn what_is_odd_is_admitted_with_a_warning() {
     let record = conversation_json(1).to_string().into_bytes();
     let statement = conversation_of(record, "another-session").sign(&recorder()).unwrap();
     site.registered(&statement).await;
-    let told = site.facts(statement.digest()).await;
-    assert_eq!(told["warnings"], json!(["subject-is-not-session at /session/session-id"]));
+    let response = site.facts(statement.digest()).await;
+    assert_eq!(response["warnings"], json!(["subject-is-not-session at /session/session-id"]));
 }
 
 #[tokio::test]

@@ -1,18 +1,10 @@
 //! What lies beside SCRAPI, under `/v1`: statements, entries, policy, limits, the description.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{COSE, Place};
+use crate::common::{COSE, Place, statement};
 use reqwest::Method;
 use scitt::SignedStatement;
 use serde_json::json;
 use serving::problem::ErrorDocumentation;
-
-fn statement(n: u64) -> SignedStatement {
-    testkit::opaque(&format!("thing-{n}"), &json!({ "n": n }))
-}
 
 #[tokio::test]
 async fn a_statement_can_be_had_back_byte_for_byte() {

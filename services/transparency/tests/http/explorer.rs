@@ -1,14 +1,10 @@
 //! The explorer over HTTP: each page shows what the API says, text of statements stays text, and roles hold.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::time::Duration;
 
+use crate::common::witness::{Manner, TestWitness, k_of};
+use crate::common::{Answer, Place, Site, erasure};
 use bundle::{BundleVerdict, EvidenceBundle};
-use common::witness::{Manner, TestWitness, k_of};
-use common::{Answer, Place, Site, erasure};
 use merkle::{EntryDigest, RootHash};
 use registration::Policy;
 use registration::conversation::Form;
@@ -246,9 +242,9 @@ async fn the_page_of_checkpoints_asks_for_two_sizes_and_wrong_ones_are_named() {
         ("first=2&second=2", "no proof from 2 to 2"),
         ("first=0&second=2", "no proof from 0 to 2"),
         ("first=2&second=99", "the newest has size 3"),
-        ("first=&second=2", "&quot;&quot; is no tree size"),
-        ("first=01&second=2", "&quot;01&quot; is no tree size"),
-        ("first=1&second=%3Cb%3E", "&quot;&lt;b&gt;&quot; is no tree size"),
+        ("first=&second=2", "&quot;&quot; is not a tree size"),
+        ("first=01&second=2", "&quot;01&quot; is not a tree size"),
+        ("first=1&second=%3Cb%3E", "&quot;&lt;b&gt;&quot; is not a tree size"),
         ("first=1", "missing field `second`"),
         ("first=1&second=2&third=3", "unknown field `third`"),
     ] {
@@ -1138,7 +1134,7 @@ async fn pages_need_the_roles_of_the_api_and_a_browser_sends_a_token_as_a_passwo
             statement.bytes().clone(),
         )
         .await;
-    assert_eq!(write.status, 201, "a password is no token for writing, and none is needed here");
+    assert_eq!(write.status, 201, "a password is not a token for writing, and none is needed here");
 }
 
 #[tokio::test]

@@ -1,12 +1,8 @@
 //! Statements that are accepted before they are in the log: every one gets an outcome, and the inbox has an end.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use common::{Place, Site, refusal};
+use crate::common::{Place, Site, refusal};
 use reqwest::Method;
 use scitt::{SignedStatement, Signer, StatementBuilder};
 use serde_json::{Value, json};
@@ -201,8 +197,8 @@ async fn the_operator_lists_what_is_accepted_and_refuses_one_of_it() {
         (&id, "", 400, "inbox"),
         (&id, "a\nb", 400, "inbox"),
     ] {
-        let (told, problem) = refuse(&site, entry, reason).await;
-        assert_eq!((told, &problem["code"]), (status, &code.into()), "{problem}");
+        let (response, problem) = refuse(&site, entry, reason).await;
+        assert_eq!((response, &problem["code"]), (status, &code.into()), "{problem}");
     }
     drop(lease);
     expect_registered(&site, &two).await;

@@ -1,18 +1,10 @@
 //! SCRAPI -11 as a client sees it: each status and each body of its tables.
 
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{COSE, Place, refusal};
+use crate::common::{COSE, Place, refusal, statement};
 use reqwest::Method;
-use scitt::{Algorithm, SignedStatement, Signer, SigningKey};
+use scitt::{Algorithm, Signer, SigningKey};
 use serde_json::json;
 use store::{FailingStore, Memory};
-
-fn statement(n: u64) -> SignedStatement {
-    testkit::opaque(&format!("thing-{n}"), &json!({ "n": n }))
-}
 
 #[tokio::test]
 async fn a_statement_goes_in_and_a_receipt_comes_out_that_anyone_can_check() {
