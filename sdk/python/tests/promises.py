@@ -337,9 +337,9 @@ class Stream(unittest.TestCase):
         with Broken(error, b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + event) as service:
             self.assertEqual(next(tabellion.Client(service.url).follow(begin=True)).leaf, 0)
 
-    def test_an_entry_that_is_no_json_ends_it(self):
+    def test_an_entry_that_is_not_json_ends_it(self):
         with Service((200, {}, b"id: 0\nevent: entry\ndata: {\n\n")) as service:
-            with self.assertRaisesRegex(tabellion.Unreachable, "no JSON"):
+            with self.assertRaisesRegex(tabellion.Unreachable, "not JSON"):
                 next(tabellion.Client(service.url).follow(begin=True))
 
 

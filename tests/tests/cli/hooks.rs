@@ -151,12 +151,12 @@ fn what_is_wrong_is_written_down_and_never_fails_the_agent() {
     let absent = claude_event(&folder).replace("ses-1", "ses-9");
     let long = format!("{{\"hook_event_name\":\"SessionEnd\",\"session_id\":\"{}\"}}", "a".repeat(9 << 20));
     for (event, why) in [
-        ("", "no event of claude-code"),
-        ("\u{1b}[2J{", "no event of claude-code"),
-        (r#"{"hook_event_name":"SessionEnd","session_id":"../x"}"#, "no event of claude-code"),
+        ("", "not an event of claude-code"),
+        ("\u{1b}[2J{", "not an event of claude-code"),
+        (r#"{"hook_event_name":"SessionEnd","session_id":"../x"}"#, "not an event of claude-code"),
         (&elsewhere, "another user's file"),
         (&absent, "no file of session ses-9"),
-        (&long, "no event of claude-code"),
+        (&long, "not an event of claude-code"),
     ] {
         let ended = run(&folder, "claude-code", &[], event);
         ended.must_end_with(0);

@@ -13,8 +13,9 @@ use crate::proven_search::proven_search;
 #[track_caller]
 fn printed(command: &mut Command) -> String {
     let output = command.output().unwrap();
-    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+    let (out, error) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{command:?}: {out}{error}");
+    out
 }
 
 #[test]
