@@ -109,7 +109,7 @@ fn complete(operation: &mut Operation) {
     let none: [&str; 0] = [];
     operation.security = Some(vec![SecurityRequirement::default(), SecurityRequirement::new(TOKEN, none)]);
     add_response(operation, "401", "An operator's token is required over TCP (token)");
-    add(
+    add_response(
         operation,
         "403",
         "The token is not an operator's (role-required), the request comes from elsewhere (not-from-here, foreign-host, \

@@ -79,7 +79,7 @@ fn completed(path: &str, mut item: PathItem) -> (String, PathItem) {
     let is_public = needed(path) == Some(CallerRole::Public);
     if let Some(get) = &mut item.get {
         if is_under_v1 {
-            add(get, "406", "The resource has no form of a type that Accept names");
+            add_response(get, "406", "The resource has no form of a type that Accept names");
         }
         if !is_public {
             require_token(get);
