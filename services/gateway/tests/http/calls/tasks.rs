@@ -167,6 +167,8 @@ async fn v_37_two_sessions_may_each_have_a_task_of_one_name() {
     for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
         refused(&follow(&third, method, json!({})).await, -32602, "wrong_principal");
     }
+    // The revision has no such method.
+    refused(&follow(&third, "tasks/update", json!({})).await, -32601, "wrong_principal");
 }
 
 #[tokio::test]
