@@ -98,11 +98,11 @@ impl Tasks {
 
 impl Shared {
     /// Returns whether a caller may read the state of a task of this name: as in a request about it, without inputs.
-    pub fn may_read_about_task(&self, route: &Arc<str>, caller: &Caller, task_id: String) -> bool {
+    pub(super) fn may_read_about_task(&self, route: &Arc<str>, caller: &Caller, task_id: String) -> bool {
         let all = self.tasks.named(route, task_id);
-        let request = || FollowUp { inputs: None };
         let may = |known: &Arc<KnownTask>| {
-            self.writer.denied_follow_up(route, caller, &known.task, request()).is_none()
+            let request = FollowUp { inputs: None };
+            self.writer.denied_follow_up(route, caller, &known.task, request).is_none()
         };
         all.iter().any(may) || (all.is_empty() && self.passes_unknown_tasks(route))
     }

@@ -239,7 +239,7 @@ fn telling(seen: &McpRequest) -> Option<McpResponse> {
     }
 }
 
-/// The methods of what a client hears that listens to the task.
+/// The methods of the messages that a client gets which listens to the task.
 async fn heard(agent: &Agent) -> Vec<Value> {
     let answer = agent.ask("subscriptions/listen", json!({ "notifications": { "taskIds": [TASK] } })).await;
     answer.messages().iter().map(|message| message["method"].clone()).collect()
@@ -249,13 +249,13 @@ async fn heard(agent: &Agent) -> Vec<Value> {
 async fn v_37_who_listens_hears_of_the_own_tasks_only() {
     let world = World::before(script(telling)).await;
     let (alice, mallory) = (with_tasks(world.modern("alice")), with_tasks(world.modern("mallory")));
-    let without =
-        ["notifications/subscriptions/acknowledged", "notifications/tools/list_changed"].map(Value::from);
+    let (begun, changed) =
+        (json!("notifications/subscriptions/acknowledged"), json!("notifications/tools/list_changed"));
+    let without = [begun.clone(), changed.clone()];
     assert_eq!(heard(&alice).await, without, "nobody knows the task yet");
     alice.commit().await;
     alice.call("crm.read", json!({})).await.served();
-    let whole = [&without[0], &json!("notifications/tasks"), &without[1]];
-    assert_eq!(heard(&alice).await.iter().collect::<Vec<_>>(), whole);
+    assert_eq!(heard(&alice).await, [begun, json!("notifications/tasks"), changed]);
     assert_eq!(heard(&mallory).await, without);
 }
 
