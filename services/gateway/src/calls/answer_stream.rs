@@ -48,11 +48,7 @@ impl AnswerStream {
     pub async fn unrelated(&self, reply: &Reply) -> Passing {
         if !reply.may_answer() {
             let is_about_task = reply.method().is_some_and(|method| method.starts_with(TASKS));
-            return if is_about_task && self.is_of_annotated_task(reply) {
-                clean(reply)
-            } else {
-                Passing::Untouched
-            };
+            return if is_about_task { self.about_task(reply) } else { Passing::Untouched };
         }
         // The server may send the answer to a list on any stream.
         if let Err(why) = self.shared.note_tools(&self.route, reply).await {
@@ -72,11 +68,20 @@ impl AnswerStream {
         }
     }
 
-    /// Returns whether the task's messages get the gateway's `_meta` members; on an advisory route this depends on the
-    /// task.
-    fn is_of_annotated_task(&self, notification: &Reply) -> bool {
-        let task = || jose::json::read_text::<TaskNamed>(notification.member("params")?).ok();
-        self.annotated || task().is_some_and(|task| self.shared.tasks.is_annotated(&self.route, task.task_id))
+    /// Handles a notification about a task, which may contain its result. Those about another caller's task are
+    /// withheld, like the answers to requests about it (V-37).
+    fn about_task(&self, notification: &Reply) -> Passing {
+        let named = || jose::json::read_text::<TaskNamed>(notification.member("params")?).ok();
+        let task_id = named().map(|task| task.task_id).unwrap_or_default();
+        let (shared, route) = (&self.shared, &self.route);
+        if !shared.may_read_about_task(route, &self.caller, task_id.clone()) {
+            return Passing::Withheld;
+        }
+        // On an advisory route it depends on the task whether its messages get the gateway's `_meta` members.
+        match self.annotated || shared.tasks.is_annotated(route, task_id) {
+            true => clean(notification),
+            false => Passing::Untouched,
+        }
     }
 }
 

@@ -19,6 +19,8 @@ const MISSING_CAPABILITY: i32 = -32021;
 const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 /// The capabilities that a client with the extension declares.
 const REQUIRED: &str = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
+/// The methods of 2025-11-25 that name a task.
+const LEGACY_METHODS: [&str; 3] = ["tasks/get", "tasks/result", "tasks/cancel"];
 /// The methods of the extension.
 const MODERN_METHODS: [&str; 3] = ["tasks/get", "tasks/update", "tasks/cancel"];
 
@@ -39,14 +41,14 @@ impl TaskError {
         let is_unknown = reason == Some(&Reason::WrongPrincipal);
         match era {
             _ if !is_unknown => Self::new(StatusCode::OK, REFUSED),
+            Era::Legacy if !is_one_of(request, LEGACY_METHODS) => Self::new(StatusCode::OK, NO_METHOD),
             Era::Legacy => Self::new(StatusCode::OK, INVALID_PARAMS),
             Era::Modern => Self::modern(request),
         }
     }
 
     fn modern(request: &Frame) -> Self {
-        let has_method = request.method().is_some_and(|method| MODERN_METHODS.contains(&method));
-        if !has_method {
+        if !is_one_of(request, MODERN_METHODS) {
             return Self::new(StatusCode::NOT_FOUND, NO_METHOD);
         }
         match clients::modern_has_extension(request, EXTENSION) {
@@ -60,4 +62,8 @@ impl TaskError {
     const fn new(status: StatusCode, code: i32) -> Self {
         Self { status, code, required: None }
     }
+}
+
+fn is_one_of(request: &Frame, methods: [&str; 3]) -> bool {
+    request.method().is_some_and(|method| methods.contains(&method))
 }

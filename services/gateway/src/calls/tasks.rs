@@ -5,12 +5,12 @@
 //!
 //! Tasks are remembered in memory. The owner of an unknown task is not known (after a restart, or if its call was not
 //! admitted here): requests about it are refused on record, like those about another caller's task. On an advisory route
-//! they pass. `tasks/list` names no task, and passes.
+//! they pass. `tasks/list` names no task, and passes. Notifications about a task reach only those who may request it.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use admission::decide::{FollowUp, Ruling, Task};
-use admission::principal::Principal;
+use admission::principal::{Caller, Principal};
 use admission::rules::Posture;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -19,11 +19,11 @@ use moka::sync::Cache;
 use vap::audit::CallStatus;
 use vap::reason::Reason;
 
-use super::Calls;
 use super::additions::{Additions, EVIDENCE, VerdictSlot};
 use super::answer_stream::{AnswerStream, UnrelatedTap, clean};
 use super::ending::{Ending, outcome_of};
 use super::task_error::TaskError;
+use super::{Calls, Shared};
 use crate::decision_writer::{CallOutcomeReport, RefusalJob};
 use crate::frame::RawId;
 use crate::frame::reply::{self, Reply};
@@ -96,6 +96,23 @@ impl Tasks {
     }
 }
 
+impl Shared {
+    /// Returns whether a caller may read the state of a task of this name: as in a request about it, without inputs.
+    pub(super) fn may_read_about_task(&self, route: &Arc<str>, caller: &Caller, task_id: String) -> bool {
+        let all = self.tasks.named(route, task_id);
+        let may = |known: &Arc<KnownTask>| {
+            let request = FollowUp { inputs: None };
+            self.writer.denied_follow_up(route, caller, &known.task, request).is_none()
+        };
+        all.iter().any(may) || (all.is_empty() && self.passes_unknown_tasks(route))
+    }
+
+    /// Returns whether the route decides nothing about tasks that are not known.
+    fn passes_unknown_tasks(&self, route: &str) -> bool {
+        self.writer.rules_of(route).posture == Posture::Advisory
+    }
+}
+
 impl Calls {
     /// Handles a request about a task.
     pub(super) async fn task(&self, inbound: Inbound) -> Response {
@@ -142,7 +159,7 @@ impl Calls {
                 Some(ruling) => return Err(ruling),
             }
         }
-        let passes = || writer.rules_of(&self.route).posture == Posture::Advisory || method == LIST;
+        let passes = || self.shared.passes_unknown_tasks(&self.route) || method == LIST;
         match refused {
             Some(ruling) => Err(ruling),
             None if passes() => Ok(None),

@@ -167,6 +167,8 @@ async fn v_37_two_sessions_may_each_have_a_task_of_one_name() {
     for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
         refused(&follow(&third, method, json!({})).await, -32602, "wrong_principal");
     }
+    // The revision has no such method.
+    refused(&follow(&third, "tasks/update", json!({})).await, -32601, "wrong_principal");
 }
 
 #[tokio::test]
@@ -215,6 +217,56 @@ async fn v_37_a_client_without_the_extension_learns_that_it_has_to_declare_it() 
         assert_eq!(reply["error"]["data"]["requiredCapabilities"], required, "{reply}");
     }
     assert!(world.server.seen().is_empty(), "nothing went on");
+}
+
+/// A server that tells whoever listens the result of its task.
+fn telling(seen: &McpRequest) -> Option<McpResponse> {
+    let notification =
+        |method: &str, params: Value| json!({ "jsonrpc": "2.0", "method": method, "params": params });
+    match seen.rpc().as_str() {
+        "tools/call" => {
+            Some(seen.result(&json!({ "resultType": "task", "taskId": TASK, "status": "working" })))
+        }
+        "subscriptions/listen" => Some(McpResponse::events(&[
+            notification("notifications/subscriptions/acknowledged", json!({ "notifications": {} })),
+            notification(
+                "notifications/tasks",
+                json!({ "taskId": TASK, "status": "completed", "result": tool_result() }),
+            ),
+            notification("notifications/tools/list_changed", json!({})),
+        ])),
+        _ => None,
+    }
+}
+
+/// The methods of the messages that a client gets which listens to the task.
+async fn heard(agent: &Agent) -> Vec<Value> {
+    let answer = agent.ask("subscriptions/listen", json!({ "notifications": { "taskIds": [TASK] } })).await;
+    answer.messages().iter().map(|message| message["method"].clone()).collect()
+}
+
+#[tokio::test]
+async fn v_37_who_listens_hears_of_the_own_tasks_only() {
+    let world = World::before(script(telling)).await;
+    let (alice, mallory) = (with_tasks(world.modern("alice")), with_tasks(world.modern("mallory")));
+    let (begun, changed) =
+        (json!("notifications/subscriptions/acknowledged"), json!("notifications/tools/list_changed"));
+    let without = [begun.clone(), changed.clone()];
+    assert_eq!(heard(&alice).await, without, "nobody knows the task yet");
+    alice.commit().await;
+    alice.call("crm.read", json!({})).await.served();
+    assert_eq!(heard(&alice).await, [begun, json!("notifications/tasks"), changed]);
+    assert_eq!(heard(&mallory).await, without);
+}
+
+#[tokio::test]
+async fn v_33_advisory_who_listens_hears_of_tasks_that_nobody_knows() {
+    let world = World::with(|wishes| {
+        wishes.rules.posture = Posture::Advisory;
+        wishes.script = script(telling);
+    })
+    .await;
+    assert!(heard(&world.modern("alice")).await.contains(&json!("notifications/tasks")));
 }
 
 #[tokio::test]
