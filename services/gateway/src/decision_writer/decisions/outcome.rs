@@ -196,6 +196,10 @@ impl OutcomeWork {
     }
 
     fn write(&mut self, batch: &mut Batch<'_>) -> Result<JobStep, WriterError> {
+        if let Some(denied) = &mut self.denied {
+            // What an earlier attempt wrote was not committed.
+            denied.written = None;
+        }
         let claims = self.claims();
         if !batch.has_looked_up(&claims) {
             return Ok(JobStep::NeedsClaims(claims));
