@@ -185,7 +185,7 @@ pub enum ClaimKind {
     MessageId,
     /// Nonce of a question that was asked and may be answered once (V-26).
     Question,
-    /// Decision about a call without a session, which has one outcome.
+    /// Decision about a call that holds no reservation, which has one outcome.
     Outcome,
 }
 

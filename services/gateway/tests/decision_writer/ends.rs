@@ -149,6 +149,45 @@ async fn one_that_another_took_for_dead_goes_on_in_a_stream_that_has_not_ended()
 }
 
 #[tokio::test]
+async fn a_call_that_arrives_with_the_last_outcome_of_such_a_stream_is_not_recorded_after_its_end() {
+    let memory = Memory::new("one");
+    let store = FailingEvidence::new(memory.clone());
+    let shared = || WriterSettings { shared: true, ..settings() };
+    let (writer, running) = open(&store, &Site::stopped(), shared()).await;
+    let call = || agent::call(&writer, agent::sessionless(agent::ADVISORY, "crm.read", &json!({})));
+    let under_way = call().await;
+    let begun = memory.streams(&["unbound:one"]).await.unwrap();
+    let (ahead, _, second_running) = open_ahead(&memory.another("two"), shared()).await;
+    ahead.store(3_700_000, Ordering::Relaxed);
+    until("it is to end", || async { memory.streams(&["unbound:one"]).await.unwrap() != begun }).await;
+    ahead.store(0, Ordering::Relaxed);
+
+    // While another commit lasts, the outcome and the call queue for one batch.
+    store.hold_calls(EvidenceMethod::Commit);
+    let queued = async {
+        let_others_go_on().await;
+        run(under_way, None).await;
+        let release = async {
+            let_others_go_on().await;
+            store.release_calls(EvidenceMethod::Commit);
+        };
+        tokio::join!(call(), release).0
+    };
+    let (_, arrived) = tokio::join!(commit(&writer, SESSION, json!({ "max_calls": 1 })), queued);
+    assert_eq!(story(&memory, "unbound:one").await, ["decision served", "outcome executed", "closed"]);
+    assert_eq!(story(&memory, "unbound:one.1").await, ["decision served"]);
+    run(arrived, None).await;
+    running.stop().await;
+    second_running.stop().await;
+}
+
+async fn let_others_go_on() {
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
 async fn among_several_the_stream_of_one_that_died_is_ended_by_another() {
     let site = Site::stopped();
     let first = Memory::new("one");

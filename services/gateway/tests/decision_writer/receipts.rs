@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use evidence::{EvidenceStore, Memory, Outbox};
+use evidence::{EvidenceMethod, EvidenceStore, FailingEvidence, Instances, Memory, Outbox};
 use gateway::decision_writer::WriterSettings;
 use serde_json::{Value, json};
 
@@ -12,6 +12,13 @@ use crate::site::{Site, policy};
 
 fn strict(wait: Duration) -> WriterSettings {
     WriterSettings { receipt_required: true, receipt_wait: wait, ..settings() }
+}
+
+/// A log that takes no records.
+async fn refusing() -> Site {
+    let refusing =
+        policy().replace("content_type = \"application/vap-audit+json\"", "content_type = \"text/csv\"");
+    Site::with(&refusing, transparency::Limits::default()).await
 }
 
 #[tokio::test]
@@ -62,13 +69,42 @@ async fn without_a_receipt_the_call_is_denied_on_record_and_costs_nothing() {
 
 #[tokio::test]
 async fn a_log_that_refuses_the_record_for_good_denies_at_once() {
-    let refusing =
-        policy().replace("content_type = \"application/vap-audit+json\"", "content_type = \"text/csv\"");
-    let site = Site::with(&refusing, transparency::Limits::default()).await;
+    let site = refusing().await;
     let store = Memory::new("one");
     let (writer, running) = open(&store, &site, strict(Duration::from_secs(3600))).await;
     commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
     assert_eq!(denied(&read(&writer, SESSION, 1).await), "receipt_unavailable");
     until("they stay", || async { store.backlog().await.unwrap().stuck >= 3 }).await;
     running.stop().await;
+}
+
+#[tokio::test]
+async fn a_denial_after_another_gateway_settled_the_call_names_no_record_that_does_not_exist() {
+    let (site, memory) = (refusing().await, Memory::new("one"));
+    let store = FailingEvidence::new(memory.clone());
+    let shared = WriterSettings { shared: true, ..strict(Duration::from_secs(3600)) };
+    let (writer, running) = open(&store, &site, shared.clone()).await;
+    store.hold_calls(EvidenceMethod::Stuck);
+    let call = async {
+        commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
+        read(&writer, SESSION, 1).await
+    };
+    let settled = ["commitment served", "decision served", "outcome unknown"];
+    let another_settles_it = async {
+        until("it is decided", || async { story(&memory, SESSION).await.len() == 2 }).await;
+        memory.renew(Duration::ZERO).await.unwrap();
+        let (_, other) = open(&memory.another("two"), &Site::stopped(), shared).await;
+        until("it is settled", || async {
+            memory.renew(Duration::ZERO).await.is_ok() && story(&memory, SESSION).await == settled
+        })
+        .await;
+        store.release_calls(EvidenceMethod::Stuck);
+        other
+    };
+    let (told, other) = tokio::join!(call, another_settles_it);
+    assert_eq!(denied(&told), "receipt_unavailable");
+    assert!(told.evidence.is_none() && told.verdict.audit_ref.is_none());
+    assert_eq!(story(&memory, SESSION).await, settled);
+    running.stop().await;
+    other.stop().await;
 }

@@ -1,6 +1,6 @@
 //! What a process that died left behind.
 
-use evidence::{EvidenceStore, Instances, Memory};
+use evidence::{EvidenceMethod, EvidenceStore, FailingEvidence, Instances, Memory};
 use serde_json::json;
 
 use crate::agent::{self, SESSION, call, commit, denied, read, run, sessionless};
@@ -51,6 +51,30 @@ async fn the_stream_of_an_earlier_run_is_ended_by_the_next_one() {
     })
     .await;
     running.stop().await;
+}
+
+/// A recovery that lasts long is repeated, and both come to an end.
+#[tokio::test]
+async fn a_call_that_is_settled_as_unknown_twice_has_one_outcome() {
+    let site = Site::stopped();
+    let first = Memory::new("one");
+    let (writer, running) = open(&first, &site, settings()).await;
+    let left = call(&writer, sessionless(agent::ADVISORY, "crm.read", &json!({}))).await;
+    dies(&first, left, running).await;
+    let slow = FailingEvidence::new(first.another("two"));
+    slow.hold_calls(EvidenceMethod::Commit);
+    let settled = ["decision served", "outcome unknown", "closed"];
+    let again = async {
+        until("the slow one has begun", || async { slow.calls(EvidenceMethod::Orphans) > 0 }).await;
+        let (_, again) = open(&first.another("three"), &site, settings()).await;
+        until("it is settled", || async { story(&first, "unbound:one").await == settled }).await;
+        slow.release_calls(EvidenceMethod::Commit);
+        again
+    };
+    let ((_, running), again) = tokio::join!(open(&slow, &site, settings()), again);
+    running.stop().await;
+    again.stop().await;
+    assert_eq!(story(&first, "unbound:one").await, settled);
 }
 
 #[tokio::test]

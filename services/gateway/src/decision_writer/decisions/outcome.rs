@@ -68,6 +68,8 @@ pub struct OutcomeWork {
     cost: Option<String>,
     result: Option<Canon>,
     since: Instant,
+    /// Whether another job may settle the same call: another gateway's, or another round of the recovery's.
+    may_be_settled: bool,
     durable: Option<oneshot::Sender<()>>,
     denied: Option<LateDenial>,
     /// The amounts to settle under the envelope. After a crash they stay spent, like those of every unknown outcome.
@@ -119,8 +121,9 @@ impl OutcomeWork {
         durable: Option<oneshot::Sender<()>>,
     ) -> Self {
         let UnsettledCall { rules, stream, decision, permit, tool, envelope, .. } = call;
+        let may_be_settled = writer.inner.context.settings.shared;
         let work = Self::unknown(writer, rules, (stream, decision), permit.reservation(), tool);
-        Self { status, cost, result, durable, envelope, ..work }
+        Self { status, cost, result, may_be_settled, durable, envelope, ..work }
     }
 
     /// The outcome [`CallStatus::Refused`] of a call that is denied after its admission, before anything of it was sent.
@@ -149,6 +152,7 @@ impl OutcomeWork {
             cost,
             result,
             since,
+            may_be_settled: true,
             durable,
             denied,
             envelope: None,
@@ -160,14 +164,15 @@ impl OutcomeWork {
         Self { durable: Some(durable), ..self }
     }
 
-    /// Returns the claim on the only outcome of a call that holds no reservation in a session, if another gateway may settle
+    /// Returns the claim on the only outcome of a call that holds no reservation in a session, if another job may settle
     /// it, too.
     fn claim(&self) -> Option<Claim> {
-        let may_be_settled = self.reservation.is_none() && self.writer.inner.context.settings.shared;
-        may_be_settled.then(|| claim(&self.stream, ClaimKind::Outcome, &self.decision.to_string()))
+        let is_needed = self.may_be_settled && self.reservation.is_none();
+        is_needed.then(|| claim(&self.stream, ClaimKind::Outcome, &self.decision.to_string()))
     }
 
-    /// Settles the reservation. `None` if it was settled before: by another gateway, which took this one for dead.
+    /// Settles the reservation. `None` if another job settled it before, such as one of a gateway that took this one for
+    /// dead.
     fn settle(&self, copies: &mut WorkingCopies) -> Option<Settled> {
         let (Some(reservation), Some(session)) = (self.reservation, &mut copies.session) else {
             return Some(Settled::default());
@@ -196,6 +201,10 @@ impl OutcomeWork {
     }
 
     fn write(&mut self, batch: &mut Batch<'_>) -> Result<JobStep, WriterError> {
+        if let Some(denied) = &mut self.denied {
+            // What an earlier attempt wrote was not committed.
+            denied.written = None;
+        }
         let claims = self.claims();
         if !batch.has_looked_up(&claims) {
             return Ok(JobStep::NeedsClaims(claims));

@@ -233,6 +233,12 @@ impl<'a> Batch<'a> {
         Some(WriterError::Unavailable(why.clone()))
     }
 
+    /// Returns whether this gateway's own stream ends in the batch: later records need another one.
+    pub fn ends_own_stream(&self) -> bool {
+        let ends = |copy: &StreamChanges| copy.is_closed() && !copy.end_before.0;
+        self.streams.get(&self.context.own_stream()).is_some_and(ends)
+    }
+
     /// Returns the total size of the records written so far, in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes

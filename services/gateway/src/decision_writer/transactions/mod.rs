@@ -282,7 +282,8 @@ impl Transactions {
                 continue 'afresh;
             }
             let mut index = 0;
-            while index < jobs.len() && (index == 0 || batch.bytes() < COMMIT_BYTES) {
+            let is_complete = |batch: &Batch<'_>| batch.bytes() >= COMMIT_BYTES || batch.ends_own_stream();
+            while index < jobs.len() && (index == 0 || !is_complete(&batch)) {
                 batch.missing();
                 match jobs[index].decide(&mut batch) {
                     JobStep::Decided => index += 1,
