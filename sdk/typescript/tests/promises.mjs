@@ -593,12 +593,12 @@ test('a commitment or an amendment that must be confirmed is not in force', asyn
 });
 
 test('a Verdict that is not an object is an error', async () => {
-  const noObject = (error) => error instanceof Denied && error.code === 'no_verdict' && error.detail.includes('no object');
+  const notAnObject = (error) => error instanceof Denied && error.code === 'no_verdict' && error.detail.includes('not an object');
   for (const verdict of ['served', 7, [], [{ verdict: 'served' }], true, false, '', 0]) {
     for (const gatewayKey of [undefined, JSON.stringify(key.jwk)]) {
       await session(async (session) => {
-        await assert.rejects(answering(verdict, session, gatewayKey).commit(), noObject);
-        await assert.rejects(answering(verdict, session, gatewayKey).callTool({ name: 'crm.read' }), noObject);
+        await assert.rejects(answering(verdict, session, gatewayKey).commit(), notAnObject);
+        await assert.rejects(answering(verdict, session, gatewayKey).callTool({ name: 'crm.read' }), notAnObject);
       });
     }
   }

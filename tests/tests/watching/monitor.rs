@@ -103,7 +103,7 @@ fn a_fork_that_cannot_be_kept_ends_with_8_all_the_same() {
     log.grow(3);
     let ended = folder.run(&["monitor", "once"]);
     assert!(ended.must_end_with(8).text().contains("FAIL"), "{ended}");
-    assert!(ended.stderr.contains("could not be kept"), "{ended}");
+    assert!(ended.stderr.contains("could not be stored"), "{ended}");
 }
 
 #[test]
@@ -294,9 +294,9 @@ fn r48_a_webhook_that_was_refused_arrives_later_signed_by_the_monitors_own_key()
 fn a_webhook_to_a_private_address_is_refused_unless_the_operator_allows_it() {
     let log = LyingLog::of(3);
     for (url, why) in [
-        ("https://127.0.0.1/x", "no public address"),
-        ("https://169.254.169.254/latest", "no public address"),
-        ("https://[::1]/x", "no public address"),
+        ("https://127.0.0.1/x", "not a public address"),
+        ("https://169.254.169.254/latest", "not a public address"),
+        ("https://[::1]/x", "not a public address"),
         ("http://hooks.example/x", "use https"),
     ] {
         let folder = watching(&log, &format!("[[webhook]]\nurl = \"{url}\"\n"));

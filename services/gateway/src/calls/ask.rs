@@ -85,11 +85,11 @@ impl Calls {
     pub(super) fn withdrawn(&self, inbound: &Inbound) -> bool {
         let Some(id) = cancelled(&inbound.frame) else { return false };
         let caller = &inbound.caller;
-        let was_asked = self.shared.asked.withdraw(&self.route, caller.mcp_session.as_deref(), &id);
-        if !was_asked {
+        let is_withdrawn = self.shared.asked.withdraw(&self.route, caller.mcp_session.as_deref(), &id);
+        if !is_withdrawn {
             self.shared.unanswered.cancel(&self.route, caller, &id);
         }
-        was_asked
+        is_withdrawn
     }
 }
 

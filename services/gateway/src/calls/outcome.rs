@@ -73,9 +73,9 @@ impl Calls {
         // The answer may arrive on another stream as soon as the call is sent.
         let listed = self.shared.unanswered.list(ending);
         let limit = self.limit(listed.cancelled());
-        let asked = limit.within(relay::ask(&**upstream, request, &call.client)).await;
+        let response = limit.within(relay::ask(&**upstream, request, &call.client)).await;
         let mut outcome = OutcomeTap { listed, id, refused: false, spoiled: false, passage, cancellation };
-        match asked {
+        match response {
             Ok(Ok(answer)) => {
                 outcome.refused = !answer.status.is_success();
                 Ok(SentCall { answer, outcome, limit })

@@ -92,7 +92,7 @@ pub const VIOLATIONS: &[Violation] = &[
 
     violation("register-status", Registration, &[Status(200)], "200 OK"),
     violation("register-location", Registration, &[NoHeader("location")], "no Location"),
-    violation("register-location", Registration, &[Edit(|answer, _| make_location_relative(answer))], "no absolute URL"),
+    violation("register-location", Registration, &[Edit(|answer, _| make_location_relative(answer))], "not an absolute URL"),
     violation("register-body", Registration, &[TEXT], "\"text/plain\""),
     violation("register-body", Registration, &[Status(202), Header(AGAIN, "1")], "202 with "),
     violation("register-retry-after", Registration, &[Status(202), Body(b"")], "no Retry-After"),

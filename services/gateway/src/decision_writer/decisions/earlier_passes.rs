@@ -35,8 +35,8 @@ impl EarlierPasses {
     /// call. An answer counts for the tool as it was then.
     pub const fn may_check_again(&self) -> bool {
         let Self { held, judged, answer, question, checked, .. } = self;
-        let nobody_was_asked = held.is_none() && judged.is_none() && answer.is_none() && question.is_none();
-        checked.is_none() && nobody_was_asked
+        let is_undecided = held.is_none() && judged.is_none() && answer.is_none() && question.is_none();
+        checked.is_none() && is_undecided
     }
 
     /// The passes before the next one, in which the reservation `held` was made. Of their answers, only the judge's
