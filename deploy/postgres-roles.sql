@@ -25,6 +25,9 @@ ALTER DEFAULT PRIVILEGES FOR ROLE tabellion_owner IN SCHEMA public
 ALTER DEFAULT PRIVILEGES FOR ROLE tabellion_owner IN SCHEMA public
   GRANT SELECT ON TABLES TO tabellion_reader;
 
+-- A log in a schema of its own needs the same with that schema in the place of public, and
+-- `?options[search_path]=schema` in its URLs.
+
 -- Logins, with passwords of your own. What a login makes belongs to its group: that is what `role` sets.
 --   CREATE ROLE log_owner LOGIN PASSWORD '…' IN ROLE tabellion_owner;
 --   ALTER ROLE log_owner SET role = tabellion_owner;

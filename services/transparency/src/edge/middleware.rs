@@ -192,8 +192,16 @@ fn names_one_host(request: &Request) -> bool {
 /// Returns `true` for a host with or without a port, and for the empty field of a target without an authority (RFC
 /// 9110, section 7.2).
 fn is_host(host: &HeaderValue) -> bool {
-    let authority = || Authority::try_from(host.as_bytes());
-    host.is_empty() || authority().is_ok_and(|authority| !authority.as_str().contains('@'))
+    host.is_empty()
+        || Authority::try_from(host.as_bytes()).is_ok_and(|authority| {
+            authority.as_str().strip_prefix(authority.host()).is_some_and(is_port_or_nothing)
+        })
+}
+
+/// `Authority` takes any text for a port.
+fn is_port_or_nothing(after_host: &str) -> bool {
+    let port = after_host.strip_prefix(':');
+    after_host.is_empty() || port.is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Completes a response: the problem body of an error, and the headers of all responses.

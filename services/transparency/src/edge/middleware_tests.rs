@@ -163,10 +163,10 @@ async fn a_request_names_one_host() {
         let request = format!("GET /v1/policy HTTP/{version}\r\n{hosts}Connection: close\r\n\r\n");
         site.raw(request.as_bytes()).await
     };
-    for host in ["x", "x.example:7390", "127.0.0.1", "[::1]:7390", ""] {
+    for host in ["x", "x.example:7390", "my_log:7390", "x:", "127.0.0.1", "[::1]", "[::1]:7390", ""] {
         assert_eq!(ask(&format!("Host: {host}\r\n"), "1.1").await.status, 200, "{host}");
     }
-    for host in ["a b", "x/", "https://x", "user@x", "x?y", "x#y", "[::1", "\u{e9}"] {
+    for host in ["a b", "x/", "https://x", "user@x", "x?y", "x#y", "[::1", "[::1]x", "x:y", "x@x", "\u{e9}"] {
         let refused = ask(&format!("Host: {host}\r\n"), "1.1").await;
         assert_eq!((refused.status, refused.title().as_str()), (400, "Malformed request"), "{host}");
     }

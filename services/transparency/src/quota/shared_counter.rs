@@ -8,7 +8,9 @@
 //!
 //! **A wall clock that is set** while the process runs does not move its windows, as they go on by the steady clock. A
 //! counter that a process with a clock ahead left in the database is removed by the next
-//! [`sweep`](SharedIssuerQuota::sweep) of another one; until then its issuer may wait.
+//! [`sweep`](SharedIssuerQuota::sweep) of another one; until then its issuer may wait. A process whose clock is far
+//! off removes the counters of the others in the same way: after each of its sweeps, their issuers may use the quota
+//! once more. That ends when it starts again with its clock right.
 //!
 //! **When the database does not answer** the process counts alone, with the whole rate, until the database answers
 //! again. This admits no flood: a registration that cannot be counted cannot be committed either, and each of N
