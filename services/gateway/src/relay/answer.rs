@@ -56,8 +56,8 @@ pub async fn watch(answer: UpstreamAnswer, tap: Box<dyn Tap>, id: Option<&RawId>
     events(answer.status, answer.headers, Body::from_stream(body))
 }
 
-/// Passes the answer to a call through a tap, until the limit. The era determines the effect of a disconnect
-/// ([`Leaving::Call`]). `id` is that of the call, if the tap does not build the error in place of a withheld answer itself.
+/// Passes the answer to a call through a tap, until the limit. The era determines the effect of a disconnect (see
+/// `Leaving`). `id` is that of the call, if the tap does not build the error in place of a withheld answer itself.
 pub async fn forward(
     answer: UpstreamAnswer,
     tap: Box<dyn Tap>,

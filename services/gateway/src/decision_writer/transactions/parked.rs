@@ -28,7 +28,7 @@ struct Call {
     bytes: usize,
 }
 
-/// Result of [`ParkedCalls::look`].
+/// Result of [`ParkedCalls::take_due`].
 pub struct ParkedCallsDue {
     /// Calls that waited too long, or whose callers have gone.
     pub late: Vec<Job>,
