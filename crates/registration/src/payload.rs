@@ -156,7 +156,7 @@ mod tests {
             ("a1f501", "neither text nor an integer"),
             ("a201016131 02".replace(' ', "").as_str(), "read the same"),
             ("a2616101616102", "duplicate map key"),
-            ("0101", "no strict CBOR"),
+            ("0101", "not strict CBOR"),
         ] {
             assert!(read(hex).unwrap_err().contains(why), "{hex}: {:?}", read(hex));
         }

@@ -156,10 +156,11 @@ async fn a_call_that_arrives_with_the_last_outcome_of_such_a_stream_is_not_recor
     let (writer, running) = open(&store, &Site::stopped(), shared()).await;
     let call = || agent::call(&writer, agent::sessionless(agent::ADVISORY, "crm.read", &json!({})));
     let under_way = call().await;
-    let begun = memory.streams(&["unbound:one"]).await.unwrap();
+    let state = async || memory.streams(&["unbound:one"]).await.unwrap()[0].clone().unwrap().running;
+    let begun = state().await;
     let (ahead, _, second_running) = open_ahead(&memory.another("two"), shared()).await;
     ahead.store(3_700_000, Ordering::Relaxed);
-    until("it is to end", || async { memory.streams(&["unbound:one"]).await.unwrap() != begun }).await;
+    until("it is to end", || async { state().await != begun }).await;
     ahead.store(0, Ordering::Relaxed);
 
     // While another commit lasts, the outcome and the call queue for one batch.

@@ -183,7 +183,7 @@ async fn a_name_that_means_this_machine_is_refused_when_the_connection_is_made()
     webhooks.enqueue("msg_1", "x", NOW, &json!({})).unwrap();
     assert_eq!(webhooks.pass(NOW).await, Pass { failed: 1, ..Pass::default() });
     let problem = webhooks.queue.all().unwrap()[0].problem.clone().unwrap();
-    assert!(problem.contains("no public address"), "{problem}");
+    assert!(problem.contains("not a public address"), "{problem}");
     assert!(receiver.came().is_empty());
 }
 

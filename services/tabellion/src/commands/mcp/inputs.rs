@@ -73,7 +73,7 @@ mod tests {
         for name in ["../secret", "link", &absolute] {
             assert!(below(name).unwrap_err().to_text().contains("[not-below-folder]"), "{name}");
         }
-        assert!(below("deeper").unwrap_err().to_text().contains("no regular file"));
+        assert!(below("deeper").unwrap_err().to_text().contains("not a regular file"));
         assert!(file_below(None, "a").unwrap_err().to_text().contains("[no-folder]"));
     }
 

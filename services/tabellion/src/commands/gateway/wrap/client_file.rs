@@ -154,8 +154,8 @@ mod tests {
     fn a_file_that_is_no_clients_configuration_is_refused() {
         for (text, why) in [
             ("{}", "no member mcpServers"),
-            ("{\"mcpServers\": {}, \"mcpServers\": {}}", "no strict JSON"),
-            ("// c\n{}", "no strict JSON"),
+            ("{\"mcpServers\": {}, \"mcpServers\": {}}", "not strict JSON"),
+            ("// c\n{}", "not strict JSON"),
             ("{\"mcpServers\": {\"a\": {\"command\": 1}}}", "server a"),
         ] {
             let refused = servers(text).unwrap_err();
