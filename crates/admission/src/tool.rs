@@ -211,10 +211,7 @@ impl Pin {
     /// the pin.
     pub fn listed(&mut self, description: Description, pins: ToolPins, at: Timestamp) -> Option<Difference> {
         let is = description.digest.clone();
-        if self.pinned_digest() != Some(&is) {
-            self.reread_pinned();
-        }
-        let was = self.pinned_digest().cloned();
+        let was = self.pinned.as_ref().map(|pinned| pinned.description.digest.clone());
         if was.as_ref() == Some(&is) {
             self.listed = None;
             return None;
@@ -252,20 +249,6 @@ impl Pin {
     #[must_use]
     pub fn newest(&self) -> Option<&Description> {
         self.in_force(ToolPins::Off)
-    }
-
-    fn pinned_digest(&self) -> Option<&Digest> {
-        self.pinned.as_ref().map(|pinned| &pinned.description.digest)
-    }
-
-    /// Leaves out of the pinned description what an earlier build did not. A description that was too long to be kept
-    /// stays as it is.
-    fn reread_pinned(&mut self) {
-        let Some(pinned) = &mut self.pinned else { return };
-        let read = pinned.description.text.as_deref().and_then(|text| Description::of(text).ok());
-        if let Some((_, description)) = read {
-            pinned.description = description;
-        }
     }
 
     fn take_first(&mut self, pins: ToolPins, at: Timestamp) {
@@ -367,21 +350,6 @@ mod tests {
         }
         assert!(Description::of(r#"{"name":"a","description":"x","description":"y"}"#).is_err());
         assert_eq!(plain.member("inputSchema").as_deref(), Some(r#"{"type":"object"}"#));
-    }
-
-    #[test]
-    fn a_pin_of_an_earlier_build_holds_whatever_it_has_of_task_support() {
-        let text = r#"{"description":"good","execution":{"taskSupport":"optional"},"inputSchema":{"type":"object"},"name":"t"}"#;
-        let digest = Canon::of(jose::json::check_text(text).unwrap()).digest();
-        let earlier = Description { digest, text: Some(text.to_owned()) };
-        assert_ne!(earlier.digest, says("good").digest);
-        let pinned = || Pin::first("/mcp", "t", earlier.clone(), ToolPins::FirstUse, NOW);
-        let mut pin = pinned();
-        assert_eq!(pin.listed(says("good"), ToolPins::FirstUse, NOW), None);
-        assert_eq!(pin, Pin::first("/mcp", "t", says("good"), ToolPins::FirstUse, NOW));
-        let mut pin = pinned();
-        assert!(pin.listed(says("evil"), ToolPins::FirstUse, NOW).is_some());
-        assert_eq!(fault(ToolPins::FirstUse, &pin), Some(Reason::ToolChanged));
     }
 
     #[test]
