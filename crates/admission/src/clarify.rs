@@ -163,13 +163,13 @@ mod tests {
 
     #[test]
     fn v_26_a_question_shows_what_would_hide() {
-        let asked = question("pay\u{202e}yap", "{\"to\":\"a\u{200b}b\"}");
-        assert_eq!(asked, "Allow this call? Tool: pay\\u{202e}yap. Arguments: {\"to\":\"a\\u{200b}b\"}");
+        let text = question("pay\u{202e}yap", "{\"to\":\"a\u{200b}b\"}");
+        assert_eq!(text, "Allow this call? Tool: pay\\u{202e}yap. Arguments: {\"to\":\"a\\u{200b}b\"}");
     }
 
     #[test]
     fn v_26_a_question_that_was_cut_says_so() {
-        let asked = question("t", &"x".repeat(100_000));
-        assert!(asked.ends_with("… (100000 characters in all)") && asked.len() < 5_000);
+        let text = question("t", &"x".repeat(100_000));
+        assert!(text.ends_with("… (100000 characters in all)") && text.len() < 5_000);
     }
 }

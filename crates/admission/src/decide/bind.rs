@@ -60,8 +60,8 @@ pub(super) fn stronger(signed: Option<&Signed>, by_token: ProvenBy) -> ProvenBy 
     }
 }
 
-/// Returns a message's verified signature. If it was fresh when a question about the message was asked, it does not become
-/// stale while waiting for the answer: the time of the question counts.
+/// Returns a message's verified signature. A signature that was fresh when the gateway asked about the message does not
+/// become stale while the answer is awaited: the time of the question counts.
 pub(super) fn check_signature(
     context: &DecisionContext<'_>,
     received: &Authenticated,
@@ -69,8 +69,8 @@ pub(super) fn check_signature(
     before: &EarlierResults<'_>,
 ) -> Result<Option<Signed>, Reason> {
     let check = |at| received.signer(agent_id, &context.rules.keyring, &context.rules.demands, at);
-    match (check(context.now), asked_at(context, received, before)) {
-        (Err(Reason::Stale), Some(asked)) => check(asked),
+    match (check(context.now), question_time(context, received, before)) {
+        (Err(Reason::Stale), Some(time)) => check(time),
         (checked, _) => checked,
     }
 }
@@ -95,7 +95,7 @@ pub fn signed_by(
 
 /// Returns the time of the first decision about the message, if there was one: the signature's own time if the gateway
 /// holds the request, or the time of the returned state.
-fn asked_at(
+fn question_time(
     context: &DecisionContext<'_>,
     received: &Authenticated,
     before: &EarlierResults<'_>,

@@ -32,11 +32,11 @@ pub fn call(context: &DecisionContext<'_>, state: DecisionState<'_>, call: &Tool
         }
         Err(CallNotAdmitted::Ask(reason, Decider::Client)) => {
             let can_ask = case.call.can_ask;
-            let asked = question(&case, case.ticket(Purpose::Question));
-            ask(case, asked, can_ask, reason)
+            let question = human_question(&case, case.ticket(Purpose::Question));
+            ask(case, question, can_ask, reason)
         }
-        Err(CallNotAdmitted::Ask(reason, Decider::Approver)) => match question_to_approver(&case, &reason) {
-            Ok(asked) => ask(case, asked, true, reason),
+        Err(CallNotAdmitted::Ask(reason, Decider::Approver)) => match approver_question(&case, &reason) {
+            Ok(question) => ask(case, question, true, reason),
             Err(reason) => refuse(case, reason),
         },
         Err(CallNotAdmitted::Denied(reason)) => refuse(case, reason),
@@ -109,16 +109,16 @@ fn remember(case: &mut CallCase<'_>) {
 
 /// Asks a human: on the open stream (legacy), or with a `clarify` verdict, after which the client sends the call again
 /// (modern). Without a client that can ask, the verdict is `clarify` with [`Reason::ConfirmationRequired`].
-fn ask(mut case: CallCase<'_>, asked: HumanQuestion, can_ask: bool, reason: Reason) -> CallDecision {
+fn ask(mut case: CallCase<'_>, question: HumanQuestion, can_ask: bool, reason: Reason) -> CallDecision {
     if can_ask && case.context.caller.era == Era::Legacy {
         let held = case.hold(Stage::Asking);
-        return CallDecision::Ask { question: CallQuestion::Human(Box::new(asked)), held };
+        return CallDecision::Ask { question: CallQuestion::Human(Box::new(question)), held };
     }
     let session = case.session.as_deref();
-    CallDecision::Refuse(Box::new(pending(case.context, case.draft, asked, can_ask, reason, session)))
+    CallDecision::Refuse(Box::new(pending(case.context, case.draft, question, can_ask, reason, session)))
 }
 
-fn question(case: &CallCase<'_>, ticket: SealedCall) -> HumanQuestion {
+fn human_question(case: &CallCase<'_>, ticket: SealedCall) -> HumanQuestion {
     HumanQuestion {
         question: clarify::question(case.call.tool, case.call.arguments.text()),
         ticket,
@@ -127,13 +127,13 @@ fn question(case: &CallCase<'_>, ticket: SealedCall) -> HumanQuestion {
 }
 
 /// Creates the question for an approver; at most one for each call.
-fn question_to_approver(case: &CallCase<'_>, because: &Reason) -> Result<HumanQuestion, Reason> {
+fn approver_question(case: &CallCase<'_>, because: &Reason) -> Result<HumanQuestion, Reason> {
     if !case.call.can_wait || case.call.before.put.is_some() {
         return Err(Reason::ApprovalUnavailable);
     }
     let ticket = case.ticket(Purpose::Approval);
     let id = ticket.nonce.clone();
     let approval = approval_question(case.context, &case.draft, case.subject(), id, because)?;
-    let asked = question(case, SealedCall { expires: approval.expires, ..ticket });
-    Ok(HumanQuestion { approval: Some(approval), ..asked })
+    let question = human_question(case, SealedCall { expires: approval.expires, ..ticket });
+    Ok(HumanQuestion { approval: Some(approval), ..question })
 }

@@ -245,7 +245,7 @@ pub(super) fn check_consent(answer: Option<HumanAnswer>) -> Result<(), Reason> {
 pub(super) fn pending(
     context: &DecisionContext<'_>,
     mut draft: Draft,
-    asked: HumanQuestion,
+    question: HumanQuestion,
     can_ask: bool,
     reason: Reason,
     session: Option<&Session>,
@@ -255,9 +255,9 @@ pub(super) fn pending(
     }
     let reason = if can_ask { reason } else { Reason::ConfirmationRequired };
     let mut ruling = draft.rule(context.rules, VerdictKind::Clarify, Some(reason));
-    let schema = jose::json::parse_text(clarify::SCHEMA).ok().filter(|_| asked.approval.is_none());
-    ruling.verdict.clarification = Some(Clarification { question: asked.question.clone(), schema });
-    ruling.pending = can_ask.then(|| Box::new(asked));
+    let schema = jose::json::parse_text(clarify::SCHEMA).ok().filter(|_| question.approval.is_none());
+    ruling.verdict.clarification = Some(Clarification { question: question.question.clone(), schema });
+    ruling.pending = can_ask.then(|| Box::new(question));
     ruling
 }
 

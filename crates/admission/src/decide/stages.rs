@@ -301,12 +301,12 @@ fn keep_until(case: &CallCase<'_>, suspect: &Suspect) -> Option<i64> {
 fn person(case: &mut CallCase<'_>) -> StageFinding {
     let usual = case.context.rules.approvals.confirmations;
     let unsure = case.found.unsure.then_some((Reason::ConfirmationRequired, usual));
-    let asked = case.confirm.take().or(unsure);
+    let required = case.confirm.take().or(unsure);
     if case.session.is_none() {
-        return asked.map_or(Ok(()), |(reason, by)| person_without_session(case, reason, by));
+        return required.map_or(Ok(()), |(reason, by)| person_without_session(case, reason, by));
     }
-    let by = asked.as_ref().map_or(usual, |(_, by)| *by);
-    match (case.approved.by, case.call.before.answer, asked) {
+    let by = required.as_ref().map_or(usual, |(_, by)| *by);
+    match (case.approved.by, case.call.before.answer, required) {
         (None, None, None) => return Ok(()),
         (None, Some(answer), _) => check_client_answer(case, answer, by)?,
         // An answer of the client does not replace an approver's signature.

@@ -183,8 +183,8 @@ fn restricted_calls_are_under_the_operators_rules() {
     assert_eq!(world.denied(&stolen), Reason::InvalidState);
     assert!(world.ruled(&read().bringing(&ticket, Some(HumanAnswer::Confirmed))).is_admitted());
     assert_eq!(world.denied(&read().bringing(&ticket, Some(HumanAnswer::Confirmed))), Reason::InvalidState);
-    let asked = world.call(&read().by(legacy("mcp-1")));
-    assert!(matches!(asked, CallDecision::Ask { held: None, .. }));
+    let decision = world.call(&read().by(legacy("mcp-1")));
+    assert!(matches!(decision, CallDecision::Ask { held: None, .. }));
 }
 
 #[test]
