@@ -100,16 +100,16 @@ impl SealedCall {
     /// Returns `true` if the returned ticket equals this one in purpose and call, and has not expired. The creation
     /// time, the expiry, the nonce and `approved` are not compared.
     #[must_use]
-    pub fn is_met_by(&self, shown: &SealedCall, now: Timestamp) -> bool {
+    pub fn matches(&self, returned: &SealedCall, now: Timestamp) -> bool {
         let SealedCall { purpose, route, session_id, account, tool, arguments, policy, .. } = self;
-        now.as_second() < shown.expires
-            && *purpose == shown.purpose
-            && *route == shown.route
-            && *session_id == shown.session_id
-            && *account == shown.account
-            && *tool == shown.tool
-            && *arguments == shown.arguments
-            && *policy == shown.policy
+        now.as_second() < returned.expires
+            && *purpose == returned.purpose
+            && *route == returned.route
+            && *session_id == returned.session_id
+            && *account == returned.account
+            && *tool == returned.tool
+            && *arguments == returned.arguments
+            && *policy == returned.policy
     }
 }
 
@@ -127,25 +127,25 @@ pub fn expiry(purpose: Purpose, now: Timestamp) -> i64 {
 /// Formats the question about a call.
 #[must_use]
 pub fn question(tool: &str, arguments: &str) -> String {
-    let tool = shown(tool, QUESTION_TOOL_CHARACTERS);
-    let arguments = shown(arguments, QUESTION_ARGUMENT_CHARACTERS);
+    let tool = displayable(tool, QUESTION_TOOL_CHARACTERS);
+    let arguments = displayable(arguments, QUESTION_ARGUMENT_CHARACTERS);
     format!("Allow this call? Tool: {tool}. Arguments: {arguments}")
 }
 
 /// Makes a text safe to display: characters that hide or reorder text are escaped, and a long text is cut.
-fn shown(text: &str, most: usize) -> String {
+fn displayable(text: &str, most: usize) -> String {
     let cut = text.chars().nth(most).is_some();
-    let mut shown = String::new();
+    let mut displayable = String::new();
     for character in text.chars().take(most) {
         match is_plain(character) {
-            true => shown.push(character),
-            false => shown.extend(character.escape_unicode()),
+            true => displayable.push(character),
+            false => displayable.extend(character.escape_unicode()),
         }
     }
     if cut {
-        shown.push_str(&format!("… ({} characters in all)", text.chars().count()));
+        displayable.push_str(&format!("… ({} characters in all)", text.chars().count()));
     }
-    shown
+    displayable
 }
 
 /// Returns `true` for a visible character: not a control, a direction mark or a zero-width character.

@@ -145,7 +145,7 @@ impl Principal {
     }
 
     /// Returns `true` if a later message presents the same principal.
-    pub fn is_shown_by(&self, caller: &Caller, signed_by: Option<&str>) -> bool {
+    pub fn is_presented_by(&self, caller: &Caller, signed_by: Option<&str>) -> bool {
         let identity = match &self.identity {
             Identity::Unidentified { route } => {
                 return caller.route == *route && caller.token.is_none() && caller.certificate.is_none();
@@ -295,20 +295,20 @@ mod tests {
         assert_eq!(Principal::of(&invented, None), None);
         let signed = Principal::of(&invented, Some("key")).unwrap();
         assert_eq!(signed.identity(), &Identity::SigningKey("key".into()));
-        assert!(!signed.is_shown_by(&Caller { is_given: false, ..legacy("mcp-2") }, Some("key")));
+        assert!(!signed.is_presented_by(&Caller { is_given: false, ..legacy("mcp-2") }, Some("key")));
     }
 
     #[test]
     fn v_2_after_a_restart_an_mcp_session_goes_on_with_what_it_committed() {
         let principal = Principal::of(&legacy("mcp-1"), None).unwrap();
-        assert!(principal.is_shown_by(&Caller { is_given: false, ..legacy("mcp-1") }, None));
-        assert!(!principal.is_shown_by(&Caller { is_given: false, ..legacy("mcp-2") }, None));
+        assert!(principal.is_presented_by(&Caller { is_given: false, ..legacy("mcp-1") }, None));
+        assert!(!principal.is_presented_by(&Caller { is_given: false, ..legacy("mcp-2") }, None));
     }
 
     #[test]
     fn v_2_the_mcp_session_of_one_server_is_not_that_of_another() {
         let elsewhere = Caller { route: "/other".into(), ..legacy("mcp-1") };
-        assert!(!Principal::of(&legacy("mcp-1"), None).unwrap().is_shown_by(&elsewhere, None));
+        assert!(!Principal::of(&legacy("mcp-1"), None).unwrap().is_presented_by(&elsewhere, None));
         assert_ne!(Principal::of(&legacy("mcp-1"), None), Principal::of(&elsewhere, None));
     }
 
@@ -317,29 +317,29 @@ mod tests {
         let alice = Caller { token: Some(token("alice")), ..modern() };
         let mallory = Caller { token: Some(token("mallory")), ..modern() };
         let principal = Principal::of(&alice, None).unwrap();
-        assert!(principal.is_shown_by(&alice, Some("any key")));
-        assert!(!principal.is_shown_by(&mallory, None));
-        assert!(!principal.is_shown_by(&modern(), None));
+        assert!(principal.is_presented_by(&alice, Some("any key")));
+        assert!(!principal.is_presented_by(&mallory, None));
+        assert!(!principal.is_presented_by(&modern(), None));
         let other_client = TokenSubject { client_id: Some("other".into()), ..token("alice") };
-        assert!(!principal.is_shown_by(&Caller { token: Some(other_client), ..modern() }, None));
+        assert!(!principal.is_presented_by(&Caller { token: Some(other_client), ..modern() }, None));
     }
 
     #[test]
     fn v_2_in_the_legacy_era_the_mcp_session_is_equal_too() {
         let alice = |session: &str| Caller { token: Some(token("alice")), ..legacy(session) };
         let principal = Principal::of(&alice("mcp-1"), None).unwrap();
-        assert!(principal.is_shown_by(&alice("mcp-1"), None));
-        assert!(!principal.is_shown_by(&alice("mcp-2"), None));
-        assert!(!principal.is_shown_by(&Caller { mcp_session: None, ..alice("") }, None));
-        assert!(!principal.is_shown_by(&Caller { era: Era::Modern, ..alice("mcp-1") }, None));
+        assert!(principal.is_presented_by(&alice("mcp-1"), None));
+        assert!(!principal.is_presented_by(&alice("mcp-2"), None));
+        assert!(!principal.is_presented_by(&Caller { mcp_session: None, ..alice("") }, None));
+        assert!(!principal.is_presented_by(&Caller { era: Era::Modern, ..alice("mcp-1") }, None));
     }
 
     #[test]
     fn v_2_a_principal_known_by_its_key_signs_every_message() {
         let principal = Principal::of(&modern(), Some("key")).unwrap();
-        assert!(principal.is_shown_by(&modern(), Some("key")));
-        assert!(!principal.is_shown_by(&modern(), Some("other")));
-        assert!(!principal.is_shown_by(&modern(), None));
+        assert!(principal.is_presented_by(&modern(), Some("key")));
+        assert!(!principal.is_presented_by(&modern(), Some("other")));
+        assert!(!principal.is_presented_by(&modern(), None));
     }
 
     #[test]

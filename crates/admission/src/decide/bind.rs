@@ -30,7 +30,7 @@ pub(super) fn bind<'s>(
     let session = session.ok_or(Reason::NoCommitment)?;
     let signed = check_signature(context, received, session.agreed.agent_id(), before)?;
     let signed_by = signed.as_ref().map(|signed| signed.thumbprint.as_str());
-    if !session.agreed.principal().is_shown_by(context.caller, signed_by) {
+    if !session.agreed.principal().is_presented_by(context.caller, signed_by) {
         return Err(Reason::WrongPrincipal);
     }
     let by_token =
@@ -102,7 +102,7 @@ fn question_time(
 ) -> Option<Timestamp> {
     // A commitment or an amendment that waits for an approver is sent again, and needs a fresh signature then.
     let is_call = matches!(received.message, Message::IntentEnvelope(_));
-    let second = match before.shown.as_ref().and_then(|shown| shown.ticket) {
+    let second = match before.returned_state.as_ref().and_then(|state| state.ticket) {
         Some(ticket) if context.now.as_second() < ticket.expires && !is_spent(before) => ticket.issued,
         Some(_) => return None,
         None if before.judged.is_some() || before.answer.is_some() || (is_call && before.put.is_some()) => {
@@ -114,7 +114,7 @@ fn question_time(
 }
 
 fn is_spent(before: &EarlierResults<'_>) -> bool {
-    before.shown.as_ref().is_some_and(|shown| shown.spent)
+    before.returned_state.as_ref().is_some_and(|state| state.spent)
 }
 
 /// Checks that the session is open, the message is not a replay, and the principal is not rate-limited.
@@ -144,8 +144,8 @@ pub(super) fn count_denied(
     account: &mut Account,
     reason: &Reason,
 ) {
-    let shown = session.is_some() || crate::principal::account_key(context.caller, None).is_some();
-    if *reason == Reason::RateLimited || !shown {
+    let is_identified = session.is_some() || crate::principal::account_key(context.caller, None).is_some();
+    if *reason == Reason::RateLimited || !is_identified {
         return;
     }
     account.count_denied(context.now);

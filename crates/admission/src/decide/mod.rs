@@ -156,8 +156,8 @@ pub struct EarlierResults<'a> {
     pub judged: Option<JudgeAnswer>,
     /// The human's answer, if the gateway held the request and the reservation.
     pub answer: Option<HumanAnswer>,
-    /// A sealed state that the client returned with the call, opened (readings V-26, V-38).
-    pub shown: Option<ReturnedState<'a>>,
+    /// The sealed state that the client returned with the call, after it was opened (readings V-26, V-38).
+    pub returned_state: Option<ReturnedState<'a>>,
     /// The question to approvers about the message, with its answer.
     pub put: Option<ApproverQuestion<'a>>,
 }

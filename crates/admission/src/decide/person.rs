@@ -44,16 +44,16 @@ impl Approved {
 pub(super) fn check_state(
     context: &DecisionContext<'_>,
     draft: &mut Draft,
-    shown: Option<&ReturnedState<'_>>,
+    returned: Option<&ReturnedState<'_>>,
     expected: Option<&SealedCall>,
 ) -> Result<Approved, Reason> {
-    let Some(shown) = shown else { return Ok(Approved::default()) };
-    let ticket = shown.ticket.ok_or(Reason::InvalidState)?;
-    if !expected.is_some_and(|expected| expected.is_met_by(ticket, context.now)) {
+    let Some(returned) = returned else { return Ok(Approved::default()) };
+    let ticket = returned.ticket.ok_or(Reason::InvalidState)?;
+    if !expected.is_some_and(|expected| expected.matches(ticket, context.now)) {
         return Err(Reason::InvalidState);
     }
     let nonce = Some(ticket.nonce.clone());
-    match (ticket.purpose, shown.spent) {
+    match (ticket.purpose, returned.spent) {
         (Purpose::Upstream, true) => Ok(Approved::default()),
         (Purpose::Upstream, false) => {
             let by = if ticket.approved { Decider::Approver } else { Decider::Client };
@@ -62,8 +62,8 @@ pub(super) fn check_state(
         // The gateway no longer stores this question.
         (Purpose::Question, true) | (Purpose::Approval, _) => Err(Reason::InvalidState),
         (Purpose::Question, false) => {
-            let consent = check_consent(shown.answer);
-            draft.confirmation = shown.answer.map(Confirmation::Client);
+            let consent = check_consent(returned.answer);
+            draft.confirmation = returned.answer.map(Confirmation::Client);
             if consent.is_err() {
                 draft.claim(ClaimKind::State, &ticket.nonce);
             }
@@ -115,7 +115,7 @@ pub(super) fn check_approval(
 /// Creates the question about a subject.
 ///
 /// # Errors
-/// [`Reason::ApprovalUnavailable`] if no approver may answer it, or it is too long to be shown.
+/// [`Reason::ApprovalUnavailable`] if no approver may answer it, or it is too long to be displayed.
 pub(super) fn approval_question(
     context: &DecisionContext<'_>,
     draft: &Draft,
@@ -124,8 +124,8 @@ pub(super) fn approval_question(
     because: &Reason,
 ) -> Result<Box<Question>, Reason> {
     let approvals = &context.rules.approvals;
-    let can_be_shown = subject.content.len() <= MAX_APPROVAL_CONTENT;
-    if !can_be_shown || !approvals.anybody_may_answer(subject.kind, subject.name(), context.now) {
+    let can_be_displayed = subject.content.len() <= MAX_APPROVAL_CONTENT;
+    if !can_be_displayed || !approvals.anybody_may_answer(subject.kind, subject.name(), context.now) {
         return Err(Reason::ApprovalUnavailable);
     }
     let expires = context.now.checked_add(approvals.time.max(SignedDuration::from_secs(1)));

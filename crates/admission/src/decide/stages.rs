@@ -61,7 +61,8 @@ fn open(case: &mut CallCase<'_>) -> StageFinding {
         Some(session) => {
             // A client repeats a call with its envelope to deliver an answer: then the state is single-use, not the
             // `jti`.
-            let repeats = case.call.before.shown.as_ref().is_some_and(|shown| shown.ticket.is_some());
+            let repeats =
+                case.call.before.returned_state.as_ref().is_some_and(|state| state.ticket.is_some());
             check_open(case.context, session, case.account, case.call.replayed && !repeats)?;
         }
         None if case.account.is_rate_limited(case.context.now) => return Err(Reason::RateLimited.into()),
@@ -157,14 +158,14 @@ fn answer(case: &mut CallCase<'_>) -> StageFinding {
 /// Checks an approver's answer, or a sealed state.
 fn returned_answer(case: &mut CallCase<'_>) -> Result<Approved, Reason> {
     let before = &case.call.before;
-    match (&before.put, before.shown.as_ref().and_then(|shown| shown.ticket)) {
+    match (&before.put, before.returned_state.as_ref().and_then(|state| state.ticket)) {
         (Some(put), _) => {
             let subject = case.subject();
             check_approval(case.context, &mut case.draft, put, &subject)
         }
         (None, ticket) => {
             let expected = ticket.map(|ticket| case.ticket(ticket.purpose));
-            check_state(case.context, &mut case.draft, before.shown.as_ref(), expected.as_ref())
+            check_state(case.context, &mut case.draft, before.returned_state.as_ref(), expected.as_ref())
         }
     }
 }

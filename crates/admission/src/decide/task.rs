@@ -46,8 +46,8 @@ pub struct FollowUp<'a> {
 pub fn follow_up(context: &DecisionContext<'_>, task: &Task, request: FollowUp<'_>) -> Option<Box<Ruling>> {
     let reason = refuses(context, task, request)?;
     // A caller other than the task's principal must not learn the session id.
-    let is_shown = reason != Reason::WrongPrincipal;
-    let mut draft = Draft::of_unaware(task.session_id.as_deref().filter(|_| is_shown));
+    let is_owner = reason != Reason::WrongPrincipal;
+    let mut draft = Draft::of_unaware(task.session_id.as_deref().filter(|_| is_owner));
     draft.calls(&task.tool, CallArguments::new(request.inputs.unwrap_or("{}")).canonical());
     draft.texts.principal = Principal::of(context.caller, None).as_ref().map(principal_bytes);
     draft.policed = request.inputs.is_some() && !context.rules.policy.is_empty();
@@ -64,14 +64,14 @@ pub fn unknown_task(context: &DecisionContext<'_>, method: &str) -> Box<Ruling> 
 }
 
 fn refuses(context: &DecisionContext<'_>, task: &Task, request: FollowUp<'_>) -> Option<Reason> {
-    let shows = |principal: &Principal| match principal.identity() {
-        Identity::SigningKey(key) => principal.is_shown_by(context.caller, Some(key)),
+    let is_presented = |principal: &Principal| match principal.identity() {
+        Identity::SigningKey(key) => principal.is_presented_by(context.caller, Some(key)),
         Identity::Token(_)
         | Identity::Certificate(_)
         | Identity::McpSession { .. }
-        | Identity::Unidentified { .. } => principal.is_shown_by(context.caller, None),
+        | Identity::Unidentified { .. } => principal.is_presented_by(context.caller, None),
     };
-    if !task.principal.as_ref().is_none_or(shows) {
+    if !task.principal.as_ref().is_none_or(is_presented) {
         return Some(Reason::WrongPrincipal);
     }
     let facts = Facts {

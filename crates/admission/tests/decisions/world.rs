@@ -251,7 +251,7 @@ impl World {
         let id = attempt.envelope.as_ref().and_then(|message| message["session_id"].as_str());
         let id = id.unwrap_or_default().to_owned();
         let replayed = jti.is_some_and(|jti| self.used.contains(&format!("{id} {jti}")));
-        let shown = attempt.ticket.as_ref().map(|ticket| ReturnedState {
+        let returned_state = attempt.ticket.as_ref().map(|ticket| ReturnedState {
             ticket: ticket.as_ref(),
             spent: ticket.as_ref().is_some_and(|ticket| self.used.contains(&ticket.nonce)),
             answer: attempt.ticket_answer,
@@ -279,7 +279,7 @@ impl World {
                 held: attempt.held,
                 judged: attempt.judged,
                 answer: attempt.answer,
-                shown,
+                returned_state,
                 put: attempt.put.as_ref().map(|(question, answer, spent)| ApproverQuestion {
                     question,
                     answer: answer.as_deref(),

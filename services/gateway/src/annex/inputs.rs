@@ -156,11 +156,11 @@ impl DecisionInputs {
     /// The inputs of the decision about a call, from which [`call`](Self::call) restores it.
     #[must_use]
     pub fn of_call(route: &str, context: &DecisionContext<'_>, call: &ToolCall<'_>) -> Self {
-        let state = call.before.shown.map(|shown| StateInputs {
-            ticket: shown.ticket.cloned(),
-            of_these_rules: shown.ticket.is_some_and(|ticket| ticket.policy == context.rules.policy_digest),
-            spent: shown.spent,
-            answer: shown.answer,
+        let state = call.before.returned_state.map(|state| StateInputs {
+            ticket: state.ticket.cloned(),
+            of_these_rules: state.ticket.is_some_and(|ticket| ticket.policy == context.rules.policy_digest),
+            spent: state.spent,
+            answer: state.answer,
         });
         let message = Self::of_message(route, context, call.envelope, &call.before);
         Self {
@@ -209,14 +209,14 @@ impl DecisionInputs {
         envelope: Option<Slot<'a>>,
         arguments: &'a CallArguments,
     ) -> Result<ToolCall<'a>, NotWhole> {
-        let shown = self.state.as_ref().map(|state| ReturnedState {
+        let returned_state = self.state.as_ref().map(|state| ReturnedState {
             ticket: state.ticket.as_ref(),
             spent: state.spent,
             answer: state.answer,
         });
         // A call that was sent again brought the state that names the question; a held call is first decided without
         // it.
-        let put = self.put.as_ref().filter(|_| shown.is_some()).map(PutInputs::put);
+        let put = self.put.as_ref().filter(|_| returned_state.is_some()).map(PutInputs::put);
         Ok(ToolCall {
             envelope,
             tool: whole(self.tool.as_ref())?.unwrap_or_default(),
@@ -227,7 +227,7 @@ impl DecisionInputs {
             authority: &self.authority,
             tool_fault: self.tool_fault.as_ref(),
             replayed: self.replayed,
-            before: EarlierResults { shown, put, ..EarlierResults::default() },
+            before: EarlierResults { returned_state, put, ..EarlierResults::default() },
         })
     }
 

@@ -185,11 +185,12 @@ impl ReplayedSession {
         call: &ToolCall<'_>,
         id: Option<&str>,
     ) -> ReplayResult {
-        let ticket = call.before.shown.and_then(|shown| shown.ticket);
+        let ticket = call.before.returned_state.and_then(|state| state.ticket);
         let ticket = ticket.map(|ticket| bound_to(rules, ticket, passes.of_these_rules));
-        let shown = call.before.shown.map(|shown| ReturnedState { ticket: ticket.as_ref(), ..shown });
-        let mut before = EarlierResults { shown, ..call.before };
-        let asked = EarlierResults { shown, ..EarlierResults::default() };
+        let returned_state =
+            call.before.returned_state.map(|state| ReturnedState { ticket: ticket.as_ref(), ..state });
+        let mut before = EarlierResults { returned_state, ..call.before };
+        let asked = EarlierResults { returned_state, ..EarlierResults::default() };
         loop {
             let call = ToolCall { before, ..*call };
             let context = context(rules, passes, &before);

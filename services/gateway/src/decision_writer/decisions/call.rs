@@ -123,12 +123,11 @@ impl CallWork {
 
     fn before(&self, batch: &Batch<'_>) -> EarlierResults<'_> {
         let spent = state_claim(&self.job).is_some_and(|claim| batch.is_used(&claim));
-        let shown = self.job.state.as_ref();
         EarlierResults {
             held: self.passes.held,
             judged: self.passes.judged,
             answer: self.passes.answer,
-            shown: shown.map(|state| ReturnedState {
+            returned_state: self.job.state.as_ref().map(|state| ReturnedState {
                 ticket: state.ticket.as_ref(),
                 spent,
                 answer: state.answer,
@@ -140,11 +139,11 @@ impl CallWork {
     /// The id of the question that was put to approvers about this call: kept in `passes`, or named by the returned state
     /// token.
     fn question_id(&self) -> Option<&str> {
-        let shown = || {
+        let of_state = || {
             let ticket = self.job.state.as_ref()?.ticket.as_ref()?;
             (ticket.purpose == Purpose::Approval).then_some(ticket.nonce.as_str())
         };
-        self.passes.question.as_deref().or_else(shown)
+        self.passes.question.as_deref().or_else(of_state)
     }
 
     fn context<'a>(&'a self, caller: &'a Caller, batch: &Batch<'_>) -> DecisionContext<'a> {

@@ -235,7 +235,7 @@ fn account_of(
         false => None,
     };
     let shown = session
-        .filter(|session| session.agreed.principal().is_shown_by(context.caller, signed_by.as_deref()));
+        .filter(|session| session.agreed.principal().is_presented_by(context.caller, signed_by.as_deref()));
     match shown {
         Some(session) => Some(session.agreed.account().to_owned()),
         None => account_key(context.caller, signed_by.as_deref()),

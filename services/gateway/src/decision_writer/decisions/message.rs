@@ -69,7 +69,13 @@ impl MessageWork {
 
     fn before(&self) -> EarlierResults<'_> {
         let put = self.put.as_ref().map(PutInputs::put);
-        EarlierResults { held: self.passes.held, judged: self.passes.judged, answer: None, shown: None, put }
+        EarlierResults {
+            held: self.passes.held,
+            judged: self.passes.judged,
+            answer: None,
+            returned_state: None,
+            put,
+        }
     }
 
     fn context<'a>(&'a self, caller: &'a Caller, batch: &Batch<'_>) -> DecisionContext<'a> {
