@@ -27,7 +27,7 @@ pub struct HumanQuestion {
     /// The state that binds the answer to the call.
     pub ticket: SealedCall,
     /// The question for an approver; `None` if the client asks its user.
-    pub approval: Option<Box<Question>>,
+    pub approver_question: Option<Box<Question>>,
 }
 
 /// The answer of a human.

@@ -13,7 +13,7 @@ use vap::verdict::{Trigger, VerdictKind};
 use super::bind::{bind, check_open, count_denied};
 use super::commitment::{CommitmentNotAccepted, accept, check_effective, denied_unreadable, found};
 use super::draft::Draft;
-use super::person::{approve_message, message_subject, put};
+use super::person::{approve_message, awaiting_approval, message_subject};
 use super::ruling::{MessageRuling, Ruling};
 use super::semantic::{JudgeGate, JudgeQuestion, pay};
 use super::{DecisionContext, DecisionState, Declaration};
@@ -44,10 +44,10 @@ pub fn amendment(
             session.running.verdicts.clear();
             ruled(accept(context, draft, session, changed))
         }
-        Err(CommitmentNotAccepted::Put(question)) => {
+        Err(CommitmentNotAccepted::Approval(question)) => {
             draft.standing(context.rules, session);
             count_denied(context, Some(session), account, &Reason::ApprovalRequired);
-            ruled(put(context, draft, question))
+            ruled(awaiting_approval(context, draft, question))
         }
         Err(CommitmentNotAccepted::Judge(_)) if !session.running.has_room() => {
             draft.standing(context.rules, session);

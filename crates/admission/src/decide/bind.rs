@@ -105,7 +105,10 @@ fn question_time(
     let second = match before.returned_state.as_ref().and_then(|state| state.ticket) {
         Some(ticket) if context.now.as_second() < ticket.expires && !is_spent(before) => ticket.issued,
         Some(_) => return None,
-        None if before.judged.is_some() || before.answer.is_some() || (is_call && before.put.is_some()) => {
+        None if before.judged.is_some()
+            || before.answer.is_some()
+            || (is_call && before.approver_question.is_some()) =>
+        {
             header(received)?["iat"].as_i64()?
         }
         None => return None,

@@ -13,7 +13,7 @@ use vap::verdict::{Downgrade, VerdictKind};
 use super::bind::count_denied;
 use super::case::CallCase;
 use super::decision::{CallDecision, CallNotAdmitted, CallPermit, CallQuestion, EveryStagePassed, run};
-use super::person::{approval_question, pending};
+use super::person::{approval_question, awaiting_answer};
 use super::ruling::VerdictDelivery;
 use super::stages::{STAGES, advised};
 use super::{DecisionContext, DecisionState, ToolCall};
@@ -115,25 +115,32 @@ fn ask(mut case: CallCase<'_>, question: HumanQuestion, can_ask: bool, reason: R
         return CallDecision::Ask { question: CallQuestion::Human(Box::new(question)), held };
     }
     let session = case.session.as_deref();
-    CallDecision::Refuse(Box::new(pending(case.context, case.draft, question, can_ask, reason, session)))
+    CallDecision::Refuse(Box::new(awaiting_answer(
+        case.context,
+        case.draft,
+        question,
+        can_ask,
+        reason,
+        session,
+    )))
 }
 
 fn human_question(case: &CallCase<'_>, ticket: SealedCall) -> HumanQuestion {
     HumanQuestion {
         question: clarify::question(case.call.tool, case.call.arguments.text()),
         ticket,
-        approval: None,
+        approver_question: None,
     }
 }
 
 /// Creates the question for an approver; at most one for each call.
 fn approver_question(case: &CallCase<'_>, because: &Reason) -> Result<HumanQuestion, Reason> {
-    if !case.call.can_wait || case.call.before.put.is_some() {
+    if !case.call.can_wait || case.call.before.approver_question.is_some() {
         return Err(Reason::ApprovalUnavailable);
     }
     let ticket = case.ticket(Purpose::Approval);
     let id = ticket.nonce.clone();
-    let approval = approval_question(case.context, &case.draft, case.subject(), id, because)?;
-    let question = human_question(case, SealedCall { expires: approval.expires, ..ticket });
-    Ok(HumanQuestion { approval: Some(approval), ..question })
+    let to_approver = approval_question(case.context, &case.draft, case.subject(), id, because)?;
+    let question = human_question(case, SealedCall { expires: to_approver.expires, ..ticket });
+    Ok(HumanQuestion { approver_question: Some(to_approver), ..question })
 }

@@ -19,7 +19,7 @@ use vap::verdict::{Downgrade, Trigger, VerdictKind};
 
 use super::bind::{check_signature, count_denied, stronger};
 use super::draft::{Draft, principal_bytes};
-use super::person::{Unapproved, approve_message, message_subject, put};
+use super::person::{Unapproved, approve_message, awaiting_approval, message_subject};
 use super::ruling::{ClaimKind, MessageRuling, Ruling};
 use super::semantic::{JudgeEffect, JudgeGate, JudgeQuestion, judge_effect, pay};
 use super::{DecisionContext, DecisionState, Declaration};
@@ -44,9 +44,9 @@ pub fn commitment(
             MessageRuling::Ruled(Box::new(ruling))
         }
         Err(CommitmentNotAccepted::Judge(question)) => MessageRuling::Judge { question, held: None },
-        Err(CommitmentNotAccepted::Put(question)) => {
+        Err(CommitmentNotAccepted::Approval(question)) => {
             count_denied(context, None, account, &Reason::ApprovalRequired);
-            MessageRuling::Ruled(Box::new(put(context, draft, question)))
+            MessageRuling::Ruled(Box::new(awaiting_approval(context, draft, question)))
         }
         Err(CommitmentNotAccepted::Denied(reason)) => {
             count_denied(context, None, account, &reason);
@@ -72,7 +72,7 @@ pub(super) enum CommitmentNotAccepted {
     Denied(Reason),
     Judge(Box<JudgeQuestion>),
     /// An approver has to answer first.
-    Put(Box<approval::Question>),
+    Approval(Box<approval::Question>),
 }
 
 impl From<Reason> for CommitmentNotAccepted {
@@ -85,7 +85,7 @@ impl From<Unapproved> for CommitmentNotAccepted {
     fn from(unapproved: Unapproved) -> Self {
         match unapproved {
             Unapproved::Denied(reason) => CommitmentNotAccepted::Denied(reason),
-            Unapproved::Waits(question) => CommitmentNotAccepted::Put(question),
+            Unapproved::Waits(question) => CommitmentNotAccepted::Approval(question),
         }
     }
 }

@@ -197,7 +197,7 @@ impl Draft {
             claims: self.claims,
             confirmation: self.confirmation,
             pending: None,
-            put: None,
+            approver_question: None,
             ticket: None,
             effective: None,
             policy_digest: rules.policy_digest.clone(),

@@ -159,7 +159,7 @@ pub struct EarlierResults<'a> {
     /// The sealed state that the client returned with the call, after it was opened (readings V-26, V-38).
     pub returned_state: Option<ReturnedState<'a>>,
     /// The question to approvers about the message, with its answer.
-    pub put: Option<ApproverQuestion<'a>>,
+    pub approver_question: Option<ApproverQuestion<'a>>,
 }
 
 /// A question to approvers, with its answer.

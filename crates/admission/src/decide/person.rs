@@ -77,20 +77,21 @@ pub(super) fn check_state(
 pub(super) fn check_approval(
     context: &DecisionContext<'_>,
     draft: &mut Draft,
-    put: &ApproverQuestion<'_>,
+    approver_question: &ApproverQuestion<'_>,
     subject: &Subject,
 ) -> Result<Approved, Reason> {
-    if put.spent || put.question.subject != *subject {
+    let &ApproverQuestion { question, answer, spent } = approver_question;
+    if spent || question.subject != *subject {
         return Err(Reason::InvalidState);
     }
-    let id = &put.question.id;
-    let Some(answer) = put.answer else {
+    let id = &question.id;
+    let Some(answer) = answer else {
         draft.claim(ClaimKind::Approval, id);
         return Err(Reason::Unanswered);
     };
     let signed = SignedApproval::parse(answer);
     let signed = signed.map_err(|_| Reason::InvalidApproval)?;
-    let approver = context.rules.approvals.check(&signed, put.question, context.now);
+    let approver = context.rules.approvals.check(&signed, question, context.now);
     let approver = approver.map_err(|_| Reason::InvalidApproval)?;
     let decision = signed.approval().decision;
     draft.confirmation = Some(Confirmation::Approver {
@@ -161,15 +162,15 @@ pub(super) fn approve_message(
     subject: Subject,
 ) -> Result<(), Unapproved> {
     let because = Reason::ApprovalRequired;
-    match &declared.before.put {
-        Some(put) if put.answer.is_some() => {
-            let approved = check_approval(context, draft, put, &subject)?;
+    match &declared.before.approver_question {
+        Some(earlier) if earlier.answer.is_some() => {
+            let approved = check_approval(context, draft, earlier, &subject)?;
             approved.claim(draft);
             draft.passed("approved");
             Ok(())
         }
-        Some(put) if put.question.subject == subject => {
-            Err(Unapproved::Waits(Box::new(put.question.clone())))
+        Some(earlier) if earlier.question.subject == subject => {
+            Err(Unapproved::Waits(Box::new(earlier.question.clone())))
         }
         _ if !declared.can_wait => Err(Reason::ApprovalUnavailable.into()),
         _ => {
@@ -204,11 +205,15 @@ pub(super) fn message_subject(
 }
 
 /// Creates the ruling of a message that waits for an approver. Nothing in it takes effect.
-pub(super) fn put(context: &DecisionContext<'_>, draft: Draft, question: Box<Question>) -> Ruling {
+pub(super) fn awaiting_approval(
+    context: &DecisionContext<'_>,
+    draft: Draft,
+    question: Box<Question>,
+) -> Ruling {
     let mut ruling = draft.rule(context.rules, VerdictKind::Clarify, Some(Reason::ApprovalRequired));
     let words = format!("an approver has to sign this {} first; send it again", question.subject.name());
     ruling.verdict.clarification = Some(Clarification { question: words, schema: None });
-    ruling.put = Some(question);
+    ruling.approver_question = Some(question);
     ruling
 }
 
@@ -242,7 +247,7 @@ pub(super) fn check_consent(answer: Option<HumanAnswer>) -> Result<(), Reason> {
 }
 
 /// Creates the ruling of a call that waits for a human. Nothing is admitted or reserved.
-pub(super) fn pending(
+pub(super) fn awaiting_answer(
     context: &DecisionContext<'_>,
     mut draft: Draft,
     question: HumanQuestion,
@@ -255,7 +260,8 @@ pub(super) fn pending(
     }
     let reason = if can_ask { reason } else { Reason::ConfirmationRequired };
     let mut ruling = draft.rule(context.rules, VerdictKind::Clarify, Some(reason));
-    let schema = jose::json::parse_text(clarify::SCHEMA).ok().filter(|_| question.approval.is_none());
+    let schema =
+        jose::json::parse_text(clarify::SCHEMA).ok().filter(|_| question.approver_question.is_none());
     ruling.verdict.clarification = Some(Clarification { question: question.question.clone(), schema });
     ruling.pending = can_ask.then(|| Box::new(question));
     ruling

@@ -68,7 +68,7 @@ pub struct Ruling {
     pub pending: Option<Box<HumanQuestion>>,
     /// The question to approvers about a commitment or an amendment. The message takes effect when it is sent again
     /// after the approval.
-    pub put: Option<Box<approval::Question>>,
+    pub approver_question: Option<Box<approval::Question>>,
     /// The state to seal if the upstream server asks a question of its own (reading V-38).
     pub ticket: Option<Box<SealedCall>>,
     /// E(n) as canonical text, if a commitment or an amendment was accepted; it is returned to the agent (reading

@@ -149,7 +149,7 @@ fn answer(case: &mut CallCase<'_>) -> StageFinding {
         return Ok(());
     }
     case.approved = returned_answer(case)?;
-    if case.call.replayed && case.approved.nonce.is_none() && case.call.before.put.is_none() {
+    if case.call.replayed && case.approved.nonce.is_none() && case.call.before.approver_question.is_none() {
         return Err(Reason::Replayed.into());
     }
     Ok(())
@@ -158,10 +158,10 @@ fn answer(case: &mut CallCase<'_>) -> StageFinding {
 /// Checks an approver's answer, or a sealed state.
 fn returned_answer(case: &mut CallCase<'_>) -> Result<Approved, Reason> {
     let before = &case.call.before;
-    match (&before.put, before.returned_state.as_ref().and_then(|state| state.ticket)) {
-        (Some(put), _) => {
+    match (&before.approver_question, before.returned_state.as_ref().and_then(|state| state.ticket)) {
+        (Some(question), _) => {
             let subject = case.subject();
-            check_approval(case.context, &mut case.draft, put, &subject)
+            check_approval(case.context, &mut case.draft, question, &subject)
         }
         (None, ticket) => {
             let expected = ticket.map(|ticket| case.ticket(ticket.purpose));

@@ -42,7 +42,7 @@ fn ask_approver(world: &mut World) -> (Question, Try) {
     assert!(!ruling.is_admitted());
     let pending = ruling.ruling.pending.unwrap();
     assert_eq!(pending.ticket.purpose, Purpose::Approval);
-    let question = *pending.approval.unwrap();
+    let question = *pending.approver_question.unwrap();
     assert_eq!(pending.ticket.nonce, question.id);
     (question, pay().bringing(&pending.ticket, None))
 }
@@ -56,7 +56,7 @@ fn carol(question: &Question) -> String {
 }
 
 fn with(attempt: &Try, question: &Question, answer: Option<String>) -> Try {
-    Try { put: Some((question.clone(), answer, false)), ..attempt.clone() }
+    Try { approver_question: Some((question.clone(), answer, false)), ..attempt.clone() }
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn what_a_client_says_is_no_approval() {
     let answered = Try { answer: Some(HumanAnswer::Confirmed), ..held.clone() };
     assert_eq!(world.denied(&answered), Reason::ApprovalUnavailable);
     assert!(
-        matches!(world.call(&held), CallDecision::Ask { question: CallQuestion::Human(question), .. } if question.approval.is_some())
+        matches!(world.call(&held), CallDecision::Ask { question: CallQuestion::Human(question), .. } if question.approver_question.is_some())
     );
 }
 
@@ -124,7 +124,8 @@ fn an_answer_counts_for_its_question_under_a_key_that_counts_now() {
     ] {
         assert_eq!(world.denied(&with(&retry, &question, Some(text))), reason);
     }
-    let spent = Try { put: Some((question.clone(), Some(carol(&question)), true)), ..retry.clone() };
+    let spent =
+        Try { approver_question: Some((question.clone(), Some(carol(&question)), true)), ..retry.clone() };
     assert_eq!(world.denied(&spent), Reason::InvalidState);
     let dearer =
         Try { arguments: json!({ "amount": 6000 }).to_string(), ..Try::of("pay", json!({ "amount": 6000 })) };

@@ -63,7 +63,7 @@ pub struct Try {
     pub ticket: Option<Option<SealedCall>>,
     pub ticket_answer: Option<HumanAnswer>,
     /// A question to an approver, its answer, and whether it was used.
-    pub put: Option<(Question, Option<String>, bool)>,
+    pub approver_question: Option<(Question, Option<String>, bool)>,
 }
 
 pub fn world() -> World {
@@ -146,7 +146,7 @@ impl Try {
             answer: None,
             ticket: None,
             ticket_answer: None,
-            put: None,
+            approver_question: None,
         }
     }
 
@@ -280,10 +280,8 @@ impl World {
                 judged: attempt.judged,
                 answer: attempt.answer,
                 returned_state,
-                put: attempt.put.as_ref().map(|(question, answer, spent)| ApproverQuestion {
-                    question,
-                    answer: answer.as_deref(),
-                    spent: *spent,
+                approver_question: attempt.approver_question.as_ref().map(|(question, answer, spent)| {
+                    ApproverQuestion { question, answer: answer.as_deref(), spent: *spent }
                 }),
             },
         };

@@ -195,7 +195,7 @@ impl DecisionInputs {
             message: slot.and_then(Result::ok).map(|received| Text::whole(&received.text)),
             by_operator: slot.and_then(Result::ok).is_some_and(Authenticated::is_by_operator),
             unreadable: slot.is_some_and(|slot| slot.is_err()),
-            put: before.put.map(PutInputs::from),
+            put: before.approver_question.map(PutInputs::from),
             ..Self::of(route, context.caller, context.now.as_millisecond())
         }
     }
@@ -216,7 +216,7 @@ impl DecisionInputs {
         });
         // A call that was sent again brought the state that names the question; a held call is first decided without
         // it.
-        let put = self.put.as_ref().filter(|_| returned_state.is_some()).map(PutInputs::put);
+        let approver_question = self.put.as_ref().filter(|_| returned_state.is_some()).map(PutInputs::put);
         Ok(ToolCall {
             envelope,
             tool: whole(self.tool.as_ref())?.unwrap_or_default(),
@@ -227,19 +227,19 @@ impl DecisionInputs {
             authority: &self.authority,
             tool_fault: self.tool_fault.as_ref(),
             replayed: self.replayed,
-            before: EarlierResults { returned_state, put, ..EarlierResults::default() },
+            before: EarlierResults { returned_state, approver_question, ..EarlierResults::default() },
         })
     }
 
     /// Returns the declaration, as it was first decided: without a judge's answer.
     #[must_use]
     pub fn declaration<'a>(&'a self, message: Slot<'a>) -> Declaration<'a> {
-        let put = self.put.as_ref().map(PutInputs::put);
+        let approver_question = self.put.as_ref().map(PutInputs::put);
         Declaration {
             message,
             replayed: self.replayed,
             can_wait: self.can_wait,
-            before: EarlierResults { put, ..EarlierResults::default() },
+            before: EarlierResults { approver_question, ..EarlierResults::default() },
         }
     }
 

@@ -50,7 +50,7 @@ pub struct RecordedPasses<'a> {
     pub judged: JudgeAnswer,
     /// The person's answer on the open stream; `None` if no person was asked.
     pub answer: Option<HumanAnswer>,
-    /// The question that was put to approvers, with its answer.
+    /// The question to approvers, with its answer.
     pub put: Option<ApproverQuestion<'a>>,
     /// `true` if the state that the client returned was bound to the rules then in force.
     pub of_these_rules: bool,
@@ -207,8 +207,10 @@ impl ReplayedSession {
                 CallDecision::Ask { question: CallQuestion::Judge(_), held } => {
                     EarlierResults { held, judged: Some(passes.judged), ..asked }
                 }
-                CallDecision::Ask { held, .. } if passes.put.is_some() && before.put.is_none() => {
-                    EarlierResults { held, put: passes.put, ..asked }
+                CallDecision::Ask { held, .. }
+                    if passes.put.is_some() && before.approver_question.is_none() =>
+                {
+                    EarlierResults { held, approver_question: passes.put, ..asked }
                 }
                 CallDecision::Ask { held, .. } if passes.answer.is_some() => {
                     EarlierResults { held, answer: passes.answer, ..asked }
@@ -260,7 +262,9 @@ fn context<'a>(
     before: &EarlierResults<'_>,
 ) -> DecisionContext<'a> {
     let is_asked = passes.answer.is_some() || passes.put.is_some();
-    let is_last = before.answer.is_some() || before.put.is_some() || (before.judged.is_some() && !is_asked);
+    let is_last = before.answer.is_some()
+        || before.approver_question.is_some()
+        || (before.judged.is_some() && !is_asked);
     let now = if is_last { passes.now } else { passes.first };
     let random = RandomInputs { sample: passes.sample, secret: [0; 32] };
     DecisionContext { rules, caller: passes.caller, now, random }

@@ -262,7 +262,7 @@ async fn a_question_of_one_gateway_is_answered_at_another_and_used_once_at_eithe
     assert!(is_accepted(&offices[0].commit(json!({ "max_calls": 20 })).await));
     let arguments = json!({ "approved": true });
     let asked = offices[0].call(arguments.clone()).await.ruling.unwrap().pending.unwrap();
-    let question = *asked.approval.unwrap();
+    let question = *asked.approver_question.unwrap();
     assert_eq!(offices[1].writer.open_questions().await.unwrap(), std::slice::from_ref(&question));
     let waiting = {
         let (office, id) = (offices[0].clone(), question.id.clone());
