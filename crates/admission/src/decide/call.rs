@@ -76,7 +76,7 @@ fn admit(mut case: CallCase<'_>, proof: EveryStagePassed) -> CallDecision {
         case.draft.standing(rules, session);
     }
     if advised.is_some() {
-        case.draft.telling = VerdictDelivery::Silent;
+        case.draft.delivery = VerdictDelivery::NotSent;
     }
     let mut ruling = match is_restricted {
         true => case.draft.rule(rules, VerdictKind::Downgraded, Some(Reason::Restricted)),

@@ -28,7 +28,7 @@ pub(super) struct Draft {
     pub about: About,
     pub session_id: String,
     pub stream: Stream,
-    pub telling: VerdictDelivery,
+    pub delivery: VerdictDelivery,
     pub checks: Vec<String>,
     pub policed: bool,
     pub risk: Option<Degree>,
@@ -51,12 +51,12 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    fn new(about: About, session_id: &str, telling: VerdictDelivery) -> Self {
+    fn new(about: About, session_id: &str, delivery: VerdictDelivery) -> Self {
         Draft {
             about,
             session_id: session_id.to_owned(),
             stream: Stream::Unbound,
-            telling,
+            delivery,
             checks: Vec::new(),
             policed: false,
             risk: None,
@@ -81,8 +81,8 @@ impl Draft {
     /// Starts the draft for a parsed message.
     pub fn of(received: &Authenticated) -> Self {
         let message = &received.message;
-        let telling = VerdictDelivery::Told(received.shape, received.key);
-        let mut draft = Draft::new(About::of(message.kind()), message.session_id(), telling);
+        let delivery = VerdictDelivery::Sent(received.shape, received.key);
+        let mut draft = Draft::new(About::of(message.kind()), message.session_id(), delivery);
         draft.passed(if received.is_by_operator() { BY_OPERATOR } else { "schema_ok" });
         draft.req = Some(received.digest.clone());
         draft.canon_raw = received.canon_raw;
@@ -97,8 +97,8 @@ impl Draft {
     /// session (reading X-2).
     pub fn of_unreadable(unreadable: &Unreadable, only_session: Option<&str>) -> Self {
         let session_id = unreadable.session_id.as_deref().or(only_session).unwrap_or(NO_SESSION);
-        let telling = VerdictDelivery::Told(unreadable.shape, unreadable.key);
-        let mut draft = Draft::new(About::of(unreadable.in_response_to), session_id, telling);
+        let delivery = VerdictDelivery::Sent(unreadable.shape, unreadable.key);
+        let mut draft = Draft::new(About::of(unreadable.in_response_to), session_id, delivery);
         draft.req = Some(unreadable.digest.clone());
         draft.canon_raw = true;
         draft.checks.push("schema_failed".to_owned());
@@ -107,8 +107,8 @@ impl Draft {
 
     /// Starts the draft for a call without VAP.
     pub fn of_unaware(only_session: Option<&str>) -> Self {
-        let telling = VerdictDelivery::Told(Shape::default(), Key::default());
-        Draft::new(About::Call, only_session.unwrap_or(NO_SESSION), telling)
+        let delivery = VerdictDelivery::Sent(Shape::default(), Key::default());
+        Draft::new(About::Call, only_session.unwrap_or(NO_SESSION), delivery)
     }
 
     /// Copies the message's texts, which the record commits to.
@@ -184,7 +184,7 @@ impl Draft {
             about: self.about,
             stream: self.stream,
             verdict: Verdict::new(self.session_id, answers, kind, verification),
-            telling: self.telling,
+            delivery: self.delivery,
             reason,
             meters: self.meters,
             agent_id: self.agent_id,

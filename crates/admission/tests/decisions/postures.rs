@@ -110,7 +110,7 @@ fn advised(world: &World, record: usize) -> serde_json::Value {
 fn v_33_advisory_forwards_records_and_tells_nothing() {
     let mut world = posture(Posture::Advisory);
     let ruling = world.ruled(&Try::of("anything", json!({})).without_vap());
-    assert!(ruling.is_admitted() && ruling.telling == VerdictDelivery::Silent);
+    assert!(ruling.is_admitted() && ruling.delivery == VerdictDelivery::NotSent);
     assert_eq!((ruling.ruling.stream, world.records.len()), (Stream::Unbound, 1));
 }
 
