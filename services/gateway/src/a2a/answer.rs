@@ -62,7 +62,7 @@ pub struct AnswerTap {
 impl AnswerTap {
     /// Creates the tap for the answer to a request.
     pub fn new(id: RawId, error_data: ErrorData, pass: AdmittedCall, decision: &DecisionAnswer) -> Self {
-        let annotated = decision.telling != VerdictDelivery::Silent;
+        let annotated = decision.delivery != VerdictDelivery::NotSent;
         let receipt = decision.receipt.as_ref().filter(|_| annotated).map(|receipt| receipt.json.clone());
         Self { id, pass: Some(pass), receipt, error_data, annotated, last: None, is_last_withheld: false }
     }

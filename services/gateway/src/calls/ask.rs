@@ -69,7 +69,7 @@ impl Calls {
         let asked = decision.ruling.as_ref()?.pending.as_ref()?;
         let sealed = Sealed { ticket: asked.ticket.clone(), upstream: None };
         let state = Value::from(self.shared.sealer.seal(&sealed).ok()?);
-        let requests = match asked.approval {
+        let requests = match asked.approver_question {
             // The client cannot answer this question: it sends the call again until an approver has answered.
             Some(_) => String::new(),
             None => input_requests(&asked.question),

@@ -33,7 +33,7 @@ impl DecisionWriter {
         let sessions = self.states(account.live_sessions()).await?;
         let of_route = |state: StreamState| match state {
             StreamState::Session(state) => Some(state.session.agreed)
-                .filter(|agreed| agreed.route() == route && agreed.principal().is_shown_by(caller, None)),
+                .filter(|agreed| agreed.route() == route && agreed.principal().is_presented_by(caller, None)),
             _ => None,
         };
         Ok(sessions.into_iter().filter_map(of_route).map(|agreed| agreed.scope().clone()).collect())

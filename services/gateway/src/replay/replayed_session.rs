@@ -50,7 +50,7 @@ pub struct RecordedPasses<'a> {
     pub judged: JudgeAnswer,
     /// The person's answer on the open stream; `None` if no person was asked.
     pub answer: Option<HumanAnswer>,
-    /// The question that was put to approvers, with its answer.
+    /// The question to approvers, with its answer.
     pub put: Option<ApproverQuestion<'a>>,
     /// `true` if the state that the client returned was bound to the rules then in force.
     pub of_these_rules: bool,
@@ -185,11 +185,12 @@ impl ReplayedSession {
         call: &ToolCall<'_>,
         id: Option<&str>,
     ) -> ReplayResult {
-        let ticket = call.before.shown.and_then(|shown| shown.ticket);
+        let ticket = call.before.returned_state.and_then(|state| state.ticket);
         let ticket = ticket.map(|ticket| bound_to(rules, ticket, passes.of_these_rules));
-        let shown = call.before.shown.map(|shown| ReturnedState { ticket: ticket.as_ref(), ..shown });
-        let mut before = EarlierResults { shown, ..call.before };
-        let asked = EarlierResults { shown, ..EarlierResults::default() };
+        let returned_state =
+            call.before.returned_state.map(|state| ReturnedState { ticket: ticket.as_ref(), ..state });
+        let mut before = EarlierResults { returned_state, ..call.before };
+        let asked = EarlierResults { returned_state, ..EarlierResults::default() };
         loop {
             let call = ToolCall { before, ..*call };
             let context = context(rules, passes, &before);
@@ -206,8 +207,10 @@ impl ReplayedSession {
                 CallDecision::Ask { question: CallQuestion::Judge(_), held } => {
                     EarlierResults { held, judged: Some(passes.judged), ..asked }
                 }
-                CallDecision::Ask { held, .. } if passes.put.is_some() && before.put.is_none() => {
-                    EarlierResults { held, put: passes.put, ..asked }
+                CallDecision::Ask { held, .. }
+                    if passes.put.is_some() && before.approver_question.is_none() =>
+                {
+                    EarlierResults { held, approver_question: passes.put, ..asked }
                 }
                 CallDecision::Ask { held, .. } if passes.answer.is_some() => {
                     EarlierResults { held, answer: passes.answer, ..asked }
@@ -241,7 +244,7 @@ impl ReplayedSession {
             self.account = account.clone();
         }
         let Some(session) = self.session.as_mut() else { return Vec::new() };
-        passes.held_for_others.iter().map(|held| decide::hold_again(session, held)).collect()
+        passes.held_for_others.iter().map(|held| decide::restore_reservation(session, held)).collect()
     }
 
     fn release(&mut self, rules: &Rules, held: impl IntoIterator<Item = ReservationId>) {
@@ -259,7 +262,9 @@ fn context<'a>(
     before: &EarlierResults<'_>,
 ) -> DecisionContext<'a> {
     let is_asked = passes.answer.is_some() || passes.put.is_some();
-    let is_last = before.answer.is_some() || before.put.is_some() || (before.judged.is_some() && !is_asked);
+    let is_last = before.answer.is_some()
+        || before.approver_question.is_some()
+        || (before.judged.is_some() && !is_asked);
     let now = if is_last { passes.now } else { passes.first };
     let random = RandomInputs { sample: passes.sample, secret: [0; 32] };
     DecisionContext { rules, caller: passes.caller, now, random }

@@ -16,8 +16,8 @@ pub struct DecisionAnswer {
     pub verdict: Verdict,
     /// The signed Verdict exactly as stored, for the VAP slot in the caller's shape.
     pub text: String,
-    /// The shape and the key of the Verdict in the answer, or [`VerdictDelivery::Silent`] if it is left out.
-    pub telling: VerdictDelivery,
+    /// The shape and the key of the Verdict in the answer, or [`VerdictDelivery::NotSent`] if it is left out.
+    pub delivery: VerdictDelivery,
     /// The location of the record. `None` if there is no record, which implies a denial.
     pub evidence: Option<RecordReference>,
     /// The execution receipt, if AgentROA was enforced.
@@ -34,7 +34,7 @@ impl DecisionAnswer {
         Self {
             verdict: ruling.verdict.clone(),
             text: written.text,
-            telling: ruling.telling,
+            delivery: ruling.delivery,
             evidence: Some(written.evidence),
             receipt: written.receipt,
             pass,
@@ -44,14 +44,14 @@ impl DecisionAnswer {
 
     /// The response without a record: a signed denial. It is unsigned if signing fails, too.
     pub fn unrecorded(context: &WriterContext, denial: UnrecordedDenial) -> Self {
-        let UnrecordedDenial { verdict, telling, req } = denial;
+        let UnrecordedDenial { verdict, delivery, req } = denial;
         let binding = binding(context.clock.milliseconds(), req);
         let signed = binding.and_then(|binding| Ok(verdict.sign(&context.verdict, &binding)?));
         let text = signed.unwrap_or_else(|error| {
             tracing::error!(%error, "a denial goes out unsigned");
             verdict.to_value().to_string()
         });
-        Self { verdict, text, telling, evidence: None, receipt: None, pass: None, ruling: None }
+        Self { verdict, text, delivery, evidence: None, receipt: None, pass: None, ruling: None }
     }
 
     /// Returns the effective commitment E(n) as JSON, after a commitment or an amendment was accepted (V-17).

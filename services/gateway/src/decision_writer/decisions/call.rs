@@ -123,28 +123,27 @@ impl CallWork {
 
     fn before(&self, batch: &Batch<'_>) -> EarlierResults<'_> {
         let spent = state_claim(&self.job).is_some_and(|claim| batch.is_used(&claim));
-        let shown = self.job.state.as_ref();
         EarlierResults {
             held: self.passes.held,
             judged: self.passes.judged,
             answer: self.passes.answer,
-            shown: shown.map(|state| ReturnedState {
+            returned_state: self.job.state.as_ref().map(|state| ReturnedState {
                 ticket: state.ticket.as_ref(),
                 spent,
                 answer: state.answer,
             }),
-            put: self.put.as_ref().map(PutInputs::put),
+            approver_question: self.put.as_ref().map(PutInputs::put),
         }
     }
 
     /// The id of the question that was put to approvers about this call: kept in `passes`, or named by the returned state
     /// token.
     fn question_id(&self) -> Option<&str> {
-        let shown = || {
+        let of_state = || {
             let ticket = self.job.state.as_ref()?.ticket.as_ref()?;
             (ticket.purpose == Purpose::Approval).then_some(ticket.nonce.as_str())
         };
-        self.passes.question.as_deref().or_else(shown)
+        self.passes.question.as_deref().or_else(of_state)
     }
 
     fn context<'a>(&'a self, caller: &'a Caller, batch: &Batch<'_>) -> DecisionContext<'a> {
@@ -307,8 +306,8 @@ fn whose(copies: &WorkingCopies) -> String {
 /// The question to approvers that a decision raises, if any.
 fn asked_of_approvers(decision: &CallDecision) -> Option<&approval::Question> {
     match decision {
-        CallDecision::Ask { question: CallQuestion::Human(asked), .. } => asked.approval.as_deref(),
-        CallDecision::Refuse(ruling) => ruling.pending.as_ref()?.approval.as_deref(),
+        CallDecision::Ask { question: CallQuestion::Human(asked), .. } => asked.approver_question.as_deref(),
+        CallDecision::Refuse(ruling) => ruling.pending.as_ref()?.approver_question.as_deref(),
         CallDecision::Admit(..) | CallDecision::Wait | CallDecision::Ask { .. } => None,
     }
 }
@@ -414,7 +413,7 @@ impl Work for CallWork {
                 match &question {
                     CallQuestion::Judge(_) => copies.hold(batch, self.passes.held, held),
                     CallQuestion::Human(asked) => {
-                        let until = asked.approval.as_ref().map_or(0, |question| question.expires);
+                        let until = asked.approver_question.as_ref().map_or(0, |question| question.expires);
                         copies.hold_until(batch, self.passes.held, held, u64::try_from(until).unwrap_or(0));
                     }
                 }
@@ -441,7 +440,8 @@ impl Work for CallWork {
             Some(DecidedCall::Ruled(made, permit)) => {
                 let pass = match &made {
                     Ruled::Recorded(ruling, written) => {
-                        let pending = ruling.pending.as_ref().and_then(|asked| asked.approval.as_deref());
+                        let pending =
+                            ruling.pending.as_ref().and_then(|asked| asked.approver_question.as_deref());
                         pending.into_iter().for_each(|question| writer.questions().put(question));
                         question::used_up_by(ruling).for_each(|id| writer.questions().notify(id));
                         permit.map(|permit| self.admitted(permit, written))
@@ -454,7 +454,7 @@ impl Work for CallWork {
                 CallAnswer::Judge(question, undecided(held, None))
             }
             Some(DecidedCall::Ask(CallQuestion::Human(asked), held)) => {
-                let put = asked.approval.as_deref();
+                let put = asked.approver_question.as_deref();
                 put.into_iter().for_each(|question| writer.questions().put(question));
                 let id = put.map(|question| question.id.clone());
                 CallAnswer::Ask(asked, undecided(held, id))

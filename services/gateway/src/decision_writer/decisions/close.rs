@@ -69,7 +69,9 @@ impl CloseWork {
 
     fn is_meant(&self, copy: &StreamChanges, now: u64) -> bool {
         let is_shown = |caller: &Caller| match copy.state() {
-            Some(StreamState::Session(state)) => state.session.agreed.principal().is_shown_by(caller, None),
+            Some(StreamState::Session(state)) => {
+                state.session.agreed.principal().is_presented_by(caller, None)
+            }
             _ => false,
         };
         let due = self.due.is_none() || copy.keep_until() <= now;

@@ -25,7 +25,7 @@ pub struct UnrecordedDenial {
     /// The Verdict.
     pub verdict: Verdict,
     /// The form in which it is delivered.
-    pub telling: VerdictDelivery,
+    pub delivery: VerdictDelivery,
     /// The digest of the VAP message (V-25).
     pub req: Option<Digest>,
 }
@@ -47,13 +47,13 @@ impl UnrecordedDenial {
         let verification = Verification { reason: Some(reason), ..Verification::default() };
         let session_id = session_id.unwrap_or(NO_SESSION);
         let verdict = Verdict::new(session_id, Some(response), VerdictKind::Denied, verification);
-        Self { verdict, telling: VerdictDelivery::Told(shape, key), req }
+        Self { verdict, delivery: VerdictDelivery::Sent(shape, key), req }
     }
 }
 
 impl From<&Ruling> for UnrecordedDenial {
     fn from(ruling: &Ruling) -> Self {
-        Self { verdict: ruling.verdict.clone(), telling: ruling.telling, req: ruling.req.clone() }
+        Self { verdict: ruling.verdict.clone(), delivery: ruling.delivery, req: ruling.req.clone() }
     }
 }
 

@@ -69,7 +69,13 @@ impl MessageWork {
 
     fn before(&self) -> EarlierResults<'_> {
         let put = self.put.as_ref().map(PutInputs::put);
-        EarlierResults { held: self.passes.held, judged: self.passes.judged, answer: None, shown: None, put }
+        EarlierResults {
+            held: self.passes.held,
+            judged: self.passes.judged,
+            answer: None,
+            returned_state: None,
+            approver_question: put,
+        }
     }
 
     fn context<'a>(&'a self, caller: &'a Caller, batch: &Batch<'_>) -> DecisionContext<'a> {
@@ -119,7 +125,7 @@ impl MessageWork {
         let inputs = self.passes.recorded(inputs, &copies, account);
         copies.hold(batch, self.passes.held, None);
         let written = write(batch, &mut ruling, self.job.invocation.as_ref(), inputs.into())?;
-        if let Some(question) = ruling.put.as_ref().filter(|_| self.put.is_none()) {
+        if let Some(question) = ruling.approver_question.as_ref().filter(|_| self.put.is_none()) {
             question::put(batch, question);
         }
         // A refusal is not consumed: it counts until the question expires.
@@ -134,7 +140,7 @@ impl MessageWork {
 /// The question to approvers that a ruling raises, if any.
 fn put_by(ruling: &MessageRuling) -> Option<&Question> {
     match ruling {
-        MessageRuling::Ruled(ruling) => ruling.put.as_deref(),
+        MessageRuling::Ruled(ruling) => ruling.approver_question.as_deref(),
         MessageRuling::Judge { .. } => None,
     }
 }
@@ -218,7 +224,7 @@ impl Work for MessageWork {
         let answer = match self.made {
             Some(MessageDecision::Ruled(made)) => {
                 if let Ruled::Recorded(ruling, _) = &made {
-                    ruling.put.iter().for_each(|question| writer.questions().put(question));
+                    ruling.approver_question.iter().for_each(|question| writer.questions().put(question));
                 }
                 MessageAnswer::Ruled(Box::new(made.answer(writer, None)))
             }
