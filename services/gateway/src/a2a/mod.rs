@@ -32,6 +32,7 @@ pub use card::{AgentCard, CardError};
 
 use crate::calls::{Calls, REFUSED, receipt_header, refusal_words, with_receipt_header};
 use crate::decision_writer::{AdmittedCall, CallOutcomeReport, DecisionAnswer};
+use crate::frame::error_code::INTERNAL_ERROR;
 use crate::frame::reply;
 use crate::front::watched::watched;
 use crate::front::{AuthorizedRequest, Protocol, RequestRefusal, unanswered};
@@ -140,7 +141,7 @@ async fn never_sent(pass: AdmittedCall) {
 
 /// The response to a client that has left and does not read it.
 fn cancelled() -> Response {
-    relay::error(StatusCode::BAD_GATEWAY, -32603, "cancelled")
+    relay::error(StatusCode::BAD_GATEWAY, INTERNAL_ERROR, "cancelled")
 }
 
 #[async_trait]

@@ -14,6 +14,7 @@ use super::refused::additions;
 use crate::clarify::asked::{self, WaitingQuestion};
 use crate::clarify::state::Sealed;
 use crate::decision_writer::{DecisionAnswer, UndecidedCall};
+use crate::frame::error_code::INTERNAL_ERROR;
 use crate::frame::{Frame, RawId, reply};
 use crate::limits::QUESTION_KEEP_ALIVE;
 use crate::mcp::Inbound;
@@ -44,7 +45,7 @@ impl Calls {
             NextStep::Answer(decision) => self.answer_on(opened, call, decision).await,
             // Only one question is asked about a call: a second one is dropped, which releases the reservation.
             NextStep::Ask(..) => {
-                opened.send(&reply::error(Some(&call.id), -32603, "internal error", None)).await;
+                opened.send(&reply::error(Some(&call.id), INTERNAL_ERROR, "internal error", None)).await;
             }
         }
     }

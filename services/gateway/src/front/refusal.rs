@@ -6,7 +6,7 @@ use axum::response::IntoResponse;
 use http::header::{ACCEPT_ENCODING, ALLOW, RETRY_AFTER};
 use http::{HeaderName, HeaderValue, StatusCode};
 
-use crate::frame::{FrameError, RawId, reply};
+use crate::frame::{FrameError, RawId, error_code, reply};
 use crate::relay;
 use crate::relay::{Response, UPSTREAM_FAILED};
 use crate::upstream::UpstreamError;
@@ -44,7 +44,7 @@ pub enum RequestRefusal {
 
 impl IntoResponse for RequestRefusal {
     fn into_response(self) -> Response {
-        let invalid = |status, words: &str| relay::error(status, -32600, words);
+        let invalid = |status, words: &str| relay::error(status, error_code::INVALID_REQUEST, words);
         match self {
             Self::TooMany(wait) => {
                 let mut response =

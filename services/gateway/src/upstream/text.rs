@@ -172,9 +172,9 @@ impl<'a> RpcMessage<'a> {
         self.meta(meta::PROTOCOL_VERSION).is_some()
     }
 
-    /// The `error.code` of an error response.
-    pub fn error_code(&self) -> Option<i64> {
-        self.at(&["error", "code"])?.integer()
+    /// The `error.code` of an error response; `None` if it is not an integer of 32 bits.
+    pub fn error_code(&self) -> Option<i32> {
+        self.at(&["error", "code"])?.integer()?.try_into().ok()
     }
 }
 

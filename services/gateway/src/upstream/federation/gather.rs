@@ -8,6 +8,7 @@ use tokio::time::timeout;
 
 use super::answers::Awaited;
 use super::names::ServerIndex;
+use crate::frame::error_code;
 use crate::limits;
 use crate::memory::ANSWERS;
 use crate::upstream::events::Splitter;
@@ -38,9 +39,9 @@ impl ServerAnswer {
         self.message()?.get("result").filter(|_| self.status.is_success())
     }
 
-    /// Returns whether the server answered "Method not found" ([`NO_METHOD`](answer::NO_METHOD)).
+    /// Returns whether the server answered "Method not found".
     pub fn has_no_such_method(&self) -> bool {
-        self.message().and_then(|message| message.error_code()) == Some(answer::NO_METHOD)
+        self.message().and_then(|message| message.error_code()) == Some(error_code::METHOD_NOT_FOUND)
     }
 
     /// Converts back into an HTTP answer, with the original `Content-Type` if the body is not a message.

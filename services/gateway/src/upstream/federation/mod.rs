@@ -43,6 +43,7 @@ use super::fields::text;
 use super::request::{LAST_EVENT, SESSION, header, is_initialize, is_method_of_the_past, is_modern};
 use super::text::{Json, RpcKind, RpcMessage};
 use super::{Exchange, SessionHold, Upstream, UpstreamAnswer, UpstreamError, answer};
+use crate::frame::error_code;
 use crate::limits;
 
 /// Several servers as one [`Upstream`].
@@ -246,10 +247,10 @@ impl FederationState {
 const NO_COMMON_REVISION: &str = "the servers behind this endpoint have no revision in common";
 
 /// A JSON-RPC error as answer. In the legacy eras the HTTP status is 200, in the modern era it is an error as well.
-fn bad(asked: FederatedRequest<'_>, message: &RpcMessage<'_>, code: i64, why: &str) -> UpstreamAnswer {
+fn bad(asked: FederatedRequest<'_>, message: &RpcMessage<'_>, code: i32, why: &str) -> UpstreamAnswer {
     let status = match (asked.session.is_some(), code) {
         (true, _) => StatusCode::OK,
-        (false, answer::NO_METHOD) => StatusCode::NOT_FOUND,
+        (false, error_code::METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
         (false, _) => StatusCode::BAD_REQUEST,
     };
     answer::error(status, message.id().map(Json::raw), code, why)

@@ -11,6 +11,7 @@ use super::gather::{self, ServerAnswer};
 use super::names::{ResumePosition, ServerIndex};
 use super::sessions::{FederatedSession, ServerSession};
 use super::{FederatedRequest, FederationState, NO_COMMON_REVISION, bad, merge, streams};
+use crate::frame::error_code;
 use crate::upstream::request::{LAST_EVENT, SESSION, header, new_session_id};
 use crate::upstream::text::{Edits, Json, RpcMessage, quoted};
 use crate::upstream::{ClientName, Exchange, UpstreamAnswer, UpstreamError, answer};
@@ -37,7 +38,7 @@ impl FederationState {
         }
         if !opened.is_of_one_revision() {
             self.close(&opened.members).await;
-            return Ok(bad(asked, message, answer::INVALID_PARAMS, NO_COMMON_REVISION));
+            return Ok(bad(asked, message, error_code::INVALID_PARAMS, NO_COMMON_REVISION));
         }
         let parts: Vec<_> =
             opened.answers.iter().filter_map(|answer| Some((answer.whose, answer.result()?))).collect();
@@ -162,7 +163,7 @@ impl FederationState {
             }
             Some(None) => {
                 let why = "Last-Event-ID names no event of this session";
-                return Ok(answer::error(StatusCode::BAD_REQUEST, None, answer::NO_SESSION, why));
+                return Ok(answer::error(StatusCode::BAD_REQUEST, None, error_code::TRANSPORT_REFUSAL, why));
             }
         };
         let opened_in = &session;

@@ -9,7 +9,7 @@ use super::gather::ServerAnswer;
 use super::names::ServerIndex;
 use super::rewrite::{self, NameKind, NamedTarget};
 use super::{FederatedRequest, FederationState, NO_COMMON_REVISION, bad, merge, streams};
-use crate::frame::mirrored_value;
+use crate::frame::{error_code, mirrored_value};
 use crate::upstream::request::NAME;
 use crate::upstream::text::{Edits, Json, RpcMessage, quoted};
 use crate::upstream::{UpstreamAnswer, UpstreamError, answer};
@@ -60,7 +60,7 @@ impl FederationState {
             answers.iter().filter_map(|answer| Some((answer.whose, answer.result()?))).collect();
         Ok(match merge::discovered(&self.names, &parts) {
             Some(result) => answer::json(StatusCode::OK, merge::response(id, &result).into()),
-            None => bad(asked, message, answer::INVALID_PARAMS, NO_COMMON_REVISION),
+            None => bad(asked, message, error_code::INVALID_PARAMS, NO_COMMON_REVISION),
         })
     }
 
@@ -78,7 +78,7 @@ impl FederationState {
                     return Ok(bad(
                         asked,
                         message,
-                        answer::INVALID_PARAMS,
+                        error_code::INVALID_PARAMS,
                         "the cursor is none that this endpoint gave",
                     ));
                 };
@@ -173,7 +173,7 @@ impl FederationState {
                 let answer = self.servers[whose].exchange(asked.to(whose, body)).await?;
                 Ok(self.passed(whose, answer, Awaited::Of(None)))
             }
-            None => Ok(bad(asked, message, answer::INVALID_REQUEST, "no server has asked for this")),
+            None => Ok(bad(asked, message, error_code::INVALID_REQUEST, "no server has asked for this")),
         }
     }
 }
@@ -191,18 +191,18 @@ fn successes(answers: Vec<ServerAnswer>) -> Result<Vec<ServerAnswer>, Box<Server
 
 /// The error for a method that no server has.
 pub fn no_such_method(asked: FederatedRequest<'_>, message: &RpcMessage<'_>) -> UpstreamAnswer {
-    bad(asked, message, answer::NO_METHOD, "no server behind this endpoint has this method")
+    bad(asked, message, error_code::METHOD_NOT_FOUND, "no server behind this endpoint has this method")
 }
 
-/// The error for a name that no server has; in the legacy eras `-32002` for a resource.
+/// The error for a name that no server has; in the legacy eras [`error_code::RESOURCE_NOT_FOUND`] for a resource.
 pub fn no_such_name(
     asked: FederatedRequest<'_>,
     message: &RpcMessage<'_>,
     named: NameKind,
 ) -> UpstreamAnswer {
     let code = match named {
-        NameKind::Uri(_) if asked.session.is_some() => -32002,
-        _ => answer::INVALID_PARAMS,
+        NameKind::Uri(_) if asked.session.is_some() => error_code::RESOURCE_NOT_FOUND,
+        _ => error_code::INVALID_PARAMS,
     };
     bad(asked, message, code, "no server behind this endpoint has what this names")
 }

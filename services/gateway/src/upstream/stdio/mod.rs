@@ -37,6 +37,7 @@ use super::request::{
 };
 use super::text::{Json, RpcKind, RpcMessage};
 use super::{ClientName, Exchange, SessionHold, Upstream, UpstreamAnswer, UpstreamError, answer, fields};
+use crate::frame::error_code;
 use crate::limits;
 
 /// An [`Upstream`] that is a program with the stdio transport.
@@ -97,7 +98,7 @@ impl Stdio {
             return Ok(answer::error(
                 StatusCode::BAD_REQUEST,
                 None,
-                -32700,
+                error_code::PARSE_ERROR,
                 "the body is not a JSON-RPC message",
             ));
         };
@@ -366,7 +367,9 @@ async fn end_idle(sessions: Weak<StdioSessions>) {
 fn refusal_status(text: &[u8]) -> StatusCode {
     let message = std::str::from_utf8(text).ok().and_then(RpcMessage::read);
     match message.and_then(|message| message.error_code()) {
-        Some(-32022..=-32020) => StatusCode::BAD_REQUEST,
+        Some(
+            error_code::HEADER_MISMATCH | error_code::MISSING_CAPABILITY | error_code::UNSUPPORTED_REVISION,
+        ) => StatusCode::BAD_REQUEST,
         _ => StatusCode::OK,
     }
 }

@@ -20,6 +20,7 @@ use tokio::time::timeout;
 use super::catalog::{self, Catalog};
 use super::child::{Child, Gone, Lines, Program};
 use super::mirrors::DeclaredHeader;
+use crate::frame::error_code::METHOD_NOT_FOUND;
 use crate::limits;
 use crate::upstream::text::{Edits, Json, RpcKind, RpcMessage, meta};
 use crate::upstream::{AnswerBody, UpstreamAnswer, UpstreamError, answer};
@@ -221,7 +222,7 @@ impl RunningChild {
         tracing::warn!(server = %name, "a request of the server, which this revision does not have");
         let id = message.id().map_or("null", Json::raw);
         let answer = format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32601,"message":"there are no requests of servers in this revision"}}}}"#
+            r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{METHOD_NOT_FOUND},"message":"there are no requests of servers in this revision"}}}}"#
         );
         self.child.write_later(answer.as_bytes());
     }

@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use super::child::{Child, Gone, Lines, Program};
 use super::routing::{MessageRoute, NotTaken, Routing};
 use super::streams::{COMMON, EventPosition, NextEvent, NoReader, SessionStreams, StreamNo, StreamReader};
+use crate::frame::error_code;
 use crate::limits;
 use crate::upstream::answer;
 use crate::upstream::text::{Edits, Json, RpcMessage};
@@ -140,14 +141,14 @@ impl StdioSession {
                 .ok_or(NoReader::Unknown)
                 .and_then(|place| self.streams.resume(place)),
         };
-        let bad = |why| answer::error(StatusCode::BAD_REQUEST, None, answer::NO_SESSION, why);
+        let bad = |why| answer::error(StatusCode::BAD_REQUEST, None, error_code::TRANSPORT_REFUSAL, why);
         match reader {
             Ok(reader) if last_event.is_none() => self.stream(reader, None),
             Ok(reader) => answer::events(as_events(reader, Vec::new())),
             Err(NoReader::Taken) => answer::error(
                 StatusCode::CONFLICT,
                 None,
-                answer::NO_SESSION,
+                error_code::TRANSPORT_REFUSAL,
                 "this session has a stream of events already",
             ),
             Err(NoReader::Unknown) => bad("Last-Event-ID names no event of this session"),
@@ -325,12 +326,12 @@ fn not_taken(why: NotTaken, message: &RpcMessage<'_>) -> UpstreamAnswer {
         NotTaken::SameId => answer::error(
             StatusCode::BAD_REQUEST,
             id,
-            answer::INVALID_REQUEST,
+            error_code::INVALID_REQUEST,
             "a request with this id is open in this session",
         ),
         NotTaken::TooMany => answer::busy(id, "too many requests are open in this session"),
         NotTaken::NoId => {
-            answer::error(StatusCode::BAD_REQUEST, None, answer::INVALID_REQUEST, "the id is not an id")
+            answer::error(StatusCode::BAD_REQUEST, None, error_code::INVALID_REQUEST, "the id is not an id")
         }
     }
 }

@@ -18,6 +18,7 @@ use tokio::time::timeout;
 use super::child::Program;
 use super::mirrors;
 use super::running::RunningChild;
+use crate::frame::error_code;
 use crate::limits;
 use crate::upstream::text::{Edits, Json, RpcMessage};
 use crate::upstream::{UpstreamAnswer, UpstreamError, answer};
@@ -173,7 +174,7 @@ fn refused(message: &RpcMessage<'_>, error: Option<&Bytes>) -> UpstreamAnswer {
     answer::error(
         StatusCode::BAD_REQUEST,
         id,
-        answer::NO_SESSION,
+        error_code::TRANSPORT_REFUSAL,
         "this server has sessions: it is spoken to with initialize first, and then with an Mcp-Session-Id",
     )
 }
@@ -186,7 +187,7 @@ async fn ask(running: &Arc<RunningChild>) -> ProgramEra {
     let reply = reply.as_deref().and_then(|text| std::str::from_utf8(text).ok()).and_then(RpcMessage::read);
     match reply {
         Some(reply) if reply.at(&["result", "supportedVersions"]).is_some() => ProgramEra::Modern,
-        Some(reply) if reply.error_code() == Some(-32022) => ProgramEra::Modern,
+        Some(reply) if reply.error_code() == Some(error_code::UNSUPPORTED_REVISION) => ProgramEra::Modern,
         Some(reply) => {
             ProgramEra::Legacy(reply.get("error").is_some().then(|| reply.text().to_owned().into()))
         }
