@@ -95,12 +95,7 @@ impl Stdio {
 
     async fn post(&self, request: &Exchange) -> Result<UpstreamAnswer, UpstreamError> {
         let Some(message) = std::str::from_utf8(&request.body).ok().and_then(RpcMessage::read) else {
-            return Ok(answer::error(
-                StatusCode::BAD_REQUEST,
-                None,
-                error_code::PARSE_ERROR,
-                "the body is not a JSON-RPC message",
-            ));
+            return Ok(answer::no_message());
         };
         if is_modern(request, &message) {
             return match message.kind {
