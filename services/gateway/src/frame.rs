@@ -32,6 +32,8 @@ use crate::limits::MAX_DEPTH;
 
 /// The MCP method `tools/call`.
 pub const TOOLS_CALL: &str = "tools/call";
+/// The MCP method `notifications/cancelled`, with which either side gives up a request that it sent.
+pub const NOTIFICATIONS_CANCELLED: &str = "notifications/cancelled";
 
 /// Members of the JSON-RPC envelope. Another spelling of one of them is refused, because a case-insensitive reader
 /// would take it for the member.

@@ -15,7 +15,7 @@ use crate::clarify::asked::{self, WaitingQuestion};
 use crate::clarify::state::Sealed;
 use crate::decision_writer::{DecisionAnswer, UndecidedCall};
 use crate::frame::error_code::INTERNAL_ERROR;
-use crate::frame::{Frame, RawId, reply};
+use crate::frame::{Frame, NOTIFICATIONS_CANCELLED, RawId, reply};
 use crate::limits::QUESTION_KEEP_ALIVE;
 use crate::mcp::Inbound;
 use crate::relay::Response;
@@ -126,6 +126,6 @@ async fn answered(
 
 /// Returns the id of the request that a `notifications/cancelled` names.
 fn cancelled(notification: &Frame) -> Option<RawId> {
-    let is_one = notification.method() == Some("notifications/cancelled");
+    let is_one = notification.method() == Some(NOTIFICATIONS_CANCELLED);
     notification.param("requestId").filter(|_| is_one).and_then(RawId::read)
 }

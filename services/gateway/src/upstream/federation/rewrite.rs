@@ -6,6 +6,7 @@
 use bytes::Bytes;
 
 use super::names::{ServerIndex, ServerNames};
+use crate::frame::NOTIFICATIONS_CANCELLED;
 use crate::upstream::text::{Edits, Json, RpcKind, RpcMessage, meta, quoted};
 
 /// The destination of a request that names something of one server.
@@ -142,7 +143,7 @@ impl<'a> Outward<'_, 'a> {
     fn notification(&mut self, message: &RpcMessage<'a>) {
         self.name(message.meta(meta::RELATED_TASK).and_then(|task| task.get("taskId")));
         match message.method().unwrap_or_default().as_str() {
-            "notifications/cancelled" => self.id(message.param("requestId")),
+            NOTIFICATIONS_CANCELLED => self.id(message.param("requestId")),
             "notifications/resources/updated" => self.uri(message.param("uri")),
             "notifications/tasks" | "notifications/tasks/status" => self.name(message.param("taskId")),
             _ => {}

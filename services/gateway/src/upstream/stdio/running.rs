@@ -21,6 +21,7 @@ use super::catalog::{self, Catalog};
 use super::child::{Child, Gone, Lines, Program};
 use super::mirrors::DeclaredHeader;
 use crate::frame::error_code::METHOD_NOT_FOUND;
+use crate::frame::reply;
 use crate::limits;
 use crate::upstream::text::{Edits, Json, RpcKind, RpcMessage, meta};
 use crate::upstream::{AnswerBody, UpstreamAnswer, UpstreamError, answer};
@@ -228,12 +229,7 @@ impl RunningChild {
     }
 
     fn cancel(&self, ours: i64, why: &str) {
-        self.child.write_later(
-            format!(
-                r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{ours},"reason":"{why}"}}}}"#
-            )
-            .as_bytes(),
-        );
+        self.child.write_later(&reply::cancelled(&ours, why));
     }
 
     fn waiting(&self) -> MutexGuard<'_, OpenRequests> {

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use super::child::Program;
 use super::mirrors;
 use super::running::RunningChild;
-use crate::frame::error_code;
+use crate::frame::{NOTIFICATIONS_CANCELLED, error_code};
 use crate::limits;
 use crate::upstream::text::{Edits, Json, RpcMessage};
 use crate::upstream::{UpstreamAnswer, UpstreamError, answer};
@@ -96,7 +96,7 @@ impl SharedChild {
     /// # Errors
     /// An [`UpstreamError`] if the child does not start or has ended.
     pub async fn tell(&self, message: &RpcMessage<'_>) -> Result<UpstreamAnswer, UpstreamError> {
-        let is_for_others = message.method().as_deref() == Some("notifications/cancelled");
+        let is_for_others = message.method().as_deref() == Some(NOTIFICATIONS_CANCELLED);
         if !is_for_others && let ProbedProgram::Modern(running) = self.get().await? {
             running.tell(message).await?;
         }
