@@ -39,7 +39,7 @@ use crate::front::{AuthorizedRequest, Protocol, RequestRefusal, unanswered};
 use crate::relay::{self, Client, Response, Unanswered};
 use crate::upstream::{Upstream, UpstreamError};
 use admission::principal::Era;
-use answer::{AnswerTap, lost_answer};
+use answer::AnswerTap;
 use request::{AgentRequest, AgentRequestError};
 use tokio_util::sync::CancellationToken;
 use vap::audit::CallStatus;
@@ -122,7 +122,7 @@ impl A2a {
                 let tap = AnswerTap::new(id.clone(), error_data, pass, decision);
                 relay::forward(answer, Box::new(tap), (&client, limit), Some(&id)).await
             }
-            Err(why) => relay::json(StatusCode::OK, lost_answer(&id, &why.to_string())),
+            Err(why) => relay::json(StatusCode::OK, relay::lost_answer(Some(&id), &why.to_string())),
             Ok(Err(Unanswered::Upstream(error))) => {
                 if matches!(error, UpstreamError::NeverSent(_)) {
                     never_sent(pass).await;
