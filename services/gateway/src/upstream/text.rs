@@ -131,6 +131,11 @@ impl<'a> RpcMessage<'a> {
         Some(Self { text, members, kind })
     }
 
+    /// Parses a message; `None` if the bytes are not a JSON-RPC message in UTF-8.
+    pub fn read_bytes(bytes: &'a [u8]) -> Option<Self> {
+        Self::read(std::str::from_utf8(bytes).ok()?)
+    }
+
     /// The original text.
     pub const fn text(&self) -> &'a str {
         self.text

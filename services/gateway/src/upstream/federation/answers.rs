@@ -25,8 +25,7 @@ pub enum Awaited {
 impl Awaited {
     /// The response awaited by the message of an exchange.
     pub fn of(request: &Exchange) -> Self {
-        let text = std::str::from_utf8(&request.body).ok();
-        Self::to(text.and_then(RpcMessage::read).as_ref())
+        Self::to(RpcMessage::read_bytes(&request.body).as_ref())
     }
 
     /// The response awaited by this message.
@@ -37,8 +36,7 @@ impl Awaited {
 
     /// Returns whether this server may send this text on the stream.
     pub fn takes(&self, whose: ServerIndex, text: &[u8]) -> bool {
-        let message = std::str::from_utf8(text).ok().and_then(RpcMessage::read);
-        match message {
+        match RpcMessage::read_bytes(text) {
             None => !may_be_message(text),
             Some(message) if message.get("result").is_none() && message.get("error").is_none() => true,
             Some(message) => self.takes_response(whose, &message),

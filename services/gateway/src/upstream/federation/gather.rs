@@ -31,7 +31,7 @@ pub struct ServerAnswer {
 impl ServerAnswer {
     /// The JSON-RPC message; `None` if the body is none.
     pub fn message(&self) -> Option<RpcMessage<'_>> {
-        RpcMessage::read(std::str::from_utf8(&self.text).ok()?)
+        RpcMessage::read_bytes(&self.text)
     }
 
     /// The `result`, if the HTTP status is a success.
@@ -120,7 +120,7 @@ async fn response(
     while let Some(chunk) = body.next().await {
         let events = splitter.push(chunk?).map_err(|error| UpstreamError::Lost(error.to_string()))?;
         for data in events.iter().filter_map(crate::upstream::events::Event::data) {
-            let message = std::str::from_utf8(&data).ok().and_then(RpcMessage::read);
+            let message = RpcMessage::read_bytes(&data);
             if message.is_some_and(|message| message.kind == RpcKind::Response) && awaited.takes(whose, &data)
             {
                 return Ok(data);

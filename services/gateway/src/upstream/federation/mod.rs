@@ -126,7 +126,7 @@ impl FederatedRequest<'_> {
 
 impl FederationState {
     async fn post(&self, request: &Exchange) -> Result<UpstreamAnswer, UpstreamError> {
-        let Some(message) = std::str::from_utf8(&request.body).ok().and_then(RpcMessage::read) else {
+        let Some(message) = RpcMessage::read_bytes(&request.body) else {
             return Ok(answer::no_message());
         };
         if is_modern(request, &message) {

@@ -97,9 +97,8 @@ fn task_inward<'a>(names: &ServerNames, task: Option<Json<'a>>, edits: &mut Edit
 
 /// A server's message with the names that the client sees. `None` if nothing changes.
 pub fn outward(names: &ServerNames, whose: ServerIndex, text: &[u8]) -> Option<Bytes> {
-    let text = std::str::from_utf8(text).ok()?;
-    let message = RpcMessage::read(text)?;
-    let mut out = Outward { names, whose, edits: Edits::of(text) };
+    let message = RpcMessage::read_bytes(text)?;
+    let mut out = Outward { names, whose, edits: Edits::of(message.text()) };
     match message.kind {
         RpcKind::Request => out.question(&message),
         RpcKind::Notification => out.notification(&message),

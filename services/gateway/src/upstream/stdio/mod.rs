@@ -94,7 +94,7 @@ impl Stdio {
     }
 
     async fn post(&self, request: &Exchange) -> Result<UpstreamAnswer, UpstreamError> {
-        let Some(message) = std::str::from_utf8(&request.body).ok().and_then(RpcMessage::read) else {
+        let Some(message) = RpcMessage::read_bytes(&request.body) else {
             return Ok(answer::no_message());
         };
         if is_modern(request, &message) {
@@ -360,8 +360,7 @@ async fn end_idle(sessions: Weak<StdioSessions>) {
 
 /// The HTTP status for a refused `initialize`: 400 for the error codes of the modern era, otherwise 200.
 fn refusal_status(text: &[u8]) -> StatusCode {
-    let message = std::str::from_utf8(text).ok().and_then(RpcMessage::read);
-    match message.and_then(|message| message.error_code()) {
+    match RpcMessage::read_bytes(text).and_then(|message| message.error_code()) {
         Some(
             error_code::HEADER_MISMATCH | error_code::MISSING_CAPABILITY | error_code::UNSUPPORTED_REVISION,
         ) => StatusCode::BAD_REQUEST,

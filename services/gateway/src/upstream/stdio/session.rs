@@ -76,7 +76,7 @@ impl StdioSession {
         };
         let text = timeout(limits::INITIALIZE_TIME, answer).await.map_err(|_| UpstreamError::TimedOut)??;
         self.streams.forget(stream);
-        let Some(response) = std::str::from_utf8(&text).ok().and_then(RpcMessage::read) else {
+        let Some(response) = RpcMessage::read_bytes(&text) else {
             return Ok(Begun::Refused(text));
         };
         let version = response.at(&["result", "protocolVersion"]).and_then(|version| version.string());
@@ -269,7 +269,7 @@ struct ChildReader {
 impl ChildReader {
     async fn hear(self, mut lines: Lines) {
         while let Some(line) = lines.recv().await {
-            let Some(message) = std::str::from_utf8(&line).ok().and_then(RpcMessage::read) else {
+            let Some(message) = RpcMessage::read_bytes(&line) else {
                 tracing::debug!(server = %self.name, "a line that is not a message");
                 continue;
             };

@@ -162,8 +162,7 @@ fn refused(message: &RpcMessage<'_>, error: Option<&Bytes>) -> UpstreamAnswer {
     let id = message.id().map(Json::raw);
     let error = error
         .filter(|_| message.method().as_deref() == Some("server/discover"))
-        .and_then(|error| std::str::from_utf8(error).ok())
-        .and_then(RpcMessage::read);
+        .and_then(|error| RpcMessage::read_bytes(error));
     if let (Some(error), Some(id)) = (error, message.id()) {
         let mut edits = Edits::of(error.text());
         if let Some(ours) = error.id() {
@@ -184,7 +183,7 @@ async fn ask(running: &Arc<RunningChild>) -> ProgramEra {
     let Ok(reply) = timeout(limits::PROBE_TIME, running.answer(DISCOVER)).await else {
         return ProgramEra::Legacy(None);
     };
-    let reply = reply.as_deref().and_then(|text| std::str::from_utf8(text).ok()).and_then(RpcMessage::read);
+    let reply = reply.as_deref().and_then(RpcMessage::read_bytes);
     match reply {
         Some(reply) if reply.at(&["result", "supportedVersions"]).is_some() => ProgramEra::Modern,
         Some(reply) if reply.error_code() == Some(error_code::UNSUPPORTED_REVISION) => ProgramEra::Modern,
