@@ -25,14 +25,16 @@ pub fn json(status: StatusCode, text: Bytes) -> UpstreamAnswer {
     UpstreamAnswer { status, headers, body: stream::iter([Ok(text)]).boxed() }
 }
 
-/// A JSON-RPC error. `id` is the raw JSON of the request's id; without one, `null` is sent.
+/// An answer with a JSON-RPC error, as [`error_message`] writes it.
 pub fn error(status: StatusCode, id: Option<&str>, code: i32, message: &str) -> UpstreamAnswer {
+    json(status, error_message(id, code, message))
+}
+
+/// A JSON-RPC error. `id` is the raw JSON of the request's id; without one, `null` is sent.
+pub fn error_message(id: Option<&str>, code: i32, message: &str) -> Bytes {
     let id = id.unwrap_or("null");
     let message = quoted(message);
-    json(
-        status,
-        format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{message}}}}}"#).into(),
-    )
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{message}}}}}"#).into()
 }
 
 /// Status 400: a request of the legacy eras without `Mcp-Session-Id`.

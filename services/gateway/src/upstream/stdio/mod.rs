@@ -15,8 +15,8 @@
 mod catalog;
 mod child;
 mod mirrors;
+mod multiplexer;
 mod routing;
-mod running;
 mod session;
 mod shared;
 mod streams;
@@ -104,7 +104,7 @@ impl Stdio {
                     false => self.initialize(&request.client, &message).await,
                 },
                 RpcKind::Request => self.shared.request(&request.headers, &message).await,
-                RpcKind::Notification => self.shared.tell(&message).await,
+                RpcKind::Notification => self.shared.notify(&message).await,
                 RpcKind::Response => Ok(answer::no_responses()),
             };
         }
