@@ -117,7 +117,7 @@ impl Stdio {
             };
         }
         match self.session(request, id) {
-            Ok(session) if message.kind != RpcKind::Request => Ok(session.tell(&message).await),
+            Ok(session) if message.kind != RpcKind::Request => Ok(session.notify(&message).await),
             Ok(session) => session.request(&message, accepts_events(request)).await,
             Err(refusal) => Ok(refusal),
         }
