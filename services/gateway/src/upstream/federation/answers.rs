@@ -35,15 +35,15 @@ impl Awaited {
     }
 
     /// Returns whether this server may send this text on the stream.
-    pub fn takes(&self, whose: ServerIndex, text: &[u8]) -> bool {
+    pub fn takes(&self, server: ServerIndex, text: &[u8]) -> bool {
         match RpcMessage::read_bytes(text) {
             None => !may_be_message(text),
             Some(message) if message.get("result").is_none() && message.get("error").is_none() => true,
-            Some(message) => self.takes_response(whose, &message),
+            Some(message) => self.takes_response(server, &message),
         }
     }
 
-    fn takes_response(&self, whose: ServerIndex, message: &RpcMessage<'_>) -> bool {
+    fn takes_response(&self, server: ServerIndex, message: &RpcMessage<'_>) -> bool {
         // Some readers treat a message with `result` and `method` as a response, others as a request.
         if message.kind != RpcKind::Response {
             return false;
@@ -55,7 +55,7 @@ impl Awaited {
         match (self, Id::read(id)) {
             (_, None) => false,
             (Self::Of(awaited), Some(id)) => awaited.as_ref() == Some(&id),
-            (Self::Session(session), Some(id)) => session.asked().is_of(&id, whose),
+            (Self::Session(session), Some(id)) => session.sent_requests().is_of(&id, server),
         }
     }
 }

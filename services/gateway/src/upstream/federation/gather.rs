@@ -15,11 +15,19 @@ use crate::upstream::events::Splitter;
 use crate::upstream::text::{Json, RpcKind, RpcMessage};
 use crate::upstream::{AnswerBody, UpstreamAnswer, UpstreamError, answer};
 
+/// One server's answer, with a body that is not read yet.
+pub struct UnreadAnswer {
+    /// The server's index.
+    pub server: ServerIndex,
+    /// The answer.
+    pub answer: UpstreamAnswer,
+}
+
 /// One server's complete answer.
 #[derive(Clone, Debug)]
 pub struct ServerAnswer {
     /// The server's index.
-    pub whose: ServerIndex,
+    pub server: ServerIndex,
     /// The HTTP status.
     pub status: StatusCode,
     /// The HTTP headers.
@@ -58,28 +66,30 @@ impl ServerAnswer {
     }
 }
 
+/// The results of the successful answers, with the servers' indices.
+pub fn results<'a>(answers: impl IntoIterator<Item = &'a ServerAnswer>) -> Vec<(ServerIndex, Json<'a>)> {
+    answers.into_iter().filter_map(|answer| Some((answer.server, answer.result()?))).collect()
+}
+
 /// Reads an answer until its response message. Other messages of the stream are dropped: they have no place in a merged
 /// answer.
 ///
 /// # Errors
 /// An [`UpstreamError`] if the body breaks off, is too long, takes longer than `GATHER_TIME`, or answers another
 /// request.
-pub async fn read(
-    whose: ServerIndex,
-    answer: UpstreamAnswer,
-    awaited: &Awaited,
-) -> Result<ServerAnswer, UpstreamError> {
+pub async fn read(unread: UnreadAnswer, awaited: &Awaited) -> Result<ServerAnswer, UpstreamError> {
+    let UnreadAnswer { server, answer } = unread;
     let reading = async {
         match is_events(&answer.headers) {
-            true => response(answer.body, whose, awaited).await,
+            true => response(answer.body, server, awaited).await,
             false => whole(answer.body, limits::MAX_GATHERED_BYTES).await,
         }
     };
     let text = timeout(limits::GATHER_TIME, reading).await.map_err(|_| UpstreamError::TimedOut)??;
-    if !awaited.takes(whose, &text) {
+    if !awaited.takes(server, &text) {
         return Err(other_answer());
     }
-    Ok(ServerAnswer { whose, status: answer.status, headers: answer.headers, text })
+    Ok(ServerAnswer { server, status: answer.status, headers: answer.headers, text })
 }
 
 /// Returns whether the body is an event stream.
@@ -113,7 +123,7 @@ pub async fn whole(mut body: AnswerBody, most: usize) -> Result<Bytes, UpstreamE
 
 async fn response(
     mut body: AnswerBody,
-    whose: ServerIndex,
+    server: ServerIndex,
     awaited: &Awaited,
 ) -> Result<Bytes, UpstreamError> {
     let mut splitter = Splitter::default();
@@ -121,7 +131,8 @@ async fn response(
         let events = splitter.push(chunk?).map_err(|error| UpstreamError::Lost(error.to_string()))?;
         for data in events.iter().filter_map(crate::upstream::events::Event::data) {
             let message = RpcMessage::read_bytes(&data);
-            if message.is_some_and(|message| message.kind == RpcKind::Response) && awaited.takes(whose, &data)
+            if message.is_some_and(|message| message.kind == RpcKind::Response)
+                && awaited.takes(server, &data)
             {
                 return Ok(data);
             }

@@ -15,9 +15,10 @@
 
 mod answers;
 mod gather;
+mod lifecycle;
+mod listen;
 mod merge;
 mod names;
-mod opening;
 mod requests;
 mod rewrite;
 mod sent_requests;
@@ -34,7 +35,7 @@ use futures::stream::FuturesUnordered;
 use http::{HeaderMap, Method, StatusCode};
 
 use self::answers::Awaited;
-use self::gather::ServerAnswer;
+use self::gather::{ServerAnswer, UnreadAnswer};
 pub use self::names::BadName;
 use self::names::{ServerIndex, ServerNames};
 use self::requests::{no_such_method, no_such_name};
@@ -93,7 +94,7 @@ impl Upstream for Federation {
         let at_servers = session
             .members()
             .iter()
-            .map(|member| self.0.servers[member.whose].hold(&member.headers(&HeaderMap::new())));
+            .map(|member| self.0.servers[member.server].hold(&member.headers(&HeaderMap::new())));
         at_servers.fold(SessionHold::of(session.clone()), SessionHold::and)
     }
 }
@@ -101,67 +102,67 @@ impl Upstream for Federation {
 /// A client's request, with its session in the legacy eras.
 #[derive(Clone, Copy)]
 struct FederatedRequest<'a> {
-    request: &'a Exchange,
+    exchange: &'a Exchange,
     session: Option<&'a Arc<FederatedSession>>,
 }
 
 impl FederatedRequest<'_> {
     /// The exchange with one server, with that server's session headers.
-    fn to(&self, whose: ServerIndex, body: Bytes) -> Exchange {
+    fn to(&self, server: ServerIndex, body: Bytes) -> Exchange {
         let headers = match self.session {
-            Some(session) => session.headers(whose, &self.request.headers),
-            None => without_session(&self.request.headers),
+            Some(session) => session.headers(server, &self.exchange.headers),
+            None => without_session(&self.exchange.headers),
         };
-        let client = self.request.client.clone();
-        Exchange { method: self.request.method.clone(), headers, body, client }
+        let client = self.exchange.client.clone();
+        Exchange { method: self.exchange.method.clone(), headers, body, client }
     }
 
     /// Records the request for its session: only streams of a session can be resumed later.
-    fn remember(&self, message: &RpcMessage<'_>, whose: Option<ServerIndex>) {
+    fn remember(&self, message: &RpcMessage<'_>, server: Option<ServerIndex>) {
         if let Some(session) = self.session {
-            session.asked().remember(message.id(), whose);
+            session.sent_requests().remember(message.id(), server);
         }
     }
 }
 
 impl FederationState {
-    async fn post(&self, request: &Exchange) -> Result<UpstreamAnswer, UpstreamError> {
-        let Some(message) = RpcMessage::read_bytes(&request.body) else {
+    async fn post(&self, exchange: &Exchange) -> Result<UpstreamAnswer, UpstreamError> {
+        let Some(message) = RpcMessage::read_bytes(&exchange.body) else {
             return Ok(answer::no_message());
         };
-        if is_modern(request, &message) {
-            let asked = FederatedRequest { request, session: None };
+        if is_modern(exchange, &message) {
+            let request = FederatedRequest { exchange, session: None };
             return match message.kind {
-                RpcKind::Request => self.request(asked, &message).await,
+                RpcKind::Request => self.request(request, &message).await,
                 RpcKind::Notification => Ok(answer::empty(StatusCode::ACCEPTED)),
                 RpcKind::Response => Ok(answer::no_responses()),
             };
         }
         let id = message.id().map(Json::raw);
-        let session = match self.session(request, &message) {
+        let session = match self.session(exchange, &message) {
             Ok(Some(_)) if is_initialize(&message) => return Ok(answer::initialized_already(id)),
-            Ok(Some(session)) if session.speaks(&request.headers) => session,
+            Ok(Some(session)) if session.speaks(&exchange.headers) => session,
             Ok(Some(_)) => return Ok(answer::unknown_revision(id)),
-            Ok(None) => return self.initialize(request, &message).await,
+            Ok(None) => return self.initialize(exchange, &message).await,
             Err(refusal) => return Ok(refusal),
         };
-        let asked = FederatedRequest { request, session: Some(&session) };
+        let request = FederatedRequest { exchange, session: Some(&session) };
         let answer = match message.kind {
-            RpcKind::Request => self.request(asked, &message).await,
-            RpcKind::Notification => self.tell(asked, &message).await,
-            RpcKind::Response => self.reply(asked, &message).await,
+            RpcKind::Request => self.request(request, &message).await,
+            RpcKind::Notification => self.notify(request, &message).await,
+            RpcKind::Response => self.reply(request, &message).await,
         };
-        self.noticed(request, answer).await
+        self.end_lost_session(exchange, answer).await
     }
 
     /// The session that a request names; `None` if the request opens one.
     fn session(
         &self,
-        request: &Exchange,
+        exchange: &Exchange,
         message: &RpcMessage<'_>,
     ) -> Result<Option<Arc<FederatedSession>>, UpstreamAnswer> {
         let id = message.id().map(Json::raw);
-        match header(request, &SESSION) {
+        match header(exchange, &SESSION) {
             Some(named) => match self.sessions.get(named) {
                 Some(session) => Ok(Some(session)),
                 None if is_initialize(message) => Ok(None),
@@ -173,13 +174,13 @@ impl FederationState {
     }
 
     /// Ends the client's session if a server answered 404, because it lost its own session.
-    async fn noticed(
+    async fn end_lost_session(
         &self,
-        request: &Exchange,
+        exchange: &Exchange,
         answer: Result<UpstreamAnswer, UpstreamError>,
     ) -> Result<UpstreamAnswer, UpstreamError> {
-        let lost = answer.as_ref().is_ok_and(|answer| answer.status == StatusCode::NOT_FOUND);
-        let named = header(request, &SESSION).filter(|_| lost);
+        let is_lost = answer.as_ref().is_ok_and(|answer| answer.status == StatusCode::NOT_FOUND);
+        let named = header(exchange, &SESSION).filter(|_| is_lost);
         if let Some(session) = named.and_then(|id| self.sessions.remove(id)) {
             self.close(session.members()).await;
         }
@@ -188,67 +189,87 @@ impl FederationState {
 
     async fn request(
         &self,
-        asked: FederatedRequest<'_>,
+        request: FederatedRequest<'_>,
         message: &RpcMessage<'_>,
     ) -> Result<UpstreamAnswer, UpstreamError> {
         let method = message.method().unwrap_or_default();
         if let Some(named) = rewrite::named(&method) {
             let target = rewrite::target(&self.names, message, named);
-            asked.remember(message, target.as_ref().map(|target| target.whose));
+            request.remember(message, target.as_ref().map(|target| target.server));
             return match target {
-                Some(target) => self.one(asked, message, &target).await,
-                None => Ok(no_such_name(asked, message, named)),
+                Some(target) => self.forward(request, message, &target).await,
+                None => Ok(no_such_name(request, message, named)),
             };
         }
-        asked.remember(message, None);
+        request.remember(message, None);
         match method.as_str() {
-            "server/discover" => self.discover(asked, message).await,
-            "tools/list" => self.list(asked, message, "tools").await,
-            "prompts/list" => self.list(asked, message, "prompts").await,
-            "resources/list" => self.list(asked, message, "resources").await,
-            "resources/templates/list" => self.list(asked, message, "resourceTemplates").await,
-            "tasks/list" => self.list(asked, message, "tasks").await,
-            "subscriptions/listen" => self.subscribe(asked, message).await,
-            "ping" | "logging/setLevel" => self.all(asked, message).await,
-            _ => Ok(no_such_method(asked, message)),
+            "server/discover" => self.discover(request, message).await,
+            "tools/list" => self.list(request, message, "tools").await,
+            "prompts/list" => self.list(request, message, "prompts").await,
+            "resources/list" => self.list(request, message, "resources").await,
+            "resources/templates/list" => self.list(request, message, "resourceTemplates").await,
+            "tasks/list" => self.list(request, message, "tasks").await,
+            "subscriptions/listen" => self.subscribe(request, message).await,
+            "ping" | "logging/setLevel" => self.first_success(request, message).await,
+            _ => Ok(no_such_method(request, message)),
         }
     }
 
-    fn to_everybody(&self, message: &RpcMessage<'_>) -> Vec<(ServerIndex, Bytes)> {
+    /// The message, for each server.
+    fn to_all_servers(&self, message: &RpcMessage<'_>) -> Vec<(ServerIndex, Bytes)> {
         let body = Bytes::copy_from_slice(message.text().as_bytes());
-        (0..self.servers.len()).map(|whose| (whose, body.clone())).collect()
+        (0..self.servers.len()).map(|server| (server, body.clone())).collect()
     }
 
+    /// The answers to these requests, in the order of the requests.
     async fn ask(
         &self,
-        asked: FederatedRequest<'_>,
+        request: FederatedRequest<'_>,
         bodies: Vec<(ServerIndex, Bytes)>,
-    ) -> Result<Vec<(ServerIndex, UpstreamAnswer)>, UpstreamError> {
-        let asking = bodies.into_iter().map(|(whose, body)| async move {
-            Ok((whose, self.servers[whose].exchange(asked.to(whose, body)).await?))
-        });
+    ) -> Result<Vec<UnreadAnswer>, UpstreamError> {
+        let asking = bodies.into_iter().map(|(server, body)| self.send(request, server, body));
         join_all(asking).await.into_iter().collect()
     }
 
     /// The complete answers to these requests, in the order of the requests.
     async fn gather(
         &self,
-        asked: FederatedRequest<'_>,
+        request: FederatedRequest<'_>,
         bodies: Vec<(ServerIndex, Bytes)>,
     ) -> Result<Vec<ServerAnswer>, UpstreamError> {
-        let awaited = &Awaited::of(asked.request);
-        let asking = bodies.into_iter().map(|(whose, body)| async move {
-            gather::read(whose, self.servers[whose].exchange(asked.to(whose, body)).await?, awaited).await
+        let awaited = &Awaited::of(request.exchange);
+        let asking = bodies.into_iter().map(|(server, body)| async move {
+            gather::read(self.send(request, server, body).await?, awaited).await
         });
         join_all(asking).await.into_iter().collect()
+    }
+
+    async fn send(
+        &self,
+        request: FederatedRequest<'_>,
+        server: ServerIndex,
+        body: Bytes,
+    ) -> Result<UnreadAnswer, UpstreamError> {
+        let answer = self.servers[server].exchange(request.to(server, body)).await?;
+        Ok(UnreadAnswer { server, answer })
+    }
+
+    /// One server's answer, rewritten for the client.
+    fn passed(&self, answer: UnreadAnswer, awaited: Awaited) -> UpstreamAnswer {
+        streams::passed(Arc::clone(&self.names), answer, awaited)
     }
 }
 
 const NO_COMMON_REVISION: &str = "the servers behind this endpoint have no revision in common";
 
 /// A JSON-RPC error as answer. In the legacy eras the HTTP status is 200, in the modern era it is an error as well.
-fn bad(asked: FederatedRequest<'_>, message: &RpcMessage<'_>, code: i32, why: &str) -> UpstreamAnswer {
-    let status = match (asked.session.is_some(), code) {
+fn rpc_error(
+    request: FederatedRequest<'_>,
+    message: &RpcMessage<'_>,
+    code: i32,
+    why: &str,
+) -> UpstreamAnswer {
+    let status = match (request.session.is_some(), code) {
         (true, _) => StatusCode::OK,
         (false, error_code::METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
         (false, _) => StatusCode::BAD_REQUEST,
