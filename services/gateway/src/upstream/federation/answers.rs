@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use super::names::ServerIndex;
 use super::sessions::FederatedSession;
-use crate::upstream::Exchange;
 use crate::upstream::text::{Id, RpcKind, RpcMessage, may_be_message};
 
 /// The responses that may appear on a stream.
@@ -23,11 +22,6 @@ pub enum Awaited {
 }
 
 impl Awaited {
-    /// The response awaited by the message of an exchange.
-    pub fn of(request: &Exchange) -> Self {
-        Self::to(RpcMessage::read_bytes(&request.body).as_ref())
-    }
-
     /// The response awaited by this message.
     pub fn to(message: Option<&RpcMessage<'_>>) -> Self {
         let request = message.filter(|message| message.kind == RpcKind::Request);

@@ -9,38 +9,34 @@ use bytes::Bytes;
 use futures::future::join_all;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
-use super::answers::Awaited;
 use super::gather::{self, ServerAnswer};
 use super::names::ServerIndex;
 use super::sessions::{FederatedSession, ServerSession};
 use super::{FederatedRequest, FederationState, NO_COMMON_REVISION, merge, rpc_error};
 use crate::frame::error_code;
 use crate::upstream::request::{SESSION, header, new_session_id};
-use crate::upstream::text::{Edits, Json, RpcMessage, quoted};
+use crate::upstream::text::{Edits, quoted};
 use crate::upstream::{ClientName, Exchange, UpstreamAnswer, UpstreamError, answer};
 
 impl FederationState {
     pub(super) async fn initialize(
         &self,
-        exchange: &Exchange,
-        message: &RpcMessage<'_>,
+        request: FederatedRequest<'_>,
     ) -> Result<UpstreamAnswer, UpstreamError> {
-        let id = message.id().map_or("null", Json::raw);
         if !self.sessions.have_room() {
-            return Ok(answer::busy(Some(id), "there are as many sessions as there may be"));
+            return Ok(answer::busy(request.id(), "there are as many sessions as there may be"));
         }
-        let request = FederatedRequest { exchange, session: None };
-        let mut opened = self.open(request, self.to_all_servers(message)).await?;
+        let mut opened = self.open(request, self.to_all_servers(request)).await?;
         if opened.refusal().is_none() {
-            opened = self.in_earliest_revision(request, message, opened).await?;
+            opened = self.in_earliest_revision(request, opened).await?;
         }
         let refusal = match opened.refusal() {
             Some(refusal) => Some(refusal.clone().into_answer()),
             None if opened.is_of_one_revision() => None,
-            None => Some(rpc_error(request, message, error_code::INVALID_PARAMS, NO_COMMON_REVISION)),
+            None => Some(rpc_error(request, error_code::INVALID_PARAMS, NO_COMMON_REVISION)),
         };
         match refusal {
-            None => self.accept(id, opened),
+            None => self.accept(request, opened),
             Some(refusal) => {
                 self.close(&opened.sessions()).await;
                 Ok(refusal)
@@ -54,7 +50,7 @@ impl FederationState {
         request: FederatedRequest<'_>,
         bodies: Vec<(ServerIndex, Bytes)>,
     ) -> Result<OpenedSessions, UpstreamError> {
-        let awaited = &Awaited::of(request.exchange);
+        let awaited = &request.awaited();
         let opening = bodies.into_iter().map(|(server, body)| async move {
             gather::read(self.send(request, server, body).await?, awaited).await
         });
@@ -78,17 +74,16 @@ impl FederationState {
     async fn in_earliest_revision(
         &self,
         request: FederatedRequest<'_>,
-        message: &RpcMessage<'_>,
         mut opened: OpenedSessions,
     ) -> Result<OpenedSessions, UpstreamError> {
         let earliest = opened.earliest_revision();
         let mut later = opened.sessions();
         later.retain(|session| session.version != *earliest);
-        let Some(requested) = message.param("protocolVersion").filter(|_| !later.is_empty()) else {
+        let Some(requested) = request.message.param("protocolVersion").filter(|_| !later.is_empty()) else {
             return Ok(opened);
         };
         self.close(&later).await;
-        let mut edits = Edits::of(message.text());
+        let mut edits = Edits::of(request.message.text());
         edits.replace(requested, quoted(&earliest));
         let body = edits.done();
         let bodies = later.iter().map(|session| (session.server, body.clone())).collect();
@@ -109,10 +104,15 @@ impl FederationState {
     }
 
     /// Opens the client's session, and answers `initialize` with the servers' merged results.
-    fn accept(&self, id: &str, opened: OpenedSessions) -> Result<UpstreamAnswer, UpstreamError> {
+    fn accept(
+        &self,
+        request: FederatedRequest<'_>,
+        opened: OpenedSessions,
+    ) -> Result<UpstreamAnswer, UpstreamError> {
         let results = gather::results(opened.0.iter().map(|session| &session.answer));
         let result = merge::initialized(&self.names, &results, &opened.earliest_revision());
-        let mut answer = answer::json(StatusCode::OK, merge::response(id, &result).into());
+        let mut answer =
+            answer::json(StatusCode::OK, merge::response(request.id().unwrap_or("null"), &result).into());
         let session = new_session_id()?;
         let value =
             HeaderValue::from_str(&session).map_err(|error| UpstreamError::Lost(error.to_string()))?;

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use futures::future::join_all;
 use http::{HeaderValue, StatusCode};
 
@@ -10,7 +9,7 @@ use super::answers::Awaited;
 use super::gather::UnreadAnswer;
 use super::names::{ResumePosition, ServerIndex};
 use super::sessions::FederatedSession;
-use super::{FederatedRequest, FederationState, streams};
+use super::{FederationState, streams};
 use crate::frame::error_code;
 use crate::upstream::request::{LAST_EVENT, header};
 use crate::upstream::{Exchange, UpstreamAnswer, UpstreamError, answer};
@@ -21,14 +20,13 @@ impl FederationState {
             Ok(session) => session,
             Err(refusal) => return Ok(refusal),
         };
-        let request = FederatedRequest { exchange, session: Some(&session) };
         let answer = match header(exchange, &LAST_EVENT).map(|id| self.names.event_inside(id)) {
-            None => self.listen_to_all(request, &session, vec![None; self.servers.len()]).await,
+            None => self.listen_to_all(exchange, &session, vec![None; self.servers.len()]).await,
             Some(Some(ResumePosition::All(last_events))) => {
-                self.listen_to_all(request, &session, last_events).await
+                self.listen_to_all(exchange, &session, last_events).await
             }
             Some(Some(ResumePosition::One(server, last_event))) => {
-                let answer = self.open_stream(request, server, Some(&last_event)).await;
+                let answer = self.open_stream(exchange, &session, server, Some(&last_event)).await;
                 answer.map(|answer| self.passed(answer, Awaited::Session(Arc::clone(&session))))
             }
             Some(None) => {
@@ -42,14 +40,14 @@ impl FederationState {
     /// The streams of all servers as one, each resumed after its last event.
     async fn listen_to_all(
         &self,
-        request: FederatedRequest<'_>,
+        exchange: &Exchange,
         session: &Arc<FederatedSession>,
         last_events: Vec<Option<String>>,
     ) -> Result<UpstreamAnswer, UpstreamError> {
         let opening = last_events
             .iter()
             .enumerate()
-            .map(|(server, last_event)| self.open_stream(request, server, last_event.as_deref()));
+            .map(|(server, last_event)| self.open_stream(exchange, session, server, last_event.as_deref()));
         let answers = join_all(opening).await.into_iter().collect::<Result<Vec<_>, _>>()?;
         if answers.iter().any(|opened| opened.answer.status == StatusCode::NOT_FOUND) {
             return Ok(answer::no_such_session(None));
@@ -63,11 +61,13 @@ impl FederationState {
 
     async fn open_stream(
         &self,
-        request: FederatedRequest<'_>,
+        exchange: &Exchange,
+        session: &FederatedSession,
         server: ServerIndex,
         last_event: Option<&str>,
     ) -> Result<UnreadAnswer, UpstreamError> {
-        let mut exchange = request.to(server, Bytes::new());
+        let mut exchange =
+            Exchange { headers: session.headers(server, &exchange.headers), ..exchange.clone() };
         if let Some(last_event) = last_event.and_then(|id| HeaderValue::from_str(id).ok()) {
             exchange.headers.insert(LAST_EVENT, last_event);
         }

@@ -103,6 +103,7 @@ impl Upstream for Federation {
 #[derive(Clone, Copy)]
 struct FederatedRequest<'a> {
     exchange: &'a Exchange,
+    message: &'a RpcMessage<'a>,
     session: Option<&'a Arc<FederatedSession>>,
 }
 
@@ -117,10 +118,19 @@ impl FederatedRequest<'_> {
         Exchange { method: self.exchange.method.clone(), headers, body, client }
     }
 
+    fn id(&self) -> Option<&str> {
+        self.message.id().map(Json::raw)
+    }
+
+    /// The response that the client awaits.
+    fn awaited(&self) -> Awaited {
+        Awaited::to(Some(self.message))
+    }
+
     /// Records the request for its session: only streams of a session can be resumed later.
-    fn remember(&self, message: &RpcMessage<'_>, server: Option<ServerIndex>) {
+    fn remember(&self, server: Option<ServerIndex>) {
         if let Some(session) = self.session {
-            session.sent_requests().remember(message.id(), server);
+            session.sent_requests().remember(self.message.id(), server);
         }
     }
 }
@@ -130,27 +140,26 @@ impl FederationState {
         let Some(message) = RpcMessage::read_bytes(&exchange.body) else {
             return Ok(answer::no_message());
         };
+        let request = FederatedRequest { exchange, message: &message, session: None };
         if is_modern(exchange, &message) {
-            let request = FederatedRequest { exchange, session: None };
             return match message.kind {
-                RpcKind::Request => self.request(request, &message).await,
+                RpcKind::Request => self.request(request).await,
                 RpcKind::Notification => Ok(answer::empty(StatusCode::ACCEPTED)),
                 RpcKind::Response => Ok(answer::no_responses()),
             };
         }
-        let id = message.id().map(Json::raw);
-        let session = match self.session(exchange, &message) {
-            Ok(Some(_)) if is_initialize(&message) => return Ok(answer::initialized_already(id)),
+        let session = match self.session(request) {
+            Ok(Some(_)) if is_initialize(&message) => return Ok(answer::initialized_already(request.id())),
             Ok(Some(session)) if session.speaks(&exchange.headers) => session,
-            Ok(Some(_)) => return Ok(answer::unknown_revision(id)),
-            Ok(None) => return self.initialize(exchange, &message).await,
+            Ok(Some(_)) => return Ok(answer::unknown_revision(request.id())),
+            Ok(None) => return self.initialize(request).await,
             Err(refusal) => return Ok(refusal),
         };
-        let request = FederatedRequest { exchange, session: Some(&session) };
+        let request = FederatedRequest { session: Some(&session), ..request };
         let answer = match message.kind {
-            RpcKind::Request => self.request(request, &message).await,
-            RpcKind::Notification => self.notify(request, &message).await,
-            RpcKind::Response => self.reply(request, &message).await,
+            RpcKind::Request => self.request(request).await,
+            RpcKind::Notification => self.notify(request).await,
+            RpcKind::Response => self.reply(request).await,
         };
         self.end_lost_session(exchange, answer).await
     }
@@ -158,18 +167,14 @@ impl FederationState {
     /// The session that a request names; `None` if the request opens one.
     fn session(
         &self,
-        exchange: &Exchange,
-        message: &RpcMessage<'_>,
+        request: FederatedRequest<'_>,
     ) -> Result<Option<Arc<FederatedSession>>, UpstreamAnswer> {
-        let id = message.id().map(Json::raw);
-        match header(exchange, &SESSION) {
-            Some(named) => match self.sessions.get(named) {
-                Some(session) => Ok(Some(session)),
-                None if is_initialize(message) => Ok(None),
-                None => Err(answer::no_such_session(id)),
-            },
-            None if is_initialize(message) => Ok(None),
-            None => Err(answer::session_missing(id)),
+        let named = header(request.exchange, &SESSION);
+        match (named.and_then(|id| self.sessions.get(id)), named) {
+            (Some(session), _) => Ok(Some(session)),
+            (None, _) if is_initialize(request.message) => Ok(None),
+            (None, Some(_)) => Err(answer::no_such_session(request.id())),
+            (None, None) => Err(answer::session_missing(request.id())),
         }
     }
 
@@ -187,37 +192,33 @@ impl FederationState {
         answer
     }
 
-    async fn request(
-        &self,
-        request: FederatedRequest<'_>,
-        message: &RpcMessage<'_>,
-    ) -> Result<UpstreamAnswer, UpstreamError> {
-        let method = message.method().unwrap_or_default();
+    async fn request(&self, request: FederatedRequest<'_>) -> Result<UpstreamAnswer, UpstreamError> {
+        let method = request.message.method().unwrap_or_default();
         if let Some(named) = rewrite::named(&method) {
-            let target = rewrite::target(&self.names, message, named);
-            request.remember(message, target.as_ref().map(|target| target.server));
+            let target = rewrite::target(&self.names, request.message, named);
+            request.remember(target.as_ref().map(|target| target.server));
             return match target {
-                Some(target) => self.forward(request, message, &target).await,
-                None => Ok(no_such_name(request, message, named)),
+                Some(target) => self.forward(request, &target).await,
+                None => Ok(no_such_name(request, named)),
             };
         }
-        request.remember(message, None);
+        request.remember(None);
         match method.as_str() {
-            "server/discover" => self.discover(request, message).await,
-            "tools/list" => self.list(request, message, "tools").await,
-            "prompts/list" => self.list(request, message, "prompts").await,
-            "resources/list" => self.list(request, message, "resources").await,
-            "resources/templates/list" => self.list(request, message, "resourceTemplates").await,
-            "tasks/list" => self.list(request, message, "tasks").await,
-            "subscriptions/listen" => self.subscribe(request, message).await,
-            "ping" | "logging/setLevel" => self.first_success(request, message).await,
-            _ => Ok(no_such_method(request, message)),
+            "server/discover" => self.discover(request).await,
+            "tools/list" => self.list(request, "tools").await,
+            "prompts/list" => self.list(request, "prompts").await,
+            "resources/list" => self.list(request, "resources").await,
+            "resources/templates/list" => self.list(request, "resourceTemplates").await,
+            "tasks/list" => self.list(request, "tasks").await,
+            "subscriptions/listen" => self.subscribe(request).await,
+            "ping" | "logging/setLevel" => self.first_success(request).await,
+            _ => Ok(no_such_method(request)),
         }
     }
 
     /// The message, for each server.
-    fn to_all_servers(&self, message: &RpcMessage<'_>) -> Vec<(ServerIndex, Bytes)> {
-        let body = Bytes::copy_from_slice(message.text().as_bytes());
+    fn to_all_servers(&self, request: FederatedRequest<'_>) -> Vec<(ServerIndex, Bytes)> {
+        let body = Bytes::copy_from_slice(request.message.text().as_bytes());
         (0..self.servers.len()).map(|server| (server, body.clone())).collect()
     }
 
@@ -237,7 +238,7 @@ impl FederationState {
         request: FederatedRequest<'_>,
         bodies: Vec<(ServerIndex, Bytes)>,
     ) -> Result<Vec<ServerAnswer>, UpstreamError> {
-        let awaited = &Awaited::of(request.exchange);
+        let awaited = &request.awaited();
         let asking = bodies.into_iter().map(|(server, body)| async move {
             gather::read(self.send(request, server, body).await?, awaited).await
         });
@@ -263,18 +264,13 @@ impl FederationState {
 const NO_COMMON_REVISION: &str = "the servers behind this endpoint have no revision in common";
 
 /// A JSON-RPC error as answer. In the legacy eras the HTTP status is 200, in the modern era it is an error as well.
-fn rpc_error(
-    request: FederatedRequest<'_>,
-    message: &RpcMessage<'_>,
-    code: i32,
-    why: &str,
-) -> UpstreamAnswer {
+fn rpc_error(request: FederatedRequest<'_>, code: i32, why: &str) -> UpstreamAnswer {
     let status = match (request.session.is_some(), code) {
         (true, _) => StatusCode::OK,
         (false, error_code::METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
         (false, _) => StatusCode::BAD_REQUEST,
     };
-    answer::error(status, message.id().map(Json::raw), code, why)
+    answer::error(status, request.id(), code, why)
 }
 
 fn without_session(headers: &HeaderMap) -> HeaderMap {

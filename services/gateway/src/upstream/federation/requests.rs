@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::StatusCode;
 
 use super::answers::Awaited;
 use super::gather::{self, ServerAnswer, UnreadAnswer};
+use super::names::ServerIndex;
 use super::rewrite::{self, NameKind, NamedTarget};
 use super::{FederatedRequest, FederationState, NO_COMMON_REVISION, merge, rpc_error, streams};
 use crate::frame::{error_code, mirrored_value};
 use crate::upstream::request::NAME;
-use crate::upstream::text::{Edits, Json, RpcMessage, quoted};
+use crate::upstream::text::{Edits, Json, quoted};
 use crate::upstream::{UpstreamAnswer, UpstreamError, answer};
 
 impl FederationState {
@@ -18,30 +20,28 @@ impl FederationState {
     pub(super) async fn forward(
         &self,
         request: FederatedRequest<'_>,
-        message: &RpcMessage<'_>,
         target: &NamedTarget<'_>,
     ) -> Result<UpstreamAnswer, UpstreamError> {
-        let mut exchange = request.to(target.server, rewrite::inward(&self.names, message, target));
+        let mut exchange = request.to(target.server, rewrite::inward(&self.names, request.message, target));
         if exchange.headers.contains_key(NAME) {
             exchange.headers.insert(NAME, mirrored_value(&target.inside));
         }
         let answer = self.servers[target.server].exchange(exchange).await?;
         let answer = UnreadAnswer { server: target.server, answer };
-        Ok(self.passed(answer, Awaited::to(Some(message))))
+        Ok(self.passed(answer, request.awaited()))
     }
 
     /// Sends a request without a result of its own (such as `ping`) to all servers. The client gets the first success.
     pub(super) async fn first_success(
         &self,
         request: FederatedRequest<'_>,
-        message: &RpcMessage<'_>,
     ) -> Result<UpstreamAnswer, UpstreamError> {
-        let answers = self.gather(request, self.to_all_servers(message)).await?;
+        let answers = self.gather(request, self.to_all_servers(request)).await?;
         Ok(match successes(answers) {
             Ok(successes) => successes
                 .into_iter()
                 .next()
-                .map_or_else(|| no_such_method(request, message), ServerAnswer::into_answer),
+                .map_or_else(|| no_such_method(request), ServerAnswer::into_answer),
             Err(other) => other.into_answer(),
         })
     }
@@ -49,65 +49,59 @@ impl FederationState {
     pub(super) async fn discover(
         &self,
         request: FederatedRequest<'_>,
-        message: &RpcMessage<'_>,
     ) -> Result<UpstreamAnswer, UpstreamError> {
-        let answers = self.gather(request, self.to_all_servers(message)).await?;
+        let answers = self.gather(request, self.to_all_servers(request)).await?;
         if let Some(other) = answers.iter().find(|answer| answer.result().is_none()) {
             return Ok(other.clone().into_answer());
         }
-        let id = message.id().map_or("null", Json::raw);
+        let id = request.id().unwrap_or("null");
         Ok(match merge::discovered(&self.names, &gather::results(&answers)) {
             Some(result) => answer::json(StatusCode::OK, merge::response(id, &result).into()),
-            None => rpc_error(request, message, error_code::INVALID_PARAMS, NO_COMMON_REVISION),
+            None => rpc_error(request, error_code::INVALID_PARAMS, NO_COMMON_REVISION),
         })
     }
 
     pub(super) async fn list(
         &self,
         request: FederatedRequest<'_>,
-        message: &RpcMessage<'_>,
         list: &str,
     ) -> Result<UpstreamAnswer, UpstreamError> {
-        let cursor = message.param("cursor").filter(|cursor| cursor.raw() != "null");
-        let bodies = match cursor {
-            None => self.to_all_servers(message),
-            Some(part) => {
-                let Some(cursors) = part.string().and_then(|cursor| self.names.cursor_inside(&cursor)) else {
-                    return Ok(rpc_error(
-                        request,
-                        message,
-                        error_code::INVALID_PARAMS,
-                        "the cursor is none that this endpoint gave",
-                    ));
-                };
-                let with = |cursor: String| {
-                    let mut edits = Edits::of(message.text());
-                    edits.replace(part, quoted(&cursor));
-                    edits.done()
-                };
-                let more = cursors.into_iter().enumerate();
-                more.filter_map(|(server, cursor)| Some((server, with(cursor?)))).collect()
-            }
+        let Some(bodies) = self.page_requests(request) else {
+            let why = "the cursor is none that this endpoint gave";
+            return Ok(rpc_error(request, error_code::INVALID_PARAMS, why));
         };
         let answers = self.gather(request, bodies).await?;
         let successes = match successes(answers) {
-            Ok(successes) if successes.is_empty() => return Ok(no_such_method(request, message)),
+            Ok(successes) if successes.is_empty() => return Ok(no_such_method(request)),
             Ok(successes) => successes,
             Err(other) => return Ok(other.into_answer()),
         };
-        let id = message.id().map_or("null", Json::raw);
+        let id = request.id().unwrap_or("null");
         let result = merge::listed(&self.names, list, &gather::results(&successes));
         Ok(answer::json(StatusCode::OK, merge::response(id, &result).into()))
+    }
+
+    /// The requests for the first page of each server, or for the pages that the cursor denotes. `None` if the cursor is
+    /// not one of ours.
+    fn page_requests(&self, request: FederatedRequest<'_>) -> Option<Vec<(ServerIndex, Bytes)>> {
+        let cursor = request.message.param("cursor").filter(|cursor| cursor.raw() != "null");
+        let Some(cursor) = cursor else { return Some(self.to_all_servers(request)) };
+        let with = |next: String| {
+            let mut edits = Edits::of(request.message.text());
+            edits.replace(cursor, quoted(&next));
+            edits.done()
+        };
+        let more = self.names.cursor_inside(&cursor.string()?)?.into_iter().enumerate();
+        Some(more.filter_map(|(server, next)| Some((server, with(next?)))).collect())
     }
 
     pub(super) async fn subscribe(
         &self,
         request: FederatedRequest<'_>,
-        message: &RpcMessage<'_>,
     ) -> Result<UpstreamAnswer, UpstreamError> {
-        let uris = message.at(&["params", "notifications", "resourceSubscriptions"]);
+        let uris = request.message.at(&["params", "notifications", "resourceSubscriptions"]);
         let bodies = (0..self.servers.len()).map(|server| {
-            let mut edits = Edits::of(message.text());
+            let mut edits = Edits::of(request.message.text());
             if let Some(uris) = uris {
                 let mine = uris.items().into_iter().filter_map(Json::string).filter_map(|uri| {
                     self.names
@@ -121,9 +115,9 @@ impl FederationState {
         });
         let answers = self.ask(request, bodies.collect()).await?;
         match streams::opened(answers) {
-            Ok(open) => streams::subscribed(Arc::clone(&self.names), open, Awaited::to(Some(message))).await,
-            Err(Some(refusal)) => Ok(self.passed(*refusal, Awaited::to(Some(message)))),
-            Err(None) => Ok(no_such_method(request, message)),
+            Ok(open) => streams::subscribed(Arc::clone(&self.names), open, request.awaited()).await,
+            Err(Some(refusal)) => Ok(self.passed(*refusal, request.awaited())),
+            Err(None) => Ok(no_such_method(request)),
         }
     }
 
@@ -132,21 +126,20 @@ impl FederationState {
     pub(super) async fn notify(
         &self,
         request: FederatedRequest<'_>,
-        message: &RpcMessage<'_>,
     ) -> Result<UpstreamAnswer, UpstreamError> {
-        if message.method().as_deref() == Some("notifications/progress") {
-            let Some(token) = message.param("progressToken") else {
+        if request.message.method().as_deref() == Some("notifications/progress") {
+            let Some(token) = request.message.param("progressToken") else {
                 return Ok(answer::empty(StatusCode::ACCEPTED));
             };
             let Some((server, raw)) = self.names.id_inside(token) else {
                 return Ok(answer::empty(StatusCode::ACCEPTED));
             };
-            let mut edits = Edits::of(message.text());
+            let mut edits = Edits::of(request.message.text());
             edits.replace(token, raw);
             let answer = self.send(request, server, edits.done()).await?;
             return Ok(self.passed(answer, Awaited::Of(None)));
         }
-        let answers = self.ask(request, self.to_all_servers(message)).await?;
+        let answers = self.ask(request, self.to_all_servers(request)).await?;
         let refusal = answers.into_iter().find(|unread| !unread.answer.status.is_success());
         Ok(match refusal {
             Some(refusal) => self.passed(refusal, Awaited::Of(None)),
@@ -155,19 +148,13 @@ impl FederationState {
     }
 
     /// Forwards the client's response to the server that sent the request.
-    pub(super) async fn reply(
-        &self,
-        request: FederatedRequest<'_>,
-        message: &RpcMessage<'_>,
-    ) -> Result<UpstreamAnswer, UpstreamError> {
-        match rewrite::reply_inward(&self.names, message) {
+    pub(super) async fn reply(&self, request: FederatedRequest<'_>) -> Result<UpstreamAnswer, UpstreamError> {
+        match rewrite::reply_inward(&self.names, request.message) {
             Some((server, body)) => {
                 let answer = self.send(request, server, body).await?;
                 Ok(self.passed(answer, Awaited::Of(None)))
             }
-            None => {
-                Ok(rpc_error(request, message, error_code::INVALID_REQUEST, "no server has asked for this"))
-            }
+            None => Ok(rpc_error(request, error_code::INVALID_REQUEST, "no server has asked for this")),
         }
     }
 }
@@ -184,24 +171,15 @@ fn successes(answers: Vec<ServerAnswer>) -> Result<Vec<ServerAnswer>, Box<Server
 }
 
 /// The error for a method that no server has.
-pub fn no_such_method(request: FederatedRequest<'_>, message: &RpcMessage<'_>) -> UpstreamAnswer {
-    rpc_error(
-        request,
-        message,
-        error_code::METHOD_NOT_FOUND,
-        "no server behind this endpoint has this method",
-    )
+pub fn no_such_method(request: FederatedRequest<'_>) -> UpstreamAnswer {
+    rpc_error(request, error_code::METHOD_NOT_FOUND, "no server behind this endpoint has this method")
 }
 
 /// The error for a name that no server has; in the legacy eras [`error_code::RESOURCE_NOT_FOUND`] for a resource.
-pub fn no_such_name(
-    request: FederatedRequest<'_>,
-    message: &RpcMessage<'_>,
-    named: NameKind,
-) -> UpstreamAnswer {
+pub fn no_such_name(request: FederatedRequest<'_>, named: NameKind) -> UpstreamAnswer {
     let code = match named {
         NameKind::Uri(_) if request.session.is_some() => error_code::RESOURCE_NOT_FOUND,
         _ => error_code::INVALID_PARAMS,
     };
-    rpc_error(request, message, code, "no server behind this endpoint has what this names")
+    rpc_error(request, code, "no server behind this endpoint has what this names")
 }
