@@ -51,11 +51,11 @@ impl FederationState {
         bodies: Vec<(ServerIndex, Bytes)>,
     ) -> Result<OpenedSessions, UpstreamError> {
         let awaited = &request.awaited();
-        let opening = bodies.into_iter().map(|(server, body)| async move {
+        let answers = bodies.into_iter().map(|(server, body)| async move {
             gather::read(self.send(request, server, body).await?, awaited).await
         });
         let (mut opened, mut failure) = (OpenedSessions(Vec::new()), None);
-        for answer in join_all(opening).await {
+        for answer in join_all(answers).await {
             match answer {
                 Ok(answer) => opened.0.push(OpenedSession::of(answer)),
                 Err(error) => failure = Some(error),

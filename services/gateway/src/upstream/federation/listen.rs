@@ -44,11 +44,11 @@ impl FederationState {
         session: &Arc<FederatedSession>,
         last_events: Vec<Option<String>>,
     ) -> Result<UpstreamAnswer, UpstreamError> {
-        let opening = last_events
+        let streams = last_events
             .iter()
             .enumerate()
             .map(|(server, last_event)| self.open_stream(exchange, session, server, last_event.as_deref()));
-        let answers = join_all(opening).await.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let answers = join_all(streams).await.into_iter().collect::<Result<Vec<_>, _>>()?;
         if answers.iter().any(|opened| opened.answer.status == StatusCode::NOT_FOUND) {
             return Ok(answer::no_such_session(None));
         }

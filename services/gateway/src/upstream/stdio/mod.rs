@@ -4,8 +4,8 @@
 //! ends both. A session whose child has ended is unknown (404), so that the client opens a new one. Each client may
 //! have a share of the sessions; a further one replaces the client's own session that was idle for longest, never that
 //! of another client. The rate of session starts per client is limited, too. In the modern era all requests share one
-//! child (`shared`). A child writes a single sequence of messages; `routing` finds the stream of each, and `streams`
-//! keeps it for the reader, also after a reconnection.
+//! child (`shared`, `multiplexer`). A child writes a single sequence of messages; `routing` finds the stream of each,
+//! and `streams` keeps it for the reader, also after a reconnection.
 //!
 //! Messages pass byte for byte, except for ids on the shared child. Concurrent requests with one id in one session are
 //! refused, because their answers could not be told apart.
