@@ -13,9 +13,9 @@ use super::RECEIPT;
 use super::error_data::{self, ErrorData};
 use crate::decision_writer::{AdmittedCall, CallOutcomeReport, DecisionAnswer};
 use crate::frame::RawId;
-use crate::frame::reply::{self, Reply};
+use crate::frame::reply::Reply;
 use crate::front::failure_text;
-use crate::relay::{Over, Passing, Tap, UPSTREAM_FAILED};
+use crate::relay::{Over, Passing, Tap, lost_answer};
 use crate::upstream::UpstreamError;
 use crate::upstream::text::may_be_message;
 
@@ -144,7 +144,7 @@ impl Tap for AnswerTap {
             Over::Abandoned => return None,
             Over::Broken(error) => failure_text(&error).to_owned(),
         };
-        self.pass.take().map(|_unknown| lost_answer(&self.id, &words))
+        self.pass.take().map(|_unknown| lost_answer(Some(&self.id), &words))
     }
 }
 
@@ -156,11 +156,6 @@ fn without_receipts(reply: &Reply) -> Result<Reply, JsonError> {
         Some(text) => Reply::parse(text),
         None => Ok(reply),
     }
-}
-
-/// Builds the error in place of an answer.
-pub fn lost_answer(id: &RawId, words: &str) -> Bytes {
-    reply::error(Some(id), UPSTREAM_FAILED, words, None)
 }
 
 /// Returns the path below `result` of the object with the `metadata`; `None` if the result has none, such as a list.

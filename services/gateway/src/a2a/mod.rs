@@ -32,13 +32,14 @@ pub use card::{AgentCard, CardError};
 
 use crate::calls::{Calls, REFUSED, receipt_header, refusal_words, with_receipt_header};
 use crate::decision_writer::{AdmittedCall, CallOutcomeReport, DecisionAnswer};
+use crate::frame::error_code::INTERNAL_ERROR;
 use crate::frame::reply;
 use crate::front::watched::watched;
 use crate::front::{AuthorizedRequest, Protocol, RequestRefusal, unanswered};
 use crate::relay::{self, Client, Response, Unanswered};
 use crate::upstream::{Upstream, UpstreamError};
 use admission::principal::Era;
-use answer::{AnswerTap, lost_answer};
+use answer::AnswerTap;
 use request::{AgentRequest, AgentRequestError};
 use tokio_util::sync::CancellationToken;
 use vap::audit::CallStatus;
@@ -121,7 +122,7 @@ impl A2a {
                 let tap = AnswerTap::new(id.clone(), error_data, pass, decision);
                 relay::forward(answer, Box::new(tap), (&client, limit), Some(&id)).await
             }
-            Err(why) => relay::json(StatusCode::OK, lost_answer(&id, &why.to_string())),
+            Err(why) => relay::json(StatusCode::OK, relay::lost_answer(Some(&id), &why.to_string())),
             Ok(Err(Unanswered::Upstream(error))) => {
                 if matches!(error, UpstreamError::NeverSent(_)) {
                     never_sent(pass).await;
@@ -140,7 +141,7 @@ async fn never_sent(pass: AdmittedCall) {
 
 /// The response to a client that has left and does not read it.
 fn cancelled() -> Response {
-    relay::error(StatusCode::BAD_GATEWAY, -32603, "cancelled")
+    relay::error(StatusCode::BAD_GATEWAY, INTERNAL_ERROR, "cancelled")
 }
 
 #[async_trait]

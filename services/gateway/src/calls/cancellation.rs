@@ -3,10 +3,9 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::{HeaderMap, Method};
 
-use crate::frame::RawId;
+use crate::frame::{RawId, reply};
 use crate::upstream::{ClientName, Exchange, Upstream};
 
 /// A `notifications/cancelled` that has not been sent.
@@ -27,10 +26,7 @@ impl Cancellation {
     /// Sends the notification, in the background. The server need not take it.
     pub fn send(self) {
         let Self { upstream, headers, client, id } = self;
-        let body = Bytes::from(format!(
-            r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{},"reason":"no answer in time"}}}}"#,
-            id.text()
-        ));
+        let body = reply::cancelled(&id, "no answer in time");
         tokio::spawn(async move {
             let exchange = Exchange { method: Method::POST, headers, body, client };
             if let Err(error) = upstream.exchange(exchange).await {

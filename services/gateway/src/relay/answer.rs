@@ -9,7 +9,7 @@ use serving::content_coding::is_coded;
 use tokio::sync::mpsc;
 
 use super::awaited_answer::AwaitedAnswer;
-use super::lost_answer::lost_answer;
+use super::lost_answer::{CAUSE_UNKNOWN, lost_answer};
 use super::tapped::{Leaving, Tapped};
 use super::{CallLimit, Client, Over, Passing, Response, Tap};
 use crate::frame::{RawId, reply};
@@ -133,7 +133,7 @@ fn last_words(
     id: Option<&RawId>,
 ) -> Response {
     let is_for_request = words.is_some() || id.is_some();
-    let words = words.unwrap_or_else(|| lost_answer(id));
+    let words = words.unwrap_or_else(|| lost_answer(id, CAUSE_UNKNOWN));
     if !status.is_client_error() {
         return json(if is_for_request { StatusCode::OK } else { StatusCode::BAD_GATEWAY }, words);
     }

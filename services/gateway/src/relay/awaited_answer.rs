@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use super::lost_answer::lost_answer;
+use super::lost_answer::{CAUSE_UNKNOWN, lost_answer};
 use super::{Over, Passing, Tap};
 use crate::frame::RawId;
 use crate::frame::reply::Reply;
@@ -43,7 +43,7 @@ impl Tap for AwaitedAnswer {
     async fn over(&mut self, how: Over) -> Option<Bytes> {
         let last = self.tap.over(how).await;
         let is_lost = self.is_withheld && !self.has_passed;
-        last.or_else(|| is_lost.then(|| lost_answer(Some(&self.id))))
+        last.or_else(|| is_lost.then(|| lost_answer(Some(&self.id), CAUSE_UNKNOWN)))
     }
 }
 
