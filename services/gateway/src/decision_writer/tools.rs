@@ -1,4 +1,4 @@
-//! Pinned tools: noting a list of tools.
+//! Pinned tools: comparing a list of tools with the pins, as `tools` asks before a client gets the list.
 
 use admission::tool::{Description, Pin};
 use evidence::StoreError;
@@ -22,7 +22,7 @@ impl DecisionWriter {
             return Ok(false);
         }
         let (reply, answer) = oneshot::channel();
-        self.hand_in(Box::new(ToolsWork::listed(self.clone(), route, listed, reply)));
+        self.submit(Box::new(ToolsWork::listed(self.clone(), route, listed, reply)));
         match tokio::time::timeout(self.inner.context.settings.decide_time, answer).await {
             Ok(Ok(noted)) => noted.map(|()| true),
             Ok(Err(_)) => Err(WriterError::Stopping),
