@@ -220,7 +220,8 @@ impl<'de> Deserialize<'de> for RecordedInputs {
 impl OutcomeAnnex {
     /// The annex of the outcome of a call.
     pub fn new(
-        (decision, tool): (EntryDigest, &str),
+        decision: EntryDigest,
+        tool: &str,
         reservation: Option<ReservationId>,
         cost: Option<&str>,
         result: Option<&Canon>,

@@ -238,8 +238,8 @@ impl DecisionWriter {
         WriterStatus {
             open_questions: self.inner.questions.count(self.now().as_second()),
             oldest_age: backlog.oldest_at.map_or(0, |oldest| now.saturating_sub(oldest)),
-            outbox_share: gauge.share(limits, now),
-            backpressure: gauge.over(limits, now).map(|over| over.to_string()),
+            outbox_share: gauge.used_share(limits, now),
+            backpressure: gauge.reached_limit(limits, now).map(|over| over.to_string()),
             backlog,
             ..status
         }

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use admission::approval::{ApprovalError, Question, SignedApproval};
+use admission::decide::ApproverQuestion;
 use evidence::StoreError;
 use jiff::Timestamp;
 use tokio::sync::{Notify, oneshot};
@@ -57,6 +58,12 @@ impl StoredQuestion {
             (None, true) => QuestionStatus::Over,
             (None, false) => QuestionStatus::Open,
         }
+    }
+
+    /// Returns the question in the form that `admission` takes.
+    pub(super) fn as_input(&self) -> ApproverQuestion<'_> {
+        let Self { question, answer, spent } = self;
+        ApproverQuestion { question, answer: answer.as_deref(), spent: *spent }
     }
 }
 

@@ -53,7 +53,7 @@ impl DecisionWriter {
             Err(error) => inner.alarms.store_fails(&error.to_string()),
         }
         let (limits, now) = (&inner.context.settings.outbox, inner.context.clock.seconds());
-        inner.alarms.outbox(inner.backlog.over(limits, now), inner.backlog.share(limits, now));
+        inner.alarms.outbox(inner.backlog.reached_limit(limits, now), inner.backlog.used_share(limits, now));
     }
 
     async fn renew_lease(&self) {

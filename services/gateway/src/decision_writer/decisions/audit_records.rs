@@ -45,7 +45,8 @@ pub fn sign_next(
 pub fn append_next(
     batch: &mut Batch<'_>,
     stream: &str,
-    (kind, annex): (RecordKind, Bytes),
+    kind: RecordKind,
+    annex: Bytes,
     encode: impl FnOnce(&RecordPosition<'_>) -> Vec<u8>,
 ) -> Result<(), WriterError> {
     let SignedAuditRecord { signed, .. } = sign_next(batch, stream, encode)?;

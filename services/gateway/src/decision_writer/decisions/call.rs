@@ -32,7 +32,7 @@ use super::ruling_records::{
 use super::session_with_account::{SentMessage, SessionWithAccount, depends_on_account};
 use super::tools::ToolsWork;
 use super::undecided::{CallAnswer, UndecidedCall};
-use crate::annex::{ApproverQuestionInputs, DecisionInputs};
+use crate::annex::DecisionInputs;
 use crate::authority::UsedEnvelope;
 use crate::decision_writer::DecisionWriter;
 use crate::decision_writer::clock::timestamp;
@@ -75,7 +75,7 @@ struct AttemptInputs {
     rules: Arc<Rules>,
     tool: ToolState,
     /// The stored question to approvers, with its answer.
-    stored_question: Option<ApproverQuestionInputs>,
+    stored_question: Option<StoredQuestion>,
     /// `true` if the client can wait for an approver, and there is room for one more question.
     can_wait: bool,
     /// The decision of AgentROA, as VAP's stages take it.
@@ -162,7 +162,7 @@ impl CallWork {
                 spent,
                 answer: state.answer,
             }),
-            put: self.inputs.stored_question.as_ref().map(ApproverQuestionInputs::to_question),
+            put: self.inputs.stored_question.as_ref().map(StoredQuestion::as_input),
         }
     }
 
@@ -200,20 +200,6 @@ impl CallWork {
             replayed: call_message_id_claim(&self.job).is_some_and(|claim| batch.is_used(&claim)),
             before: self.earlier_results(batch),
         }
-    }
-
-    /// Reads the question to approvers again, with its answer.
-    fn stored_question(
-        &self,
-        batch: &mut Batch<'_>,
-    ) -> Result<Option<ApproverQuestionInputs>, StreamNotLoaded> {
-        let Some(id) = self.question_id() else { return Ok(None) };
-        let stored = question::read(batch, id)?;
-        Ok(stored.map(|StoredQuestion { question, answer, spent }| ApproverQuestionInputs {
-            question,
-            answer,
-            spent,
-        }))
     }
 
     /// Compares the tool and the arguments with the stored pin.
@@ -478,7 +464,10 @@ impl Work for CallWork {
             self.result = Some(CallResult::CheckArguments);
             return Ok(WorkStep::Unchanged);
         }
-        self.inputs.stored_question = self.stored_question(batch)?;
+        self.inputs.stored_question = match self.question_id() {
+            Some(id) => question::read(batch, id)?,
+            None => None,
+        };
         let authority = self.decide_authority(batch)?;
         let sent = self.sent(&self.job.caller, batch);
         let mut working = SessionWithAccount::of_message(batch, &sent)?;

@@ -126,7 +126,7 @@ pub fn close_if_drained(batch: &mut Batch<'_>, stream: &str) -> Result<bool, Wri
     if !is_drained {
         return Ok(false);
     }
-    append_next(batch, stream, (RecordKind::Closed, EMPTY), record::closed)?;
+    append_next(batch, stream, RecordKind::Closed, EMPTY, record::closed)?;
     // The log keeps the stream's sequence numbers for ever, so the name is never used again (V-2).
     batch.loaded(stream)?.close(FOR_EVER);
     Ok(true)

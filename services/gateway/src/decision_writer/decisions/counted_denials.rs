@@ -40,7 +40,7 @@ impl Work for DenialsWork {
         let own = self.writer.own_stream();
         let stream = if is_open { &self.stream } else { &own };
         batch.stream(stream)?;
-        append_next(batch, stream, (RecordKind::Denials, EMPTY), |position| {
+        append_next(batch, stream, RecordKind::Denials, EMPTY, |position| {
             record::denials(position, timestamp(self.counted.since), &self.counted.denied)
         })?;
         Ok(WorkStep::Decided)

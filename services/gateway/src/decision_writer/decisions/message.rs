@@ -21,7 +21,7 @@ use super::request::{Request, Ruled};
 use super::ruling_records::{message_id_claim, record_ruling};
 use super::session_with_account::{SentMessage, SessionWithAccount, depends_on_account};
 use super::undecided::{MessageAnswer, UndecidedMessage};
-use crate::annex::{ApproverQuestionInputs, DecisionInputs};
+use crate::annex::DecisionInputs;
 use crate::decision_writer::clock::timestamp;
 use crate::decision_writer::error::WriterError;
 use crate::decision_writer::jobs::{MessageJob, MessageKind};
@@ -38,7 +38,7 @@ pub struct MessageWork {
     /// The rules in force, read again for each attempt.
     rules: Arc<Rules>,
     /// The stored question to approvers, if it is still usable.
-    stored_question: Option<ApproverQuestionInputs>,
+    stored_question: Option<StoredQuestion>,
     /// `true` if there is room for one more question.
     can_wait: bool,
     /// The result, which is answered once it is durable.
@@ -74,7 +74,7 @@ impl MessageWork {
     }
 
     fn earlier_results(&self) -> EarlierResults<'_> {
-        let put = self.stored_question.as_ref().map(ApproverQuestionInputs::to_question);
+        let put = self.stored_question.as_ref().map(StoredQuestion::as_input);
         EarlierResults { held: self.rounds.held, judged: self.rounds.judged, answer: None, shown: None, put }
     }
 
@@ -117,8 +117,8 @@ impl MessageWork {
         (self.stored_question, self.can_wait) = (None, true);
         let ruling = self.decide_on(batch, working);
         let Some(question) = raised_question(&ruling) else { return Ok(ruling) };
-        let stored = question::read(batch, &question.id)?;
-        self.stored_question = stored.and_then(|stored| usable(stored, question, timestamp(batch.now)));
+        let (stored, now) = (question::read(batch, &question.id)?, timestamp(batch.now));
+        self.stored_question = stored.filter(|stored| is_usable(stored, question, now));
         self.can_wait = self.stored_question.is_some() || self.has_room(question, batch);
         if self.stored_question.is_none() && self.can_wait {
             return Ok(ruling);
@@ -166,15 +166,9 @@ fn raised_question(ruling: &MessageRuling) -> Option<&Question> {
     }
 }
 
-/// Returns an earlier question about the same subject, if it is open or its answer still counts.
-fn usable(
-    stored: StoredQuestion,
-    question: &Question,
-    now: jiff::Timestamp,
-) -> Option<ApproverQuestionInputs> {
-    let StoredQuestion { question: earlier, answer, spent } = stored;
-    let is_usable = !spent && !earlier.is_over(now) && earlier.subject == question.subject;
-    is_usable.then_some(ApproverQuestionInputs { question: earlier, answer, spent: false })
+/// Returns whether a stored question is about the same subject, and is open or its answer still counts.
+fn is_usable(stored: &StoredQuestion, question: &Question, now: jiff::Timestamp) -> bool {
+    !stored.spent && !stored.question.is_over(now) && stored.question.subject == question.subject
 }
 
 impl Work for MessageWork {

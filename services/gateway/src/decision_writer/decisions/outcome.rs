@@ -213,8 +213,8 @@ impl OutcomeWork {
         let (decision, result) = (*decision, result.as_ref());
         let outcome = record::OutcomeRecord { decision, status: *status, settled: &settled.settled, result };
         let annex =
-            OutcomeAnnex::new((decision, tool), *reservation, cost.as_deref(), result, settled).to_bytes();
-        append_next(batch, stream, (RecordKind::Outcome, annex), |position| {
+            OutcomeAnnex::new(decision, tool, *reservation, cost.as_deref(), result, settled).to_bytes();
+        append_next(batch, stream, RecordKind::Outcome, annex, |position| {
             record::outcome(position, &outcome)
         })?;
         let copy = batch.loaded(stream)?;

@@ -133,7 +133,7 @@ impl ToolsWork {
         if tools.is_empty() {
             return Ok(());
         }
-        append_next(batch, &self.writer.own_stream(), (RecordKind::Tools, EMPTY), |position| {
+        append_next(batch, &self.writer.own_stream(), RecordKind::Tools, EMPTY, |position| {
             record::tools(position, &self.route, event, tools)
         })
     }

@@ -52,7 +52,7 @@ use super::error::WriterError;
 use super::recent_reads::RecentReads;
 use super::status::Alarms;
 use crate::limits::{
-    COMMIT_JOBS, CONFLICT_LONGEST_WAIT, CONFLICT_TIME, DOUBT_ATTEMPTS, DOUBT_FIRST_WAIT, DOUBT_LONGEST_WAIT,
+    COMMIT_ITEMS, CONFLICT_LONGEST_WAIT, CONFLICT_TIME, DOUBT_ATTEMPTS, DOUBT_FIRST_WAIT, DOUBT_LONGEST_WAIT,
     OUTCOME_LINGER, PARKED_POLL,
 };
 use batch::BatchChanges;
@@ -158,7 +158,7 @@ impl WriterTask {
         let until = tokio::time::Instant::now() + OUTCOME_LINGER;
         let mut is_urgent = first.is_urgent() || !self.parked.is_empty();
         let mut items = vec![first];
-        while !is_urgent && items.len() < COMMIT_JOBS {
+        while !is_urgent && items.len() < COMMIT_ITEMS {
             let Ok(Some(item)) = tokio::time::timeout_at(until, self.queue.recv()).await else { break };
             is_urgent = item.is_urgent();
             items.push(item);
@@ -204,10 +204,10 @@ impl WriterTask {
         }
     }
 
-    /// Writes these items together with the ready and the queued ones, up to [`COMMIT_JOBS`].
+    /// Writes these items together with the ready and the queued ones, up to [`COMMIT_ITEMS`].
     async fn write_with_queued(&mut self, mut items: Vec<WorkItem>) {
         items.append(&mut self.ready);
-        while items.len() < COMMIT_JOBS
+        while items.len() < COMMIT_ITEMS
             && let Ok(item) = self.queue.try_recv()
         {
             items.push(item);
@@ -223,7 +223,7 @@ impl WriterTask {
     /// Fails the items that are refused while the outbox is full, and returns the others.
     fn refuse_while_outbox_is_full(&self, items: Vec<WorkItem>) -> Vec<WorkItem> {
         let (limits, now) = (&self.context.settings.outbox, self.context.clock.seconds());
-        let Some(over) = self.backlog.over(limits, now) else { return items };
+        let Some(over) = self.backlog.reached_limit(limits, now) else { return items };
         let (refused, rest): (Vec<WorkItem>, Vec<WorkItem>) =
             items.into_iter().partition(|item| item.is_refused_while_outbox_is_full());
         for item in refused {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::work_item::WorkItem;
-use crate::limits::{COMMIT_JOBS, OWED_AGAIN_AFTER, OWED_LONGEST_WAIT};
+use crate::limits::{COMMIT_ITEMS, RETRY_FIRST_WAIT, RETRY_LONGEST_WAIT};
 
 /// The queue of items to retry.
 pub struct RetryQueue {
@@ -23,7 +23,7 @@ impl RetryQueue {
     /// An empty queue.
     pub fn new() -> Self {
         let (items, due_at) = (VecDeque::new(), Instant::now());
-        Self { items, batch_size: COMMIT_JOBS, backoff: OWED_AGAIN_AFTER, due_at }
+        Self { items, batch_size: COMMIT_ITEMS, backoff: RETRY_FIRST_WAIT, due_at }
     }
 
     pub fn len(&self) -> usize {
@@ -55,14 +55,14 @@ impl RetryQueue {
 
     /// Resets the back-off after an attempt that is durable.
     pub fn succeeded(&mut self) {
-        self.batch_size = (self.batch_size * 2).min(COMMIT_JOBS);
-        self.backoff = OWED_AGAIN_AFTER;
+        self.batch_size = (self.batch_size * 2).min(COMMIT_ITEMS);
+        self.backoff = RETRY_FIRST_WAIT;
     }
 
     /// Backs off after an attempt with `tried` items, of which some failed.
     pub fn failed(&mut self, tried: usize) {
         self.batch_size = (tried / 2).max(1);
         self.due_at = Instant::now() + self.backoff;
-        self.backoff = (self.backoff * 2).min(OWED_LONGEST_WAIT);
+        self.backoff = (self.backoff * 2).min(RETRY_LONGEST_WAIT);
     }
 }
