@@ -122,7 +122,9 @@ impl Builder {
     ) -> Result<RouteUpstream, StartError> {
         let (upstream, timeout, own_files) = (route.upstream.clone(), route.timeout, own_files.clone());
         let settings = UpstreamSettings { upstream, timeout, own_files };
-        if let Some(existing) = self.upstreams.get(&route.path).filter(|route| route.settings == settings) {
+        if let Some(existing) =
+            self.upstreams.get(&route.path).filter(|existing| existing.settings == settings)
+        {
             let (upstream, children) = (existing.upstream.clone(), existing.children.clone());
             return Ok(RouteUpstream { settings, upstream, children });
         }
