@@ -101,7 +101,7 @@ use context::WriterContext;
 use decisions::EnvelopesSinceWork;
 use denial_counts::DenialCounts;
 use questions::Questions;
-use queue::DecisionQueue;
+use queue::OccupiedSlots;
 pub(crate) use queue::QueuedCall;
 use record_outbox::{ReceiptWaiters, RecordOutbox};
 use status::Alarms;
@@ -126,8 +126,8 @@ struct Inner {
     context: Arc<WriterContext>,
     /// The queue of the writer task.
     items: mpsc::UnboundedSender<WorkItem>,
-    /// The slots of the decisions that were requested and are not made yet.
-    queue: DecisionQueue,
+    /// The queue slots of decisions that were requested and are not made yet.
+    slots: OccupiedSlots,
     backlog: Arc<BacklogGauge>,
     alarms: Arc<Alarms>,
     receipt_waiters: Arc<ReceiptWaiters>,
@@ -173,7 +173,7 @@ impl DecisionWriter {
         let inner = Inner {
             context: Arc::new(WriterContext::new(keys, &log, clock, settings, store.instance())),
             items,
-            queue: DecisionQueue::default(),
+            slots: OccupiedSlots::default(),
             backlog,
             alarms: Arc::default(),
             receipt_waiters: Arc::default(),

@@ -13,9 +13,9 @@ use super::error::WriterError;
 use super::transactions::EarlyRead;
 use crate::limits::{QUEUED_BYTES, QUEUED_DECISIONS};
 
-/// The occupied slots and their bytes.
+/// The number of the occupied slots, and of their bytes.
 #[derive(Debug, Default)]
-pub struct DecisionQueue {
+pub struct OccupiedSlots {
     decisions: AtomicUsize,
     bytes: AtomicUsize,
 }
@@ -48,7 +48,7 @@ impl QueueSlot {
         let (is_occupied, has_waited) = (false.into(), false.into());
         let slot = Self { writer: writer.clone(), bytes, decide_by, is_occupied, has_waited };
         slot.occupy();
-        let DecisionQueue { decisions, bytes } = &writer.inner.queue;
+        let OccupiedSlots { decisions, bytes } = &writer.inner.slots;
         let fits = decisions.load(Ordering::Relaxed) <= QUEUED_DECISIONS
             && bytes.load(Ordering::Relaxed) <= QUEUED_BYTES;
         fits.then(|| Arc::new(slot)).ok_or(WriterError::Busy)
@@ -62,7 +62,7 @@ impl QueueSlot {
     /// Occupies the slot, unless it is occupied: the call is being decided.
     pub fn occupy(&self) {
         if !self.is_occupied.swap(true, Ordering::Relaxed) {
-            let DecisionQueue { decisions, bytes } = &self.writer.inner.queue;
+            let OccupiedSlots { decisions, bytes } = &self.writer.inner.slots;
             decisions.fetch_add(1, Ordering::Relaxed);
             bytes.fetch_add(self.bytes, Ordering::Relaxed);
         }
@@ -81,7 +81,7 @@ impl QueueSlot {
 
     fn free(&self) {
         if self.is_occupied.swap(false, Ordering::Relaxed) {
-            let DecisionQueue { decisions, bytes } = &self.writer.inner.queue;
+            let OccupiedSlots { decisions, bytes } = &self.writer.inner.slots;
             decisions.fetch_sub(1, Ordering::Relaxed);
             bytes.fetch_sub(self.bytes, Ordering::Relaxed);
         }
