@@ -189,8 +189,8 @@ fn agent_roa(config: &Config, keys: &Keys, clock: Clock) -> Result<Option<AgentR
     let failed = |error: &dyn std::fmt::Display| StartError::AgentRoa(error.to_string());
     let steady = SteadyClock::new(Arc::new(move || clock.now()));
     let now: TimeSource = Arc::new(move || steady.now());
-    let sources = (agentroa.source.clone(), agentroa.deltas.clone());
-    let registry = RegistryState::new(sources, agentroa.operators.clone(), now);
+    let (source, deltas) = (agentroa.source.clone(), agentroa.deltas.clone());
+    let registry = RegistryState::new(source, deltas, agentroa.operators.clone(), now);
     let registry = registry.map_err(|error| failed(&error))?;
     let signer = ReceiptSigner::new(agentroa, keys.evidence.clone());
     let signer = signer.map_err(|error| failed(&error))?;

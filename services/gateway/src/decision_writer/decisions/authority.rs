@@ -14,7 +14,8 @@ use super::registry_position::highest_version;
 use super::ruling_records::claim;
 use crate::annex::EMPTY;
 use crate::authority::{
-    AgentRoa, AuthorityCase, AuthorityDecision, CallReceipt, PresentedChain, ReceiptReference, UsedEnvelope,
+    AgentRoa, AuthorityCase, AuthorityDecision, CallReceipt, PresentedChain, ReceiptReference, ReservedUse,
+    UsedEnvelope,
 };
 use crate::config::ReceiptForm;
 use crate::decision_writer::DecisionWriter;
@@ -233,7 +234,7 @@ fn chain_statement(
 /// Stores the use of the envelope by an admitted call, and uses up its proof.
 pub fn store_envelope_use(batch: &mut Batch<'_>, authority: CallAuthority) -> Option<UsedEnvelope> {
     let CallAuthority { decision, stream, proof } = authority;
-    let ((used, spending), stream) = (decision.used?, stream?);
+    let (ReservedUse { used, spending }, stream) = (decision.used?, stream?);
     let copy = batch.stream(&stream).ok()?;
     copy.set_due(u64::try_from(used.expires_at().unix_seconds()).unwrap_or(FOR_EVER));
     copy.set_state(StreamState::Envelope(Box::new(used)));
