@@ -88,7 +88,8 @@ impl ParkedCalls {
     /// [`PARKED_CHECK_CALLS`] and, except for the last one, [`PARKED_CHECK_BYTES`].
     fn next_to_check(&mut self) -> Vec<usize> {
         let mut firsts = self.first_calls();
-        firsts.rotate_left(self.next.checked_rem(firsts.len()).unwrap_or(0));
+        let begin = self.next.checked_rem(firsts.len()).unwrap_or(0);
+        firsts.rotate_left(begin);
         firsts.truncate(PARKED_CHECK_CALLS);
         let mut bytes = 0;
         let last = firsts.iter().position(|index| {
