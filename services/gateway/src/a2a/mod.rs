@@ -87,18 +87,18 @@ impl A2a {
             return relay::json(StatusCode::OK, too_long.message(Some(&request.id)));
         }
         let decision = self.calls.decided(request.job(&self.calls)).await;
-        self.answered(request, decision, client).await
+        self.forward_or_refuse(request, decision, client).await
     }
 
     /// Forwards a request that is admitted, and refuses it otherwise.
-    async fn answered(
+    async fn forward_or_refuse(
         &self,
         request: AgentRequest,
         mut decision: Box<DecisionAnswer>,
         client: Client,
     ) -> Response {
         let response = match decision.pass.take() {
-            Some(pass) => self.forward(request, &decision, pass, client).await,
+            Some(admitted) => self.forward(request, &decision, admitted, client).await,
             None => refusal(&request, &decision),
         };
         with_receipt_header(response, receipt_header(&decision))
@@ -108,24 +108,24 @@ impl A2a {
         &self,
         request: AgentRequest,
         decision: &DecisionAnswer,
-        mut pass: AdmittedCall,
+        mut admitted: AdmittedCall,
         client: Client,
     ) -> Response {
         let AgentRequest { id, error_data, held, .. } = request;
         if client.is_gone() {
-            never_sent(pass).await;
+            settle_unsent(admitted).await;
             return cancelled();
         }
         let limit = self.calls.limit(CancellationToken::new());
-        match limit.within(relay::ask(&*self.agent, pass.release(held), &client)).await {
+        match limit.within(relay::ask(&*self.agent, admitted.release(held), &client)).await {
             Ok(Ok(answer)) => {
-                let tap = AnswerTap::new(id.clone(), error_data, pass, decision);
+                let tap = AnswerTap::new(id.clone(), error_data, admitted, decision);
                 relay::forward(answer, Box::new(tap), (&client, limit), Some(&id)).await
             }
             Err(why) => relay::json(StatusCode::OK, relay::lost_answer(Some(&id), &why.to_string())),
             Ok(Err(Unanswered::Upstream(error))) => {
                 if matches!(error, UpstreamError::NeverSent(_)) {
-                    never_sent(pass).await;
+                    settle_unsent(admitted).await;
                 }
                 unanswered(Some(&id), &error)
             }
@@ -135,8 +135,8 @@ impl A2a {
 }
 
 /// Settles a request of which nothing was sent: the reservation is released.
-async fn never_sent(pass: AdmittedCall) {
-    pass.settle(CallOutcomeReport { status: CallStatus::Refused, cost: None, result: None }).await;
+async fn settle_unsent(admitted: AdmittedCall) {
+    admitted.settle(CallOutcomeReport { status: CallStatus::Refused, cost: None, result: None }).await;
 }
 
 /// The response to a client that has left and does not read it.

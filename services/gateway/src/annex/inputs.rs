@@ -79,7 +79,7 @@ pub struct DecisionInputs {
     pub state: Option<StateInputs>,
     /// The question that was put to approvers, with its answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub put: Option<PutInputs>,
+    pub put: Option<ApproverQuestionInputs>,
     /// The reservations held for questions about other messages of the session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held_for_others: Vec<Reservation>,
@@ -125,7 +125,7 @@ pub struct StateInputs {
 /// A question that was put to approvers, in its state at the time of the decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PutInputs {
+pub struct ApproverQuestionInputs {
     /// The question as it was asked.
     pub question: Question,
     /// The approver's signed answer.
@@ -136,16 +136,16 @@ pub struct PutInputs {
     pub spent: bool,
 }
 
-impl PutInputs {
+impl ApproverQuestionInputs {
     /// Returns the question in the form that `admission` takes.
     #[must_use]
-    pub fn put(&self) -> ApproverQuestion<'_> {
+    pub fn to_question(&self) -> ApproverQuestion<'_> {
         let Self { question, answer, spent } = self;
         ApproverQuestion { question, answer: answer.as_deref(), spent: *spent }
     }
 }
 
-impl From<ApproverQuestion<'_>> for PutInputs {
+impl From<ApproverQuestion<'_>> for ApproverQuestionInputs {
     fn from(put: ApproverQuestion<'_>) -> Self {
         let ApproverQuestion { question, answer, spent } = put;
         Self { question: question.clone(), answer: answer.map(str::to_owned), spent }
@@ -195,7 +195,7 @@ impl DecisionInputs {
             message: slot.and_then(Result::ok).map(|received| Text::whole(&received.text)),
             by_operator: slot.and_then(Result::ok).is_some_and(Authenticated::is_by_operator),
             unreadable: slot.is_some_and(|slot| slot.is_err()),
-            put: before.approver_question.map(PutInputs::from),
+            put: before.approver_question.map(ApproverQuestionInputs::from),
             ..Self::of(route, context.caller, context.now.as_millisecond())
         }
     }
@@ -216,7 +216,8 @@ impl DecisionInputs {
         });
         // A call that was sent again brought the state that names the question; a held call is first decided without
         // it.
-        let approver_question = self.put.as_ref().filter(|_| returned_state.is_some()).map(PutInputs::put);
+        let approver_question =
+            self.put.as_ref().filter(|_| returned_state.is_some()).map(ApproverQuestionInputs::to_question);
         Ok(ToolCall {
             envelope,
             tool: whole(self.tool.as_ref())?.unwrap_or_default(),
@@ -234,7 +235,7 @@ impl DecisionInputs {
     /// Returns the declaration, as it was first decided: without a judge's answer.
     #[must_use]
     pub fn declaration<'a>(&'a self, message: Slot<'a>) -> Declaration<'a> {
-        let approver_question = self.put.as_ref().map(PutInputs::put);
+        let approver_question = self.put.as_ref().map(ApproverQuestionInputs::to_question);
         Declaration {
             message,
             replayed: self.replayed,

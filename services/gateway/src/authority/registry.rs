@@ -148,7 +148,8 @@ impl RegistryState {
     /// # Errors
     /// [`RegistryReadError::Fetch`] if the HTTP client cannot be made.
     pub fn new(
-        (source, deltas): (RegistrySource, Option<RegistrySource>),
+        source: RegistrySource,
+        deltas: Option<RegistrySource>,
         operators: Vec<PublicKey>,
         now: TimeSource,
     ) -> Result<Self, RegistryReadError> {
@@ -326,8 +327,8 @@ mod tests {
             let now = Arc::new(move || Timestamp::from_second(clock.load(Ordering::Relaxed)).unwrap());
             let file = |name: &str| RegistrySource::File(folder.path().join(name));
             let operators = vec![key_of("operator").public_key().clone()];
-            let sources = (file("registry.json"), Some(file("deltas.json")));
-            let state = RegistryState::new(sources, operators, now).unwrap();
+            let (source, deltas) = (file("registry.json"), Some(file("deltas.json")));
+            let state = RegistryState::new(source, deltas, operators, now).unwrap();
             let site = Self { folder, seconds, state, positions: HighestPosition::default() };
             site.write("registry.json", &registry(1, |_| ()));
             site.deltas(&[]);

@@ -42,6 +42,11 @@ pub enum WriterError {
 }
 
 impl WriterError {
+    /// Returns whether an item that must become durable is given up: retrying it would fail again, or the writer stops.
+    pub const fn is_permanent(&self) -> bool {
+        matches!(self, Self::Unrecordable(_) | Self::Stopping)
+    }
+
     /// Returns the reason that the denial states to the caller.
     pub const fn reason(&self) -> Reason {
         match self {

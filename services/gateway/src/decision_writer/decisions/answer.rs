@@ -5,7 +5,7 @@ use vap::verdict::Verdict;
 
 use super::admitted_call::AdmittedCall;
 use super::denial::UnrecordedDenial;
-use super::writing::{RecordReference, RecordedRuling, binding};
+use super::ruling_records::{RecordReference, RecordedRuling, binding};
 use crate::authority::ReceiptReference;
 use crate::decision_writer::context::WriterContext;
 
@@ -29,14 +29,14 @@ pub struct DecisionAnswer {
 }
 
 impl DecisionAnswer {
-    /// The response for a durable ruling. `pass` permits its call.
-    pub fn of(ruling: Box<Ruling>, written: RecordedRuling, pass: Option<AdmittedCall>) -> Self {
+    /// The response for a durable ruling, with the permission to forward its call.
+    pub fn of(ruling: Box<Ruling>, recorded: RecordedRuling, pass: Option<AdmittedCall>) -> Self {
         Self {
             verdict: ruling.verdict.clone(),
-            text: written.text,
+            text: recorded.text,
             delivery: ruling.delivery,
-            evidence: Some(written.evidence),
-            receipt: written.receipt,
+            evidence: Some(recorded.evidence),
+            receipt: recorded.receipt,
             pass,
             ruling: Some(ruling),
         }

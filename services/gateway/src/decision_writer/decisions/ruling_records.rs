@@ -1,5 +1,5 @@
-//! Records of rulings (section 7 of the design): the record is written and signed, which gives its reference at the
-//! log, and then the Verdict is signed, which contains that reference.
+//! Records of rulings. The record is written and signed first: its digest is its address at the log, and the Verdict, which
+//! is signed next, contains that address. Both become durable in the commit of the batch.
 
 use admission::decide::{About, CallPermit, ClaimKind, Ruling, Stream, claimed_jti};
 use admission::invocation::AiInvocation;
@@ -25,7 +25,7 @@ use crate::decision_writer::states::{STATES_STREAM, random};
 use crate::decision_writer::transactions::{Batch, NewRecord};
 use crate::limits::FOR_EVER;
 
-/// A ruling that is written into its stream, in force once the batch is committed.
+/// A ruling whose record is in its stream, in force once the batch is committed.
 pub struct RecordedRuling {
     /// The stream of the record.
     pub stream: String,
@@ -41,13 +41,13 @@ pub struct RecordedRuling {
 
 /// The parts of a call's ruling that other rulings do not have.
 #[derive(Default)]
-pub struct CallParts<'a> {
+pub struct CallRecordParts<'a> {
     /// The permit to forward the call.
     pub permit: Option<&'a CallPermit>,
     /// The stream of the client, for a record without a session.
-    pub client: Option<&'a str>,
-    /// The statements with which another protocol attests the decision.
-    pub attested: Vec<NewRecord>,
+    pub client_stream: Option<&'a str>,
+    /// The statements of AgentROA about the decision.
+    pub roa_statements: Vec<NewRecord>,
 }
 
 /// The location of a record, and the key that opens its commitments and no others (4.10).
@@ -76,7 +76,7 @@ impl RecordReference {
     }
 }
 
-/// The claims that a Verdict's signature covers besides it (V-25). `now` is in milliseconds since the Unix epoch.
+/// Returns the claims that a Verdict's signature covers besides the Verdict (V-25). `now` is in milliseconds since the Unix epoch.
 ///
 /// # Errors
 /// [`WriterError::Unsigned`] if the system provides no randomness.
@@ -93,7 +93,7 @@ fn stream_of(
     batch: &mut Batch<'_>,
     ruling: &Ruling,
     permit: Option<&CallPermit>,
-    client: Option<&str>,
+    client_stream: Option<&str>,
 ) -> Result<String, WriterError> {
     if let Stream::Session(session_id) = &ruling.stream {
         let copy = batch.loaded(session_id)?;
@@ -101,7 +101,7 @@ fn stream_of(
             return Ok(session_id.clone());
         }
     }
-    if let Some(client) = client {
+    if let Some(client) = client_stream {
         let copy = batch.loaded(client)?;
         if !copy.is_closed() && (permit.is_some() || copy.state().is_some()) {
             return Ok(client.to_owned());
@@ -110,48 +110,57 @@ fn stream_of(
     Ok(batch.context.own_stream())
 }
 
-/// Writes a ruling into its stream, whose state must be the one after the ruling. The client's description of itself
+/// Records a ruling in its stream, whose state must be the one after the ruling. The client's description of itself
 /// (`invocation`) and the inputs of the decision go into the annex.
-pub fn write(
+pub fn record_ruling(
     batch: &mut Batch<'_>,
     ruling: &mut Ruling,
     invocation: Option<&AiInvocation>,
     inputs: RecordedInputs,
 ) -> Result<RecordedRuling, WriterError> {
-    write_call(batch, ruling, CallParts::default(), invocation, inputs)
+    record_call_ruling(batch, ruling, CallRecordParts::default(), invocation, inputs)
 }
 
-/// Writes the ruling of a call, which stays open in its stream if there is a permit to forward it. All statements that
-/// attest the decision are appended here, so that one commit has all of them or none.
-pub fn write_call(
+/// Records the ruling of a call, which stays open in its stream if there is a permit to forward it. All statements about
+/// the decision are appended here, so that one commit has all of them or none.
+pub fn record_call_ruling(
     batch: &mut Batch<'_>,
     ruling: &mut Ruling,
-    call: CallParts<'_>,
+    parts: CallRecordParts<'_>,
     invocation: Option<&AiInvocation>,
     inputs: RecordedInputs,
 ) -> Result<RecordedRuling, WriterError> {
-    let CallParts { permit, client, attested } = call;
-    let stream = stream_of(batch, ruling, permit, client)?;
+    let CallRecordParts { permit, client_stream, roa_statements } = parts;
+    let stream = stream_of(batch, ruling, permit, client_stream)?;
     let reservation = permit.and_then(CallPermit::reservation);
-    let (record, written) = attest(batch, ruling, stream, reservation, (invocation, inputs))?;
-    for record in attested.into_iter().chain([record]) {
+    let SignedRuling { record, recorded } =
+        sign_ruling(batch, ruling, stream, reservation, invocation, inputs)?;
+    for record in roa_statements.into_iter().chain([record]) {
         batch.append(record)?;
     }
     if permit.is_some() {
-        batch.loaded(&written.stream)?.open(written.id);
+        batch.loaded(&recorded.stream)?.open_decision(recorded.id);
     }
-    use_up_claims(batch, ruling, &written.stream)?;
-    Ok(written)
+    use_claims(batch, ruling, &recorded.stream)?;
+    Ok(recorded)
 }
 
-/// Attests a ruling by VAP: returns its record for this stream, and the signed Verdict, which names the record.
-fn attest(
+/// A ruling whose record and Verdict are signed.
+struct SignedRuling {
+    /// The record, which is to be appended.
+    record: NewRecord,
+    recorded: RecordedRuling,
+}
+
+/// Signs the record of a ruling for this stream, and then the Verdict, which names the record.
+fn sign_ruling(
     batch: &mut Batch<'_>,
     ruling: &mut Ruling,
     stream: String,
     reservation: Option<ReservationId>,
-    (invocation, inputs): (Option<&AiInvocation>, RecordedInputs),
-) -> Result<(NewRecord, RecordedRuling), WriterError> {
+    invocation: Option<&AiInvocation>,
+    inputs: RecordedInputs,
+) -> Result<SignedRuling, WriterError> {
     let context = batch.context;
     let binding = binding(batch.now, ruling.req.clone())?;
     let SignedAuditRecord { signed, seq, key } =
@@ -159,57 +168,59 @@ fn attest(
     let (id, audit_ref) = (signed.id, context.record_signer.audit_ref(signed.id));
     ruling.verdict.audit_ref = Some(audit_ref.clone());
     let text = ruling.verdict.sign(&context.verdict, &binding)?;
-    let annex = DecisionAnnex::new(ruling, reservation, invocation, inputs).into_bytes(ruling);
     let kind = match ruling.about {
         About::Commitment => RecordKind::Commitment,
         About::Amendment => RecordKind::Amendment,
         About::Call => RecordKind::Decision,
     };
+    let annex = DecisionAnnex::new(ruling, reservation, invocation, inputs).into_bytes(ruling);
     let verdict = Some(text.clone().into());
     let evidence = RecordReference { audit_ref, id, seq, key: key.record(seq), receipt: None };
-    let written = RecordedRuling { stream: stream.clone(), id, text, evidence, receipt: None };
-    Ok((NewRecord { stream, kind, signed, verdict, annex }, written))
+    let recorded = RecordedRuling { stream: stream.clone(), id, text, evidence, receipt: None };
+    Ok(SignedRuling { record: NewRecord { stream, kind, signed, verdict, annex }, recorded })
 }
 
-/// A claim as the store keeps it: the key is the SHA-256 of `key`, so it always has 32 bytes.
+/// Returns a claim as the store keeps it: its key is the SHA-256 of `key`, so it always has 32 bytes.
 pub fn claim(stream: &str, kind: evidence::ClaimKind, key: &str) -> Claim {
     let key = Bytes::copy_from_slice(&sha2::Sha256::digest(key.as_bytes()));
     Claim { stream: stream.to_owned(), kind, key }
 }
 
-/// The claim on a message's `jti`, which is accepted once in its session (V-21).
-pub fn jti_of(received: &Received) -> Option<Claim> {
+/// Returns the claim on a message's `jti`, which is accepted once in its session (V-21).
+pub fn message_id_claim(received: &Received) -> Option<Claim> {
     Some(claim(received.message.session_id(), evidence::ClaimKind::MessageId, &claimed_jti(received)?))
 }
 
 /// Returns the stream that holds the claims on state tokens: the session's, or the one that all instances share.
-pub fn states_stream(session_id: Option<&str>) -> &str {
+pub fn state_token_stream(session_id: Option<&str>) -> &str {
     session_id.unwrap_or(STATES_STREAM)
 }
 
-/// Uses up the claims of a ruling whose record is in this stream. A replay has a record too, but does not consume its
-/// claims again.
-fn use_up_claims(batch: &mut Batch<'_>, ruling: &Ruling, stream: &str) -> Result<(), WriterError> {
-    let mut claims = claims(ruling, Some(stream).filter(|stream| !stream.starts_with(UNBOUND)));
+/// Uses up the claims of a ruling whose record is in this stream. A replay has a record too, but does not use its claims
+/// again.
+fn use_claims(batch: &mut Batch<'_>, ruling: &Ruling, stream: &str) -> Result<(), WriterError> {
+    let session = Some(stream).filter(|stream| !stream.starts_with(UNBOUND));
+    let mut claims = claims_of(ruling, session);
     claims.retain(|claim| !batch.is_used(claim));
     for claim in claims {
         let copy = batch.loaded(&claim.stream)?;
         if claim.stream == STATES_STREAM {
-            copy.keep(FOR_EVER);
+            copy.set_due(FOR_EVER);
         }
-        copy.claim(claim);
+        copy.use_claim(claim);
     }
     Ok(())
 }
 
-/// The claims that a ruling consumes. A `jti` counts within its session; outside a session there is nothing to protect.
-fn claims(ruling: &Ruling, session: Option<&str>) -> Vec<Claim> {
+/// Returns the claims that a ruling uses up. A `jti` counts within its session; outside a session there is nothing to
+/// protect.
+fn claims_of(ruling: &Ruling, session: Option<&str>) -> Vec<Claim> {
     let stored = ruling.claims.iter().filter_map(|used| match (used.kind, session) {
         (ClaimKind::Jti, Some(session)) => Some(claim(session, evidence::ClaimKind::MessageId, &used.key)),
-        // The consumption of an approval is part of its question's state.
+        // The use of an approval is part of its question's state.
         (ClaimKind::Jti, None) | (ClaimKind::Approval, _) => None,
         (ClaimKind::State, session) => {
-            Some(claim(states_stream(session), evidence::ClaimKind::Question, &used.key))
+            Some(claim(state_token_stream(session), evidence::ClaimKind::Question, &used.key))
         }
     });
     stored.collect()

@@ -1,4 +1,7 @@
-//! Results that a call or a message brings from the passes before.
+//! [`EarlierRounds`]: what a call or a message brings from its earlier rounds.
+//!
+//! A round ends without a ruling if a judge, a person at the client or an approver must answer first. The next round decides
+//! again from the beginning, with that answer and the reservation of the round before.
 
 use std::sync::Arc;
 
@@ -7,14 +10,13 @@ use admission::decide::JudgeAnswer;
 use admission::session::{Account, ReservationId};
 use admission::tool::CheckedArguments;
 
-use super::copies::WorkingCopies;
+use super::session_with_account::SessionWithAccount;
 use crate::annex::{DecisionInputs, JudgeOpinion};
 
-/// Results of earlier passes over a call or a message: its reservation and the answers of a judge, a person or an
-/// approver.
+/// Results of the earlier rounds of a call or a message: its reservation, and the answer of a judge, a person or an approver.
 #[derive(Clone, Debug, Default)]
-pub struct EarlierPasses {
-    /// The reservation made in an earlier pass.
+pub struct EarlierRounds {
+    /// The reservation made in an earlier round.
     pub held: Option<ReservationId>,
     /// The judge's conclusion.
     pub judged: Option<JudgeAnswer>,
@@ -26,11 +28,11 @@ pub struct EarlierPasses {
     pub checked: Option<CheckedArguments>,
     /// The judge's opinion with its wording, for the annex (V-27).
     pub opinion: Option<Arc<JudgeOpinion>>,
-    /// Time of the first pass, in milliseconds since the Unix epoch.
+    /// Time of the first round, in milliseconds since the Unix epoch.
     pub first_at: Option<i64>,
 }
 
-impl EarlierPasses {
+impl EarlierRounds {
     /// Returns whether the arguments may be checked again: once, and only before a judge or a person was asked about the
     /// call. An answer counts for the tool as it was then.
     pub const fn may_check_again(&self) -> bool {
@@ -39,31 +41,31 @@ impl EarlierPasses {
         checked.is_none() && is_undecided
     }
 
-    /// The passes before the next one, in which the reservation `held` was made. Of their answers, only the judge's
-    /// opinion is kept, for the annex, and the check of the arguments.
+    /// Returns the results for the next round; this one has made the reservation `held`. Of the earlier answers, only the
+    /// judge's opinion is kept, for the annex, and the check of the arguments.
     pub fn next(&self, held: Option<ReservationId>) -> Self {
         let (opinion, checked) = (self.opinion.clone(), self.checked.clone());
         Self { held, opinion, checked, first_at: self.first_at, ..Self::default() }
     }
 
     /// Like [`next`](Self::next), with the judge's conclusion and its wording.
-    pub fn judged(&self, held: Option<ReservationId>, judged: JudgeAnswer, words: &str) -> Self {
+    pub fn next_judged(&self, held: Option<ReservationId>, judged: JudgeAnswer, words: &str) -> Self {
         let opinion = Some(Arc::new(JudgeOpinion::new(&judged, words)));
         Self { judged: Some(judged), opinion, ..self.next(held) }
     }
 
-    /// Adds these passes to the inputs of a decision. `copies` are from after the decision, `account` is from before
+    /// Adds these results to the recorded inputs of a decision. `working` is from after the decision, `account` from before
     /// it.
-    pub fn recorded(
+    pub fn add_to_inputs(
         &self,
         inputs: DecisionInputs,
-        copies: &WorkingCopies,
+        working: &SessionWithAccount,
         account: Option<Account>,
     ) -> DecisionInputs {
         DecisionInputs {
             first_at: self.first_at,
             judge: self.opinion.as_deref().cloned(),
-            held_for_others: copies.held_for_others(self.held),
+            held_for_others: working.held_for_others(self.held),
             account,
             ..inputs
         }

@@ -1,4 +1,4 @@
-//! Lookups of sessions, for display and not for decisions: the scopes that a caller has committed itself to (V-36), and
+//! Look-ups of sessions, for display and not for decisions: the scopes that a caller has committed itself to (V-36), and
 //! whether a session exists.
 
 use admission::principal::Caller;
