@@ -399,7 +399,10 @@ impl Transactions {
             streams.iter().for_each(|stream| self.cache.remove(stream));
         }
         for job in late {
-            let why = format!("what another call of the tool costs was not known in {} s", longest.as_secs());
+            let why = format!(
+                "the cost of another call of this tool was still unknown after {} s",
+                longest.as_secs()
+            );
             self.fail(job, &WriterError::Unavailable(why));
         }
         ready

@@ -79,7 +79,7 @@ impl FederationState {
                         asked,
                         message,
                         answer::INVALID_PARAMS,
-                        "the cursor is none that this endpoint gave",
+                        "the cursor was not issued by this endpoint",
                     ));
                 };
                 let with = |cursor: String| {
@@ -204,5 +204,5 @@ pub fn no_such_name(
         NameKind::Uri(_) if asked.session.is_some() => -32002,
         _ => answer::INVALID_PARAMS,
     };
-    bad(asked, message, code, "no server behind this endpoint has what this names")
+    bad(asked, message, code, "no server behind this endpoint has this name")
 }

@@ -198,7 +198,7 @@ impl RunningChild {
         }
         let mut waiting = self.waiting();
         let Some(ours) = waiting.whose(message) else {
-            return tracing::debug!(server = %name, "a message that belongs to nobody");
+            return tracing::debug!(server = %name, "a message that belongs to no client");
         };
         let last = message.kind == RpcKind::Response;
         let Some(call) = waiting.calls.get(&ours) else { return };

@@ -282,7 +282,7 @@ impl ChildReader {
                 }
                 MessageRoute::On(stream) => self.streams.say(stream, line.clone(), false).await,
                 MessageRoute::Nowhere => {
-                    tracing::debug!(server = %self.name, "an answer that nobody waits for")
+                    tracing::debug!(server = %self.name, "an answer to no pending request")
                 }
             }
         }
