@@ -194,7 +194,7 @@ fn check(change: &Change) -> Result<(), StoreError> {
     let is_foreign = change.records.iter().any(|record| record.stream != *stream)
         || change.claims.iter().any(|claim| claim.stream != *stream);
     if is_foreign {
-        return Err(refused(format!("{stream}: a change brings what belongs to another stream")));
+        return Err(refused(format!("{stream}: a change has records of another stream")));
     }
     if let Some(id) = change.opened.iter().find(|id| change.records.iter().all(|record| record.id != **id)) {
         return Err(refused(format!("{stream}: the decision {id} is opened by another change than made it")));

@@ -233,7 +233,8 @@ fn unknown() -> JsonProblem {
 }
 
 fn not_an_approver() -> JsonProblem {
-    let detail = "questions are shown to approvers, who sign for this address with a key of theirs, just now";
+    let detail =
+        "questions are shown to approvers only: sign a request for this address with an approver's key";
     JsonProblem::new(StatusCode::UNAUTHORIZED, "not-an-approver", detail)
 }
 

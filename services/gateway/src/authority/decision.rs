@@ -170,7 +170,7 @@ fn begin(chain: &VerifiedChain, registry: &Registry, stored_since: Timestamp) ->
     match chain.root().issued_at.unix_seconds() >= stored_since.as_second() {
         true => Ok(EnvelopeUse::begin(chain, registry)),
         false => {
-            let detail = "the envelope was issued before this gateway stored who presents envelopes";
+            let detail = "the envelope was issued before this gateway stored the presenters of envelopes";
             Err(Denial::new(DenialReason::ReplayDetected, "no_replay_state", detail).at_hop(0))
         }
     }

@@ -30,7 +30,7 @@ impl Cancellation {
         tokio::spawn(async move {
             let exchange = Exchange { method: Method::POST, headers, body, client };
             if let Err(error) = upstream.exchange(exchange).await {
-                tracing::debug!(%error, "a server was not told of a call that was given up");
+                tracing::debug!(%error, "the cancellation of a call could not be sent to the server");
             }
         });
     }

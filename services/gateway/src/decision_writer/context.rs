@@ -72,7 +72,7 @@ impl WriterContext {
         let stream = self.own_stream();
         tracing::warn!(
             stream,
-            "this instance's stream has ended, as another one took it for dead, or as it stops: another begins"
+            "this instance's stream was closed by another instance, or because this one stops: a new stream begins"
         );
     }
 

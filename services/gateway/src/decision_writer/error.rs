@@ -22,7 +22,7 @@ pub enum WriterError {
     #[error("too many decisions wait to be made")]
     Busy,
     /// Too many calls wait for the cost of another call (V-12).
-    #[error("too many calls wait for what another call of their tool costs")]
+    #[error("too many calls wait for the cost of another call of their tool")]
     Crowded,
     /// The evidence could not be made durable, or not in time.
     #[error("the evidence could not be made durable: {0}")]

@@ -233,7 +233,7 @@ impl DecisionWriter {
         let backlog = gauge.backlog();
         let mut status = alarms.status();
         if self.inner.items.is_closed() {
-            status.store_failing.get_or_insert_with(|| "nobody writes any more".to_owned());
+            status.store_failing.get_or_insert_with(|| "the writer has ended".to_owned());
         }
         WriterStatus {
             open_questions: self.inner.questions.count(self.now().as_second()),
@@ -258,7 +258,7 @@ impl DecisionWriter {
         let (item, is_durable) = EnvelopesSinceWork::item();
         self.submit(item);
         if !matches!(tokio::time::timeout(SETTLE_TIME, is_durable).await, Ok(Ok(()))) {
-            tracing::error!("calls under a delegation chain are denied until the database takes writes");
+            tracing::error!("calls under a delegation chain are denied until the database accepts writes");
         }
         self.inner.agent_roa.get_or_init(|| agent_roa);
     }

@@ -170,7 +170,7 @@ impl DecisionWriter {
                 },
                 Ok(None) => return QuestionStatus::Over,
                 Err(error) => {
-                    tracing::warn!(%error, "a question cannot be looked at");
+                    tracing::warn!(%error, "a question cannot be shown");
                     i64::MAX
                 }
             };

@@ -185,7 +185,9 @@ impl DecisionWriter {
     /// Fails while the outcome of a commit is unknown: nothing else is decided until then.
     fn check_no_commit_in_doubt(&self) -> Result<(), WriterError> {
         match self.inner.alarms.is_commit_in_doubt() {
-            true => Err(WriterError::Unavailable("the database does not say what it committed".to_owned())),
+            true => {
+                Err(WriterError::Unavailable("the database does not answer whether it committed".to_owned()))
+            }
             false => Ok(()),
         }
     }

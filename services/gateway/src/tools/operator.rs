@@ -91,7 +91,7 @@ pub enum OperatorError {
     #[error("no client has listed a tool {1:?} on {0}")]
     NoTool(String, String),
     /// The description of this tool has changed; the second field is its digest now.
-    #[error("the tool {0:?} says something else by now: {1}")]
+    #[error("the description of the tool {0:?} has changed: {1}")]
     Moved(String, String),
 }
 

@@ -48,7 +48,7 @@ impl DecisionAnswer {
         let binding = binding(context.clock.milliseconds(), req);
         let signed = binding.and_then(|binding| Ok(verdict.sign(&context.verdict, &binding)?));
         let text = signed.unwrap_or_else(|error| {
-            tracing::error!(%error, "a denial goes out unsigned");
+            tracing::error!(%error, "a denial is sent unsigned");
             verdict.to_value().to_string()
         });
         Self { verdict, text, delivery, evidence: None, receipt: None, pass: None, ruling: None }

@@ -40,7 +40,7 @@ pub enum BadName {
     #[error("two servers are named {0:?}")]
     Twice(String),
     /// The separator is empty, or has characters that a name may not have.
-    #[error("the separator is empty, or holds what no name may hold")]
+    #[error("the separator is empty, or has a character that names may not have")]
     Separator,
 }
 

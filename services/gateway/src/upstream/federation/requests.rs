@@ -67,7 +67,7 @@ impl FederationState {
         list: &str,
     ) -> Result<UpstreamAnswer, UpstreamError> {
         let Some(bodies) = self.page_requests(request) else {
-            let why = "the cursor is none that this endpoint gave";
+            let why = "the cursor was not issued by this endpoint";
             return Ok(rpc_error(request, error_code::INVALID_PARAMS, why));
         };
         let answers = self.gather(request, bodies).await?;
@@ -181,5 +181,5 @@ pub fn no_such_name(request: FederatedRequest<'_>, named: NameKind) -> UpstreamA
         NameKind::Uri(_) if request.session.is_some() => error_code::RESOURCE_NOT_FOUND,
         _ => error_code::INVALID_PARAMS,
     };
-    rpc_error(request, code, "no server behind this endpoint has what this names")
+    rpc_error(request, code, "no server behind this endpoint has this name")
 }

@@ -46,7 +46,8 @@ pub fn check(headers: &HeaderMap, message: &RpcMessage<'_>) -> Result<(), Box<Up
     match agree {
         true => Ok(()),
         false => {
-            let why = "MCP-Protocol-Version, Mcp-Method or Mcp-Name is missing, repeated, or not what the body says";
+            let why =
+                "MCP-Protocol-Version, Mcp-Method or Mcp-Name is missing, repeated, or differs from the body";
             Err(refused(message, error_code::HEADER_MISMATCH, why))
         }
     }
@@ -78,7 +79,7 @@ pub fn check_parameters(
         None => Ok(()),
         Some(one) => {
             let why =
-                format!("the header {} is missing, repeated, or not what the arguments say", one.header);
+                format!("the header {} is missing, repeated, or differs from the arguments", one.header);
             Err(refused(message, error_code::HEADER_MISMATCH, &why))
         }
     }

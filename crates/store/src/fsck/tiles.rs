@@ -1,11 +1,12 @@
-//! Check of the tree: grown again from the digests and compared with every tile and every root.
+//! Checks of the tiles: every tile against the tree that is computed again from the digests of the entries.
 
 use merkle::LeafIndex;
 use merkle::tile::{OpenTiles, TileId};
 
-use super::entries::Pages;
-use super::grown_tree::{Expected, GrownTree, MAX_LEVEL};
-use super::history::Roots;
+use super::deep_check::EntriesPosition;
+use super::entries::PageSize;
+use super::history::RootComparison;
+use super::recomputed_tree::{ExpectedTile, MAX_LEVEL, RecomputedTree};
 use super::{CheckedHead, Defect, Fsck, FsckReport};
 use crate::proofs::address_of;
 use crate::{Entry, HASH_BYTES, Head, StoreError, TileAddress};
@@ -45,15 +46,15 @@ impl Fsck<'_> {
     pub(super) async fn check_entries(
         &self,
         head: &CheckedHead,
-        tree: &mut GrownTree,
-        roots: &mut Roots<'_>,
-        pages: &mut Pages,
+        position: &mut EntriesPosition<'_>,
+        page_size: &mut PageSize,
         report: &mut FsckReport,
     ) -> Result<Option<u64>, StoreError> {
+        let EntriesPosition { tree, roots } = position;
         let (at, size) = (tree.size().get(), head.size.get());
         if at < size {
-            let page = self.page(at, size, pages.next, report).await?;
-            pages.saw(&page);
+            let page = self.page(at, size, page_size.next, report).await?;
+            page_size.adjust(&page);
             if report.omitted == 0 || page.iter().any(Option::is_some) {
                 self.check_page(at, &page, tree, roots, report).await?;
                 return Ok(Some(page.len() as u64));
@@ -75,8 +76,8 @@ impl Fsck<'_> {
         &self,
         at: u64,
         page: &[Option<Entry>],
-        tree: &mut GrownTree,
-        roots: &mut Roots<'_>,
+        tree: &mut RecomputedTree,
+        roots: &mut RootComparison<'_>,
         report: &mut FsckReport,
     ) -> Result<(), StoreError> {
         let entries: Vec<&Entry> = page.iter().flatten().collect();
@@ -102,7 +103,7 @@ impl Fsck<'_> {
         Ok(())
     }
 
-    async fn check_tile(&self, expected: &Expected, report: &mut FsckReport) -> Result<(), StoreError> {
+    async fn check_tile(&self, expected: &ExpectedTile, report: &mut FsckReport) -> Result<(), StoreError> {
         let TileAddress { level, number } = expected.address;
         let stored = self.store.tiles(&[expected.address]).await?.pop().flatten();
         let Some(stored) = stored else {
@@ -134,13 +135,14 @@ impl Fsck<'_> {
             let nodes = head.size().get() >> (8 * u32::from(level));
             let last = nodes.saturating_sub(1) / 256;
             for number in [last, last + 1] {
-                self.check_end(TileAddress { level, number }, report).await?;
+                self.check_width(TileAddress { level, number }, report).await?;
             }
         }
         Ok(())
     }
 
-    async fn check_end(&self, address: TileAddress, report: &mut FsckReport) -> Result<(), StoreError> {
+    /// Checks that a tile has no hashes beyond the head.
+    async fn check_width(&self, address: TileAddress, report: &mut FsckReport) -> Result<(), StoreError> {
         let TileAddress { level, number } = address;
         let stored = self.store.tiles(&[address]).await?.pop().flatten();
         let stored = stored.map_or(0, |data| data.len() / HASH_BYTES);

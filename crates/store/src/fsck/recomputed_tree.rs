@@ -1,4 +1,4 @@
-//! Tree that is grown from the digests of the entries.
+//! [`RecomputedTree`]: the Merkle tree of the log, computed again from the digests of the entries.
 
 use independent_root::IndependentRoot;
 use merkle::tile::{BadTile, OpenTiles};
@@ -12,14 +12,14 @@ pub(super) const MAX_LEVEL: u8 = 7;
 const TILE_HEIGHT: u32 = 8;
 
 /// Tile as computed from the entries.
-pub(super) struct Expected {
+pub(super) struct ExpectedTile {
     pub(super) address: TileAddress,
     pub(super) data: Vec<u8>,
 }
 
-/// Tree grown so far: its size and edge, and the partial tile of each level.
+/// Tree of the entries so far: its size and edge, and the partial tile of each level.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct GrownTree {
+pub(super) struct RecomputedTree {
     size: u64,
     edge: Vec<Hash>,
     open: Vec<Vec<u8>>,
@@ -27,13 +27,13 @@ pub(super) struct GrownTree {
     independent: Option<IndependentRoot>,
 }
 
-impl Default for GrownTree {
+impl Default for RecomputedTree {
     fn default() -> Self {
         Self { size: 0, edge: Vec::new(), open: Vec::new(), independent: Some(IndependentRoot::default()) }
     }
 }
 
-impl GrownTree {
+impl RecomputedTree {
     /// Restores a tree from [`size`](Self::size) and [`open`](Self::open).
     pub(super) fn restore(size: TreeSize, open: Vec<Vec<u8>>) -> Result<Self, BadTile> {
         let nodes = (0..=u32::from(MAX_LEVEL)).map(|level| size.get() >> (TILE_HEIGHT * level));
@@ -67,18 +67,18 @@ impl GrownTree {
     }
 
     /// Appends a leaf, and returns the tiles that it filled.
-    pub(super) fn append(&mut self, leaf: LeafHash) -> Vec<Expected> {
+    pub(super) fn append(&mut self, leaf: LeafHash) -> Vec<ExpectedTile> {
         if let Some(independent) = &mut self.independent {
             independent.append(*leaf.as_bytes());
         }
         let mut filled = Vec::new();
         let mut node = Hash::from(leaf);
-        self.complete(0, node, &mut filled);
+        self.append_hash(0, node, &mut filled);
         for height in 1..=self.size.trailing_ones() {
             let Some(left) = self.edge.pop() else { break };
             node = hash_children(left, node);
             if height % TILE_HEIGHT == 0 {
-                self.complete((height / TILE_HEIGHT) as u8, node, &mut filled);
+                self.append_hash((height / TILE_HEIGHT) as u8, node, &mut filled);
             }
         }
         self.edge.push(node);
@@ -86,28 +86,29 @@ impl GrownTree {
         filled
     }
 
-    /// Appends a hash to a level.
-    fn complete(&mut self, level: u8, hash: Hash, filled: &mut Vec<Expected>) {
+    /// Appends a hash to the partial tile of a level; a tile that is full moves to `filled`.
+    fn append_hash(&mut self, level: u8, hash: Hash, filled: &mut Vec<ExpectedTile>) {
         if self.open.len() == usize::from(level) {
             self.open.push(Vec::new());
         }
-        let number = self.number(level);
+        let number = self.last_tile(level);
         let open = &mut self.open[usize::from(level)];
         open.extend_from_slice(hash.as_bytes());
         if open.len() == TILE_BYTES {
-            filled.push(Expected { address: TileAddress { level, number }, data: std::mem::take(open) });
+            filled.push(ExpectedTile { address: TileAddress { level, number }, data: std::mem::take(open) });
         }
     }
 
     /// Number of a level's last tile.
-    fn number(&self, level: u8) -> u64 {
+    fn last_tile(&self, level: u8) -> u64 {
         self.size >> (TILE_HEIGHT * (u32::from(level) + 1))
     }
 
-    pub(super) fn partial(&self) -> impl Iterator<Item = Expected> {
+    /// The partial tile of each level.
+    pub(super) fn partial(&self) -> impl Iterator<Item = ExpectedTile> {
         let tiles = (0u8..).zip(&self.open).filter(|(_, data)| !data.is_empty());
-        tiles.map(|(level, data)| Expected {
-            address: TileAddress { level, number: self.number(level) },
+        tiles.map(|(level, data)| ExpectedTile {
+            address: TileAddress { level, number: self.last_tile(level) },
             data: data.clone(),
         })
     }
@@ -121,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_tree_whose_root_another_implementation_does_not_give_is_noticed() {
-        let mut tree = GrownTree::default();
+        let mut tree = RecomputedTree::default();
         for n in 0..300u64 {
             tree.append(EntryDigest::of(&n.to_be_bytes()).leaf_hash());
             assert!(tree.agrees_with_independent_root(), "{n}");

@@ -1,4 +1,4 @@
-//! Reports of statements that the log refused because they conflict with an entry of the same issuer (`GET
+//! Statements that the log refused because they conflict with an entry of the same issuer, as the log reports them (`GET
 //! /v1/equivocations`).
 
 use client::{Client, ClientError};
@@ -7,7 +7,7 @@ use merkle::EntryDigest;
 use scitt::SignedStatement;
 use serde::Deserialize;
 
-use super::Watching;
+use super::WatchLists;
 use crate::alarm::{Alarm, AlarmKind, AlarmSubject};
 use crate::config::{Watch, WatchedLog, Who};
 use crate::evidence::{EntrySeen, Evidence, Sighting};
@@ -16,32 +16,36 @@ use crate::verdict::chain;
 
 #[derive(Deserialize)]
 struct ReportPage {
-    equivocations: Vec<WatchReport>,
+    equivocations: Vec<RefusalReport>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct WatchReport {
+pub(super) struct RefusalReport {
     number: u64,
     rule: Option<String>,
-    registered: RegisteredReport,
-    refused: RefusedReport,
+    registered: RegisteredEntry,
+    refused: RefusedStatement,
 }
 
 #[derive(Deserialize)]
-struct RegisteredReport {
+struct RegisteredEntry {
     entry_id: String,
     index: u64,
 }
 
 #[derive(Deserialize)]
-struct RefusedReport {
+struct RefusedStatement {
     entry_id: String,
     statement: Option<String>,
 }
 
-impl Watching {
+impl WatchLists {
     /// Processes the reports since the last round. A log without the endpoint (404) has no reports.
-    pub async fn read_reports(&mut self, target: &WatchedLog, client: &Client) -> Result<(), ClientError> {
+    pub async fn read_refused_statements(
+        &mut self,
+        target: &WatchedLog,
+        client: &Client,
+    ) -> Result<(), ClientError> {
         for _ in 0..REPORT_PAGES {
             let after = self.memory.report.map(|number| format!("&after={number}")).unwrap_or_default();
             let page =
@@ -52,9 +56,9 @@ impl Watching {
                 Err(error) => return Err(error),
             };
             let whole = reports.len() == REPORT_PAGE;
-            self.grow(&reports)?;
+            self.check_page(&reports)?;
             for report in reports {
-                self.report(target, client, &report).await;
+                self.observe_refusal(target, client, &report).await;
                 self.memory.report = Some(report.number);
             }
             if !whole {
@@ -65,29 +69,30 @@ impl Watching {
     }
 
     /// Checks that a page has at most [`REPORT_PAGE`] reports, with strictly increasing numbers.
-    pub(super) fn grow(&self, reports: &[WatchReport]) -> Result<(), ClientError> {
+    pub(super) fn check_page(&self, reports: &[RefusalReport]) -> Result<(), ClientError> {
         let mut last = self.memory.report;
         for report in reports {
             if last.is_some_and(|last| report.number <= last) {
-                let why = format!("v1/equivocations: report {} is not a newer one", report.number);
+                let why =
+                    format!("v1/equivocations: the number of report {} does not increase", report.number);
                 return Err(ClientError::Nonsense(why));
             }
             last = Some(report.number);
         }
         match reports.len() <= REPORT_PAGE {
             true => Ok(()),
-            false => Err(ClientError::Nonsense("v1/equivocations: more than was asked for".into())),
+            false => Err(ClientError::Nonsense("v1/equivocations: more reports than requested".into())),
         }
     }
 
-    /// The findings, for the completion of their evidence.
-    pub fn found_mut(&mut self) -> &mut [Alarm] {
-        &mut self.memory.untold
+    /// The alarms that the sink has not saved yet, for the completion of their evidence.
+    pub fn unreported_mut(&mut self) -> &mut [Alarm] {
+        &mut self.memory.unreported
     }
 
     /// Raises an alarm for a refused statement if its issuer or subject is on a list and the issuer's own signatures
     /// prove the fork. Reports with a missing, different or unsigned statement are ignored.
-    async fn report(&mut self, target: &WatchedLog, client: &Client, report: &WatchReport) {
+    async fn observe_refusal(&mut self, target: &WatchedLog, client: &Client, report: &RefusalReport) {
         let Some(refused) = report.refused.parse() else { return };
         let Some((iss, sub)) = names(&refused) else { return };
         let concerns = |watch: &&Watch| match &watch.who {
@@ -106,7 +111,7 @@ impl Watching {
         for watch in target.watches.iter().filter(concerns) {
             let rule = report.rule.as_deref().unwrap_or("no rule");
             let words = format!(
-                "the log refused statement {} ({rule}): it goes against leaf {}",
+                "the log refused statement {} ({rule}): it contradicts leaf {}",
                 report.refused.entry_id, report.registered.index
             );
             let entries = vec![
@@ -129,14 +134,14 @@ impl Watching {
                 self.now,
             );
             let alarm = alarm.which(report.refused.entry_id.clone());
-            self.found(alarm.shown_by(Evidence::Entries { checkpoint: None, entries }));
+            self.add(alarm.shown_by(Evidence::Entries { checkpoint: None, entries }));
         }
     }
 }
 
 /// Adds missing statements and the checkpoint to the evidence, so that it can be verified without the log. Only the
 /// first [`MAX_COMPLETED`] alarms are completed; they suffice to show the fault.
-pub async fn complete(alarms: &mut [Alarm], checkpoint: &Sighting, client: &Client) {
+pub async fn complete_evidence(alarms: &mut [Alarm], checkpoint: &Sighting, client: &Client) {
     for alarm in alarms.iter_mut().take(MAX_COMPLETED) {
         let Some(Evidence::Entries { entries, checkpoint: holds }) = &mut alarm.evidence else { continue };
         holds.get_or_insert_with(|| checkpoint.clone());
@@ -146,7 +151,7 @@ pub async fn complete(alarms: &mut [Alarm], checkpoint: &Sighting, client: &Clie
     }
 }
 
-impl RefusedReport {
+impl RefusedStatement {
     /// Parses the statement; `None` if it is missing or does not match the entry ID.
     fn parse(&self) -> Option<SignedStatement> {
         let bytes = BASE64URL_NOPAD.decode(self.statement.as_ref()?.as_bytes()).ok()?;

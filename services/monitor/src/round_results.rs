@@ -5,7 +5,7 @@ use crate::evidence::Evidence;
 use crate::round::{Check, CheckName, IndexHeads, Outcome};
 
 /// Checks and alarms of the current round.
-pub struct Book {
+pub struct RoundResults {
     /// The log's name in the configuration.
     pub log: String,
     /// Start of the round, in Unix seconds.
@@ -18,8 +18,8 @@ pub struct Book {
     pub index: Option<IndexHeads>,
 }
 
-impl Book {
-    /// Creates an empty book for a round that begins at `now` (Unix seconds).
+impl RoundResults {
+    /// Creates an empty results for a round that begins at `now` (Unix seconds).
     pub fn new(log: &str, now: u64) -> Self {
         Self { log: log.to_owned(), now, checks: Vec::new(), alarms: Vec::new(), index: None }
     }
@@ -59,7 +59,7 @@ impl Book {
     }
 
     /// Attaches evidence to the alarms of the given kinds that have none yet.
-    pub fn show(&mut self, kinds: impl Fn(AlarmKind) -> bool, evidence: impl Fn() -> Evidence) {
+    pub fn attach_evidence(&mut self, kinds: impl Fn(AlarmKind) -> bool, evidence: impl Fn() -> Evidence) {
         for alarm in self.alarms.iter_mut().filter(|alarm| kinds(alarm.kind) && alarm.evidence.is_none()) {
             alarm.evidence = Some(evidence());
         }

@@ -1,4 +1,6 @@
-//! The checks of one log, in the order of a round.
+//! Watches one log by its checkpoints and tiles: each round makes all checks of the log, in a fixed order.
+//!
+//! Not here: SCITT services that are watched by their receipts (`scitt_service`), and the checks themselves.
 
 use std::time::Duration;
 
@@ -9,31 +11,31 @@ use tracing::Instrument;
 use verifier::TrustStore;
 
 use crate::alarm::{AlarmKind, AlarmSubject};
-use crate::book::Book;
 use crate::clock::now;
 use crate::config::{Depth, WatchedLog};
-use crate::decisions::Decisions;
+use crate::consistency::ConsistencyProver;
+use crate::decisions::DecisionsCheck;
 use crate::entries::EntriesCheck;
 use crate::error::MonitorError;
 use crate::evidence::{Evidence, Sighting};
-use crate::extends::ConsistencyProver;
 use crate::freshness::{self, FreshnessTimes};
-use crate::growth::Growth;
+use crate::growth::GrowthCheck;
 use crate::index::{Attestor, IndexResults};
 use crate::limits::{DEEP_GRACE, FETCH_ATTEMPTS, FETCH_PAUSE};
 use crate::round::{CheckName, Cost, PresentedCheckpoint, Round};
+use crate::round_results::RoundResults;
 use crate::scitt_service;
-use crate::seen::{NotTheLogs, SeenCheckpoint};
+use crate::signed_checkpoint::{CheckpointRejection, SignedCheckpoint};
 use crate::spans;
-use crate::state::{Because, Beginning, LogFolder, LogState, MonitorStateError, Verified};
-use crate::vantage::{self, Comparison, View};
-use crate::watch::Watching;
+use crate::state::{LogFolder, LogState, MonitorStateError, SavedCheckpoint, TrustReason, WatchStart};
+use crate::vantage::{self, VantageCheck, VantageResponse};
+use crate::watch_lists::WatchLists;
 
-/// Trouble name (see `LogState::trouble`) of a log that does not answer.
+/// Trouble name (see `LogState::record_trouble`) of a log that does not answer.
 const SILENCE: &str = "log";
 
-/// Watches one log.
-pub struct Watcher {
+/// Watches one log by its checkpoints and tiles.
+pub struct LogWatcher {
     target: WatchedLog,
     folder: LogFolder,
     prover: ConsistencyProver,
@@ -42,26 +44,26 @@ pub struct Watcher {
     trust: Option<TrustStore>,
     attestor: Option<Attestor>,
     state: LogState,
-    deep_for: Option<Duration>,
+    deep_check_limit: Option<Duration>,
     grace: Duration,
 }
 
-/// The log's verified checkpoint, and the `Date` of the response.
+/// A checkpoint of the log with a verified signature, and the `Date` of the response.
 struct CheckpointResponse {
-    seen: SeenCheckpoint,
+    seen: SignedCheckpoint,
     date: Option<String>,
     /// `true` if it was received with a consistency proof, not from the public `checkpoint` path.
     with_proof: bool,
 }
 
-/// A checkpoint's note as received.
+/// A checkpoint as received, before its signature is verified.
 struct ReceivedCheckpoint {
     note: Bytes,
     date: Option<String>,
     with_proof: bool,
 }
 
-impl Watcher {
+impl LogWatcher {
     /// Loads the log's state, or creates it with the configured start.
     ///
     /// # Errors
@@ -84,7 +86,7 @@ impl Watcher {
             .map_err(|why| MonitorError::Target { log: target.name.clone(), why: why.to_string() })?;
         let state = match folder.load(&target)? {
             Some(state) => state,
-            None => beginning(&target, now)?,
+            None => initial_state(&target, now)?,
         };
         Ok(Self {
             prover: ConsistencyProver::of(client),
@@ -95,18 +97,18 @@ impl Watcher {
             trust,
             attestor,
             state,
-            deep_for: None,
+            deep_check_limit: None,
             grace: DEEP_GRACE,
         })
     }
 
-    /// Limits the entries check and the decisions check to `deep_for` each in one round.
-    pub fn limit(&mut self, deep_for: Duration) {
-        self.deep_for = Some(deep_for);
+    /// Limits the entries check and the decisions check to `deep_check_limit` each in one round.
+    pub fn limit_deep_checks(&mut self, deep_check_limit: Duration) {
+        self.deep_check_limit = Some(deep_check_limit);
     }
 
     /// Sets the additional time after which an unfinished check is cancelled.
-    pub fn give_up_after(&mut self, grace: Duration) {
+    pub fn set_grace(&mut self, grace: Duration) {
         self.grace = grace;
     }
 
@@ -123,11 +125,11 @@ impl Watcher {
     /// Makes one round; `now` is the monitor's time in Unix seconds.
     pub async fn round(&mut self, now: u64) -> Round {
         let before = self.prover.cost();
-        let mut book = Book::new(&self.target.name, now);
-        let (answer, views) = self.ask(&mut book).await;
+        let mut results = RoundResults::new(&self.target.name, now);
+        let (answer, responses) = self.fetch(&mut results).await;
         let mut shown = None;
         if let Some(CheckpointResponse { seen, date, .. }) = answer {
-            self.judge(&mut book, &seen, date.as_deref(), views).await;
+            self.check(&mut results, &seen, date.as_deref(), responses).await;
             shown = Some(PresentedCheckpoint {
                 size: seen.size.get(),
                 root: seen.root.to_string(),
@@ -135,28 +137,31 @@ impl Watcher {
                 seen: seen.sighting,
             });
         }
-        self.keep(&mut book);
-        book.checks.sort_by_key(|check| check.name);
+        self.save_state(&mut results);
+        results.checks.sort_by_key(|check| check.name);
         Round {
             log: self.target.name.clone(),
             origin: self.target.origin.to_string(),
             at: now,
             shown,
             verified: self.state.verified.as_ref().map(|verified| verified.size),
-            checks: book.checks,
-            alarms: book.alarms,
-            index: book.index,
+            checks: results.checks,
+            alarms: results.alarms,
+            index: results.index,
             cost: self.prover.cost().since(before),
         }
     }
 
     /// Fetches the log's checkpoint, then those of the vantage points, at about the same time.
-    async fn ask(&mut self, book: &mut Book) -> (Option<CheckpointResponse>, Vec<View>) {
-        let answer = self.checkpoint(book).await;
+    async fn fetch(
+        &mut self,
+        results: &mut RoundResults,
+    ) -> (Option<CheckpointResponse>, Vec<VantageResponse>) {
+        let answer = self.fetch_checkpoint(results).await;
         match answer {
             Some(answer) => {
-                let views = vantage::fetch_all(&self.target, self.roots.as_ref(), book.now).await;
-                (Some(answer), views)
+                let responses = vantage::fetch_all(&self.target, self.roots.as_ref(), results.now).await;
+                (Some(answer), responses)
             }
             None => (None, Vec::new()),
         }
@@ -164,22 +169,22 @@ impl Watcher {
 
     /// Fetches the log's newest checkpoint and verifies its signature. A checkpoint smaller than the last verified one
     /// is fetched up to [`FETCH_ATTEMPTS`] times, because a cache may be behind.
-    async fn checkpoint(&mut self, book: &mut Book) -> Option<CheckpointResponse> {
+    async fn fetch_checkpoint(&mut self, results: &mut RoundResults) -> Option<CheckpointResponse> {
         let known = self.state.verified.as_ref().map_or(TreeSize::EMPTY, |last| TreeSize::new(last.size));
         let mut answer = None;
         for attempt in 0..FETCH_ATTEMPTS {
             if attempt > 0 {
                 tokio::time::sleep(FETCH_PAUSE).await;
             }
-            let ReceivedCheckpoint { note, date, with_proof } = match self.note(known).await {
+            let ReceivedCheckpoint { note, date, with_proof } = match self.fetch_note(known).await {
                 Ok(fetched) => fetched,
                 Err(error) => {
-                    self.silent(book, &error);
+                    self.record_silence(results, &error);
                     return None;
                 }
             };
             let from = self.prover.client().base().to_string();
-            match SeenCheckpoint::open(&note, &self.target, &from, book.now) {
+            match SignedCheckpoint::open(&note, &self.target, &from, results.now) {
                 Ok(seen) => {
                     let enough = seen.size >= known;
                     answer = Some(CheckpointResponse { seen, date, with_proof });
@@ -187,34 +192,34 @@ impl Watcher {
                         break;
                     }
                 }
-                Err(NotTheLogs { kind: None, words }) => {
+                Err(CheckpointRejection { kind: None, words }) => {
                     let path = "checkpoint".to_owned();
-                    self.silent(book, &TlogError::Nonsense { path, why: words });
+                    self.record_silence(results, &TlogError::Nonsense { path, why: words });
                     return None;
                 }
-                Err(NotTheLogs { kind: Some(kind), words }) => {
-                    self.state.works(SILENCE);
-                    let evidence = self.not_the_logs(&note, from, book.now);
-                    book.ok(CheckName::Reachable, "the log answers");
-                    book.accuse(CheckName::Signature, kind, AlarmSubject::Log, words, evidence);
+                Err(CheckpointRejection { kind: Some(kind), words }) => {
+                    self.state.end_trouble(SILENCE);
+                    let evidence = self.rejected_note(&note, from, results.now);
+                    results.ok(CheckName::Reachable, "the log answers");
+                    results.accuse(CheckName::Signature, kind, AlarmSubject::Log, words, evidence);
                     return None;
                 }
             }
         }
-        self.state.works(SILENCE);
+        self.state.end_trouble(SILENCE);
         let words = match answer.as_ref().is_some_and(|answer| answer.with_proof) {
             true => {
-                "the log answers; its checkpoint came with a proof, and what it serves as checkpoint was not read"
+                "the log answers; its checkpoint was received with a proof, and its public `checkpoint` was not read"
             }
             false => "the log answers",
         };
-        book.ok(CheckName::Reachable, words);
-        book.ok(CheckName::Signature, format!("signed by {}", self.target.vkey.name()));
+        results.ok(CheckName::Reachable, words);
+        results.ok(CheckName::Signature, format!("signed by {}", self.target.vkey.name()));
         answer
     }
 
     /// Fetches a checkpoint: with a consistency proof if `lean` is set and the log supports it, otherwise alone.
-    async fn note(&self, known: TreeSize) -> Result<ReceivedCheckpoint, TlogError> {
+    async fn fetch_note(&self, known: TreeSize) -> Result<ReceivedCheckpoint, TlogError> {
         if self.target.lean
             && let Some(note) = self.prover.checkpoint_with_proof(known).await?
         {
@@ -225,33 +230,41 @@ impl Watcher {
     }
 
     /// A note that is not the log's, as evidence; `None` if it is not UTF-8.
-    fn not_the_logs(&self, note: &Bytes, from: String, at: u64) -> Option<Evidence> {
+    fn rejected_note(&self, note: &Bytes, from: String, at: u64) -> Option<Evidence> {
         let note = std::str::from_utf8(note).ok()?.to_owned();
         let seen = Sighting { note, from, at };
         Some(Evidence::Checkpoint { vkey: self.target.vkey.to_string(), seen })
     }
 
-    fn silent(&mut self, book: &mut Book, error: &TlogError) {
-        let lasts = self.state.trouble(SILENCE, book.now);
-        book.unanswered(CheckName::Reachable, error.to_string());
+    fn record_silence(&mut self, results: &mut RoundResults, error: &TlogError) {
+        let lasts = self.state.record_trouble(SILENCE, results.now);
+        results.unanswered(CheckName::Reachable, error.to_string());
         if lasts >= self.target.unreachable_after.as_secs() {
             let words = format!("no checkpoint for {lasts} s: {error}");
-            book.alarm(AlarmKind::Unreachable, AlarmSubject::Log, words, None);
+            results.alarm(AlarmKind::Unreachable, AlarmSubject::Log, words, None);
         }
     }
 
     /// Makes all checks of a checkpoint.
-    async fn judge(&mut self, book: &mut Book, seen: &SeenCheckpoint, date: Option<&str>, views: Vec<View>) {
-        let Self { target, prover, state, folder, roots, token, trust, attestor, deep_for, grace } = self;
-        let (at_most, grace) = (*deep_for, *grace);
+    async fn check(
+        &mut self,
+        results: &mut RoundResults,
+        seen: &SignedCheckpoint,
+        date: Option<&str>,
+        responses: Vec<VantageResponse>,
+    ) {
+        let Self { target, prover, state, folder, roots, token, trust, attestor, deep_check_limit, grace } =
+            self;
+        let (at_most, grace) = (*deep_check_limit, *grace);
         let span = spans::check(CheckName::Consistency);
-        let mut growth = Growth { target, prover, state, book };
+        let mut growth = GrowthCheck { target, prover, state, results };
         let verified = growth.check(seen).instrument(span.clone()).await;
-        spans::end_check(&span, CheckName::Consistency, book);
-        let cosigned_at = views.iter().filter_map(|view| view.cosigned(seen)).chain(seen.cosigned_at).max();
+        spans::end_check(&span, CheckName::Consistency, results);
+        let cosigned_at =
+            responses.iter().filter_map(|response| response.cosigned(seen)).chain(seen.cosigned_at).max();
         let times = FreshnessTimes { cosigned_at, quorum: seen.quorum, date };
-        freshness::check(target, state, book, &times);
-        book.show(AlarmKind::passes, || Evidence::Checkpoint {
+        freshness::check(target, state, results, &times);
+        results.attach_evidence(AlarmKind::passes, || Evidence::Checkpoint {
             vkey: target.vkey.to_string(),
             seen: seen.sighting.clone(),
         });
@@ -261,21 +274,19 @@ impl Watcher {
         }
         match (target.depth >= Depth::Entries, verified) {
             (false, _) => {
-                book.not_checked(CheckName::Entries, "entries are not asked for: depth is checkpoints")
+                results.not_checked(CheckName::Entries, "entries are not read: depth is checkpoints")
             }
-            (true, false) => {
-                book.not_checked(CheckName::Entries, "the tree they would be of is not verified")
-            }
+            (true, false) => results.not_checked(CheckName::Entries, "the log's tree is not verified"),
             (true, true) => {
                 let kept = |state: &LogState| folder.keep(state).is_ok();
                 let span = spans::check(CheckName::Entries);
-                let mut entries = EntriesCheck { target, prover, state, book, at_most, grace };
+                let mut entries = EntriesCheck { target, prover, state, results, at_most, grace };
                 entries.check(seen, kept).instrument(span.clone()).await;
-                spans::end_check(&span, CheckName::Entries, book);
+                spans::end_check(&span, CheckName::Entries, results);
             }
         }
-        Comparison { target, prover, state, book, verified }.compare(seen, views).await;
-        Decisions {
+        VantageCheck { target, prover, state, results, verified }.check(seen, responses).await;
+        DecisionsCheck {
             target,
             folder,
             state,
@@ -283,7 +294,7 @@ impl Watcher {
             token: token.as_deref(),
             trust: trust.as_ref(),
             attestor: attestor.as_ref(),
-            book,
+            results,
             at_most,
             grace,
         }
@@ -301,39 +312,31 @@ impl Watcher {
             Some(_) => IndexResults::mark_reported(&self.folder),
             None => Ok(()),
         };
-        if let Err(why) = Watching::mark_reported(&self.folder, now()).and(index) {
+        if let Err(why) = WatchLists::mark_reported(&self.folder, now()).and(index) {
             tracing::warn!(log = %self.target.name, "the findings of this round will be reported again: {why}");
         }
     }
 
-    fn keep(&mut self, book: &mut Book) {
+    fn save_state(&mut self, results: &mut RoundResults) {
         match self.folder.keep(&self.state) {
-            Ok(()) => book.ok(CheckName::Kept, "the next round goes on from here"),
+            Ok(()) => results.ok(CheckName::Kept, "the next round continues from here"),
             Err(why) => {
-                book.failed(CheckName::Kept, format!("the next round begins where this one did: {why}"))
+                results.failed(CheckName::Kept, format!("the next round starts where this one did: {why}"))
             }
         }
     }
 }
 
 /// The initial state: the configured start checkpoint, or empty.
-fn beginning(target: &WatchedLog, now: u64) -> Result<LogState, MonitorError> {
+fn initial_state(target: &WatchedLog, now: u64) -> Result<LogState, MonitorError> {
     let mut state = LogState::new(target);
     let Some(path) = &target.start else { return Ok(state) };
     let note = std::fs::read(path).map_err(|why| MonitorStateError::File { path: path.clone(), why })?;
-    let seen = SeenCheckpoint::open(&note, target, &path.display().to_string(), now)
+    let seen = SignedCheckpoint::open(&note, target, &path.display().to_string(), now)
         .map_err(|why| MonitorError::Target { log: target.name.clone(), why: why.words })?;
-    state.began = Some(Beginning { at: now, size: seen.size.get(), because: Because::Given });
-    state.verified = Some(Verified::of(&seen));
+    state.began = Some(WatchStart { at: now, size: seen.size.get(), because: TrustReason::Given });
+    state.verified = Some(SavedCheckpoint::of(&seen));
     Ok(state)
-}
-
-impl View {
-    /// Newest cosignature time, if the vantage point shows the same tree.
-    fn cosigned(&self, same: &SeenCheckpoint) -> Option<u64> {
-        let seen = self.seen.as_ref().ok()?.as_ref()?;
-        seen.is_same_tree(same).then_some(seen.cosigned_at)?
-    }
 }
 
 impl Cost {

@@ -1,6 +1,6 @@
-//! Checks of the keys that lead to entries: the tables `seen` and `guard`.
+//! Checks of the tables `seen` (digests) and `guard` (unique claims), whose keys lead to entries.
 //!
-//! Not here: the lookup index (`index`).
+//! Not here: the lookup index (`lookup_index`).
 
 use merkle::{EntryDigest, LeafIndex};
 
@@ -18,14 +18,14 @@ impl Fsck<'_> {
         report: &mut FsckReport,
     ) -> Result<(), StoreError> {
         let from = LeafIndex::new(from);
-        let note = |outcome: Result<(), String>, report: &mut FsckReport| {
+        let add_damage = |outcome: Result<(), String>, report: &mut FsckReport| {
             if let Err(why) = outcome {
                 report.add(Defect::LookUpUnreadable { from, why });
             }
         };
-        note(self.check_seen(entries, sound, report).await?, report);
-        note(self.check_guards(sound, report).await?, report);
-        note(self.check_index(from.get(), entries, sound, report).await?, report);
+        add_damage(self.check_seen(entries, sound, report).await?, report);
+        add_damage(self.check_guards(sound, report).await?, report);
+        add_damage(self.check_index(from.get(), entries, sound, report).await?, report);
         Ok(())
     }
 

@@ -1,4 +1,5 @@
-//! A [`AuditSource`] wrapper that records the rows read by the audit for the watch lists, each once and in order.
+//! [`RecordingSource`]: keeps the entries that an audit reads, so that watch lists and index check need not read them
+//! again.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,26 +8,27 @@ use audit::{AuditHead, AuditSource, EntryEvidence, HistoryHead, LeafRow, LookUpA
 use merkle::{EntryDigest, LeafHash, LeafIndex};
 use store::{Collateral, Found, GuardKey};
 
-/// A source, and the rows read from it.
+/// An [`AuditSource`] that keeps each row read from another source once, in order.
 pub struct RecordingSource<'a> {
     source: &'a dyn AuditSource,
-    seen: Mutex<RowsRead>,
+    recorded: Mutex<RecordedRows>,
 }
 
-struct RowsRead {
+struct RecordedRows {
+    /// The next leaf to record.
     next: u64,
     rows: Vec<EntryEvidence>,
 }
 
 impl<'a> RecordingSource<'a> {
     /// Wraps a source; rows are recorded from leaf `next` on.
-    pub fn of(source: &'a dyn AuditSource, next: u64) -> Self {
-        Self { source, seen: Mutex::new(RowsRead { next, rows: Vec::new() }) }
+    pub fn new(source: &'a dyn AuditSource, next: u64) -> Self {
+        Self { source, recorded: Mutex::new(RecordedRows { next, rows: Vec::new() }) }
     }
 
     /// Returns the rows recorded since the last call.
-    pub fn drain(&self) -> Vec<EntryEvidence> {
-        std::mem::take(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner).rows)
+    pub fn take_rows(&self) -> Vec<EntryEvidence> {
+        std::mem::take(&mut self.recorded.lock().unwrap_or_else(PoisonError::into_inner).rows)
     }
 }
 
@@ -38,13 +40,13 @@ impl AuditSource for RecordingSource<'_> {
 
     async fn rows(&self, from: LeafIndex, count: usize) -> Result<Vec<LeafRow>, SourceError> {
         let rows = self.source.rows(from, count).await?;
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
         for row in &rows {
             let leaf = row.index().get();
-            if leaf == seen.next {
-                seen.next = leaf + 1;
+            if leaf == recorded.next {
+                recorded.next = leaf + 1;
                 if let LeafRow::Kept(evidence) = row {
-                    seen.rows.push((**evidence).clone());
+                    recorded.rows.push((**evidence).clone());
                 }
             }
         }

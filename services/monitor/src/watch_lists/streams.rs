@@ -12,6 +12,24 @@ use crate::limits::MAX_REMEMBERED;
 #[serde(transparent)]
 pub struct OpenStreams(BTreeMap<String, TrackedStream>);
 
+/// A permitting decision without an outcome.
+pub struct DecisionWithoutOutcome<'a> {
+    /// Name of the stream.
+    pub stream: &'a str,
+    /// Entry ID of the decision.
+    pub decision: &'a str,
+    /// Commit time of the decision, in Unix seconds.
+    pub since: u64,
+}
+
+/// A stream that is not closed.
+pub struct UnclosedStream<'a> {
+    /// Name of the stream.
+    pub stream: &'a str,
+    /// Commit time of its newest record, in Unix seconds.
+    pub newest: u64,
+}
+
 /// A stream that is not closed, or has decisions without an outcome.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -28,7 +46,7 @@ struct TrackedStream {
 
 impl OpenStreams {
     /// Records an audit record; returns `false` if there is no room ([`MAX_REMEMBERED`]).
-    pub fn take(&mut self, name: &str, facts: &WatchedFacts, record: &StreamRecord, at: u64) -> bool {
+    pub fn record(&mut self, name: &str, facts: &WatchedFacts, record: &StreamRecord, at: u64) -> bool {
         let known = self.0.values().map(TrackedStream::weight).sum::<usize>();
         if known >= MAX_REMEMBERED {
             return false;
@@ -51,18 +69,18 @@ impl OpenStreams {
         true
     }
 
-    /// Decisions committed at or before `before` that have no outcome: stream, decision, commit time.
-    pub fn open(&self, before: u64) -> impl Iterator<Item = (&str, &str, u64)> {
+    /// Decisions committed at or before `before` that have no outcome.
+    pub fn open(&self, before: u64) -> impl Iterator<Item = DecisionWithoutOutcome<'_>> {
         self.0.iter().flat_map(move |(name, stream)| {
             let old = stream.open.iter().filter(move |(_, since)| **since <= before);
-            old.map(move |(decision, since)| (name.as_str(), decision.as_str(), *since))
+            old.map(move |(decision, since)| DecisionWithoutOutcome { stream: name, decision, since: *since })
         })
     }
 
-    /// Open streams without a record after `before`: stream, and commit time of its newest record.
-    pub fn unclosed(&self, before: u64) -> impl Iterator<Item = (&str, u64)> {
+    /// Open streams without a record after `before`.
+    pub fn unclosed(&self, before: u64) -> impl Iterator<Item = UnclosedStream<'_>> {
         let quiet = self.0.iter().filter(move |(_, stream)| !stream.closed && stream.newest <= before);
-        quiet.map(|(name, stream)| (name.as_str(), stream.newest))
+        quiet.map(|(name, stream)| UnclosedStream { stream: name, newest: stream.newest })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The facts of an entry that watch lists use.
 
-use audit::EntryEvidence as Row;
+use audit::EntryEvidence;
 use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
 use registration::entry_facts;
 use registration::policy::essence;
@@ -79,7 +79,7 @@ impl StreamRecord {
 
 impl WatchedFacts {
     /// Reads an entry; `None` if its statement was erased or malformed, or lacks `iss` or `sub`.
-    pub fn of(row: &Row) -> Option<Self> {
+    pub fn of(row: &EntryEvidence) -> Option<Self> {
         let statement = SignedStatement::parse(row.statement.clone()?).ok()?;
         let facts = entry_facts(&statement, &row.facts);
         let text = |name: &str| facts.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -132,7 +132,7 @@ impl WatchedFacts {
     }
 
     /// Leaf and ID of the entry.
-    pub fn place(&self) -> EntryPosition {
+    pub fn entry_position(&self) -> EntryPosition {
         EntryPosition { leaf: self.leaf, entry: self.entry.clone() }
     }
 }

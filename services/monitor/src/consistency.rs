@@ -1,4 +1,4 @@
-//! Consistency proofs: decides whether one tree is a prefix of another, from data that the log serves.
+//! Consistency proofs between two trees of a log: fetched from the log, and verified.
 //!
 //! A Tabellion log serves the proof in one request; for other logs the proof is assembled from tiles. If the proof
 //! fails but its hashes lead to the newer root, they also yield the root that the older tree would need. That is a
@@ -9,31 +9,41 @@ use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 use client::tlog::{Grown, TlogClient, TlogError};
-use merkle::{Hash, NodeId, RootHash, TreeSize, proof, verify};
+use merkle::{Hash, NodeId, TreeSize, proof, verify};
 
 use crate::evidence::TwoRootPath;
 use crate::round::Cost;
+use crate::signed_checkpoint::TreeHead;
 
 /// Fetches and verifies consistency proofs of one log.
 pub struct ConsistencyProver {
     client: TlogClient,
     /// Returns to `false` once the log answers a proof request with "not found".
-    makes_proofs: AtomicBool,
+    serves_proofs: AtomicBool,
     hashes: AtomicU64,
-    /// The proof received with the last checkpoint, and the older size that it starts from.
-    ready: Mutex<Option<(TreeSize, Grown)>>,
+    /// The proof received with the last checkpoint.
+    prefetched: Mutex<Option<PrefetchedProof>>,
 }
 
-/// Size and root of a tree.
-pub type TreeHead = (TreeSize, RootHash);
+/// A consistency proof that was received together with a checkpoint.
+struct PrefetchedProof {
+    older: TreeSize,
+    grown: Grown,
+}
+
+/// A node at the older tree's right edge, and its siblings in the newer tree from the bottom up.
+struct EdgePath {
+    start: Hash,
+    siblings: Vec<Hash>,
+}
 
 /// Result of a consistency check.
 #[derive(Debug)]
-pub enum Extends {
+pub enum ConsistencyResult {
     /// The older tree is a prefix of the newer one.
-    Yes,
+    Proven,
     /// No append-only tree has both roots. The path shows it; `None` if the sizes are equal.
-    No(Option<TwoRootPath>),
+    Contradicted(Option<TwoRootPath>),
     /// The served hashes do not yield the newer root, so nothing is proven.
     Unproven(String),
     /// The log does not serve the required tiles or proof.
@@ -45,9 +55,9 @@ impl ConsistencyProver {
     pub fn of(client: TlogClient) -> Self {
         Self {
             client,
-            makes_proofs: AtomicBool::new(true),
+            serves_proofs: AtomicBool::new(true),
             hashes: AtomicU64::new(0),
-            ready: Mutex::new(None),
+            prefetched: Mutex::new(None),
         }
     }
 
@@ -57,8 +67,8 @@ impl ConsistencyProver {
     }
 
     /// Returns `false` once the log has shown that it serves no consistency proofs (only Tabellion logs do).
-    pub fn makes_proofs(&self) -> bool {
-        self.makes_proofs.load(Ordering::Relaxed)
+    pub fn serves_proofs(&self) -> bool {
+        self.serves_proofs.load(Ordering::Relaxed)
     }
 
     /// The requests, bytes and hashes spent so far.
@@ -70,90 +80,98 @@ impl ConsistencyProver {
     /// Fetches the newest checkpoint with a proof that it extends the tree of size `known`, in one request. `None` if
     /// the log does not support this, or `known` is 0.
     pub async fn checkpoint_with_proof(&self, known: TreeSize) -> Result<Option<Bytes>, TlogError> {
-        if known == TreeSize::EMPTY || !self.makes_proofs() {
+        if known == TreeSize::EMPTY || !self.serves_proofs() {
             return Ok(None);
         }
         match self.client.grown(known, None).await {
             Ok(mut grown) => {
                 let note = grown.checkpoint.take();
                 self.count(grown.path.len());
-                *self.ready.lock().unwrap_or_else(PoisonError::into_inner) = Some((known, grown));
+                *self.prefetched.lock().unwrap_or_else(PoisonError::into_inner) =
+                    Some(PrefetchedProof { older: known, grown });
                 Ok(note)
             }
             Err(error @ TlogError::Unreachable(_)) => Err(error),
             Err(TlogError::Missing { .. }) => {
-                self.makes_proofs.store(false, Ordering::Relaxed);
+                self.serves_proofs.store(false, Ordering::Relaxed);
                 Ok(None)
             }
             Err(_) => Ok(None),
         }
     }
 
-    fn take_ready(&self, older: TreeSize, newer: TreeSize) -> Option<Vec<Hash>> {
-        let ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner).take();
-        ready.filter(|(first, grown)| (*first, grown.second) == (older, newer)).map(|(_, grown)| grown.path)
-    }
-
     /// Adds `hashes` to the cost, for hashes that were received by other requests.
-    pub fn count(&self, hashes: usize) {
+    fn count(&self, hashes: usize) {
         self.hashes.fetch_add(hashes as u64, Ordering::Relaxed);
     }
 
     /// Proves that `older` is a prefix of `newer`. The newer tree must not be smaller.
-    pub async fn extends(&self, older: TreeHead, newer: TreeHead) -> Extends {
-        if older.0 == newer.0 {
-            return if older.1 == newer.1 { Extends::Yes } else { Extends::No(None) };
+    pub async fn extends(&self, older: TreeHead, newer: TreeHead) -> ConsistencyResult {
+        if older.size == newer.size {
+            return match older.root == newer.root {
+                true => ConsistencyResult::Proven,
+                false => ConsistencyResult::Contradicted(None),
+            };
         }
-        if older.0 == TreeSize::EMPTY {
-            return Extends::Yes;
+        if older.size == TreeSize::EMPTY {
+            return ConsistencyResult::Proven;
         }
-        match self.in_one_request(older, newer).await {
+        match self.verify_served_proof(older, newer).await {
             Some(outcome) => outcome,
-            None => self.by_tiles(older, newer).await,
+            None => self.verify_by_tiles(older, newer).await,
         }
     }
 
     /// Verifies the log's own proof. `None` if the log serves none, or a proof that neither holds nor shows a fork.
-    async fn in_one_request(&self, older: TreeHead, newer: TreeHead) -> Option<Extends> {
-        if !self.makes_proofs() {
+    async fn verify_served_proof(&self, older: TreeHead, newer: TreeHead) -> Option<ConsistencyResult> {
+        if !self.serves_proofs() {
             return None;
         }
-        if let Some(path) = self.take_ready(older.0, newer.0) {
-            return judge(older, newer, &path);
+        if let Some(path) = self.take_prefetched(older.size, newer.size) {
+            return verify_path(older, newer, &path);
         }
-        let path = match self.client.grown(older.0, Some(newer.0)).await {
+        let path = match self.client.grown(older.size, Some(newer.size)).await {
             Ok(grown) => grown.path,
-            Err(error @ TlogError::Unreachable(_)) => return Some(Extends::Unanswered(error)),
+            Err(error @ TlogError::Unreachable(_)) => return Some(ConsistencyResult::Unanswered(error)),
             Err(TlogError::Missing { .. }) => {
-                self.makes_proofs.store(false, Ordering::Relaxed);
+                self.serves_proofs.store(false, Ordering::Relaxed);
                 return None;
             }
             Err(_) => return None,
         };
         self.count(path.len());
-        judge(older, newer, &path)
+        verify_path(older, newer, &path)
+    }
+
+    /// Returns the prefetched proof if it is between these sizes.
+    fn take_prefetched(&self, older: TreeSize, newer: TreeSize) -> Option<Vec<Hash>> {
+        let proof = self.prefetched.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let proof = proof.filter(|proof| (proof.older, proof.grown.second) == (older, newer));
+        proof.map(|proof| proof.grown.path)
     }
 
     /// Assembles the proof from the newer tree's tiles and verifies it.
-    async fn by_tiles(&self, older: TreeHead, newer: TreeHead) -> Extends {
-        let (start, siblings) = match self.path(older.0, newer.0).await {
+    async fn verify_by_tiles(&self, older: TreeHead, newer: TreeHead) -> ConsistencyResult {
+        let EdgePath { start, siblings } = match self.fetch_path(older.size, newer.size).await {
             Ok(path) => path,
-            Err(error) => return Extends::Unanswered(error),
+            Err(error) => return ConsistencyResult::Unanswered(error),
         };
         self.count(siblings.len() + 1);
-        match verify::implied_roots(older.0, newer.0, start, &siblings) {
-            Ok(implied) if implied == (older.1, newer.1) => Extends::Yes,
-            Ok((_, root)) if root == newer.1 => Extends::No(Some(TwoRootPath::of(start, &siblings))),
-            Ok((_, root)) => Extends::Unproven(format!(
-                "the tiles of size {} make the root {root}, and {} is signed",
-                newer.0, newer.1
+        match verify::implied_roots(older.size, newer.size, start, &siblings) {
+            Ok(implied) if implied == (older.root, newer.root) => ConsistencyResult::Proven,
+            Ok((_, root)) if root == newer.root => {
+                ConsistencyResult::Contradicted(Some(TwoRootPath::of(start, &siblings)))
+            }
+            Ok((_, root)) => ConsistencyResult::Unproven(format!(
+                "the tiles of size {} give the root {root}, but the log signed {}",
+                newer.size, newer.root
             )),
-            Err(why) => Extends::Unproven(why.to_string()),
+            Err(why) => ConsistencyResult::Unproven(why.to_string()),
         }
     }
 
     /// Fetches the node at the older tree's right edge and its siblings in the newer tree, from the bottom up.
-    async fn path(&self, older: TreeSize, newer: TreeSize) -> Result<(Hash, Vec<Hash>), TlogError> {
+    async fn fetch_path(&self, older: TreeSize, newer: TreeSize) -> Result<EdgePath, TlogError> {
         let plan = proof::consistency(older, newer)?;
         let level = older.get().trailing_zeros();
         let start = NodeId { level: level as u8, index: (older.get() - 1) >> level };
@@ -161,23 +179,23 @@ impl ConsistencyProver {
         needed.push(start);
         let hashes = self.client.nodes(&needed, newer).await?;
         let hash = |node: NodeId| hashes.get(&node).copied().ok_or(proof::NoProof::EmptyOlder);
-        let mut path = plan.fold(hash)?;
+        let mut siblings = plan.fold(hash)?;
         if !older.get().is_power_of_two() {
-            path.remove(0);
+            siblings.remove(0);
         }
-        Ok((hash(start)?, path))
+        Ok(EdgePath { start: hash(start)?, siblings })
     }
 }
 
 /// Verifies a consistency proof (RFC 9162, 2.1.4.2). `None` if it neither holds nor shows a fork, so that tiles must
 /// decide.
-pub fn judge(older: TreeHead, newer: TreeHead, path: &[Hash]) -> Option<Extends> {
-    if verify::consistency(older.0, newer.0, older.1, newer.1, path) == Ok(()) {
-        return Some(Extends::Yes);
+fn verify_path(older: TreeHead, newer: TreeHead, path: &[Hash]) -> Option<ConsistencyResult> {
+    if verify::consistency(older.size, newer.size, older.root, newer.root, path) == Ok(()) {
+        return Some(ConsistencyResult::Proven);
     }
-    let (start, siblings) = path.split_first().filter(|_| !older.0.get().is_power_of_two())?;
-    let (_, root) = verify::implied_roots(older.0, newer.0, *start, siblings).ok()?;
-    (root == newer.1).then(|| Extends::No(Some(TwoRootPath::of(*start, siblings))))
+    let (start, siblings) = path.split_first().filter(|_| !older.size.get().is_power_of_two())?;
+    let (_, root) = verify::implied_roots(older.size, newer.size, *start, siblings).ok()?;
+    (root == newer.root).then(|| ConsistencyResult::Contradicted(Some(TwoRootPath::of(*start, siblings))))
 }
 
 impl TwoRootPath {

@@ -1,11 +1,13 @@
-//! A remote service as the audit's [`AuditSource`]: its public data suffices to recompute its admission decisions.
+//! [`RemoteAuditSource`]: the data of an audit, fetched from a log over HTTP.
+//!
+//! A log's public data suffices to recompute its admission decisions.
 //!
 //! The head is either verified already, or trusted if a receipt of the newest entry verifies with the trust file. The
 //! leaves are verified by the head's root, and all other data by deciding again. The service's indexes are not used:
 //! the audit keeps its own claims and positions. The commit time of an entry is proven by a receipt of its batch's head
-//! if a trusted key signed it; otherwise it is the service's unproven statement.
+//! if a trusted key signed it (`commit_times`); otherwise it is the service's unproven statement.
 
-mod heads;
+mod commit_times;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,7 +17,7 @@ use audit::{AuditHead, AuditSource, EntryEvidence, HistoryHead, LeafRow, LookUpA
 use client::{Client, ClientError};
 use data_encoding::BASE64URL_NOPAD;
 use merkle::tile::{TileId, TilePath};
-use merkle::{EntryDigest, LeafHash, LeafIndex, RootHash, TreeSize};
+use merkle::{EntryDigest, LeafHash, LeafIndex, TreeSize};
 use registration::{COLLATERAL_PAYLOAD, COLLATERAL_X5CHAIN};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -23,7 +25,8 @@ use store::{Collateral, Found, GuardKey};
 use verifier::{Code, TrustStore};
 
 use crate::clock::now;
-use heads::{Committed, PageHeads};
+use crate::signed_checkpoint::TreeHead;
+use commit_times::{CommittedEntry, PageHeads};
 
 /// Entries in one request.
 const PAGE: usize = 256;
@@ -32,14 +35,14 @@ const FETCH_ATTEMPTS: u32 = 20;
 /// Pause between two attempts.
 const FETCH_PAUSE: Duration = Duration::from_millis(250);
 
-/// A service as seen by a client with access to its public data only.
-pub struct Outside<'a> {
+/// An [`AuditSource`] that reads the public data of a log over HTTP.
+pub struct RemoteAuditSource<'a> {
     client: &'a Client,
     /// Trust store with the log's receipt keys.
     trust: Option<&'a TrustStore>,
     /// The verified head; if `None`, a receipt must prove it.
-    verified: Option<(TreeSize, RootHash)>,
-    seen: Mutex<FetchedData>,
+    verified: Option<TreeHead>,
+    fetched: Mutex<FetchedData>,
 }
 
 /// Fetched data that is still needed.
@@ -95,85 +98,85 @@ struct PolicyResponse {
     index: u64,
 }
 
-impl<'a> Outside<'a> {
+impl<'a> RemoteAuditSource<'a> {
     /// A source that verifies the service's head by a receipt and the keys in `trust`.
-    pub fn of(client: &'a Client, trust: &'a TrustStore) -> Self {
-        Self { client, trust: Some(trust), verified: None, seen: Mutex::default() }
+    pub fn new(client: &'a Client, trust: &'a TrustStore) -> Self {
+        Self { client, trust: Some(trust), verified: None, fetched: Mutex::default() }
     }
 
     /// A source with an already verified head; receipts that verify with `trust` prove commit times.
-    pub fn at(client: &'a Client, size: TreeSize, root: RootHash, trust: Option<&'a TrustStore>) -> Self {
-        Self { client, trust, verified: Some((size, root)), seen: Mutex::default() }
+    pub fn with_verified_head(client: &'a Client, head: TreeHead, trust: Option<&'a TrustStore>) -> Self {
+        Self { client, trust, verified: Some(head), fetched: Mutex::default() }
     }
 
-    fn seen(&self) -> MutexGuard<'_, FetchedData> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    fn fetched(&self) -> MutexGuard<'_, FetchedData> {
+        self.fetched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Size in the newest checkpoint. Only a hint: its signature is not verified.
-    async fn published(&self) -> Result<TreeSize, SourceError> {
+    async fn published_size(&self) -> Result<TreeSize, SourceError> {
         let note = self.client.bytes("checkpoint").await.map_err(unanswered)?;
         let size = std::str::from_utf8(&note).ok().and_then(|note| note.lines().nth(1)?.parse().ok());
-        size.map(TreeSize::new).ok_or_else(|| nonsense("its checkpoint is none"))
+        size.map(TreeSize::new).ok_or_else(|| nonsense("its checkpoint is malformed"))
     }
 
     /// Waits until the service's checkpoint covers `size` leaves; [`SourceError::Unavailable`] after [`FETCH_ATTEMPTS`]
     /// attempts.
-    async fn until_published(&self, size: TreeSize) -> Result<(), SourceError> {
+    async fn wait_until_published(&self, size: TreeSize) -> Result<(), SourceError> {
         for _ in 0..FETCH_ATTEMPTS {
-            if self.published().await? >= size {
+            if self.published_size().await? >= size {
                 return Ok(());
             }
             tokio::time::sleep(FETCH_PAUSE).await;
         }
-        Err(SourceError::Unavailable("its checkpoint stays behind its receipts".into()))
+        Err(SourceError::Unavailable("its checkpoint is of a smaller tree than its receipts".into()))
     }
 
-    async fn page(&self, from: LeafIndex, limit: usize) -> Result<Vec<EvidenceRow>, NoPage> {
+    async fn fetch_page(&self, from: LeafIndex, limit: usize) -> Result<Vec<EvidenceRow>, PageError> {
         let page: EvidenceRows = self.client.json(&format!("v1/evidence?from={from}&limit={limit}")).await?;
-        let follow =
-            |(place, row): (usize, &EvidenceRow)| row.index == from.get().saturating_add(place as u64);
-        match page.evidence.len() <= limit && page.evidence.iter().enumerate().all(follow) {
+        let is_next =
+            |(offset, row): (usize, &EvidenceRow)| row.index == from.get().saturating_add(offset as u64);
+        match page.evidence.len() <= limit && page.evidence.iter().enumerate().all(is_next) {
             true => Ok(page.evidence),
-            false => Err(nonsense("its evidence is not what was asked for").into()),
+            false => Err(nonsense("its evidence is not that of the requested leaves").into()),
         }
     }
 
     /// Fetches at least one entry from leaf `from` on; returns the reason if the service cannot serve that entry. An
     /// unservable entry fails its whole page, so the page size is halved until the entry is alone.
-    async fn fetch(&self, from: LeafIndex, mut limit: usize) -> Result<Option<String>, SourceError> {
+    async fn fetch_ahead(&self, from: LeafIndex, mut limit: usize) -> Result<Option<String>, SourceError> {
         let page = loop {
-            match self.page(from, limit).await {
+            match self.fetch_page(from, limit).await {
                 Ok(page) => break page,
-                Err(NoPage::Damaged(why)) if limit == 1 => return Ok(Some(why)),
-                Err(NoPage::Damaged(_)) => limit /= 2,
-                Err(NoPage::Source(error)) => return Err(error),
+                Err(PageError::Damaged(why)) if limit == 1 => return Ok(Some(why)),
+                Err(PageError::Damaged(_)) => limit /= 2,
+                Err(PageError::Source(error)) => return Err(error),
             }
         };
         if page.is_empty() {
             return Err(SourceError::Damaged(format!("the evidence of leaf {from} is missing")));
         }
-        let mut seen = self.seen();
-        seen.ahead.clear();
+        let mut data = self.fetched();
+        data.ahead.clear();
         for row in page {
             let (fetched, collateral) = row.read()?;
-            seen.collateral.insert(fetched.evidence.index, collateral);
-            seen.ahead.push_back(fetched);
+            data.collateral.insert(fetched.evidence.index, collateral);
+            data.ahead.push_back(fetched);
         }
         Ok(None)
     }
 
     /// Fetches receipts of the page's batch heads, which prove commit times. For a signed head the time is kept with
     /// the head and removed from the entry.
-    async fn sign_times(&self, page: &mut [Result<FetchedEntry, LeafRow>]) -> Result<(), SourceError> {
+    async fn prove_times(&self, page: &mut [Result<FetchedEntry, LeafRow>]) -> Result<(), SourceError> {
         let Some(trust) = self.trust else { return Ok(()) };
         let committed = page.iter().filter_map(|row| row.as_ref().ok()?.committed());
-        let batches = self.seen().heads.turn(committed);
-        let heads = heads::fetch(self.client, trust, batches).await?;
-        let mut seen = self.seen();
-        seen.heads.put(heads);
+        let batches = self.fetched().heads.start_page(committed);
+        let heads = commit_times::fetch_heads(self.client, trust, batches).await?;
+        let mut data = self.fetched();
+        data.heads.store(heads);
         for fetched in page.iter_mut().flatten() {
-            if fetched.size.is_some_and(|size| seen.heads.holds(size)) {
+            if fetched.size.is_some_and(|size| data.heads.holds(size)) {
                 fetched.evidence.at = None;
             }
         }
@@ -181,10 +184,10 @@ impl<'a> Outside<'a> {
     }
 
     /// Fetches a receipt of the leaf's entry and returns the tree size and root that a trusted key signed.
-    async fn signed(&self, trust: &TrustStore, leaf: LeafIndex) -> Result<(TreeSize, RootHash), SourceError> {
-        let row = self.page(leaf, 1).await?.into_iter().next();
+    async fn signed_tree(&self, trust: &TrustStore, leaf: LeafIndex) -> Result<TreeHead, SourceError> {
+        let row = self.fetch_page(leaf, 1).await?.into_iter().next();
         let row = row.ok_or_else(|| nonsense("its newest entry is missing"))?;
-        let entry: EntryDigest = row.entry_id.parse().map_err(|_| nonsense("an entry ID is none"))?;
+        let entry: EntryDigest = row.entry_id.parse().map_err(|_| nonsense("an entry ID is malformed"))?;
         let receipt = self.client.receipt(&entry).await.map_err(unanswered)?;
         let verdict = verifier::verify_receipt_of(entry, &receipt, trust, now());
         if !verdict.is_verified() {
@@ -197,25 +200,26 @@ impl<'a> Outside<'a> {
                 }
             });
         }
-        let tree = verdict.receipts.first().and_then(heads::signed_tree);
-        tree.ok_or_else(|| nonsense("its receipts sign no tree size"))
+        let tree = verdict.receipts.first().and_then(commit_times::signed_tree);
+        tree.ok_or_else(|| nonsense("its receipts do not sign a tree size"))
     }
 }
 
-/// Reasons for a missing page.
-enum NoPage {
+/// Errors of fetching a page.
+enum PageError {
     /// The service reports that an entry is damaged.
     Damaged(String),
+    /// Any other error.
     Source(SourceError),
 }
 
-impl From<SourceError> for NoPage {
+impl From<SourceError> for PageError {
     fn from(error: SourceError) -> Self {
         Self::Source(error)
     }
 }
 
-impl From<ClientError> for NoPage {
+impl From<ClientError> for PageError {
     fn from(error: ClientError) -> Self {
         match error.is_damage() {
             true => Self::Damaged(error.to_string()),
@@ -224,23 +228,23 @@ impl From<ClientError> for NoPage {
     }
 }
 
-impl From<NoPage> for SourceError {
-    fn from(why: NoPage) -> Self {
+impl From<PageError> for SourceError {
+    fn from(why: PageError) -> Self {
         match why {
-            NoPage::Damaged(why) => SourceError::Damaged(why),
-            NoPage::Source(error) => error,
+            PageError::Damaged(why) => SourceError::Damaged(why),
+            PageError::Source(error) => error,
         }
     }
 }
 
 #[async_trait::async_trait]
-impl AuditSource for Outside<'_> {
+impl AuditSource for RemoteAuditSource<'_> {
     async fn head(&self) -> Result<AuditHead, SourceError> {
-        if let Some((size, root)) = self.verified {
-            self.seen().size = size;
+        if let Some(TreeHead { size, root }) = self.verified {
+            self.fetched().size = size;
             return Ok(AuditHead { size, root, batch: None, policy: None });
         }
-        let Some(newest) = self.published().await?.last_leaf() else {
+        let Some(newest) = self.published_size().await?.last_leaf() else {
             return Ok(AuditHead {
                 size: TreeSize::EMPTY,
                 root: merkle::empty_root(),
@@ -248,45 +252,45 @@ impl AuditSource for Outside<'_> {
                 policy: None,
             });
         };
-        let nobody = TrustStore::default();
-        let (size, root) = self.signed(self.trust.unwrap_or(&nobody), newest).await?;
-        self.until_published(size).await?;
-        self.seen().size = size;
+        let no_keys = TrustStore::default();
+        let TreeHead { size, root } = self.signed_tree(self.trust.unwrap_or(&no_keys), newest).await?;
+        self.wait_until_published(size).await?;
+        self.fetched().size = size;
         Ok(AuditHead { size, root, batch: None, policy: None })
     }
 
     async fn rows(&self, from: LeafIndex, count: usize) -> Result<Vec<LeafRow>, SourceError> {
         let mut page: Vec<Result<FetchedEntry, LeafRow>> = Vec::with_capacity(count);
-        self.seen().start_at(from);
+        self.fetched().drop_before(from);
         while page.len() < count {
             let next = LeafIndex::new(from.get() + page.len() as u64);
-            let known = self.seen().take(next);
+            let known = self.fetched().take(next);
             match known {
                 Some(fetched) => page.push(Ok(fetched)),
                 // A caller that asks for one row needs only that: the first, which names the log, or the newest.
                 None => {
-                    let lost = self.fetch(next, if count == 1 { 1 } else { PAGE }).await?;
+                    let lost = self.fetch_ahead(next, if count == 1 { 1 } else { PAGE }).await?;
                     page.extend(lost.map(|why| {
                         Err(LeafRow::Lost { index: next, why: format!("it is not served: {why}") })
                     }));
                 }
             }
         }
-        self.sign_times(&mut page).await?;
+        self.prove_times(&mut page).await?;
         let row = |fetched: FetchedEntry| LeafRow::Kept(Box::new(fetched.evidence));
         Ok(page.into_iter().map(|fetched| fetched.map_or_else(|lost| lost, row)).collect())
     }
 
     async fn collateral(&self, leaf: LeafIndex) -> Result<Vec<Collateral>, SourceError> {
-        Ok(self.seen().collateral.get(&leaf).cloned().unwrap_or_default())
+        Ok(self.fetched().collateral.get(&leaf).cloned().unwrap_or_default())
     }
 
     async fn heads(&self, from: u64, _: usize) -> Result<Vec<HistoryHead>, SourceError> {
-        Ok(self.seen().heads.give(from))
+        Ok(self.fetched().heads.take(from))
     }
 
     async fn leaves(&self, tile: u64) -> Result<Vec<LeafHash>, SourceError> {
-        let size = self.seen().size;
+        let size = self.fetched().size;
         let Some(tile) = TileId::at(0, tile, size) else { return Ok(Vec::new()) };
         let data = self.client.bytes(&TilePath::Hashes(tile).to_string()).await.map_err(unanswered)?;
         Ok(data.as_chunks().0.iter().map(|hash| LeafHash::from_bytes(*hash)).collect())
@@ -307,7 +311,7 @@ impl AuditSource for Outside<'_> {
 
 impl FetchedData {
     /// Drops the collateral of leaves before `from`.
-    fn start_at(&mut self, from: LeafIndex) {
+    fn drop_before(&mut self, from: LeafIndex) {
         self.collateral.retain(|leaf, _| *leaf >= from);
     }
 
@@ -318,10 +322,10 @@ impl FetchedData {
 
 impl FetchedEntry {
     /// The batch's tree and commit time, if the reported tree contains the leaf.
-    fn committed(&self) -> Option<Committed> {
+    fn committed(&self) -> Option<CommittedEntry> {
         let EntryEvidence { index: leaf, digest: entry, at, .. } = self.evidence;
         let size = self.size.filter(|size| size.holds(leaf))?;
-        Some(Committed { leaf, entry, size, at: at? })
+        Some(CommittedEntry { leaf, entry, size, at: at? })
     }
 }
 
@@ -339,7 +343,7 @@ impl EvidenceRow {
         }
         let evidence = EntryEvidence {
             index: LeafIndex::new(self.index),
-            digest: self.entry_id.parse().map_err(|_| nonsense("an entry ID is none"))?,
+            digest: self.entry_id.parse().map_err(|_| nonsense("an entry ID is malformed"))?,
             statement: self.statement.as_deref().map(decode).transpose()?,
             policy: LeafIndex::new(self.policy.index),
             rule: self.rule,
@@ -356,7 +360,7 @@ fn decode(text: &str) -> Result<bytes::Bytes, SourceError> {
 }
 
 fn nonsense(why: impl Into<String>) -> SourceError {
-    SourceError::Refused(format!("the service does not answer as a log does: {}", why.into()))
+    SourceError::Refused(format!("the service's answer is not one of a log: {}", why.into()))
 }
 
 fn unanswered(error: ClientError) -> SourceError {
@@ -388,8 +392,9 @@ mod tests {
         let url = format!("http://{}/", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, app).await });
         let client = Client::new(&url, client::Options::default()).unwrap();
-        let outside = Outside::at(&client, TreeSize::new(9), merkle::empty_root(), None);
-        let page = outside.page(LeafIndex::new(5), 2).await?;
+        let head = TreeHead { size: TreeSize::new(9), root: merkle::empty_root() };
+        let source = RemoteAuditSource::with_verified_head(&client, head, None);
+        let page = source.fetch_page(LeafIndex::new(5), 2).await?;
         Ok(page.iter().map(|row| row.index).collect())
     }
 

@@ -33,29 +33,29 @@ fn target() -> WatchedLog {
     WatchedLog { watches: vec![watch], lag: std::time::Duration::ZERO, ..testing::target() }
 }
 
-fn watching(memory: WatchMemory) -> Watching {
-    Watching { memory, omitted: 0, kept: None, now: 100 }
+fn lists_with(memory: WatchMemory) -> WatchLists {
+    WatchLists { memory, omitted: 0, saved: None, now: 100 }
 }
 
 /// The alarms after these rows.
-fn found(mut watching: Watching, rows: Vec<Row>, is_as_told: bool) -> Vec<AlarmKind> {
-    let (target, mut book) = (target(), Book::new("log", 100));
-    watching.observe(&target, rows, |_| is_as_told);
-    watching.judge(&target, &mut book);
-    book.alarms.iter().map(|alarm| alarm.kind).collect()
+fn found(mut lists: WatchLists, rows: Vec<Row>, agrees: bool) -> Vec<AlarmKind> {
+    let (target, mut results) = (target(), RoundResults::new("log", 100));
+    lists.observe(&target, rows, |_| agrees);
+    lists.record(&target, &mut results);
+    results.alarms.iter().map(|alarm| alarm.kind).collect()
 }
 
 #[test]
-fn an_entry_that_is_not_as_told_accuses_no_issuer_of_anything() {
+fn an_entry_that_differs_from_the_log_s_description_accuses_no_issuer_of_anything() {
     let fork = || vec![row(0, 0), row(1, 0), row(2, 9)];
-    let kinds = found(watching(WatchMemory::begun(0)), fork(), true);
+    let kinds = found(lists_with(WatchMemory::new(0)), fork(), true);
     assert!(kinds.contains(&AlarmKind::ChainFork) && kinds.contains(&AlarmKind::Gap), "{kinds:?}");
-    assert_eq!(found(watching(WatchMemory::begun(0)), fork(), false), []);
+    assert_eq!(found(lists_with(WatchMemory::new(0)), fork(), false), []);
 }
 
 /// A watch list that starts at leaf 5.
-fn added_later() -> Watching {
-    let mut later = watching(WatchMemory::begun(0));
+fn added_later() -> WatchLists {
+    let mut later = lists_with(WatchMemory::new(0));
     later.memory.next = 5;
     later
 }
@@ -72,7 +72,7 @@ fn a_list_that_is_added_later_accuses_nobody_of_gaps_before() {
 
 #[test]
 fn lists_that_have_seen_less_than_the_audit_are_behind_and_nobody_s_list_is_not() {
-    let mut lost = watching(WatchMemory::begun(0));
+    let mut lost = lists_with(WatchMemory::new(0));
     assert!(lost.is_behind(&target(), 7) && !lost.is_behind(&testing::target(), 7));
     lost.memory.next = 7;
     assert!(!lost.is_behind(&target(), 7));
@@ -80,31 +80,31 @@ fn lists_that_have_seen_less_than_the_audit_are_behind_and_nobody_s_list_is_not(
 
 #[test]
 fn what_is_remembered_is_never_written_longer_than_it_is_read_and_says_what_was_left_out() {
-    let mut watching = watching(WatchMemory::begun(0));
-    watching.observe(&target(), (0..40).map(|leaf| row(leaf, 0)).collect(), |_| true);
-    let whole = watching.memory.encode(usize::MAX).len();
-    assert!(!watching.memory.is_full());
-    let less = watching.memory.encode(whole - 1);
-    assert!(less.len() < whole && watching.memory.is_full());
+    let mut lists = lists_with(WatchMemory::new(0));
+    lists.observe(&target(), (0..40).map(|leaf| row(leaf, 0)).collect(), |_| true);
+    let whole = lists.memory.encode(usize::MAX).len();
+    assert!(!lists.memory.is_full());
+    let less = lists.memory.encode(whole - 1);
+    assert!(less.len() < whole && lists.memory.is_full());
     let again: WatchMemory = serde_json::from_slice(&less).unwrap();
-    assert!(again.is_full() && !again.untold.is_empty(), "alarms are told all the same");
+    assert!(again.is_full() && !again.unreported.is_empty(), "alarms are told all the same");
 }
 
 #[test]
 fn reports_whose_numbers_do_not_grow_are_refused() {
-    let mut watching = watching(WatchMemory::begun(0));
+    let mut lists = lists_with(WatchMemory::new(0));
     let report = |number: u64| {
         let told = serde_json::json!({ "number": number, "rule": null,
             "registered": { "entry_id": "x", "index": 0 }, "refused": { "entry_id": "y", "statement": null } });
-        serde_json::from_value::<reports::WatchReport>(told).unwrap()
+        serde_json::from_value::<refused_statements::RefusalReport>(told).unwrap()
     };
-    let grows = |watching: &Watching, numbers: &[u64]| {
-        watching.grow(&numbers.iter().map(|number| report(*number)).collect::<Vec<_>>()).is_ok()
+    let grows = |lists: &WatchLists, numbers: &[u64]| {
+        lists.check_page(&numbers.iter().map(|number| report(*number)).collect::<Vec<_>>()).is_ok()
     };
-    assert!(grows(&watching, &[1, 2, 9]) && !grows(&watching, &[1, 1]) && !grows(&watching, &[2, 1]));
-    assert!(!grows(&watching, &(0..=crate::limits::REPORT_PAGE as u64).collect::<Vec<_>>()));
-    watching.memory.report = Some(5);
-    assert!(grows(&watching, &[6]) && !grows(&watching, &[5]) && !grows(&watching, &[4]));
+    assert!(grows(&lists, &[1, 2, 9]) && !grows(&lists, &[1, 1]) && !grows(&lists, &[2, 1]));
+    assert!(!grows(&lists, &(0..=crate::limits::REPORT_PAGE as u64).collect::<Vec<_>>()));
+    lists.memory.report = Some(5);
+    assert!(grows(&lists, &[6]) && !grows(&lists, &[5]) && !grows(&lists, &[4]));
 }
 
 /// The first receipt of a chain.
@@ -132,9 +132,9 @@ async fn reported(refused: Vec<u8>) -> Vec<AlarmKind> {
     let iss = registered.header().iss().unwrap().to_owned();
     let watch = Watch::of(Who::Issuer(iss));
     let target = WatchedLog { watches: vec![watch], ..testing::target() };
-    let mut watching = watching(WatchMemory::begun(0));
-    watching.read_reports(&target, &client).await.unwrap();
-    watching.into_found().iter().map(|alarm| alarm.kind).collect()
+    let mut lists = lists_with(WatchMemory::new(0));
+    lists.read_refused_statements(&target, &client).await.unwrap();
+    lists.into_unreported().iter().map(|alarm| alarm.kind).collect()
 }
 
 #[tokio::test]
@@ -173,10 +173,10 @@ fn wrong_with(rows: Vec<Row>) -> Vec<AlarmKind> {
     let limit = std::time::Duration::from_secs(50);
     (watch.outcome_within, watch.closed_within) = (limit, Some(limit));
     let target = WatchedLog { watches: vec![watch], ..target() };
-    let (mut watching, mut book) = (watching(WatchMemory::begun(0)), Book::new("log", 100));
-    watching.observe(&target, rows, |_| true);
-    watching.judge(&target, &mut book);
-    book.alarms.iter().map(|alarm| alarm.kind).collect()
+    let (mut lists, mut results) = (lists_with(WatchMemory::new(0)), RoundResults::new("log", 100));
+    lists.observe(&target, rows, |_| true);
+    lists.record(&target, &mut results);
+    results.alarms.iter().map(|alarm| alarm.kind).collect()
 }
 
 #[test]
@@ -197,9 +197,9 @@ fn an_agents_list_asks_nothing_of_streams_of_which_it_sees_a_part() {
     let agent =
         |leaf, seq| record(leaf, seq, "\"kind\":\"decision\",\"verdict\":\"served\",\"agent_id\":\"a\"");
     let target = WatchedLog { watches: vec![Watch::of(Who::Agent("a".into()))], ..target() };
-    let (mut watching, mut book) = (watching(WatchMemory::begun(0)), Book::new("log", 10_000));
-    watching.now = 10_000;
-    watching.observe(&target, vec![agent(0, 1), agent(1, 5)], |_| true);
-    watching.judge(&target, &mut book);
-    assert_eq!(book.alarms, []);
+    let (mut lists, mut results) = (lists_with(WatchMemory::new(0)), RoundResults::new("log", 10_000));
+    lists.now = 10_000;
+    lists.observe(&target, vec![agent(0, 1), agent(1, 5)], |_| true);
+    lists.record(&target, &mut results);
+    assert_eq!(results.alarms, []);
 }

@@ -1,5 +1,5 @@
 //! Checks of the lookup index: each entry has its postings in the run of its leaf, and each run has the root and the tree
-//! nodes of its postings.
+//! nodes that its postings give.
 
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ impl Fsck<'_> {
         Ok(Ok(()))
     }
 
-    /// Returns those of these entries of which a run lacks postings.
+    /// Returns the entries of which a run lacks postings.
     async fn incomplete(
         &self,
         entries: &[&Entry],
@@ -94,7 +94,7 @@ impl Fsck<'_> {
         Ok(incomplete.is_ok_and(|incomplete| !incomplete.is_empty()))
     }
 
-    /// Computes root and nodes of a run again; [`StoreError::Damaged`] if they are others.
+    /// Computes root and nodes of a run again; [`StoreError::Damaged`] if they differ.
     async fn check_root(&self, run: &StoredRun) -> Result<(), StoreError> {
         let wrong = |why: String| StoreError::Damaged(why);
         let mut tree = RunBuilder::new();
@@ -116,17 +116,19 @@ impl Fsck<'_> {
         self.check_nodes(run, &nodes).await?;
         match summary == run.summary {
             true => Ok(()),
-            false => Err(wrong("its postings are not those that it was written with".into())),
+            false => Err(wrong("its postings differ from those with which it was written".into())),
         }
     }
 
     /// Checks that the run has these nodes.
     async fn check_nodes(&self, run: &StoredRun, nodes: &[InnerNode]) -> Result<(), StoreError> {
-        let places: Vec<PostingPrefix> = nodes.iter().map(|node| node.prefix).collect();
-        let stored = self.store.nodes(run.build, &places).await?;
+        let prefixes: Vec<PostingPrefix> = nodes.iter().map(|node| node.prefix).collect();
+        let stored = self.store.nodes(run.build, &prefixes).await?;
         match stored.into_iter().eq(nodes.iter().copied().map(Some)) {
             true => Ok(()),
-            false => Err(StoreError::Damaged("its tree has other nodes than its postings give".into())),
+            false => Err(StoreError::Damaged(
+                "the nodes of its tree differ from those that its postings give".into(),
+            )),
         }
     }
 }

@@ -15,7 +15,7 @@ pub enum Defect {
         why: String,
     },
     /// The last row of the history is not the head.
-    #[error("log: the head of size {size} is not what batch {batch} says, or that row is missing")]
+    #[error("log: the head of size {size} differs from the row of batch {batch}, or that row is missing")]
     HeadNotInHistory {
         /// Batch number of the head.
         batch: u64,
@@ -23,7 +23,7 @@ pub enum Defect {
         size: TreeSize,
     },
     /// The history has batches after the head: an older head was restored.
-    #[error("batch {batch}: size {size} was committed, and the head is at {head}")]
+    #[error("batch {batch}: size {size} was committed, but the head has size {head}")]
     HistoryBeyondHead {
         /// Batch number of the row.
         batch: u64,
@@ -47,7 +47,7 @@ pub enum Defect {
         batch: u64,
     },
     /// The root computed from entries or tiles is not the committed one.
-    #[error("batch {batch}: the root of size {size} is stored as {stored}, and computed otherwise")]
+    #[error("batch {batch}: the root of size {size} is stored as {stored}, but the computed one differs")]
     HeadRoot {
         /// Batch number of the row.
         batch: u64,
@@ -57,7 +57,7 @@ pub enum Defect {
         stored: RootHash,
     },
     /// Heads after one with a wrong root have wrong roots as well.
-    #[error("batch: heads after batch {batch} that have other roots too: {count}")]
+    #[error("batch: later heads than batch {batch} with a wrong root: {count}")]
     LaterHeadRoots {
         /// Batch number of the first wrong head.
         batch: u64,
@@ -65,7 +65,7 @@ pub enum Defect {
         count: u64,
     },
     /// The right edge in the head's row is not that of the tiles.
-    #[error("log: the head's edge is not that of the stored tiles")]
+    #[error("log: the right edge in the head differs from the stored tiles")]
     EdgeNotOfTiles,
     /// A row that the head covers is missing or unreadable.
     #[error("entry {index}: {why}")]
@@ -82,7 +82,7 @@ pub enum Defect {
         index: LeafIndex,
     },
     /// The statement is missing, and no erasure statement in the log covers it.
-    #[error("entry {index}: the statement is gone without an erasure")]
+    #[error("entry {index}: the statement is missing without an erasure")]
     ErasedSilently {
         /// Index of the entry.
         index: LeafIndex,
@@ -96,13 +96,15 @@ pub enum Defect {
         why: String,
     },
     /// The leaf hash computed from the digest is not the one in the tile of leaves.
-    #[error("entry {index}: its leaf hash is not the one in the tile")]
+    #[error("entry {index}: its leaf hash differs from the one in the tile")]
     LeafNotInTile {
         /// Index of the entry.
         index: LeafIndex,
     },
     /// A tile above the leaves has another hash than the tile below it implies.
-    #[error("tile {number} of level {level}: hash {position} is not that of the tile below")]
+    #[error(
+        "tile {number} of level {level}: hash {position} differs from the one computed from the tile below"
+    )]
     NodeNotOfTile {
         /// Level of the tile.
         level: u8,
@@ -120,7 +122,7 @@ pub enum Defect {
         number: u64,
     },
     /// A tile has fewer or more hashes than the head implies.
-    #[error("tile {number} of level {level}: {stored} hashes, and the head has {expected}")]
+    #[error("tile {number} of level {level}: {stored} hashes, but {expected} by the head's size")]
     TileWidth {
         /// Level of the tile.
         level: u8,
@@ -152,7 +154,7 @@ pub enum Defect {
         why: String,
     },
     /// The lookup index lacks postings of the entry.
-    #[error("lookup: the index says something else of entry {index} than the entry does; reindex the log")]
+    #[error("lookup: the index lacks postings of entry {index}; reindex the log")]
     LookupWrong {
         /// Index of the entry.
         index: LeafIndex,
@@ -211,7 +213,7 @@ pub enum Defect {
     },
     /// A signature over a head of a size at which its key is not in force: the key was replaced before, or signs
     /// from a larger size on.
-    #[error("head_signature: {kind:?} over size {size}: its key {} signs no head of that size", hex(kid))]
+    #[error("head_signature: {kind:?} over size {size}: its key {} is not in force at that size", hex(kid))]
     KeyNotInForce {
         /// Size that was signed.
         size: TreeSize,

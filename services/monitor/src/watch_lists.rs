@@ -1,4 +1,4 @@
-//! Watch lists: monitors the entries of selected issuers, agents and subjects.
+//! Watch lists: alarms about the entries of selected issuers, agents and subjects.
 //!
 //! An entry concerns a list if its `iss`, its `sub`, or the agent in its facts is on the list. The alarms:
 //!
@@ -25,64 +25,73 @@
 
 mod facts;
 mod memory;
-mod reports;
+mod recording_source;
+mod refused_statements;
 mod streams;
-mod tap;
 
 use merkle::LeafIndex;
 
 use crate::alarm::{Alarm, AlarmKind, AlarmSubject};
-use crate::book::Book;
 use crate::config::{Watch, WatchedLog, Who};
 use crate::limits::{MAX_NAMED, MAX_STATE_BYTES};
 use crate::round::CheckName;
+use crate::round_results::RoundResults;
 use crate::state::{LogFolder, MonitorStateError};
 
 use facts::{EntryPosition, WatchedFacts};
-use memory::{ChangeMark, WatchMemory};
-pub use reports::complete;
-pub use tap::RecordingSource;
+use memory::{ChangeMark, MissingNumber, OtherVerdict, WatchMemory};
+pub use recording_source::RecordingSource;
+pub use refused_statements::complete_evidence;
+use streams::{DecisionWithoutOutcome, UnclosedStream};
 
 /// File of the memory in the log's folder.
 const FILE: &str = "watch.json";
 
-/// The memory of the watch lists, and their findings.
-pub struct Watching {
+/// Earlier entries that conflict with an entry.
+struct EntryConflicts {
+    /// An entry with the same predecessor or position in the chain.
+    same_position: Option<EntryPosition>,
+    /// An entry with another verdict on the same object.
+    other_verdict: Option<OtherVerdict>,
+}
+
+/// The watch lists of a log: their memory, and their alarms.
+pub struct WatchLists {
     memory: WatchMemory,
     /// Number of alarms beyond `MAX_NAMED` of one kind and party.
     omitted: usize,
     /// Mark of the last saved memory.
-    kept: Option<ChangeMark>,
+    saved: Option<ChangeMark>,
     now: u64,
 }
 
-impl Watching {
+impl WatchLists {
     /// Loads the memory; an empty one if it does not exist or has another format version.
     pub fn load(folder: &LogFolder, now: u64) -> Result<Self, MonitorStateError> {
         let unreadable = |why: serde_json::Error| MonitorStateError::Unreadable {
             path: folder.file(FILE),
             why: why.to_string(),
         };
-        let (memory, kept) = match folder.read(FILE)? {
+        let (memory, saved) = match folder.read(FILE)? {
             Some(bytes) => {
                 let memory: WatchMemory = serde_json::from_slice(&bytes).map_err(unreadable)?;
                 let mark = memory.mark();
-                match memory.is_of_this_form() {
+                match memory.has_current_version() {
                     true => (memory, Some(mark)),
-                    false => (WatchMemory::begun(now), None),
+                    false => (WatchMemory::new(now), None),
                 }
             }
-            None => (WatchMemory::begun(now), None),
+            None => (WatchMemory::new(now), None),
         };
-        Ok(Self { memory, omitted: 0, kept, now })
+        Ok(Self { memory, omitted: 0, saved, now })
     }
 
     /// Removes the findings after the sink has saved them: until then every round reports them again.
     pub fn mark_reported(folder: &LogFolder, now: u64) -> Result<(), MonitorStateError> {
-        let mut watching = Self::load(folder, now)?;
-        if !watching.memory.untold.is_empty() {
-            watching.memory.untold.clear();
-            watching.keep(folder)?;
+        let mut lists = Self::load(folder, now)?;
+        if !lists.memory.unreported.is_empty() {
+            lists.memory.unreported.clear();
+            lists.save(folder)?;
         }
         Ok(())
     }
@@ -98,22 +107,22 @@ impl Watching {
     }
 
     /// Saves the memory if it has changed. Once `Ok`, it survives power loss and fits into [`MAX_STATE_BYTES`].
-    pub fn keep(&mut self, folder: &LogFolder) -> Result<(), MonitorStateError> {
+    pub fn save(&mut self, folder: &LogFolder) -> Result<(), MonitorStateError> {
         let mark = self.memory.mark();
-        if self.kept != Some(mark) {
+        if self.saved != Some(mark) {
             folder.write(FILE, &self.memory.encode(MAX_STATE_BYTES as usize))?;
-            self.kept = Some(mark);
+            self.saved = Some(mark);
         }
         Ok(())
     }
 
-    /// Processes audited entries in order. Entries that differ from the log's own description raise no alarm, since
-    /// only the log's description connects them to an issuer.
+    /// Processes audited entries in order. Entries for which `agrees` returns `false` raise no alarm: the audit found that
+    /// they differ from the log's description, and only that connects them to an issuer.
     pub fn observe(
         &mut self,
         target: &WatchedLog,
         entries: Vec<audit::EntryEvidence>,
-        is_as_told: impl Fn(LeafIndex) -> bool,
+        agrees: impl Fn(LeafIndex) -> bool,
     ) {
         for watch in &target.watches {
             self.memory.watch_from_here(&AlarmSubject::from(&watch.who).to_string(), self.now);
@@ -122,9 +131,9 @@ impl Watching {
             self.memory.next = entry.index.get() + 1;
             self.memory.erased += u64::from(entry.statement.is_none());
             let Some(facts) = WatchedFacts::of(&entry) else { continue };
-            if !is_as_told(entry.index) {
+            if !agrees(entry.index) {
                 for watch in target.watches.iter().filter(|watch| facts.concern(&watch.who)) {
-                    self.memory.excuse(&AlarmSubject::from(&watch.who).to_string(), &facts);
+                    self.memory.mark_present(&AlarmSubject::from(&watch.who).to_string(), &facts);
                 }
                 continue;
             }
@@ -132,22 +141,23 @@ impl Watching {
             if lists.is_empty() {
                 continue;
             }
-            let (taken, otherwise) = (self.memory.claims(&facts), self.memory.judged(&facts));
+            let conflicts = EntryConflicts {
+                same_position: self.memory.claim_chain_position(&facts),
+                other_verdict: self.memory.record_verdict(&facts),
+            };
             for watch in lists {
-                self.one(target, watch, &facts, taken.as_ref(), otherwise.as_ref());
+                self.observe_entry(target, watch, &facts, &conflicts);
             }
         }
     }
 
-    /// Processes an entry for a list: `taken` has the same position in its chain, `otherwise` another verdict on the
-    /// same object.
-    fn one(
+    /// Processes an entry for a list.
+    fn observe_entry(
         &mut self,
         target: &WatchedLog,
         watch: &Watch,
         facts: &WatchedFacts,
-        taken: Option<&EntryPosition>,
-        otherwise: Option<&(EntryPosition, String)>,
+        conflicts: &EntryConflicts,
     ) {
         let about = AlarmSubject::from(&watch.who);
         self.memory.record_time(&about.to_string(), facts.at.unwrap_or(self.now).min(self.now));
@@ -156,17 +166,15 @@ impl Watching {
             let words = format!("leaf {}: its kid is {kid}, which is not on the list", facts.leaf);
             self.alarm(target, AlarmKind::UnknownIssuerKey, &about, words, facts, None);
         }
-        if let Some(other) = taken {
-            let words = format!(
-                "leaf {}: takes the place in its chain that leaf {} has taken",
-                facts.leaf, other.leaf
-            );
+        if let Some(other) = &conflicts.same_position {
+            let words =
+                format!("leaf {}: has the same position in its chain as leaf {}", facts.leaf, other.leaf);
             self.alarm(target, AlarmKind::ChainFork, &about, words, facts, Some(other));
         }
-        if let Some((other, before)) = otherwise {
+        if let Some(OtherVerdict { entry: other, verdict: before }) = &conflicts.other_verdict {
             let verdict = facts.verdict.as_deref().unwrap_or_default();
             let words = format!(
-                "leaf {}: judged {verdict}, and leaf {} judged the same thing {before}",
+                "leaf {}: the verdict is {verdict}, and that of leaf {} on the same object was {before}",
                 facts.leaf, other.leaf
             );
             self.alarm(target, AlarmKind::VerdictFlip, &about, words, facts, Some(other));
@@ -190,64 +198,64 @@ impl Watching {
     ) {
         let evidence = facts.evidence(other);
         let alarm = Alarm::new(kind, &target.name, about.clone(), words, self.now);
-        self.found(Alarm { evidence: Some(evidence), ..alarm.which(facts.entry.clone()) });
+        self.add(Alarm { evidence: Some(evidence), ..alarm.which(facts.entry.clone()) });
     }
 
     /// Records an alarm, unless there are `MAX_NAMED` of its kind and party already.
-    fn found(&mut self, alarm: Alarm) {
+    fn add(&mut self, alarm: Alarm) {
         let alike = |other: &&Alarm| other.kind == alarm.kind && other.about == alarm.about;
-        match self.memory.untold.iter().filter(alike).count() < MAX_NAMED {
-            true => self.memory.untold.push(alarm),
+        match self.memory.unreported.iter().filter(alike).count() < MAX_NAMED {
+            true => self.memory.unreported.push(alarm),
             false => self.omitted += 1,
         }
     }
 
-    /// The findings that the sink has not saved yet.
-    pub fn into_found(self) -> Vec<Alarm> {
-        self.memory.untold
+    /// The alarms that the sink has not saved yet.
+    pub fn into_unreported(self) -> Vec<Alarm> {
+        self.memory.unreported
     }
 
     /// Records the check [`CheckName::WatchLists`] and all current alarms.
-    pub fn judge(self, target: &WatchedLog, book: &mut Book) {
+    pub fn record(self, target: &WatchedLog, results: &mut RoundResults) {
         if target.watches.is_empty() {
-            book.not_checked(CheckName::WatchLists, "nobody is on a watch list");
+            results.not_checked(CheckName::WatchLists, "no watch list is configured");
             return;
         }
         let Self { memory, omitted, now, .. } = self;
-        let mut found = memory.untold.clone();
+        let mut alarms = memory.unreported.clone();
         for watch in &target.watches {
-            found.extend(memory.standing(target, watch, now));
+            alarms.extend(memory.standing_alarms(target, watch, now));
         }
         let lists = target.watches.len();
-        match (found.len(), memory.is_full()) {
+        match (alarms.len(), memory.is_full()) {
             (0, false) => {
-                book.ok(CheckName::WatchLists, format!("lists: {lists}, entries seen: {}", memory.next))
+                results.ok(CheckName::WatchLists, format!("lists: {lists}, entries seen: {}", memory.next))
             }
-            (0, true) => book.not_checked(
+            (0, true) => results.not_checked(
                 CheckName::WatchLists,
-                "more claims and verdicts than can be remembered: not all are compared",
+                "more positions and verdicts than the memory holds: not all are compared",
             ),
             (count, _) => {
                 let words = format!("alarms: {count}, not listed: {omitted}");
-                book.failed(CheckName::WatchLists, words);
+                results.failed(CheckName::WatchLists, words);
             }
         }
-        book.alarms.append(&mut found);
+        results.alarms.append(&mut alarms);
     }
 }
 
 impl WatchMemory {
     /// Alarms that follow from a list's numbers and times at `now`.
-    fn standing(&self, target: &WatchedLog, watch: &Watch, now: u64) -> Vec<Alarm> {
+    fn standing_alarms(&self, target: &WatchedLog, watch: &Watch, now: u64) -> Vec<Alarm> {
         let (about, mut found) = (AlarmSubject::from(&watch.who), Vec::new());
         let name = about.to_string();
         let erased = usize::try_from(self.erased).unwrap_or(usize::MAX);
         // The position of an erased entry is unknown: tolerate as many missing numbers and open decisions as erased
         // entries.
         let missing = self.missing(&name).nth(erased).map(|_| self.missing(&name));
-        for (sequence, number, since) in missing.into_iter().flatten().take(MAX_NAMED) {
+        for MissingNumber { sequence, number, since } in missing.into_iter().flatten().take(MAX_NAMED) {
             if now.saturating_sub(since) >= target.lag.as_secs() {
-                let words = format!("{sequence}: number {number} is missing, and later ones are on the log");
+                let words = format!("{sequence}: number {number} is missing, but later ones are on the log");
                 let alarm = Alarm::new(AlarmKind::Gap, &target.name, about.clone(), words, now);
                 found.push(alarm.which(format!("{sequence} {number}")));
             }
@@ -255,22 +263,25 @@ impl WatchMemory {
         if let Some(streams) = self.streams(&name) {
             let open = || streams.open(now.saturating_sub(watch.outcome_within.as_secs()));
             let open = open().nth(erased).map(|_| open());
-            for (stream, decision, since) in open.into_iter().flatten().take(MAX_NAMED) {
-                let words = format!("{stream}: decision {decision} of {since} has no outcome on the log");
+            for DecisionWithoutOutcome { stream, decision, since } in
+                open.into_iter().flatten().take(MAX_NAMED)
+            {
+                let words =
+                    format!("{stream}: decision {decision}, committed at {since}, has no outcome on the log");
                 let alarm = Alarm::new(AlarmKind::OpenDecision, &target.name, about.clone(), words, now);
                 found.push(alarm.which(decision));
             }
             let limit = watch.closed_within.map(|limit| now.saturating_sub(limit.as_secs()));
             let unclosed = limit.map(|before| streams.unclosed(before)).into_iter().flatten();
-            for (stream, newest) in unclosed.take(MAX_NAMED) {
-                let words = format!("{stream}: it has not ended, and nothing was added to it since {newest}");
+            for UnclosedStream { stream, newest } in unclosed.take(MAX_NAMED) {
+                let words = format!("{stream}: not closed, and without a new record since {newest}");
                 let alarm = Alarm::new(AlarmKind::UnclosedStream, &target.name, about.clone(), words, now);
                 found.push(alarm.which(stream));
             }
         }
         let silent = now.saturating_sub(self.last_entry_time(&name));
         if watch.silence.is_some_and(|limit| silent > limit.as_secs()) {
-            let words = format!("nothing on the log for {silent} s");
+            let words = format!("no entry on the log for {silent} s");
             found.push(Alarm::new(AlarmKind::Silence, &target.name, about, words, now));
         }
         found

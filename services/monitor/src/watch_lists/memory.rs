@@ -13,7 +13,7 @@ use crate::evidence::Evidence;
 use crate::limits::MAX_REMEMBERED;
 
 /// Version of the file format. A memory of another version is discarded, and all entries are processed again.
-const FORM: u32 = 1;
+const VERSION: u32 = 1;
 
 /// The saved memory.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -45,7 +45,8 @@ pub struct WatchMemory {
     /// Total of missing numbers in all sequences.
     missing: usize,
     /// Alarms that the sink has not saved yet.
-    pub untold: Vec<Alarm>,
+    #[serde(rename = "untold")]
+    pub unreported: Vec<Alarm>,
 }
 
 /// A sequence of numbers from 0 on.
@@ -58,28 +59,46 @@ struct Sequence {
     missing: BTreeMap<u64, u64>,
 }
 
+/// A number that is missing in a sequence.
+pub struct MissingNumber<'a> {
+    /// Name of the sequence: a chain or a stream.
+    pub sequence: &'a str,
+    /// The missing number.
+    pub number: u64,
+    /// Time of discovery, in Unix seconds.
+    pub since: u64,
+}
+
+/// An entry with another verdict on the same object.
+pub struct OtherVerdict {
+    /// The entry.
+    pub entry: EntryPosition,
+    /// Its verdict.
+    pub verdict: String,
+}
+
 /// Identifies a state of the memory, for change detection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChangeMark {
     next: u64,
     report: Option<u64>,
-    untold: usize,
+    unreported: usize,
 }
 
 impl WatchMemory {
     /// The mark of the current state: the memory is a function of these positions.
     pub fn mark(&self) -> ChangeMark {
-        ChangeMark { next: self.next, report: self.report, untold: self.untold.len() }
+        ChangeMark { next: self.next, report: self.report, unreported: self.unreported.len() }
     }
 
     /// An empty memory.
-    pub fn begun(now: u64) -> Self {
-        Self { form: FORM, began: now, ..Self::default() }
+    pub fn new(now: u64) -> Self {
+        Self { form: VERSION, began: now, ..Self::default() }
     }
 
     /// Returns `true` if the memory has the current format version.
-    pub fn is_of_this_form(&self) -> bool {
-        self.form == FORM
+    pub fn has_current_version(&self) -> bool {
+        self.form == VERSION
     }
 
     /// Starts a list at the next leaf, unless it is watched already.
@@ -97,7 +116,7 @@ impl WatchMemory {
     pub fn encode(&mut self, most: usize) -> Vec<u8> {
         loop {
             let json = serde_json::to_vec(&self).unwrap_or_default();
-            if json.len() <= most || !self.leave_out() {
+            if json.len() <= most || !self.drop_data() {
                 return json;
             }
             self.full = true;
@@ -105,8 +124,8 @@ impl WatchMemory {
     }
 
     /// Drops data to save room; returns `false` if there was none.
-    fn leave_out(&mut self) -> bool {
-        let evidence = self.untold.iter_mut().filter_map(|alarm| alarm.evidence.as_mut());
+    fn drop_data(&mut self) -> bool {
+        let evidence = self.unreported.iter_mut().filter_map(|alarm| alarm.evidence.as_mut());
         let entries = evidence.filter_map(|evidence| match evidence {
             Evidence::Entries { entries, .. } => Some(entries),
             _ => None,
@@ -141,7 +160,7 @@ impl WatchMemory {
     }
 
     /// Records the entry's predecessor and position in its chain. Returns another entry that has one of them already.
-    pub fn claims(&mut self, facts: &WatchedFacts) -> Option<EntryPosition> {
+    pub fn claim_chain_position(&mut self, facts: &WatchedFacts) -> Option<EntryPosition> {
         let chain = format!("{}\n{}", facts.iss, facts.sub);
         let follows = facts.previous.as_ref().map(|previous| format!("{chain}\nafter {previous}"));
         let stands = facts.position.map(|position| format!("{chain}\nat {position}"));
@@ -150,7 +169,7 @@ impl WatchMemory {
             if let Some(first) = self.claims.get(&place) {
                 other = Some(first.clone()).filter(|first| first.entry != facts.entry).or(other);
             } else if self.claims.len() < MAX_REMEMBERED {
-                self.claims.insert(place, facts.place());
+                self.claims.insert(place, facts.entry_position());
             } else {
                 self.full = true;
             }
@@ -159,15 +178,16 @@ impl WatchMemory {
     }
 
     /// Records the entry's verdict. Returns the entry with a different previous verdict on the same object.
-    pub fn judged(&mut self, facts: &WatchedFacts) -> Option<(EntryPosition, String)> {
+    pub fn record_verdict(&mut self, facts: &WatchedFacts) -> Option<OtherVerdict> {
         let (verdict, judged) = (facts.verdict.as_ref()?, facts.judged.as_ref()?);
-        let thing = hashed(&format!("{}\n{judged}", facts.sub));
-        if !self.verdicts.contains_key(&thing) && self.verdicts.len() >= MAX_REMEMBERED {
+        let object = hashed(&format!("{}\n{judged}", facts.sub));
+        if !self.verdicts.contains_key(&object) && self.verdicts.len() >= MAX_REMEMBERED {
             self.full = true;
             return None;
         }
-        let before = self.verdicts.insert(thing, (facts.place(), verdict.clone()));
-        before.filter(|(place, before)| before != verdict && place.entry != facts.entry)
+        let (entry, before) = self.verdicts.insert(object, (facts.entry_position(), verdict.clone()))?;
+        let differs = before != *verdict && entry.entry != facts.entry;
+        differs.then_some(OtherVerdict { entry, verdict: before })
     }
 
     /// The streams of a list; `None` if there are none.
@@ -178,7 +198,7 @@ impl WatchMemory {
     /// Records the entry's position in its chain.
     pub fn follow_chain(&mut self, list: &str, facts: &WatchedFacts, now: u64) {
         if let Some((name, position)) = chain_position(facts) {
-            self.number(list, name, position, now);
+            self.record_number(list, name, position, now);
         }
     }
 
@@ -187,11 +207,11 @@ impl WatchMemory {
         let (Some((name, number)), Some(record)) = (stream_number(facts), &facts.record) else { return };
         let at = facts.at.unwrap_or(now).min(now);
         let streams = self.streams.entry(list.to_owned()).or_default();
-        self.full |= !streams.take(&name, facts, record, at);
-        self.number(list, name, number, now);
+        self.full |= !streams.record(&name, facts, record, at);
+        self.record_number(list, name, number, now);
     }
 
-    fn number(&mut self, list: &str, name: String, number: u64, now: u64) {
+    fn record_number(&mut self, list: &str, name: String, number: u64, now: u64) {
         // Not missing: numbers before a later-added list's start, and numbers seen before data was dropped.
         let from_the_first = !self.full && self.since.get(list).is_none_or(|since| *since == 0);
         let first = if from_the_first { 0 } else { number };
@@ -199,30 +219,31 @@ impl WatchMemory {
         let sequence = sequences.entry(name).or_insert(Sequence { next: first, missing: BTreeMap::new() });
         let before = sequence.missing.len();
         let room = MAX_REMEMBERED.saturating_sub(self.missing) as u64;
-        self.full |= sequence.take(number, now, room);
+        self.full |= sequence.record(number, now, room);
         self.missing = (self.missing + sequence.missing.len()).saturating_sub(before);
     }
 
     /// Marks the numbers of an entry as present although its other facts are not used: they are not missing, regardless
     /// of the signer.
-    pub fn excuse(&mut self, list: &str, facts: &WatchedFacts) {
+    pub fn mark_present(&mut self, list: &str, facts: &WatchedFacts) {
         for (name, number) in chain_position(facts).into_iter().chain(stream_number(facts)) {
             let Some(sequence) = self.sequences.get_mut(list).and_then(|all| all.get_mut(&name)) else {
                 continue;
             };
             let before = sequence.missing.len();
             if number <= sequence.next {
-                sequence.take(number, 0, 0);
+                sequence.record(number, 0, 0);
             }
             self.missing = (self.missing + sequence.missing.len()).saturating_sub(before);
         }
     }
 
-    /// The missing numbers of a list: sequence, number, and time of discovery.
-    pub fn missing(&self, list: &str) -> impl Iterator<Item = (&str, u64, u64)> {
+    /// The missing numbers of a list.
+    pub fn missing(&self, list: &str) -> impl Iterator<Item = MissingNumber<'_>> {
         let sequences = self.sequences.get(list).into_iter().flatten();
         sequences.flat_map(|(name, sequence)| {
-            sequence.missing.iter().map(|(number, since)| (name.as_str(), *number, *since))
+            let missing = sequence.missing.iter();
+            missing.map(|(number, since)| MissingNumber { sequence: name, number: *number, since: *since })
         })
     }
 }
@@ -244,7 +265,7 @@ fn hashed(name: &str) -> String {
 
 impl Sequence {
     /// Records a number; returns `true` if more numbers are missing than fit into `room`.
-    fn take(&mut self, number: u64, now: u64, room: u64) -> bool {
+    fn record(&mut self, number: u64, now: u64, room: u64) -> bool {
         if number < self.next {
             self.missing.remove(&number);
             return false;
@@ -262,7 +283,7 @@ mod tests {
 
     fn missing(numbers: &[u64], from: u64, room: u64) -> (Vec<u64>, bool) {
         let mut sequence = Sequence { next: from, missing: BTreeMap::new() };
-        let full = numbers.iter().fold(false, |full, number| sequence.take(*number, 7, room) | full);
+        let full = numbers.iter().fold(false, |full, number| sequence.record(*number, 7, room) | full);
         (sequence.missing.keys().copied().collect(), full)
     }
 

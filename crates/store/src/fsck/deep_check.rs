@@ -1,4 +1,4 @@
-//! [`DeepCheck`]: a deep check, step by step.
+//! [`DeepCheck`]: a check of the whole log, step by step.
 //!
 //! ```text
 //! begin: head, open tiles, keys ─▶ history of heads ─▶ entries, look-ups, tiles, roots ─▶ signatures
@@ -7,9 +7,9 @@
 //!
 //! A step that fails because the database did not answer changes nothing, and can be repeated.
 
-use super::entries::Pages;
-use super::grown_tree::GrownTree;
-use super::history::{HistoryPosition, Roots, Wrong};
+use super::entries::PageSize;
+use super::history::{HistoryPosition, RootComparison, WrongRoots};
+use super::recomputed_tree::RecomputedTree;
 use super::signatures::SignaturePosition;
 use super::{CheckedHead, Defect, Fsck, FsckFacts, FsckProgress, FsckReport, PAGE, damage};
 use crate::{FsckStore, LogReader, StoreError};
@@ -23,34 +23,42 @@ pub struct DeepCheck<'a> {
     pub(super) log: Option<merkle::EntryDigest>,
     pub(super) stage: DeepCheckStage<'a>,
     pub(super) report: FsckReport,
-    /// Findings from before the walk was stored and resumed.
+    /// Findings from before the check was saved and resumed.
     pub(super) earlier: Vec<String>,
-    pub(super) pages: Pages,
+    pub(super) page_size: PageSize,
 }
 
-/// Stage of a walk, with the position in it.
+/// Stage of a deep check, with the position in it.
 #[derive(Clone)]
 pub(super) enum DeepCheckStage<'a> {
     History(HistoryPosition),
-    /// Position: the tree's size is the next entry.
-    Entries(Box<(GrownTree, Roots<'a>)>),
+    Entries(Box<EntriesPosition<'a>>),
     Signatures(SignaturePosition),
     /// Checks cosignatures below this size; `None`: all.
     Cosignatures(Option<u64>),
     Done,
 }
 
+/// Position of the check in the entries.
+#[derive(Clone)]
+pub(super) struct EntriesPosition<'a> {
+    /// The tree of the entries so far: its size is the index of the next entry.
+    pub(super) tree: RecomputedTree,
+    /// The comparison of its roots with the committed ones.
+    pub(super) roots: RootComparison<'a>,
+}
+
 /// Outcome of [`DeepCheck::step`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FsckStep {
     /// Number of rows checked.
-    Looked(u64),
-    /// The walk has reached its end.
+    Checked(u64),
+    /// The check is complete.
     Done,
 }
 
 impl<'a> DeepCheck<'a> {
-    /// Begins a walk with the present head as target.
+    /// Begins a check up to the present head.
     pub async fn begin(store: &'a dyn FsckStore, facts: &'a dyn FsckFacts) -> Result<Self, StoreError> {
         let fsck = Fsck::new(store, facts);
         let log = first_entry(store).await?;
@@ -66,12 +74,12 @@ impl<'a> DeepCheck<'a> {
             }
         };
         let stage = head.map_or(DeepCheckStage::Done, |_| DeepCheckStage::History(HistoryPosition::from(1)));
-        Ok(Self { fsck, head, log, stage, report, earlier: Vec::new(), pages: Pages::of(PAGE) })
+        Ok(Self { fsck, head, log, stage, report, earlier: Vec::new(), page_size: PageSize::new(PAGE) })
     }
 
     /// Limits the number of entries in memory at once.
     pub fn in_pages_of(self, entries: usize) -> Self {
-        Self { pages: Pages::of(entries), ..self }
+        Self { page_size: PageSize::new(entries), ..self }
     }
 
     /// Checks the next few rows.
@@ -82,8 +90,8 @@ impl<'a> DeepCheck<'a> {
             Err(StoreError::Damaged(why)) => {
                 (self.stage, self.report) = before;
                 self.report.add(Defect::Unreadable { table: self.stage.table(), why });
-                self.stage = self.after().await?;
-                Ok(FsckStep::Looked(1))
+                self.stage = self.next_stage().await?;
+                Ok(FsckStep::Checked(1))
             }
             Err(error) => {
                 (self.stage, self.report) = before;
@@ -95,28 +103,28 @@ impl<'a> DeepCheck<'a> {
     async fn advance(&mut self) -> Result<FsckStep, StoreError> {
         let Some(head) = self.head else { return Ok(FsckStep::Done) };
         let (fsck, report) = (self.fsck, &mut self.report);
-        let looked = match &mut self.stage {
-            DeepCheckStage::History(passed) => fsck.check_heads(&head, passed, report).await?,
-            DeepCheckStage::Entries(at) => {
-                let (tree, roots) = &mut **at;
-                fsck.check_entries(&head, tree, roots, &mut self.pages, report).await?
+        let checked = match &mut self.stage {
+            DeepCheckStage::History(position) => fsck.check_heads(&head, position, report).await?,
+            DeepCheckStage::Entries(position) => {
+                fsck.check_entries(&head, position, &mut self.page_size, report).await?
             }
-            DeepCheckStage::Signatures(signed) => fsck.check_signatures(&head, signed, report).await?,
+            DeepCheckStage::Signatures(position) => fsck.check_signatures(&head, position, report).await?,
             DeepCheckStage::Cosignatures(below) => fsck.check_cosignatures(below, report).await?,
             DeepCheckStage::Done => return Ok(FsckStep::Done),
         };
-        if looked.is_none() {
-            self.stage = self.after().await?;
+        if checked.is_none() {
+            self.stage = self.next_stage().await?;
         }
-        Ok(FsckStep::Looked(looked.unwrap_or(1)))
+        Ok(FsckStep::Checked(checked.unwrap_or(1)))
     }
 
     /// Returns the next stage.
-    async fn after(&self) -> Result<DeepCheckStage<'a>, StoreError> {
+    async fn next_stage(&self) -> Result<DeepCheckStage<'a>, StoreError> {
         Ok(match &self.stage {
             DeepCheckStage::History(_) => {
-                let roots = Roots::from(self.fsck.store, 1, Wrong::default()).await?;
-                DeepCheckStage::Entries(Box::new((GrownTree::default(), roots)))
+                let roots = RootComparison::from(self.fsck.store, 1, WrongRoots::default()).await?;
+                let tree = RecomputedTree::default();
+                DeepCheckStage::Entries(Box::new(EntriesPosition { tree, roots }))
             }
             DeepCheckStage::Entries(_) => DeepCheckStage::Signatures(SignaturePosition::default()),
             DeepCheckStage::Signatures(_) => DeepCheckStage::Cosignatures(None),
@@ -124,7 +132,7 @@ impl<'a> DeepCheck<'a> {
         })
     }
 
-    /// Returns whether the walk has reached its end.
+    /// Returns whether the check is complete.
     pub fn is_done(&self) -> bool {
         matches!(self.stage, DeepCheckStage::Done)
     }
@@ -134,24 +142,24 @@ impl<'a> DeepCheck<'a> {
         let of = self.report.size.get();
         let entries = match &self.stage {
             DeepCheckStage::History(_) => 0,
-            DeepCheckStage::Entries(at) => at.0.size().get(),
+            DeepCheckStage::Entries(position) => position.tree.size().get(),
             DeepCheckStage::Signatures(_) | DeepCheckStage::Cosignatures(_) | DeepCheckStage::Done => of,
         };
         FsckProgress { entries, of }
     }
 
-    /// Counts and findings since the walk began or was resumed.
+    /// Counts and findings since the check began or was resumed.
     pub fn report(&self) -> &FsckReport {
         &self.report
     }
 
-    /// All findings as text, those from before the walk was resumed first.
+    /// All findings as text, those from before the check was resumed first.
     pub fn findings(&self) -> Vec<String> {
         let now = self.report.findings.iter().map(ToString::to_string);
         self.earlier.iter().cloned().chain(now).collect()
     }
 
-    /// Returns whether there are no findings so far, also none from before the walk was resumed.
+    /// Returns whether there are no findings so far, also none from before the check was resumed.
     pub fn is_clean(&self) -> bool {
         self.earlier.is_empty() && self.report.is_clean()
     }

@@ -1,4 +1,4 @@
-//! [`FsckState`]: the stored position of a deep check, from which a later run continues.
+//! [`FsckState`]: the saved position of a deep check, from which a later run continues.
 //!
 //! The state is small: the target head, the partial tile of each level, the position in each table, and the
 //! findings. It is trusted as much as the file that holds it: a person who can write that file can make a log look
@@ -8,11 +8,11 @@ use data_encoding::BASE64;
 use merkle::{EntryDigest, RootHash, TreeSize};
 use serde::{Deserialize, Serialize};
 
-use super::entries::Pages;
-use super::grown_tree::GrownTree;
-use super::history::{HistoryPosition, Roots, Wrong};
+use super::deep_check::{DeepCheck, DeepCheckStage, EntriesPosition, first_entry};
+use super::entries::PageSize;
+use super::history::{HistoryPosition, RootComparison, WrongRoots};
+use super::recomputed_tree::RecomputedTree;
 use super::signatures::SignaturePosition;
-use super::walk::{DeepCheck, DeepCheckStage, first_entry};
 use super::{CheckedHead, Fsck, FsckFacts, FsckReport, PAGE, damage};
 use crate::{CommittedHead, FsckStore, LogReader, StoreError};
 
@@ -27,8 +27,8 @@ pub struct FsckState {
     /// Digest (entry ID) of leaf 0, which identifies the log.
     log: Option<String>,
     /// Head that is checked.
-    head: HeadRecord,
-    at: StagePosition,
+    head: SavedHead,
+    at: SavedPosition,
     entries: u64,
     heads: u64,
     signatures: u64,
@@ -38,7 +38,7 @@ pub struct FsckState {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct HeadRecord {
+struct SavedHead {
     batch: u64,
     epoch: u64,
     size: u64,
@@ -48,9 +48,9 @@ struct HeadRecord {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum StagePosition {
-    History { next: u64, last: Option<HeadRecord> },
-    Entries { next: u64, open: Vec<String>, next_batch: u64, wrong: Wrong },
+enum SavedPosition {
+    History { next: u64, last: Option<SavedHead> },
+    Entries { next: u64, open: Vec<String>, next_batch: u64, wrong: WrongRoots },
     Signatures(SignaturePosition),
     Cosignatures(Option<u64>),
     Done,
@@ -60,10 +60,10 @@ enum StagePosition {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadState {
     /// The text is not a state, or a state of another release.
-    #[error("this is not a state of a check that this release can go on from: {0}")]
+    #[error("this is not the state of a check that this release can continue: {0}")]
     Unreadable(String),
     /// The state belongs to another log.
-    #[error("the state is of the log whose first entry is {state}, and this log's is {log}")]
+    #[error("the state belongs to another log: its first entry is {state}, and this log's is {log}")]
     AnotherLog {
         /// First entry's ID in the state.
         state: String,
@@ -81,12 +81,12 @@ pub enum BadState {
 impl FsckState {
     /// Returns whether the check had reached its end.
     pub fn is_done(&self) -> bool {
-        self.at == StagePosition::Done
+        self.at == SavedPosition::Done
     }
 }
 
 impl<'a> DeepCheck<'a> {
-    /// Continues from the [`FsckState`] of an earlier walk.
+    /// Continues from the [`FsckState`] of an earlier check.
     pub async fn resume(
         store: &'a dyn FsckStore,
         facts: &'a dyn FsckFacts,
@@ -94,20 +94,21 @@ impl<'a> DeepCheck<'a> {
     ) -> Result<Result<Self, BadState>, StoreError> {
         let log = first_entry(store).await?;
         let (head, stage) = match state.read(log) {
-            Ok((head, place)) => (head, place),
+            Ok(parsed) => parsed,
             Err(bad) => return Ok(Err(bad)),
         };
         if !is_in_history(store, &head).await? {
             return Ok(Err(BadState::AnotherHistory { size: head.size }));
         }
         let stage = match stage {
-            Parsed::History(history) => DeepCheckStage::History(history),
-            Parsed::Entries(tree, batch, wrong) => {
-                DeepCheckStage::Entries(Box::new((tree, Roots::from(store, batch, wrong).await?)))
+            ParsedPosition::History(history) => DeepCheckStage::History(history),
+            ParsedPosition::Entries { tree, next_batch, wrong } => {
+                let roots = RootComparison::from(store, next_batch, wrong).await?;
+                DeepCheckStage::Entries(Box::new(EntriesPosition { tree, roots }))
             }
-            Parsed::Signatures(signed) => DeepCheckStage::Signatures(signed),
-            Parsed::Cosignatures(below) => DeepCheckStage::Cosignatures(below),
-            Parsed::Done => DeepCheckStage::Done,
+            ParsedPosition::Signatures(signed) => DeepCheckStage::Signatures(signed),
+            ParsedPosition::Cosignatures(below) => DeepCheckStage::Cosignatures(below),
+            ParsedPosition::Done => DeepCheckStage::Done,
         };
         let report = FsckReport {
             entries: state.entries,
@@ -116,24 +117,32 @@ impl<'a> DeepCheck<'a> {
             omitted: state.omitted,
             ..FsckReport::of(&head)
         };
-        let (earlier, pages) = (state.findings.clone(), Pages::of(PAGE));
-        Ok(Ok(Self { fsck: Fsck::new(store, facts), head: Some(head), log, stage, report, earlier, pages }))
+        let (earlier, page_size) = (state.findings.clone(), PageSize::new(PAGE));
+        Ok(Ok(Self {
+            fsck: Fsck::new(store, facts),
+            head: Some(head),
+            log,
+            stage,
+            report,
+            earlier,
+            page_size,
+        }))
     }
 
-    /// Returns the walk's position; `None` if the head could not be read, as there is nothing to continue from then.
+    /// Returns the position to save; `None` if the head could not be read, as there is nothing to continue from then.
     pub fn state(&self) -> Option<FsckState> {
         let head = self.head?;
         Some(FsckState {
             version: VERSION,
             log: self.log.map(|digest| digest.to_string()),
-            head: HeadRecord {
+            head: SavedHead {
                 batch: head.batch,
                 epoch: 0,
                 size: head.size.get(),
                 root: head.root.to_string(),
                 at: head.at,
             },
-            at: self.place(),
+            at: self.saved_position(),
             entries: self.report.entries,
             heads: self.report.heads,
             signatures: self.report.signatures,
@@ -142,38 +151,38 @@ impl<'a> DeepCheck<'a> {
         })
     }
 
-    fn place(&self) -> StagePosition {
+    fn saved_position(&self) -> SavedPosition {
         match &self.stage {
             DeepCheckStage::History(HistoryPosition { next, last }) => {
-                StagePosition::History { next: *next, last: last.as_ref().map(HeadRecord::of) }
+                SavedPosition::History { next: *next, last: last.as_ref().map(SavedHead::of) }
             }
-            DeepCheckStage::Entries(at) => {
-                let (tree, roots) = &**at;
-                StagePosition::Entries {
+            DeepCheckStage::Entries(position) => {
+                let EntriesPosition { tree, roots } = &**position;
+                SavedPosition::Entries {
                     next: tree.size().get(),
                     open: tree.open().iter().map(|data| BASE64.encode(data)).collect(),
-                    next_batch: roots.next(),
+                    next_batch: roots.next_batch(),
                     wrong: roots.wrong,
                 }
             }
-            DeepCheckStage::Signatures(signed) => StagePosition::Signatures(signed.clone()),
-            DeepCheckStage::Cosignatures(below) => StagePosition::Cosignatures(*below),
-            DeepCheckStage::Done => StagePosition::Done,
+            DeepCheckStage::Signatures(signed) => SavedPosition::Signatures(signed.clone()),
+            DeepCheckStage::Cosignatures(below) => SavedPosition::Cosignatures(*below),
+            DeepCheckStage::Done => SavedPosition::Done,
         }
     }
 }
 
-/// Position parsed into the types of the walk.
-enum Parsed {
+/// Position in the types of the check.
+enum ParsedPosition {
     History(HistoryPosition),
-    Entries(GrownTree, u64, Wrong),
+    Entries { tree: RecomputedTree, next_batch: u64, wrong: WrongRoots },
     Signatures(SignaturePosition),
     Cosignatures(Option<u64>),
     Done,
 }
 
 impl FsckState {
-    fn read(&self, log: Option<EntryDigest>) -> Result<(CheckedHead, Parsed), BadState> {
+    fn read(&self, log: Option<EntryDigest>) -> Result<(CheckedHead, ParsedPosition), BadState> {
         if self.version != VERSION {
             return Err(unreadable(format!("version {}", self.version)));
         }
@@ -185,26 +194,26 @@ impl FsckState {
         }
         let CommittedHead { batch, size, root, at, .. } = self.head.read()?;
         let head = CheckedHead { batch, size, root, at };
-        let place = match &self.at {
-            StagePosition::History { next, last } => {
-                let last = last.as_ref().map(HeadRecord::read).transpose()?;
-                Parsed::History(HistoryPosition { next: *next, last })
+        let position = match &self.at {
+            SavedPosition::History { next, last } => {
+                let last = last.as_ref().map(SavedHead::read).transpose()?;
+                ParsedPosition::History(HistoryPosition { next: *next, last })
             }
-            StagePosition::Entries { next, open, next_batch, wrong } => {
+            SavedPosition::Entries { next, open, next_batch, wrong } => {
                 let open = open.iter().map(|text| BASE64.decode(text.as_bytes()));
                 let open = open.collect::<Result<_, _>>().map_err(unreadable)?;
-                let tree = GrownTree::restore(TreeSize::new(*next), open).map_err(unreadable)?;
-                Parsed::Entries(tree, *next_batch, *wrong)
+                let tree = RecomputedTree::restore(TreeSize::new(*next), open).map_err(unreadable)?;
+                ParsedPosition::Entries { tree, next_batch: *next_batch, wrong: *wrong }
             }
-            StagePosition::Signatures(signed) => Parsed::Signatures(signed.clone()),
-            StagePosition::Cosignatures(below) => Parsed::Cosignatures(*below),
-            StagePosition::Done => Parsed::Done,
+            SavedPosition::Signatures(signed) => ParsedPosition::Signatures(signed.clone()),
+            SavedPosition::Cosignatures(below) => ParsedPosition::Cosignatures(*below),
+            SavedPosition::Done => ParsedPosition::Done,
         };
-        Ok((head, place))
+        Ok((head, position))
     }
 }
 
-impl HeadRecord {
+impl SavedHead {
     fn of(head: &CommittedHead) -> Self {
         let CommittedHead { batch, epoch, size, root, at } = *head;
         Self { batch, epoch, size: size.get(), root: root.to_string(), at }
@@ -217,7 +226,7 @@ impl HeadRecord {
     }
 }
 
-/// Returns whether the history still has this head. An unreadable row counts as present: the walk reports it.
+/// Returns whether the history still has this head. An unreadable row counts as present: the check reports it.
 async fn is_in_history(store: &dyn LogReader, head: &CheckedHead) -> Result<bool, StoreError> {
     if head.size == TreeSize::EMPTY {
         return Ok(true);
