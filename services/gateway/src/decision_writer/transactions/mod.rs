@@ -175,7 +175,10 @@ impl WriterTask {
             streams.iter().for_each(|stream| self.cache.remove(stream));
         }
         for item in late {
-            let why = format!("what another call of the tool costs was not known in {} s", longest.as_secs());
+            let why = format!(
+                "the cost of another call of this tool was still unknown after {} s",
+                longest.as_secs()
+            );
             self.fail(item, &WriterError::Unavailable(why));
         }
         ready
