@@ -6,7 +6,7 @@
 
 use crate::limits::BLIND_CALLS;
 use crate::rules::Rules;
-use crate::session::{Account, Mark, Meters, Reservation, ReservationId, Session, Stage};
+use crate::session::{Account, Meters, Reservation, ReservationId, Session, ShortHash, Stage};
 use decimal::Decimal;
 use vap::reason::Reason;
 
@@ -57,7 +57,7 @@ fn check(
     if budget.max_calls.is_some_and(|most| call.counted && session.running.calls() >= most) {
         return Err(Reason::BudgetExceeded);
     }
-    let tool = Mark::of(&[call.tool.as_bytes()]);
+    let tool = ShortHash::of(&[call.tool.as_bytes()]);
     let estimate = Estimate::of(context, session, call.tool, tool);
     for (meter, ceiling) in &budget.limits {
         let used = session.running.used(meter);
@@ -112,7 +112,7 @@ struct Estimate {
 }
 
 impl Estimate {
-    fn of(context: &DecisionContext<'_>, session: &Session, name: &str, tool: Mark) -> Self {
+    fn of(context: &DecisionContext<'_>, session: &Session, name: &str, tool: ShortHash) -> Self {
         let operator = context.rules.costs.of(name);
         let learned = session.running.costs.of(tool);
         let limited = |meter: &str| is_metered(context.rules, session, meter);

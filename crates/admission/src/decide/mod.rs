@@ -53,7 +53,9 @@ pub use ruling::{
     VerdictDelivery,
 };
 pub use semantic::{JudgeAnswer, JudgeFinding, JudgeQuestion, JudgedText};
-pub use settle::{CallOutcome, Settled, close, cost_on, hold_again, refund, refund_questions, settle};
+pub use settle::{
+    CallOutcome, Settled, close, cost_on, refund, refund_questions, restore_reservation, settle,
+};
 pub use stages::denied_to_all;
 pub use task::{FollowUp, Task, follow_up, unknown_task};
 

@@ -12,7 +12,7 @@ use vap::digest::{Canon, Digest};
 use vap::reason::Reason;
 use vap::verdict::{Clarification, VerdictKind};
 
-use super::draft::{Draft, standing};
+use super::draft::{Draft, session_meters};
 use super::ruling::{ClaimKind, Confirmation, Ruling};
 use super::{ApproverQuestion, DecisionContext, Declaration};
 
@@ -256,7 +256,7 @@ pub(super) fn awaiting_answer(
     session: Option<&Session>,
 ) -> Ruling {
     if let Some(session) = session {
-        draft.meters = standing(context.rules, session);
+        draft.meters = session_meters(context.rules, session);
     }
     let reason = if can_ask { reason } else { Reason::ConfirmationRequired };
     let mut ruling = draft.rule(context.rules, VerdictKind::Clarify, Some(reason));

@@ -16,7 +16,7 @@ use vap::audit::CallStatus;
 use vap::limits::MAX_METERS;
 
 use super::budget::{is_metered, metered};
-use super::draft::standing;
+use super::draft::session_meters;
 use super::ruling::Flag;
 
 /// The outcome of a call.
@@ -45,7 +45,7 @@ pub struct Settled {
 
 /// Restores a reservation of another call as it was at an earlier decision, in order to reproduce that decision. The
 /// principal's account is not changed.
-pub fn hold_again(session: &mut Session, held: &Reservation) -> ReservationId {
+pub fn restore_reservation(session: &mut Session, held: &Reservation) -> ReservationId {
     session.running.reserve(Reservation { by_principal: false, ..held.clone() })
 }
 
@@ -83,7 +83,7 @@ pub fn settle(
     if is_overrun(session) {
         flags.push(Flag::Overrun);
     }
-    Some(Settled { settled, meters: standing(rules, session), exceeded_reservation, flags })
+    Some(Settled { settled, meters: session_meters(rules, session), exceeded_reservation, flags })
 }
 
 /// Returns the cost of a call on one meter: the declared one, validated and limited to the operator's cap, otherwise the
@@ -103,7 +103,7 @@ pub fn refund(
     id: ReservationId,
 ) -> Option<Settled> {
     Ledgers::of(session, account).release(id)?;
-    Some(Settled { meters: standing(rules, session), ..Settled::default() })
+    Some(Settled { meters: session_meters(rules, session), ..Settled::default() })
 }
 
 /// Refunds the reservations of open questions that can no longer be answered: after a crash, or when a session closes.

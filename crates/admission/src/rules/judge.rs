@@ -49,7 +49,7 @@ impl JudgeRules {
     }
 
     /// Returns `true` if a call can reach the threshold with no signal stronger than one of this weight at its maximum.
-    fn is_reached_by(&self, loudest: Degree, weights: &Weights) -> bool {
+    fn is_reached_by(&self, strongest: Degree, weights: &Weights) -> bool {
         let Weights { sensitivity, burn_rate, looping, novelty, proximity } = *weights;
         let all = Signals {
             sensitivity: Degree::ONE,
@@ -59,12 +59,12 @@ impl JudgeRules {
             proximity: Degree::ONE,
         };
         let most = Weights {
-            sensitivity: sensitivity.min(loudest),
-            burn_rate: burn_rate.min(loudest),
-            looping: looping.min(loudest),
-            novelty: novelty.min(loudest),
-            proximity: proximity.min(loudest),
+            sensitivity: sensitivity.min(strongest),
+            burn_rate: burn_rate.min(strongest),
+            looping: looping.min(strongest),
+            novelty: novelty.min(strongest),
+            proximity: proximity.min(strongest),
         };
-        loudest > Degree::ZERO && all.weigh(&most).score >= self.threshold
+        strongest > Degree::ZERO && all.weigh(&most).score >= self.threshold
     }
 }

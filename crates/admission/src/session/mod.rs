@@ -20,7 +20,7 @@ pub use agreed::{Agreed, Owner};
 pub use costs::Costs;
 pub(crate) use ledgers::Ledgers;
 pub use meters::Meters;
-pub use recent::{Mark, Recent};
+pub use recent::{Recent, ShortHash};
 pub use running::{Reservation, ReservationId, Running, Stage};
 
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Costs, Mark, Meters, Recent};
+use super::{Costs, Meters, Recent, ShortHash};
 use crate::cache::Verdicts;
 use crate::limits::MAX_IN_FLIGHT;
 use decimal::Decimal;
@@ -43,8 +43,8 @@ pub struct Reservation {
     pub id: ReservationId,
     /// The stage of the call.
     pub stage: Stage,
-    /// The mark of the tool's name.
-    pub tool: Mark,
+    /// The hash of the tool's name.
+    pub tool: ShortHash,
     /// The reserved amount of each meter.
     pub amounts: Meters,
     /// `true` if the call counts towards `max_calls`. The retry after an upstream server's question does not (reading
@@ -150,7 +150,7 @@ impl Running {
 
     /// Returns `true` if a call of the tool with unknown cost is in flight.
     #[must_use]
-    pub fn is_blind(&self, tool: Mark) -> bool {
+    pub fn is_blind(&self, tool: ShortHash) -> bool {
         self.in_flight.iter().any(|held| held.blind && held.tool == tool)
     }
 

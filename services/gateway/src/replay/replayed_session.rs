@@ -244,7 +244,7 @@ impl ReplayedSession {
             self.account = account.clone();
         }
         let Some(session) = self.session.as_mut() else { return Vec::new() };
-        passes.held_for_others.iter().map(|held| decide::hold_again(session, held)).collect()
+        passes.held_for_others.iter().map(|held| decide::restore_reservation(session, held)).collect()
     }
 
     fn release(&mut self, rules: &Rules, held: impl IntoIterator<Item = ReservationId>) {
