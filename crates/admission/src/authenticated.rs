@@ -129,7 +129,7 @@ impl Signature {
         let Some(text) = received.message.signature() else { return Signature::Absent };
         match opened(received, text) {
             Ok(jws) => {
-                let tried = keyring.called(jws.kid());
+                let tried = keyring.keys_with_kid(jws.kid());
                 let tried = tried.map(|key| (key.thumbprint().to_owned(), key.has_signed(&jws))).collect();
                 Signature::Tried(Box::new(jws), tried)
             }

@@ -126,7 +126,7 @@ pub(super) fn approval_question(
 ) -> Result<Box<Question>, Reason> {
     let approvals = &context.rules.approvals;
     let can_be_displayed = subject.content.len() <= MAX_APPROVAL_CONTENT;
-    if !can_be_displayed || !approvals.anybody_may_answer(subject.kind, subject.name(), context.now) {
+    if !can_be_displayed || !approvals.has_approver_for(subject.kind, subject.name(), context.now) {
         return Err(Reason::ApprovalUnavailable);
     }
     let expires = context.now.checked_add(approvals.time.max(SignedDuration::from_secs(1)));

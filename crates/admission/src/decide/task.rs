@@ -44,7 +44,7 @@ pub struct FollowUp<'a> {
 /// Decides about a request for an existing task. Returns the denial, or `None` if the request may go on: then the
 /// ruling of the call covers it.
 pub fn follow_up(context: &DecisionContext<'_>, task: &Task, request: FollowUp<'_>) -> Option<Box<Ruling>> {
-    let reason = refuses(context, task, request)?;
+    let reason = denial_reason(context, task, request)?;
     // A caller other than the task's principal must not learn the session id.
     let is_owner = reason != Reason::WrongPrincipal;
     let mut draft = Draft::without_message(task.session_id.as_deref().filter(|_| is_owner));
@@ -63,7 +63,7 @@ pub fn unknown_task(context: &DecisionContext<'_>, method: &str) -> Box<Ruling> 
     Box::new(draft.rule(context.rules, VerdictKind::Denied, Some(Reason::WrongPrincipal)))
 }
 
-fn refuses(context: &DecisionContext<'_>, task: &Task, request: FollowUp<'_>) -> Option<Reason> {
+fn denial_reason(context: &DecisionContext<'_>, task: &Task, request: FollowUp<'_>) -> Option<Reason> {
     let is_presented = |principal: &Principal| match principal.identity() {
         Identity::SigningKey(key) => principal.is_presented_by(context.caller, Some(key)),
         Identity::Token(_)

@@ -64,9 +64,9 @@ impl Account {
         !self.is_committed() && !denied && !counts(&self.spent.within(self.spent.window, now))
     }
 
-    /// Returns `true` if the account holds nothing but denials, which have no effect after a minute.
+    /// Returns `true` if the account holds nothing but denials, which count for a minute only.
     #[must_use]
-    pub fn is_passing(&self) -> bool {
+    pub fn has_only_denials(&self) -> bool {
         !self.is_committed() && self.spent == Spent::default()
     }
 

@@ -232,11 +232,11 @@ impl DecisionWriter {
         }
     }
 
-    /// Returns the current rules of a route. For a route that is gone they are `Rules::of_nothing`, which admits
+    /// Returns the current rules of a route. For a route that is gone they are `Rules::denying_all`, which admits
     /// nothing.
     pub(crate) fn rules_of(&self, route: &str) -> Arc<Rules> {
         (self.inner.rules)(route)
-            .unwrap_or_else(|| Arc::new(Rules::of_nothing(route, self.inner.context.record_signer.issuer())))
+            .unwrap_or_else(|| Arc::new(Rules::denying_all(route, self.inner.context.record_signer.issuer())))
     }
 
     /// Enforces AgentROA on the routes that demand it, from the first call on. While the database does not take the time

@@ -178,7 +178,7 @@ fn keep_account(batch: &mut Batch<'_>, name: &str, changed: impl FnOnce(Account)
     if before == account {
         return;
     }
-    let due = if account.is_passing() { DENIALS_DUE } else { ACCOUNT_DUE };
+    let due = if account.has_only_denials() { DENIALS_DUE } else { ACCOUNT_DUE };
     if let Some(copy) = batch.stream(name) {
         copy.put(StreamState::Account(account), false);
         copy.reopen(due_after(now, due));
@@ -214,7 +214,7 @@ fn on_record(batch: &mut Batch<'_>, caller: &Caller) -> Option<Caller> {
     let Some(presumed) = caller.presumed() else { return Some(caller.clone()) };
     let Some(key) = account_key(&presumed, None) else { return Some(caller.clone()) };
     Some(match batch.stream(&account_stream(&key))?.state() {
-        Some(StreamState::Account(account)) if !account.is_passing() => presumed,
+        Some(StreamState::Account(account)) if !account.has_only_denials() => presumed,
         _ => caller.clone(),
     })
 }
