@@ -38,7 +38,7 @@ pub struct Caller {
     /// The client's `Mcp-Session-Id`; on `initialize`, the one in the server's response.
     pub mcp_session: Option<String>,
     /// `true` if the route's server was seen to issue `mcp_session`. Otherwise that id identifies no principal.
-    pub is_given: bool,
+    pub is_session_issued: bool,
     /// The route of the request; an `Mcp-Session-Id` is valid only for one route.
     pub route: String,
 }
@@ -129,7 +129,7 @@ impl Principal {
         let token = caller.token.clone().map(Identity::Token);
         let certificate = || caller.certificate.clone().map(Identity::Certificate);
         let mcp_session =
-            || caller.legacy_session().filter(|_| caller.is_given).map(|id| caller.identity_by(id));
+            || caller.legacy_session().filter(|_| caller.is_session_issued).map(|id| caller.identity_by(id));
         let key = || signed_by.map(|key| Identity::SigningKey(key.to_owned()));
         let identity = token.or_else(certificate).or_else(mcp_session).or_else(key)?;
         Some(Principal { identity, mcp_session: caller.legacy_session().map(str::to_owned) })
@@ -189,23 +189,25 @@ impl Caller {
             token: None,
             certificate: None,
             mcp_session: None,
-            is_given: false,
+            is_session_issued: false,
             route: String::new(),
         }
     }
 
     /// Returns the caller with an `Mcp-Session-Id` that the route's server issued.
     #[must_use]
-    pub fn given(self, mcp_session: Option<String>) -> Caller {
-        Caller { is_given: mcp_session.is_some(), mcp_session, ..self }
+    pub fn with_issued_session(self, mcp_session: Option<String>) -> Caller {
+        Caller { is_session_issued: mcp_session.is_some(), mcp_session, ..self }
     }
 
     /// Returns the caller as if its `Mcp-Session-Id` had been issued by the route's server, if this id is its only
     /// identification and no issuance was seen. Otherwise `None`. Only for lookups of existing sessions.
     #[must_use]
     pub fn presumed(&self) -> Option<Caller> {
-        let anonymous = self.token.is_none() && self.certificate.is_none() && !self.is_given;
-        self.legacy_session().filter(|_| anonymous).map(|id| self.clone().given(Some(id.to_owned())))
+        let anonymous = self.token.is_none() && self.certificate.is_none() && !self.is_session_issued;
+        self.legacy_session()
+            .filter(|_| anonymous)
+            .map(|id| self.clone().with_issued_session(Some(id.to_owned())))
     }
 
     fn identity_by(&self, session: &str) -> Identity {
@@ -264,7 +266,7 @@ mod tests {
 
     fn legacy(session: &str) -> Caller {
         let caller = Caller { route: "/mcp".into(), ..Caller::unknown(Era::Legacy) };
-        caller.given(Some(session.into()))
+        caller.with_issued_session(Some(session.into()))
     }
 
     #[test]
@@ -291,18 +293,20 @@ mod tests {
 
     #[test]
     fn v_2_an_mcp_session_that_nobody_gave_out_makes_no_principal() {
-        let invented = Caller { is_given: false, ..legacy("mcp-1") };
+        let invented = Caller { is_session_issued: false, ..legacy("mcp-1") };
         assert_eq!(Principal::of(&invented, None), None);
         let signed = Principal::of(&invented, Some("key")).unwrap();
         assert_eq!(signed.identity(), &Identity::SigningKey("key".into()));
-        assert!(!signed.is_presented_by(&Caller { is_given: false, ..legacy("mcp-2") }, Some("key")));
+        assert!(
+            !signed.is_presented_by(&Caller { is_session_issued: false, ..legacy("mcp-2") }, Some("key"))
+        );
     }
 
     #[test]
     fn v_2_after_a_restart_an_mcp_session_goes_on_with_what_it_committed() {
         let principal = Principal::of(&legacy("mcp-1"), None).unwrap();
-        assert!(principal.is_presented_by(&Caller { is_given: false, ..legacy("mcp-1") }, None));
-        assert!(!principal.is_presented_by(&Caller { is_given: false, ..legacy("mcp-2") }, None));
+        assert!(principal.is_presented_by(&Caller { is_session_issued: false, ..legacy("mcp-1") }, None));
+        assert!(!principal.is_presented_by(&Caller { is_session_issued: false, ..legacy("mcp-2") }, None));
     }
 
     #[test]

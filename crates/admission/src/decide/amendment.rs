@@ -5,7 +5,7 @@ use crate::approval::SubjectKind;
 use crate::authenticated::Authenticated;
 use crate::effective::Capped;
 use crate::session::{
-    Account, Agreed, Ledgers, Meters, Reservation, ReservationId, Session, ShortHash, Stage,
+    Account, AgreedTerms, Ledgers, Meters, Reservation, ReservationId, Session, ShortHash, Stage,
 };
 use decimal::Decimal;
 use vap::message::{Message, ScopeAmendment};
@@ -91,7 +91,7 @@ fn amend(
     declared: &Declaration<'_>,
     received: &Authenticated,
     draft: &mut Draft,
-) -> Result<(Agreed, bool), CommitmentNotAccepted> {
+) -> Result<(AgreedTerms, bool), CommitmentNotAccepted> {
     let Message::ScopeAmendment(amendment) = &received.message else {
         return Err(Reason::WrongCarrier.into());
     };

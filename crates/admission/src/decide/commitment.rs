@@ -10,7 +10,7 @@ use crate::authenticated::Authenticated;
 use crate::effective::{Capped, Effective};
 use crate::limits::{MAX_LIMITS, METER_PREFIX};
 use crate::principal::{Principal, ProvenBy};
-use crate::session::{Account, Agreed, Owner, Session};
+use crate::session::{Account, AgreedTerms, Owner, Session};
 use vap::message::slot::Unreadable;
 use vap::message::{Message, ScopeCommitment};
 use vap::reason::Reason;
@@ -135,7 +135,7 @@ fn new_session(
         committed: context.now,
         key: StreamKey::new(context.random.secret),
     };
-    let mut session = Session::new(Agreed::new(effective, owner));
+    let mut session = Session::new(AgreedTerms::new(effective, owner));
     draft.set_commitment(&session);
     if received.is_by_operator() {
         return Ok(NewSession { session, is_capped });

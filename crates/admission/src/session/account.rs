@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Agreed, Meters, Reservation};
+use super::{AgreedTerms, Meters, Reservation};
 use crate::limits::{DENIALS_PER_MINUTE, REMEMBERED_SESSIONS};
 use decimal::Decimal;
 
@@ -83,7 +83,7 @@ impl Account {
     }
 
     /// Adds a live session. One that the operator committed is not counted: it is no reason to demand envelopes.
-    pub(crate) fn opened(&mut self, agreed: &Agreed) {
+    pub(crate) fn opened(&mut self, agreed: &AgreedTerms) {
         match self.live.len() < REMEMBERED_SESSIONS {
             _ if agreed.is_by_operator() => {}
             true => self.live.push(agreed.session_id().to_owned()),
@@ -92,7 +92,7 @@ impl Account {
     }
 
     /// Removes a session that [`opened`](Self::opened) added.
-    pub(crate) fn closed(&mut self, agreed: &Agreed) {
+    pub(crate) fn closed(&mut self, agreed: &AgreedTerms) {
         match self.live.iter().position(|live| live == agreed.session_id()) {
             _ if agreed.is_by_operator() => {}
             Some(at) => drop(self.live.remove(at)),

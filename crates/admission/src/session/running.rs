@@ -9,7 +9,7 @@ use decimal::Decimal;
 
 /// The counters, reservations and recent calls of a session.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Running {
+pub struct RunningState {
     next_seq: u64,
     next_reservation: u64,
     closed: bool,
@@ -68,7 +68,7 @@ pub enum Stage {
     Admitted,
 }
 
-impl Running {
+impl RunningState {
     /// Takes the next sequence number of the session's record stream.
     pub(super) fn take_seq(&mut self) -> u64 {
         let seq = self.next_seq;

@@ -109,7 +109,7 @@ pub fn nobody() -> Caller {
 
 pub fn legacy(mcp_session: &str) -> Caller {
     let caller = Caller { route: "/mcp".into(), ..Caller::unknown(Era::Legacy) };
-    caller.given(Some(mcp_session.into()))
+    caller.with_issued_session(Some(mcp_session.into()))
 }
 
 pub fn commitment(budget: Value) -> Value {

@@ -149,7 +149,7 @@ fn caller(request: &AuthorizedRequest, route: &str) -> Caller {
         token: request.authorized.token.clone(),
         certificate: request.authorized.certificate.clone(),
         mcp_session: None,
-        is_given: false,
+        is_session_issued: false,
         route: route.to_owned(),
     }
 }

@@ -246,7 +246,8 @@ impl DecisionInputs {
     /// The inputs for a message of this caller at this time, with defaults for everything else.
     #[must_use]
     pub fn of(route: &str, caller: &Caller, at: i64) -> Self {
-        let Caller { era, token, certificate, mcp_session, is_given, route: _ } = caller.clone();
+        let Caller { era, token, certificate, mcp_session, is_session_issued: is_given, route: _ } =
+            caller.clone();
         Self {
             route: route.to_owned(),
             caller: CallerInputs { era, token, certificate, mcp_session, is_given },
@@ -277,7 +278,14 @@ impl DecisionInputs {
     #[must_use]
     pub fn caller(&self) -> Caller {
         let CallerInputs { era, token, certificate, mcp_session, is_given } = self.caller.clone();
-        Caller { era, token, certificate, mcp_session, is_given, route: self.route.clone() }
+        Caller {
+            era,
+            token,
+            certificate,
+            mcp_session,
+            is_session_issued: is_given,
+            route: self.route.clone(),
+        }
     }
 }
 

@@ -233,7 +233,7 @@ impl DeclarationTap {
 fn in_session(frame: &Frame, caller: Caller, answer: &UpstreamAnswer) -> Caller {
     let named = || fields::text(&answer.headers, &SESSION).map(str::to_owned);
     match frame.method() {
-        Some("initialize") => caller.given(named()),
+        Some("initialize") => caller.with_issued_session(named()),
         _ => caller,
     }
 }

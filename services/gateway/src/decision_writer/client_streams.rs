@@ -50,7 +50,7 @@ impl DecisionWriter {
     /// Returns the stream name for a client's calls without VAP, a digest of its route and MCP session. `None` unless a
     /// server issued that session: otherwise the client could choose the name, or guess another client's.
     pub(super) fn client_stream(&self, caller: &Caller) -> Option<String> {
-        let session = caller.mcp_session.as_deref().filter(|_| caller.is_given)?;
+        let session = caller.mcp_session.as_deref().filter(|_| caller.is_session_issued)?;
         let named = jose::jcs::canonical(&serde_json::json!([caller.route, session]));
         Some(format!("{}:{}", self.inner.context.unbound, HEXLOWER.encode(&Sha256::digest(&named)[..16])))
     }

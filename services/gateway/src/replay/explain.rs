@@ -207,5 +207,5 @@ fn no_route(route: &str) -> ReplayError {
 /// A caller of this route with a legacy session and no other identity.
 fn caller(route: &str) -> Caller {
     let caller = Caller { route: route.to_owned(), ..Caller::unknown(Era::Legacy) };
-    caller.given(Some(MADE_UP_SESSION.to_owned()))
+    caller.with_issued_session(Some(MADE_UP_SESSION.to_owned()))
 }
