@@ -97,8 +97,8 @@ pub struct ReturnedState<'a> {
 }
 
 impl SealedCall {
-    /// Returns `true` if the returned ticket equals this one in purpose and call, and has not expired. The creation
-    /// time, the expiry, the nonce and `approved` are not compared.
+    /// Returns `true` if the returned content is about the same call as this one, has the same purpose, and has not expired.
+    /// The creation time, the expiry, the nonce and `approved` are not compared.
     #[must_use]
     pub fn matches(&self, returned: &SealedCall, now: Timestamp) -> bool {
         let SealedCall { purpose, route, session_id, account, tool, arguments, policy, .. } = self;

@@ -5,9 +5,9 @@
 //! thumbprint, legacy `Mcp-Session-Id`, the key that signed the commitment. Every later message has to present the same
 //! one. In the legacy era the `Mcp-Session-Id` has to be equal too.
 //!
-//! A client can send any `Mcp-Session-Id`, and two servers may issue the same one. So it identifies a principal only if
-//! the server of the same route was seen to issue it. Later messages of that principal need only present it, even after
-//! a restart of the gateway, which then has seen no issuance.
+//! A client can send any `Mcp-Session-Id`, and two servers may issue the same one. So it identifies the principal of a
+//! commitment only if the gateway saw the server of the same route issue it. Later messages of that principal need only
+//! present it, since a gateway that was restarted does not know which ids were issued.
 //!
 //! The agent's name is independent of the principal: a commitment may contain any `agent_id`. [`ProvenBy`] records the
 //! evidence for the name.
@@ -37,7 +37,7 @@ pub struct Caller {
     pub certificate: Option<String>,
     /// The client's `Mcp-Session-Id`; on `initialize`, the one in the server's response.
     pub mcp_session: Option<String>,
-    /// `true` if the route's server was seen to issue `mcp_session`. Otherwise that id identifies no principal.
+    /// `true` if the gateway saw the route's server issue `mcp_session`. Otherwise that id identifies no principal.
     pub is_session_issued: bool,
     /// The route of the request; an `Mcp-Session-Id` is valid only for one route.
     pub route: String,
@@ -220,9 +220,11 @@ impl Caller {
     }
 }
 
-/// Returns the key of the caller's [`Account`](crate::session::Account); `None` if the request identifies no principal. The key of a principal
-/// with a token, a certificate or a signing key does not depend on its MCP session, so that opening a new one does not
-/// give a new budget (reading V-3). `signed_by` is the thumbprint of the key whose signature was verified.
+/// Returns the key of the caller's [`Account`](crate::session::Account); `None` if the request identifies no principal.
+/// `signed_by` is the thumbprint of the key whose signature was verified.
+///
+/// The key of a principal with a token, a certificate or a signing key does not depend on its MCP session: a new session
+/// does not give a new budget (reading V-3).
 #[must_use]
 pub fn account_key(caller: &Caller, signed_by: Option<&str>) -> Option<String> {
     Principal::of(caller, signed_by).map(|principal| principal_key(&principal))

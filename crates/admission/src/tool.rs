@@ -61,8 +61,9 @@ impl Default for ToolRules {
 
 /// A tool's entry in `tools/list`, without its `_meta` and `execution.taskSupport`.
 ///
-/// A server states the latter in revision 2025-11-25 of MCP and not in 2026-07-28, to clients of the same route. It is
-/// left out only with a value that MCP defines: any other member or text within `execution` stays, and is pinned.
+/// On one route, a server may state `execution.taskSupport` to clients of MCP 2025-11-25 and leave it out for those of
+/// 2026-07-28, so it is no part of the pin. Any other member of `execution`, and any other value than those that MCP
+/// defines, is pinned: a client might show it to its model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Description {
@@ -203,12 +204,12 @@ impl Pin {
             changed_at: None,
             approval_unrecorded: false,
         };
-        pin.take_first(pins, at);
+        pin.pin_first(pins, at);
         pin
     }
 
-    /// Updates the state after a listing. Returns the difference if the description is the first one that differs from
-    /// the pin.
+    /// Updates the state after a listing. Returns the difference if this is the first listed description that differs from
+    /// the pinned one.
     pub fn listed(&mut self, description: Description, pins: ToolPins, at: Timestamp) -> Option<Difference> {
         let is = description.digest.clone();
         let was = self.pinned.as_ref().map(|pinned| pinned.description.digest.clone());
@@ -217,7 +218,7 @@ impl Pin {
             return None;
         }
         self.listed = Some(description);
-        self.take_first(pins, at);
+        self.pin_first(pins, at);
         if self.listed.is_none() || was.is_none() || pins == ToolPins::Off || self.changed_at.is_some() {
             return None;
         }
@@ -251,7 +252,7 @@ impl Pin {
         self.in_force(ToolPins::Off)
     }
 
-    fn take_first(&mut self, pins: ToolPins, at: Timestamp) {
+    fn pin_first(&mut self, pins: ToolPins, at: Timestamp) {
         if self.pinned.is_none() && pins != ToolPins::Approved {
             let (by, at) = (PinnedBy::FirstUse, at.as_second());
             self.pinned = self.listed.take().map(|description| Pinned { description, by, at });

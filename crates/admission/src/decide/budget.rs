@@ -1,8 +1,9 @@
 //! C3: the projection of a call onto the remaining budget, and its reservation (readings V-11, V-12).
 //!
 //! A tool declares its cost only after the call, so an estimate is reserved first: per meter, the higher of the
-//! operator's cost and the tool's highest declared cost in this session. A tool with unknown cost reserves nothing and
-//! runs one call at a time. It may overrun a meter once; then the meter blocks further calls.
+//! operator's cost and the tool's highest declared cost in this session. A call of a tool with unknown cost, a *blind*
+//! call, reserves nothing on the unknown meters, and a session has only one such call of a tool in flight. It may
+//! overrun a meter once; then the meter blocks further calls.
 
 use crate::limits::BLIND_CALLS;
 use crate::rules::Rules;

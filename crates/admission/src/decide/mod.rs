@@ -89,14 +89,14 @@ pub struct DecisionContext<'a> {
 /// The random inputs of a decision. They are recorded, so that the decision can be reproduced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RandomInputs {
-    /// A random number; below [`JudgeRules::sample`](crate::rules::JudgeRules::sample), the call is shown to the judge
-    /// (reading V-28).
+    /// A random number; below [`JudgeRules::sample`](crate::rules::JudgeRules::sample), the judge is asked about
+    /// the call (reading V-28).
     pub sample: u32,
     /// Random bytes for the secret of a new session, or for the nonce of a question.
     pub secret: [u8; 32],
 }
 
-/// The stored state for a decision: the message's session and the principal's account.
+/// The stored state that a decision reads and changes: the message's session and the principal's account.
 #[derive(Debug)]
 pub struct DecisionState<'a> {
     /// The session; `None` if the id was never committed or is no longer remembered.

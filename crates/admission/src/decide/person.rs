@@ -38,9 +38,11 @@ impl Approved {
     }
 }
 
-/// Checks a state that was returned with a call against the expected content. A state that does not fit the call is not used up, and neither is one
-/// whose call is denied, since a state is good for one admitted call. The answer "no" uses it up at once. A state of
-/// the upstream's question that was used before makes the call a new one.
+/// Checks a state that was returned with a call against the expected content.
+///
+/// A state is used up by the call that it admits, or by the answer "no". It is not used up if it does not fit the call,
+/// or if the call is denied for another reason. With a used state of an upstream server's question, the call counts as a
+/// new one.
 pub(super) fn check_state(
     context: &DecisionContext<'_>,
     draft: &mut Draft,

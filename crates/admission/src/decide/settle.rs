@@ -128,10 +128,10 @@ pub fn close(session: &mut Session, account: &mut Account) -> bool {
     true
 }
 
-/// Updates the knowledge of a tool's cost. An executed call declares it, even by silence; a failed one only if it
-/// declared a cost. A call of unknown cost with an unknown outcome uses up one of the session's
-/// [`BLIND_CALLS`](crate::limits::BLIND_CALLS) (reading V-12). Only limited meters are stored, since a tool could
-/// declare new names without end.
+/// Stores what a call shows about the cost of its tool (reading V-12): the cost of an executed call, even if the tool
+/// declared none, and the cost of a failed call only if the tool declared it. A call of unknown cost with an unknown
+/// outcome uses up one of the session's [`BLIND_CALLS`](crate::limits::BLIND_CALLS). `learned` has only limited meters,
+/// since a tool could declare new names without end.
 fn learn(
     session: &mut Session,
     held: &Reservation,

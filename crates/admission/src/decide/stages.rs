@@ -1,5 +1,5 @@
-//! The stages of a decision about a call, in their order: AgentROA, then C1 to C5 for a call with an envelope, and what the operator's
-//! posture leaves of them for a call without (reading V-33).
+//! The stages of a decision about a call, in their order: AgentROA, then C1 to C5. For a call without an envelope, the
+//! operator's posture says which of them apply (reading V-33).
 //!
 //! Omitting the envelope must not be an easy way around the checks. So, while the principal has a live session, a call
 //! without an envelope is denied under every posture. A principal identified only by its signing key is unknown without
@@ -112,8 +112,8 @@ pub fn denied_to_all(rules: &Rules, tool: &str, has_roa_envelope: bool) -> Optio
 }
 
 /// C2: checks the name that will be forwarded against the operator's ceiling, which may be lower than at the commitment,
-/// and against the scope. Without an envelope, the operator's list of tools was
-/// checked before.
+/// and against the scope of the session. For a call without an envelope, [`envelope`] has checked the operator's list of
+/// tools.
 fn scope(case: &mut CallCase<'_>) -> StageFinding {
     if is_above_ceiling(case) && !case.is_advisory() {
         return Err(Reason::ScopeEscape.into());
@@ -142,8 +142,8 @@ fn tool(case: &mut CallCase<'_>) -> StageFinding {
     Err(fault.reason.clone().into())
 }
 
-/// Checks the answer that was returned with a call of a session. Without a session, it counts only if a rule demands
-/// one, and is checked then.
+/// Checks the answer that the client returned with a call of a session. For a call without a session, [`person`] checks
+/// it, if a rule requires an answer.
 fn answer(case: &mut CallCase<'_>) -> StageFinding {
     if case.session.is_none() {
         return Ok(());
@@ -238,7 +238,7 @@ pub(super) fn advised(case: &CallCase<'_>) -> Advised {
     }
 }
 
-/// C5: asks the judge if needed. A call that a human has answered for was shown to the judge before.
+/// C5: asks the judge if needed. If a human has answered about the call, the judge was asked before.
 fn judge(case: &mut CallCase<'_>) -> StageFinding {
     let (Some(session), Some(assessment)) = (case.session.as_deref(), case.assessment) else { return Ok(()) };
     let key = verdict_key(case, session);
@@ -298,7 +298,7 @@ fn keep_until(case: &CallCase<'_>, assessment: &RiskAssessment) -> Option<i64> {
     Some(until).filter(|until| *until > case.context.now.as_second())
 }
 
-/// Requires the answer of a human if a rule demands one or the judge is uncertain (reading V-26).
+/// Requires the answer of a human if a rule requires one or the judge is uncertain (reading V-26).
 fn person(case: &mut CallCase<'_>) -> StageFinding {
     let usual = case.context.rules.approvals.confirmations;
     let unsure = case.semantic.unsure.then_some((Reason::ConfirmationRequired, usual));

@@ -13,12 +13,12 @@ pub struct JudgeRules {
     pub model: String,
     /// The unit of the judge's cost; used here only for the digest of the rules.
     pub meter: String,
-    /// Calls with at least this risk score are shown to the judge.
+    /// The judge is asked about calls with at least this risk score.
     pub threshold: Degree,
-    /// The share of all other calls that are shown to the judge at random, in 2^32 parts; more than zero (reading
+    /// The share of all other calls about which the judge is asked at random, in parts of 2^32; more than zero (reading
     /// V-28).
     pub sample: u32,
-    /// `true` if commitments and amendments are shown to the judge (S2).
+    /// `true` if the judge is asked about commitments and amendments (S2).
     pub commitments: bool,
     /// The ceiling of the judge's cost per session, on the meter `vap.judge` (reading V-31).
     pub cap: Decimal,

@@ -50,7 +50,7 @@ pub struct Reservation {
     /// `true` if the call counts towards `max_calls`. The retry after an upstream server's question does not (reading
     /// V-38).
     pub counted: bool,
-    /// `true` if the tool's cost was unknown when the call was admitted (reading V-12).
+    /// `true` if the tool's cost was unknown on a limited meter when the call was decided (reading V-12).
     pub blind: bool,
     /// The amount reserved for the judge.
     pub judge: Decimal,
@@ -148,7 +148,7 @@ impl RunningState {
         self.in_flight.len() < MAX_IN_FLIGHT
     }
 
-    /// Returns `true` if a call of the tool with unknown cost is in flight.
+    /// Returns `true` if a call of the tool is in flight whose cost is unknown.
     #[must_use]
     pub fn is_blind(&self, tool: ShortHash) -> bool {
         self.in_flight.iter().any(|held| held.blind && held.tool == tool)
