@@ -105,10 +105,10 @@ fn stored(row: &PgRow) -> Result<StoredRecord, StoreError> {
         verdict: get::<Option<Vec<u8>>>(row, 6)?.map(Bytes::from),
         annex: bytes(row, 7)?,
     };
-    Ok(StoredRecord { record, instance: get(row, 8)?, standing: standing(row)? })
+    Ok(StoredRecord { record, instance: get(row, 8)?, delivery: delivery(row)? })
 }
 
-fn standing(row: &PgRow) -> Result<DeliveryState, StoreError> {
+fn delivery(row: &PgRow) -> Result<DeliveryState, StoreError> {
     if get(row, 9)? {
         let leaf_index = get::<Option<i64>>(row, 10)?.map(|_| number(row, 10)).transpose()?;
         let receipt = get::<Option<Vec<u8>>>(row, 11)?.map(Bytes::from);

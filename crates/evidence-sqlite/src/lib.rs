@@ -86,7 +86,7 @@ pub struct Sqlite {
 
 #[derive(Debug)]
 struct SharedConnections {
-    place: Arc<DatabaseLocation>,
+    location: Arc<DatabaseLocation>,
     writer: Mutex<EvidenceWriter>,
     read: SqlitePool,
     checkpointer: Checkpointer,
@@ -112,8 +112,9 @@ impl Sqlite {
     pub async fn open(settings: Settings) -> Result<Self, StoreError> {
         let Settings { path, instance, readers } = settings;
         evidence::check_instance_name(&instance)?;
-        let place = Arc::new(DatabaseLocation::take(&path, false, FileAccess::Secret).map_err(sql::place)?);
-        sqlite::make_file(&path).map_err(sql::not_made)?;
+        let location =
+            Arc::new(DatabaseLocation::take(&path, false, FileAccess::Secret).map_err(sql::location_error)?);
+        sqlite::make_file(&path).map_err(sql::creation_error)?;
         let migrator = connect::migrator(&path).await?;
         MIGRATIONS.run(&migrator).await.map_err(sql::migration)?;
         migrator.close().await;
@@ -125,15 +126,15 @@ impl Sqlite {
         let doubt = Arc::new(Doubt::default());
         let checkpoints = connect::checkpointer(&path).await?;
         let checkpointer =
-            Checkpointer::new(checkpoints, path.clone(), Arc::clone(&place), Arc::clone(&doubt));
-        let database = DatabaseFile { path, place: Arc::clone(&place), doubt: Arc::clone(&doubt) };
+            Checkpointer::new(checkpoints, path.clone(), Arc::clone(&location), Arc::clone(&doubt));
+        let database = DatabaseFile { path, location: Arc::clone(&location), doubt: Arc::clone(&doubt) };
         let writer = EvidenceWriter::new(connection, database, Arc::clone(&counts)).await?;
-        place.remember(true).map_err(sql::place)?;
+        location.remember(true).map_err(sql::location_error)?;
         let writer = Mutex::new(writer);
         let leases = Leases::default();
         leases.renew(&instance, evidence::limits::LEASE);
         let shared = SharedConnections {
-            place,
+            location,
             writer,
             read,
             checkpointer,
@@ -168,8 +169,8 @@ impl SharedConnections {
                 "the database was closed, or its file moved, replaced or truncated: start the process again";
             return Err(StoreError::Refused(text.into()));
         }
-        self.place.check().map_err(|error| {
-            let error = sql::place(error);
+        self.location.check().map_err(|error| {
+            let error = sql::location_error(error);
             if matches!(error, StoreError::Refused(_)) {
                 self.ended.store(true, Ordering::Release);
             }

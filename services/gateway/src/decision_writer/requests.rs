@@ -275,7 +275,7 @@ impl DecisionWriter {
     async fn receipt(&self, id: &merkle::EntryDigest) -> Result<bytes::Bytes, NoReceipt> {
         let answer = self.inner.waiting.wait(*id);
         // The record may have been delivered before the waiter was registered.
-        match self.inner.store.record(id).await.ok().flatten().map(|stored| stored.standing) {
+        match self.inner.store.record(id).await.ok().flatten().map(|stored| stored.delivery) {
             Some(evidence::DeliveryState::Delivered { receipt: Some(receipt), .. }) => return Ok(receipt),
             Some(evidence::DeliveryState::Stuck(why)) => return Err(NoReceipt::Refused(why)),
             _ => {}

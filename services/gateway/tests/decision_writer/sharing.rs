@@ -358,9 +358,9 @@ async fn every_record_of_both_gateways_is_on_the_log_once(store: &dyn Store) {
     .await;
     let mut leaves = Vec::new();
     for stored in records(&*evidence, SESSION).await {
-        let DeliveryState::Delivered { leaf_index: Some(leaf), receipt: Some(receipt) } = stored.standing
+        let DeliveryState::Delivered { leaf_index: Some(leaf), receipt: Some(receipt) } = stored.delivery
         else {
-            panic!("{:?}", stored.standing)
+            panic!("{:?}", stored.delivery)
         };
         let statement = site.client().statement(&stored.record.id).await.unwrap();
         assert_eq!(statement.bytes(), &stored.record.statement);

@@ -91,8 +91,8 @@ impl Outbox for RecordOutbox {
 impl RecordOutbox {
     async fn is_decision_refused(&self, outcome: &PendingStatement) -> Result<bool, StoreError> {
         let Some(decision) = decision_of(outcome) else { return Ok(false) };
-        let standing = self.store.record(&decision).await?.map(|stored| stored.standing);
-        Ok(matches!(standing, Some(DeliveryState::Stuck(_))))
+        let delivery = self.store.record(&decision).await?.map(|stored| stored.delivery);
+        Ok(matches!(delivery, Some(DeliveryState::Stuck(_))))
     }
 
     /// Returns whether the time of a statement, in the member `dated` of its payload, is further ahead of this gateway's
