@@ -1,17 +1,15 @@
 //! [`EvidenceStore`] on SQLite: one file, one writing process.
 //!
 //! * WAL with `synchronous=FULL`: a commit is one fsync, and once acknowledged it survives power loss. Deliveries
-//!   are written without one, as to deliver a record again is harmless.
+//!   are written without one, as a record that is delivered again does no harm.
 //! * One connection writes, under `BEGIN IMMEDIATE`; others read. A commit of few changes is two requests to the
 //!   connection's thread: all rows, and COMMIT. Every statement is prepared once for each power of two of rows, so a
 //!   commit of 200 changes is a few dozen statements.
 //! * The write-ahead log is copied into the file by a connection of its own, in parallel with the commits.
-//! * A lock file next to the database admits one writing process ([`durable::DatabaseLocation`]), and only the owner
-//!   may read
-//!   the database: it holds plaintext (V-40).
+//! * A lock file next to the database admits one writing process ([`durable::DatabaseLocation`]). Only the owner may
+//!   read the database, since it holds plaintext (V-40).
 //! * After a failed write, the writing connection is closed, and the next write opens another one; reads continue
-//!   meanwhile. Only if the file was moved, replaced or truncated, no more is written until the process starts
-//!   again.
+//!   meanwhile. If the file was moved, replaced or truncated, nothing more is written until the process starts again.
 //!
 //! The outbox is counted in memory, once when the database is opened and then with each commit. Leases are in
 //! memory, too: the holder of the lock file is the only process, and the leases of all earlier ones are over.

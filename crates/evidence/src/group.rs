@@ -98,6 +98,7 @@ impl<'a> Group<'a> {
         }
     }
 
+    /// Leaves out the decisions that the same commit opens and settles.
     fn drop_decisions_opened_and_settled(&mut self) {
         if self.opened.is_empty() || self.settled.is_empty() {
             return;
