@@ -20,12 +20,12 @@ pub(crate) async fn streams(pool: &PgPool, names: &[&str]) -> Result<Vec<Option<
            FROM stream s LEFT JOIN agreement a ON a.stream = s.no WHERE s.name = ANY ($1)",
     );
     // No stream has such a name, and the server would reject the text.
-    let asked: Vec<&str> = names.iter().copied().filter(|name| !name.contains('\0')).collect();
-    if asked.is_empty() {
+    let storable: Vec<&str> = names.iter().copied().filter(|name| !name.contains('\0')).collect();
+    if storable.is_empty() {
         return Ok(names.iter().map(|_| None).collect());
     }
     let mut found = HashMap::with_capacity(names.len());
-    for row in &select.bind(asked).fetch_all(pool).await.map_err(store_error)? {
+    for row in &select.bind(storable).fetch_all(pool).await.map_err(store_error)? {
         let kept = StoredStream {
             version: number(row, 1)?,
             agreed: get::<Option<Vec<u8>>>(row, 2)?.map(Bytes::from),
