@@ -33,7 +33,7 @@ pub(super) struct CallCase<'a> {
     pub reservation: Option<Reservation>,
     /// The risk of a call of a session, once it is computed.
     pub assessment: Option<RiskAssessment>,
-    /// The reason why a human has to confirm the call, and who; set if a rule of the operator requires it.
+    /// The reason for a confirmation, and the party that has to give it; `None` if no rule of the operator requires one.
     pub confirm: Option<(Reason, Decider)>,
     pub semantic: SemanticCheck,
 }

@@ -64,7 +64,7 @@ pub enum JudgeFinding {
     Unavailable,
 }
 
-/// Whether the judge has to be asked about a message.
+/// The need to ask the judge about a message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum JudgeNeed {
     /// The judge need not be asked.
