@@ -68,14 +68,14 @@ impl CloseWork {
     }
 
     fn is_meant(&self, copy: &StreamChanges, now: u64) -> bool {
-        let is_shown = |caller: &Caller| match copy.state() {
+        let is_presented = |caller: &Caller| match copy.state() {
             Some(StreamState::Session(state)) => {
                 state.session.agreed.principal().is_presented_by(caller, None)
             }
             _ => false,
         };
         let due = self.due.is_none() || copy.keep_until() <= now;
-        copy.state().is_some() && !copy.is_closed() && due && self.caller.as_ref().is_none_or(is_shown)
+        copy.state().is_some() && !copy.is_closed() && due && self.caller.as_ref().is_none_or(is_presented)
     }
 
     fn close(&mut self, batch: &mut Batch<'_>) -> Result<JobStep, WriterError> {

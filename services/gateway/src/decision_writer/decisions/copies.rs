@@ -234,9 +234,9 @@ fn account_of(
         }
         false => None,
     };
-    let shown = session
+    let presented = session
         .filter(|session| session.agreed.principal().is_presented_by(context.caller, signed_by.as_deref()));
-    match shown {
+    match presented {
         Some(session) => Some(session.agreed.account().to_owned()),
         None => account_key(context.caller, signed_by.as_deref()),
     }
