@@ -195,7 +195,7 @@ fn write_account(batch: &mut Batch<'_>, name: &str, changed: impl FnOnce(Account
     if before == account {
         return;
     }
-    let due = if account.is_passing() { DENIALS_DUE } else { ACCOUNT_DUE };
+    let due = if account.has_only_denials() { DENIALS_DUE } else { ACCOUNT_DUE };
     if let Ok(copy) = batch.stream(name) {
         copy.set_state(StreamState::Account(account));
         copy.reopen(due_after(now, due));
@@ -231,7 +231,7 @@ fn identified(batch: &mut Batch<'_>, caller: &Caller) -> Result<Caller, StreamNo
     let Some(presumed) = caller.presumed() else { return Ok(caller.clone()) };
     let Some(key) = account_key(&presumed, None) else { return Ok(caller.clone()) };
     Ok(match batch.stream(&account_stream(&key))?.state() {
-        Some(StreamState::Account(account)) if !account.is_passing() => presumed,
+        Some(StreamState::Account(account)) if !account.has_only_denials() => presumed,
         _ => caller.clone(),
     })
 }
