@@ -18,29 +18,27 @@ use admission::principal::Caller;
 use admission::rules::Rules;
 use admission::session::{Account, ReservationId, Session};
 use admission::tool::ToolFault;
-use evidence::{Claim, ClaimKind};
+use evidence::Claim;
 
 use super::admitted_call::AdmittedCall;
 use super::authority::{self, AuthorityStatements, CallAuthority};
+use super::call_needs::{call_message_id_claim, claims_of, session_id, state_claim, streams_of};
 use super::earlier_rounds::EarlierRounds;
 use super::outcome::UnsettledCall;
 use super::question;
 use super::request::{Request, Ruled};
-use super::ruling_records::{
-    CallRecordParts, RecordedRuling, claim, message_id_claim, record_call_ruling, state_token_stream,
-};
+use super::ruling_records::{CallRecordParts, RecordedRuling, record_call_ruling};
 use super::session_with_account::{SentMessage, SessionWithAccount, depends_on_account};
 use super::tools::ToolsWork;
 use super::undecided::{CallAnswer, UndecidedCall};
 use crate::annex::DecisionInputs;
 use crate::authority::UsedEnvelope;
-use crate::decision_writer::DecisionWriter;
 use crate::decision_writer::clock::timestamp;
 use crate::decision_writer::error::WriterError;
 use crate::decision_writer::jobs::CallJob;
 use crate::decision_writer::queue::{QueueSlot, QueuedCall};
 use crate::decision_writer::states::{
-    STATES_STREAM, StoredQuestion, StreamState, is_changed_by_others, question_stream, tool_stream,
+    STATES_STREAM, StoredQuestion, StreamState, question_stream, tool_stream,
 };
 use crate::decision_writer::transactions::{
     AwaitedSettlement, Batch, DecideError, EarlyRead, SettlementWait, StreamNotLoaded, Work, WorkItem,
@@ -376,39 +374,6 @@ impl CallWork {
         let writer = self.request.writer.clone();
         UndecidedCall::new(writer, self.job.clone(), held, question, self.rounds.clone())
     }
-}
-
-/// Returns the claims that a call may use.
-pub fn claims_of(job: &CallJob) -> Vec<Claim> {
-    call_message_id_claim(job)
-        .into_iter()
-        .chain(state_claim(job))
-        .chain(authority::proof_claim(job))
-        .collect()
-}
-
-/// Returns the streams that hold the state of a call's tool and authority.
-fn streams_of(writer: &DecisionWriter, job: &CallJob) -> Vec<String> {
-    let tool = job.checked.is_some().then(|| tool_stream(&job.route, &job.tool));
-    tool.into_iter().chain(authority::streams(writer, job)).collect()
-}
-
-/// Returns those of a call's streams that others change while the gateway runs.
-pub fn streams_of_others(writer: &DecisionWriter, job: &CallJob) -> Vec<String> {
-    streams_of(writer, job).into_iter().filter(|name| is_changed_by_others(name)).collect()
-}
-
-fn session_id(job: &CallJob) -> Option<&str> {
-    job.received().map(|received| received.message.session_id())
-}
-
-fn call_message_id_claim(job: &CallJob) -> Option<Claim> {
-    message_id_claim(job.received()?)
-}
-
-fn state_claim(job: &CallJob) -> Option<Claim> {
-    let ticket = job.state.as_ref()?.ticket.as_ref()?;
-    Some(claim(state_token_stream(session_id(job)), ClaimKind::Question, &ticket.nonce))
 }
 
 /// Returns the key of the account against whose limit a question about the call would count.

@@ -3,6 +3,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `call`, `message`, `refusal` | the decisions: about tool calls, scope commitments and amendments, and refusals of other requests |
+//! | `call_needs` | the streams and claims that the decision of a call needs |
 //! | `request`, `answer`, `undecided` | the channel to the caller, the answer, and calls and messages that need another round |
 //! | `earlier_rounds` | what a call or a message brings from its earlier rounds |
 //! | `session_with_account` | the session and the account that a decision changes |
@@ -19,6 +20,7 @@ mod answer;
 mod audit_records;
 mod authority;
 mod call;
+mod call_needs;
 mod close;
 mod counted_denials;
 mod denial;
@@ -38,7 +40,8 @@ mod undecided;
 pub use admitted_call::{AdmittedCall, HeldRequest};
 pub use answer::DecisionAnswer;
 pub use authority::EnvelopesSinceWork;
-pub use call::{CallWork, claims_of, streams_of_others};
+pub use call::CallWork;
+pub use call_needs::{claims_of, streams_of_others};
 pub use close::{CloseWork, Closed, KeepAliveWork};
 pub use counted_denials::DenialsWork;
 pub use denial::{Slot, UnrecordedDenial};
