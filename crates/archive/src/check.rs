@@ -14,7 +14,7 @@ use store::{
 
 use crate::end_record::EndRecord;
 use crate::limits::{BATCH_BYTES, BATCH_ENTRIES, ITEMS, KEYS};
-use crate::{ArchiveOpening, ArchiveRecord, ArchiveSummary, RecordCounts};
+use crate::{ArchiveHeader, ArchiveRecord, ArchiveSummary, RecordCounts};
 
 /// Interpretation of statements and signatures, provided by the caller: an archive treats both as bytes.
 pub trait StatementInspector: Send + Sync {
@@ -58,7 +58,7 @@ pub struct Checker<'a> {
     inspector: &'a dyn StatementInspector,
     /// Kind of the last record; the kinds of the history (entries, heads, signatures, cosignatures) count as one.
     section: u8,
-    opening: Option<ArchiveOpening>,
+    header: Option<ArchiveHeader>,
     keys: Vec<LogKey>,
     tree: CompactRange,
     /// Root of the same entries by another implementation.
@@ -85,12 +85,12 @@ pub struct Checker<'a> {
 }
 
 impl<'a> Checker<'a> {
-    /// Creates a checker that expects [`ArchiveRecord::Opening`] first.
+    /// Creates a checker that expects [`ArchiveRecord::Header`] first.
     pub fn new(inspector: &'a dyn StatementInspector) -> Self {
         Self {
             inspector,
             section: 0,
-            opening: None,
+            header: None,
             keys: Vec::new(),
             tree: CompactRange::empty(),
             independent: IndependentRoot::default(),
@@ -142,8 +142,8 @@ impl<'a> Checker<'a> {
     pub fn accept(&mut self, record: &ArchiveRecord) -> Result<(), String> {
         self.check_order(record)?;
         match record {
-            ArchiveRecord::Opening(opening) => {
-                self.opening = Some(opening.clone());
+            ArchiveRecord::Header(header) => {
+                self.header = Some(header.clone());
                 Ok(())
             }
             ArchiveRecord::Key(key) => self.check_key(key),
@@ -165,10 +165,10 @@ impl<'a> Checker<'a> {
 
     /// Returns the summary after the last record. `checksum` identifies the archive.
     pub fn finish(self, checksum: [u8; 32]) -> Result<ArchiveSummary, String> {
-        let (Some(opening), Some(head), Some(end)) = (self.opening, self.head, self.end) else {
-            return Err("it has no opening record, no head or no end record".into());
+        let (Some(header), Some(head), Some(end)) = (self.header, self.head, self.end) else {
+            return Err("it has no header, no head or no end record".into());
         };
-        let ArchiveOpening { origin, purpose, made_at } = opening;
+        let ArchiveHeader { origin, purpose, made_at } = header;
         Ok(ArchiveSummary {
             origin,
             purpose,
@@ -386,7 +386,7 @@ impl<'a> Checker<'a> {
 
     fn check_end(&mut self, end: &EndRecord) -> Result<(), String> {
         let Some(head) = self.head else { return Err("it holds no committed head".into()) };
-        let origin = self.opening.as_ref().map(|opening| &opening.origin);
+        let origin = self.header.as_ref().map(|header| &header.origin);
         if Some(&end.origin) != origin
             || (end.size, &end.root, end.batch) != (head.size.get(), &head.root.to_string(), head.batch)
             || end.counts != self.counts

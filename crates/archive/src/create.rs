@@ -18,7 +18,7 @@ use store::{
 use crate::end_record::EndRecord;
 use crate::frame::ArchiveWriter;
 use crate::limits::{PAGE_ENTRIES, PAGE_ROWS, ROUNDS, ROWS};
-use crate::{ArchiveOpening, ArchivePurpose, ArchiveRecord, ArchiveSummary, Checker, StatementInspector};
+use crate::{ArchiveHeader, ArchivePurpose, ArchiveRecord, ArchiveSummary, Checker, StatementInspector};
 
 /// Pause before looking again for a newer signed head that explains an erasure.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -56,11 +56,11 @@ pub enum ArchiveWriteError {
 pub async fn write(
     store: &dyn ArchiveSource,
     inspector: &dyn StatementInspector,
-    opening: ArchiveOpening,
+    header: ArchiveHeader,
     out: impl Write + Send,
     progress: &(dyn Fn(u64) + Send + Sync),
 ) -> Result<ArchiveSummary, ArchiveWriteError> {
-    let target = first_target(store, opening.purpose).await?;
+    let target = first_target(store, header.purpose).await?;
     let mut builder = ArchiveBuilder {
         store,
         checker: Checker::new(inspector),
@@ -69,8 +69,8 @@ pub async fn write(
         batch: 0,
         progress,
     };
-    let origin = opening.origin.clone();
-    builder.put(ArchiveRecord::Opening(opening))?;
+    let origin = header.origin.clone();
+    builder.put(ArchiveRecord::Header(header))?;
     for key in store.keys().await? {
         builder.put(ArchiveRecord::Key(key))?;
     }

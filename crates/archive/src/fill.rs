@@ -136,7 +136,7 @@ impl Import<'_> {
             self.write_chunk().await?;
         }
         match record {
-            ArchiveRecord::Opening(_) => {}
+            ArchiveRecord::Header(_) => {}
             ArchiveRecord::Key(key) => self.store.keep_key(&key).await?,
             ArchiveRecord::Entry(entry, collateral) => self.add_entry(entry, collateral).await?,
             ArchiveRecord::Head(head) if head.batch <= self.head.batch => {}

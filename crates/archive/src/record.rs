@@ -30,7 +30,7 @@ pub enum ArchivePurpose {
 
 /// Contents of the first record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ArchiveOpening {
+pub struct ArchiveHeader {
     /// The log's origin.
     pub origin: String,
     /// The purpose of the archive.
@@ -44,7 +44,7 @@ pub struct ArchiveOpening {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ArchiveRecord {
     /// The first record.
-    Opening(ArchiveOpening),
+    Header(ArchiveHeader),
     /// A key of the log that signs heads.
     Key(LogKey),
     /// The next entry, with its collateral.
@@ -73,7 +73,7 @@ impl ArchiveRecord {
     /// The kind byte of the frame; kinds are in the order of the records.
     pub(crate) fn kind(&self) -> u8 {
         match self {
-            Self::Opening(_) => 1,
+            Self::Header(_) => 1,
             Self::Key(_) => 2,
             Self::Entry(..) => 3,
             Self::Head(_) => 4,
@@ -91,7 +91,7 @@ impl ArchiveRecord {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = FieldWriter(Vec::new());
         match self {
-            Self::Opening(ArchiveOpening { origin, purpose, made_at }) => {
+            Self::Header(ArchiveHeader { origin, purpose, made_at }) => {
                 out.bytes(origin.as_bytes());
                 out.byte(match purpose {
                     ArchivePurpose::Backup => 0,
@@ -161,7 +161,7 @@ impl ArchiveRecord {
     pub(crate) fn decode(kind: u8, payload: Bytes, index: u64) -> Result<Self, String> {
         let mut from = FieldReader(payload);
         let record = match kind {
-            1 => Self::Opening(ArchiveOpening {
+            1 => Self::Header(ArchiveHeader {
                 origin: from.text()?,
                 purpose: match from.byte()? {
                     0 => ArchivePurpose::Backup,
@@ -388,7 +388,7 @@ mod tests {
             at: 7,
         };
         vec![
-            ArchiveRecord::Opening(ArchiveOpening {
+            ArchiveRecord::Header(ArchiveHeader {
                 origin: "log.example".into(),
                 purpose: ArchivePurpose::Export,
                 made_at: 7,

@@ -36,7 +36,7 @@ const METAPHORS: &[(&str, usize)] = &[
     ("house", 0),
     ("keeper", 7),
     ("meaning", 4),
-    ("opening", 25),
+    ("opening", 19),
     ("said", 2),
     ("shelf", 0),
     ("shown", 68),

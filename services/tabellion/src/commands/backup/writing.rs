@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use archive::{ArchiveOpening, ArchivePurpose, ArchiveSummary, ArchiveWriteError, PartialFile};
+use archive::{ArchiveHeader, ArchivePurpose, ArchiveSummary, ArchiveWriteError, PartialFile};
 use data_encoding::HEXLOWER;
 use display::counted;
 use store::LogWriter;
@@ -50,8 +50,8 @@ async fn written(
     let bar = context.console.entries_bar();
     bar.set_length(head);
     let out = BufWriter::with_capacity(BUFFER_BYTES, partial.file());
-    let opening = ArchiveOpening { origin: config.origin.clone(), purpose, made_at: now() };
-    let summary = archive::write(&*store, &facts, opening, out, &|entries| bar.set_position(entries)).await;
+    let header = ArchiveHeader { origin: config.origin.clone(), purpose, made_at: now() };
+    let summary = archive::write(&*store, &facts, header, out, &|entries| bar.set_position(entries)).await;
     bar.finish_and_clear();
     summary.map_err(not_written)
 }
