@@ -130,36 +130,43 @@ impl VerificationStore {
         Ok(())
     }
 
-    /// Marks a pending job as failed, with the code of the failure and the reason.
+    /// Marks a pending job as failed, with the code of the failure and the reason. The text of the request is dropped.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn fail_job(&self, id: &str, code: &str, reason: &str) -> Result<(), StoreError> {
         self.database
             .write(async |connection| {
-                sqlx::query("UPDATE job SET failed = ?, reason = ? WHERE id = ? AND statement IS NULL")
-                    .bind(code)
-                    .bind(reason)
-                    .bind(id)
-                    .execute(connection)
-                    .await
+                sqlx::query(
+                    "UPDATE job SET failed = ?, reason = ?, request = x'' WHERE id = ? AND statement IS NULL",
+                )
+                .bind(code)
+                .bind(reason)
+                .bind(id)
+                .execute(connection)
+                .await
             })
             .await?;
         Ok(())
     }
 
-    /// Makes a failed job pending again. Returns whether it had failed: of several calls, one is told so.
+    /// Makes a failed job pending again, with the text of its repeated request. Returns whether it had failed: of several
+    /// calls, one is told so.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
-    pub async fn retry_job(&self, id: &str) -> Result<bool, StoreError> {
+    pub async fn retry_job(&self, id: &str, request: &[u8]) -> Result<bool, StoreError> {
         let changed = self
             .database
             .write(async |connection| {
-                sqlx::query("UPDATE job SET failed = NULL, reason = NULL WHERE id = ? AND failed IS NOT NULL")
-                    .bind(id)
-                    .execute(connection)
-                    .await
+                sqlx::query(
+                    "UPDATE job SET failed = NULL, reason = NULL, request = ?
+                     WHERE id = ? AND failed IS NOT NULL",
+                )
+                .bind(request)
+                .bind(id)
+                .execute(connection)
+                .await
             })
             .await?;
         Ok(changed.rows_affected() == 1)
