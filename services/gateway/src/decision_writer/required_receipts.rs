@@ -48,7 +48,7 @@ impl DecisionWriter {
     async fn log_receipt(&self, id: &EntryDigest) -> Result<Bytes, NoReceipt> {
         let receipt = self.inner.receipt_waiters.wait(*id);
         // The record may have been delivered before the waiter was registered.
-        match self.inner.store.record(id).await.ok().flatten().map(|stored| stored.standing) {
+        match self.inner.store.record(id).await.ok().flatten().map(|stored| stored.delivery) {
             Some(DeliveryState::Delivered { receipt: Some(receipt), .. }) => return Ok(receipt),
             Some(DeliveryState::Stuck(why)) => return Err(NoReceipt::Refused(why)),
             _ => {}

@@ -262,7 +262,9 @@ impl CallWork {
         self.rounds.first_at.get_or_insert(timestamp(batch.now).as_millisecond());
         let expires = match &question {
             CallQuestion::Judge(_) => 0,
-            CallQuestion::Human(human) => human.approval.as_ref().map_or(0, |question| question.expires),
+            CallQuestion::Human(human) => {
+                human.approver_question.as_ref().map_or(0, |question| question.expires)
+            }
         };
         working.write_undecided(batch, self.rounds.held, held, u64::try_from(expires).unwrap_or(0));
         self.result = Some(CallResult::Ask(question, held));
