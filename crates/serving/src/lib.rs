@@ -1,7 +1,7 @@
 //! Serving of HTTP, for all daemons: listeners with bounded connections, TLS, graceful drain, health and metrics.
 //!
 //! A [`Listener`](listener::Listener) accepts connections over TCP, TLS or a Unix socket and passes their requests to a
-//! tower service, each with a number ([`request_id`]). Around it:
+//! tower service, each with a number ([`request_id`]), unless its head is faulty ([`head_fault`]). Around it:
 //!
 //! * Routes: [`admin`] has those of an admin listener, [`description`] the text of a daemon's OpenAPI description,
 //!   [`problem`] error responses with the address of their documentation;
@@ -22,6 +22,7 @@ pub mod database_metrics;
 pub mod description;
 pub mod failed_write;
 pub mod guarded_body;
+pub mod head_fault;
 pub mod http_metrics;
 pub mod limits;
 pub mod listener;

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::response::Response;
-use http::header::CONTENT_LENGTH;
-use http::{Request, StatusCode};
+use axum::response::{IntoResponse, Response};
+use http::header::{CONNECTION, CONTENT_LENGTH};
+use http::{HeaderValue, Request, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
@@ -28,6 +28,7 @@ use tower::Service;
 
 use crate::connections::{ConnectionCloser, ConnectionSlot, Connections};
 use crate::guarded_body::guarded;
+use crate::head_fault::HeadFault;
 use crate::limits::{
     ACCEPT_PAUSE, ADMIN_CONNECTIONS, DRAIN_TIME, HANDSHAKE_TIME, HEAD_BYTES, HEADER_TIME, HEADERS,
     HTTP2_STREAMS, PING_EVERY, PING_TIME,
@@ -81,6 +82,8 @@ pub struct ListenerSettings {
     pub drain_time: Duration,
     /// Writes a line to the log for each response. A daemon that writes its own turns it off.
     pub access_log: bool,
+    /// Refuses requests with a [`HeadFault`]. A daemon that words these refusals itself turns it off.
+    pub refuses_faulty_heads: bool,
     /// Where the codes of problems are documented.
     pub error_documentation: ErrorDocumentation,
 }
@@ -102,6 +105,7 @@ impl Default for ListenerSettings {
             age: None,
             drain_time: DRAIN_TIME,
             access_log: true,
+            refuses_faulty_heads: true,
             error_documentation: ErrorDocumentation::default(),
         }
     }
@@ -439,12 +443,28 @@ where
             // Boxed, so that the memory is freed when the response begins: hyper keeps the future's space for as long as
             // the connection lives.
             Box::pin(async move {
-                let (id, response) = numbered(service, request, settings.access_log).await?;
-                let response = problem::written(response, id, &settings.error_documentation);
+                let fault = HeadFault::of(&request);
+                let (id, response) = match fault.filter(|_| settings.refuses_faulty_heads) {
+                    Some(fault) => numbered(refusing(fault), request, settings.access_log).await?,
+                    None => numbered(service, request, settings.access_log).await?,
+                };
+                let mut response = problem::written(response, id, &settings.error_documentation);
+                if fault.is_some_and(HeadFault::ends_connection) {
+                    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                }
                 Ok(without_length_of_no_content(response).map(|body| guarded(body, busy)))
             })
         })
     }
+}
+
+/// Creates a service that answers every request with the refusal of this fault.
+fn refusing(
+    fault: HeadFault,
+) -> impl Service<Request<Body>, Response = Response, Error = Infallible, Future: Send> {
+    tower::service_fn(move |_: Request<Body>| {
+        std::future::ready(Ok::<_, Infallible>(fault.problem().into_response()))
+    })
 }
 
 /// Removes the length from a response that has no content with any method (RFC 9110, section 8.6): axum writes it
@@ -509,15 +529,15 @@ mod tests {
         let listener = Listener::bind(([127, 0, 0, 1], 0).into(), ListenerSettings::default());
         let running = listener.await.unwrap().serve(routes);
         for method in ["GET", "HEAD"] {
-            for (status, length) in [("204", None), ("304", None), ("200", Some("content-length: 4"))] {
+            for (status, expected) in [("204", None), ("304", None), ("200", Some("content-length: 4"))] {
                 let mut stream = TcpStream::connect(running.address().unwrap()).await.unwrap();
                 let request = format!("{method} /{status} HTTP/1.1\r\nhost: w\r\nconnection: close\r\n\r\n");
                 stream.write_all(request.as_bytes()).await.unwrap();
-                let mut heard = String::new();
-                stream.read_to_string(&mut heard).await.unwrap();
-                assert!(heard.starts_with(&format!("HTTP/1.1 {status}")), "{heard}");
-                let told = heard.lines().find(|line| line.starts_with("content-length"));
-                assert_eq!(told, length, "{method}: {heard}");
+                let mut received = String::new();
+                stream.read_to_string(&mut received).await.unwrap();
+                assert!(received.starts_with(&format!("HTTP/1.1 {status}")), "{received}");
+                let length = received.lines().find(|line| line.starts_with("content-length"));
+                assert_eq!(length, expected, "{method}: {received}");
             }
         }
         running.cut().await;

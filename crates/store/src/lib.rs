@@ -94,8 +94,11 @@ combinations! {
     /// A log whose entries can be erased or held.
     pub trait ErasureStore: LogReader, Custody;
 
+    /// Counters of issuers, and the clock by which their windows begin.
+    pub trait QuotaStore: Quotas, ServerChecks;
+
     /// Storage for the decision about a statement: what it looks up, the issuer's quota, and reports of equivocation.
-    pub trait AdmissionStore: ErasureStore, Quotas, Reports;
+    pub trait AdmissionStore: ErasureStore, QuotaStore, Reports;
 
     /// Storage for a sequencer, which appends, signs heads, and empties the inbox.
     pub trait SequencerStore: LogWriter, TileStore, SignatureStore, Inbox, Lifecycle, ServerChecks;

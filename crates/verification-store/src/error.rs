@@ -30,14 +30,19 @@ pub enum StoreError {
     Damaged(String),
 }
 
+/// Classes of temporary errors.
+const FULL: &str = "full";
+const READ_ONLY: &str = "read_only";
+const UNAVAILABLE: &str = "unavailable";
+
 impl ErrorType for StoreError {
     fn error_type(&self) -> &'static str {
         match self {
             Self::InUse(_) => "in_use",
             Self::Refused(_) => "refused",
-            Self::Unavailable(_) => "unavailable",
-            Self::Full(_) => "full",
-            Self::ReadOnly(_) => "read_only",
+            Self::Unavailable(_) => UNAVAILABLE,
+            Self::Full(_) => FULL,
+            Self::ReadOnly(_) => READ_ONLY,
             Self::Damaged(_) => "damaged",
         }
     }
@@ -52,9 +57,20 @@ impl StoreError {
         }
     }
 
+    /// Returns in words the fault of the storage that a class of errors stands for; `None` for a class that is not temporary
+    /// ([`is_temporary`](Self::is_temporary)).
+    pub fn temporary_fault(error_type: &str) -> Option<&'static str> {
+        match error_type {
+            FULL => Some("it has no space left"),
+            READ_ONLY => Some("its file system is read-only"),
+            UNAVAILABLE => Some("it cannot be used at the moment"),
+            _ => None,
+        }
+    }
+
     /// Returns whether a later attempt may succeed, as nothing is wrong with the data or the attempt.
     pub fn is_temporary(&self) -> bool {
-        matches!(self, Self::Unavailable(_) | Self::Full(_) | Self::ReadOnly(_))
+        Self::temporary_fault(self.error_type()).is_some()
     }
 }
 

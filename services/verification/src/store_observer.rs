@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use operation_times::{OperationObserver, StoreOperation};
 use serving::failed_write::FailedWrite;
-use verification_store::WRITE;
+use verification_store::{StoreError, WRITE};
 
 /// Passes the durations on, and notes which writes the storage did not take.
 #[derive(Debug)]
@@ -19,10 +19,13 @@ pub struct StoreObserver {
 impl OperationObserver for StoreObserver {
     fn ended(&self, operation: StoreOperation, error_type: Option<&'static str>, took: Duration) {
         if operation == WRITE {
-            match (error_type, storage_fault(error_type)) {
-                (None, _) => self.failed_write.succeeded(began(took)),
-                (_, Some(fault)) => self.failed_write.failed(format!("the database took no write: {fault}")),
-                (Some(_), None) => {}
+            match error_type.map(StoreError::temporary_fault) {
+                None => self.failed_write.succeeded(began(took)),
+                Some(Some(fault)) => {
+                    self.failed_write.failed(format!("the database took no write: {fault}"));
+                }
+                // An error of another class is about the data.
+                Some(None) => {}
             }
         }
         self.durations.ended(operation, error_type, took);
@@ -32,16 +35,6 @@ impl OperationObserver for StoreObserver {
 fn began(took: Duration) -> Instant {
     let now = Instant::now();
     now.checked_sub(took).unwrap_or(now)
-}
-
-/// The fault of the storage in words. An error of any other class is about the data.
-fn storage_fault(error_type: Option<&str>) -> Option<&'static str> {
-    match error_type? {
-        "full" => Some("it has no space left"),
-        "read_only" => Some("its file system is read-only"),
-        "unavailable" => Some("it cannot be used at the moment"),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

@@ -137,6 +137,32 @@ impl Ledger {
         pages.iter().filter_map(|page| lock(page).latest.clone()).collect()
     }
 
+    /// Returns why every listed log with a cosignature is refused at `now` (Unix seconds) with [`NotCosigned::ClockBehind`];
+    /// `None` if one of them is not, or if there is none.
+    pub fn clock_obstacle(&self, now: u64) -> Option<String> {
+        let logs = self.logs();
+        let pages: Vec<_> = lock(&self.pages).values().cloned().collect();
+        let mut last = None;
+        for page in pages {
+            let page = lock(&page);
+            let Some(latest) = page.latest.as_ref() else { continue };
+            if logs.get(latest.checkpoint.origin()).is_none() {
+                continue;
+            }
+            if !page.is_later_than(now) {
+                return None;
+            }
+            last = last.max(Some(latest.time));
+        }
+        last.map(|last| {
+            format!(
+                "the clock is {} s behind the last cosignature: if it was ahead then, and is right now, start with \
+                 --clock-was-ahead",
+                last - now
+            )
+        })
+    }
+
     /// Cosigns a checkpoint at `now` (Unix seconds) after saving it.
     pub fn add(&self, request: &AddCheckpoint, now: u64) -> Result<SignatureLine, NotCosigned> {
         let log = self.log_of(request).ok_or(NotCosigned::UnknownLog)?;
@@ -257,7 +283,7 @@ impl LedgerPage {
             tracing::warn!(now, last, "the signed time goes back: a clock correction of the operator");
             return Ok(now);
         }
-        if now.saturating_add(CLOCK_SLACK) < last {
+        if self.is_later_than(now) {
             tracing::error!(
                 now,
                 last,
@@ -267,6 +293,12 @@ impl LedgerPage {
             return Err(NotCosigned::ClockBehind);
         }
         Ok(now.max(last))
+    }
+
+    /// Returns `true` if the last cosignature is so much later than the clock that no further one is made.
+    fn is_later_than(&self, now: u64) -> bool {
+        let last = self.latest.as_ref().map_or(0, |latest| latest.time);
+        !self.goes_back && now.saturating_add(CLOCK_SLACK) < last
     }
 
     /// Applies the rate limit to a growth. A request without growth is not counted.

@@ -83,6 +83,24 @@ fn a_clock_that_was_ahead_is_put_right_by_the_operator_once_and_never_signs_anot
 }
 
 #[test]
+fn a_clock_behind_a_cosignature_is_an_obstacle_until_it_is_right_or_the_operator_says_that_it_was_ahead() {
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = open(&folder);
+    assert_eq!(ledger.clock_obstacle(0), None, "there is no cosignature yet");
+    ledger.add(&request(0), NOON).unwrap();
+    for right in [NOON + 1, NOON, NOON - CLOCK_SLACK] {
+        assert_eq!(ledger.clock_obstacle(right), None, "{right}");
+    }
+    let obstacle = ledger.clock_obstacle(NOON - 86_400).unwrap();
+    assert!(obstacle.contains("86400 s behind"), "{obstacle}");
+    ledger.witness("logs/v0\n".parse().unwrap());
+    assert_eq!(ledger.clock_obstacle(NOON - 86_400), None, "the log is not listed any more");
+    drop(ledger);
+    let ledger = open_at(&folder, Some(NOON - 86_400));
+    assert_eq!(ledger.clock_obstacle(NOON - 86_400), None);
+}
+
+#[test]
 fn within_one_second_the_same_is_answered_without_writing() {
     let folder = tempfile::tempdir().unwrap();
     let ledger = open(&folder);

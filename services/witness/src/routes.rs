@@ -86,9 +86,10 @@ fn described_public() -> OpenApiRouter<RouteState> {
 }
 
 fn described_admin() -> OpenApiRouter<RouteState> {
-    let obstacles = |state: RouteState| {
-        let doubt = state.ledger.is_in_doubt().then(|| "the state on disk is unknown".to_owned());
-        std::future::ready(doubt.into_iter().collect())
+    let obstacles = |state: RouteState| async move {
+        // Blocking, because a log's lock may be held during disk I/O.
+        let found = tokio::task::spawn_blocking(move || obstacles(&state.ledger)).await;
+        found.unwrap_or_else(|error| vec![error.to_string()])
     };
     let text = |state: RouteState| async move {
         let text = tokio::task::spawn_blocking(move || state.metrics.text(&state.ledger)).await;
@@ -98,6 +99,16 @@ fn described_admin() -> OpenApiRouter<RouteState> {
         .routes(admin::liveness(|_| None))
         .routes(admin::readiness(obstacles))
         .routes(admin::metrics(text))
+}
+
+/// The reasons for which the witness cosigns nothing.
+fn obstacles(ledger: &Ledger) -> Vec<String> {
+    let doubt = ledger.is_in_doubt().then(|| "the state on disk is unknown".to_owned());
+    let clock = match now() {
+        Some(now) => ledger.clock_obstacle(now),
+        None => Some("the clock is not set".to_owned()),
+    };
+    doubt.into_iter().chain(clock).collect()
 }
 
 /// Cosign a checkpoint that extends the last one.

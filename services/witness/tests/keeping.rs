@@ -5,8 +5,11 @@ mod common;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use common::{Home, Log, NAME, Running, replace};
+use common::{Home, Log, NAME, Running, get, replace};
+use tlog::cosignature;
+use tlog::note::LocalKey;
 use witness::{ListError, StartError, StateError, WitnessKeyError};
 
 const LOG: &str = "log.example";
@@ -263,6 +266,42 @@ async fn a_log_may_grow_as_often_a_day_as_its_list_says() {
     assert_eq!(witness.seen(&log).await, 2);
     // What has not grown may always be cosigned again: its freshness is the point.
     witness.add(&log.request(2, 2)).await.must_be(200);
+}
+
+#[tokio::test]
+async fn a_witness_whose_clock_was_ahead_is_not_ready_while_it_cosigns_for_no_log() {
+    let (log, other) = (Log::new(LOG), Log::new("other.example"));
+    let home = Home::of(&[&log, &other]);
+    let witness = home.start().await;
+    witness.add(&log.request(0, 8)).await.must_be(200);
+    witness.stop().await;
+    let tomorrow = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 86_400;
+    store_cosigned(&home, &log, 8, tomorrow);
+
+    let witness = home.start().await;
+    witness.add(&log.request(8, 20)).await.must_be(503);
+    let unready = get(witness.admin, "/readyz").await;
+    assert!(unready.must_be(503).body.contains("--clock-was-ahead"), "{unready:?}");
+    witness.add(&other.request(0, 1)).await.must_be(200);
+    get(witness.admin, "/readyz").await.must_be(200);
+    witness.stop().await;
+
+    let mut config = home.config();
+    config.clock_was_ahead = true;
+    let witness = Running::start(config).await.unwrap();
+    get(witness.admin, "/readyz").await.must_be(200);
+    witness.add(&log.request(8, 20)).await.must_be(200);
+    get(witness.admin, "/readyz").await.must_be(200);
+}
+
+/// Stores a checkpoint as the witness would have, had its clock shown this time.
+fn store_cosigned(home: &Home, log: &Log, size: u64, time: u64) {
+    let pem = fs::read_to_string(home.file("key.pem")).unwrap();
+    let key = LocalKey::cosigner_from_pkcs8_pem(NAME.parse().unwrap(), &pem).unwrap();
+    let mut note = log.checkpoint(size);
+    let line = cosignature::cosign(&key, note.text(), time).unwrap();
+    note.add(line).unwrap();
+    fs::write(home.log(log), note.to_string()).unwrap();
 }
 
 #[tokio::test]

@@ -345,6 +345,10 @@ async fn what_is_too_long_or_asked_in_another_way_is_refused() {
     assert_eq!(answer.must_be(405).header("allow"), Some("POST"));
     let huge = format!("GET / HTTP/1.1\r\nhost: w\r\nx: {}\r\n\r\n", "x".repeat(20 << 10));
     common::exchange(witness.address, huge.as_bytes()).await.must_be(431);
+    for address in [witness.address, witness.admin] {
+        let nameless = b"GET /openapi.json HTTP/1.1\r\nconnection: close\r\n\r\n";
+        common::exchange(address, nameless).await.must_be(400);
+    }
     witness.add(&log.request(0, 1)).await.must_be(200);
 }
 

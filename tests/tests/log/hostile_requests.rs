@@ -180,6 +180,8 @@ fn a_request_cannot_be_smuggled_behind_another() {
         "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
         "Transfer-Encoding: chunked, identity\r\n",
         "Transfer-Encoding: gzip\r\n",
+        "Transfer-Encoding: gzip, chunked\r\n",
+        "Transfer-Encoding: chunked, chunked\r\n",
         "Content-Length: +5\r\n",
         "Content-Length: 99999999999999999999999\r\n",
         "Content-Length : 5\r\n",

@@ -24,8 +24,8 @@ use http::header::{
     AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HOST, ORIGIN, REFERRER_POLICY, RETRY_AFTER,
     SERVER, VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
-use http::uri::Authority;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use serving::head_fault::HeadFault;
 use serving::problem::ErrorDocumentation;
 use serving::request_id::RequestId;
 use serving::request_span;
@@ -151,9 +151,8 @@ fn log(status: StatusCode, seconds: f64) {
 
 fn head_problem(request: &Request, edge: &EdgeState) -> Option<Problem> {
     let limits = edge.limits.load();
-    if !names_one_host(request) {
-        let detail = "An HTTP/1.1 request has exactly one Host header field, which names a host (RFC 9112, section 3.2)";
-        return Some(Problem::malformed("host", detail));
+    if let Some(fault) = HeadFault::of(request) {
+        return Some(refused_for(fault));
     }
     if is_foreign_page(request, &edge.access) {
         let detail = "A web page of another origin may not register here; cors_origins lists those that may";
@@ -180,28 +179,15 @@ fn head_problem(request: &Request, edge: &EdgeState) -> Option<Problem> {
     None
 }
 
-fn names_one_host(request: &Request) -> bool {
-    let mut hosts = request.headers().get_all(HOST).iter();
-    match (hosts.next(), hosts.next()) {
-        (Some(host), None) => is_host(host),
-        (None, _) => request.version() != Version::HTTP_11,
-        _ => false,
+/// The refusal of a request with this fault.
+fn refused_for(fault: HeadFault) -> Problem {
+    match fault.status() {
+        StatusCode::BAD_REQUEST => Problem::malformed(fault.code(), fault.detail()),
+        status => {
+            let title = status.canonical_reason().unwrap_or("Request Failed");
+            Problem::new(status, fault.code(), title, fault.detail())
+        }
     }
-}
-
-/// Returns `true` for a host with or without a port, and for the empty field of a target without an authority (RFC
-/// 9110, section 7.2).
-fn is_host(host: &HeaderValue) -> bool {
-    host.is_empty()
-        || Authority::try_from(host.as_bytes()).is_ok_and(|authority| {
-            authority.as_str().strip_prefix(authority.host()).is_some_and(is_port_or_nothing)
-        })
-}
-
-/// `Authority` takes any text for a port.
-fn is_port_or_nothing(after_host: &str) -> bool {
-    let port = after_host.strip_prefix(':');
-    after_host.is_empty() || port.is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Completes a response: the problem body of an error, and the headers of all responses.

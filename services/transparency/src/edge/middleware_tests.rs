@@ -55,6 +55,7 @@ impl Site {
             header_time: limits.header_time,
             headers: HYPER_HEADERS,
             head_bytes: HYPER_HEAD_BYTES,
+            refuses_faulty_heads: false,
             ..ListenerSettings::default()
         };
         let listener = Listener::bind(here, settings).await.unwrap();
@@ -307,6 +308,22 @@ async fn a_body_with_a_content_coding_is_refused_with_the_one_that_is_accepted()
         assert_eq!(refused.header("accept-encoding"), Some("identity"), "{coding}");
     }
     assert_eq!(coded("identity").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_body_with_another_transfer_coding_is_refused_and_ends_the_connection() {
+    let site = Site::open(Limits::default()).await;
+    for (codings, status, title) in [
+        ("gzip, chunked", 501, "Not Implemented"),
+        ("gzip\r\nTransfer-Encoding: chunked", 501, "Not Implemented"),
+        ("chunked, chunked", 400, "Malformed request"),
+    ] {
+        let head = format!("POST /entries HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: {codings}\r\n\r\n");
+        let refused = site.raw(format!("{head}0\r\n\r\n").as_bytes()).await;
+        assert_eq!((refused.status, refused.title_in_cbor().as_str()), (status, title), "{codings}");
+        assert_eq!(refused.header("connection"), Some("close"), "{codings}");
+        assert_eq!(refused.header("server"), Some("tabellion"), "{codings}");
+    }
 }
 
 #[tokio::test]

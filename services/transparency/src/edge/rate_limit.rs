@@ -19,7 +19,7 @@ use secrecy::ExposeSecret;
 use serving::listener::PeerAddress;
 use serving::network::client_network;
 use sha2::{Digest, Sha256};
-use store::Quotas;
+use store::QuotaStore;
 use subtle::ConstantTimeEq;
 
 use crate::config::roles::CallerRole;
@@ -120,7 +120,7 @@ impl AccessControl {
     }
 
     /// Removes the counters of clients without recent requests.
-    pub async fn sweep(&self, counters: &dyn Quotas) {
+    pub async fn sweep(&self, counters: &dyn QuotaStore) {
         let rules = self.rules.load_full();
         rules.writes.sweep();
         rules.reads.sweep();

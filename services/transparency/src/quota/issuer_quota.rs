@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use store::Quotas;
+use store::QuotaStore;
 
 use crate::limits::Rate;
 use crate::quota::meter::{RateBucket, RateMeter};
@@ -37,13 +37,13 @@ impl IssuerQuota {
     }
 
     /// Removes the counters of issuers without recent registrations.
-    pub async fn sweep(&self, counters: &dyn Quotas) {
+    pub async fn sweep(&self, counters: &dyn QuotaStore) {
         self.local.values().for_each(RateMeter::sweep);
         self.shared.sweep(counters).await;
     }
 
     /// Charges an issuer; `None` if it has no limit.
-    async fn charge(&self, counters: &dyn Quotas, iss: &str) -> Result<Option<ChargedCounter>, OverRate> {
+    async fn charge(&self, counters: &dyn QuotaStore, iss: &str) -> Result<Option<ChargedCounter>, OverRate> {
         let issuer = CountedIssuer::named(iss);
         match self.shared.charge(counters, issuer).await? {
             SharedCharge::Shared { issuer, window } => Ok(Some(ChargedCounter::Shared { issuer, window })),
@@ -107,7 +107,7 @@ impl IssuerCharge {
     }
 
     /// Charges the issuer, unless this bill is charged already.
-    pub async fn charge(&mut self, counters: &dyn Quotas, iss: &str) -> Result<(), OverRate> {
+    pub async fn charge(&mut self, counters: &dyn QuotaStore, iss: &str) -> Result<(), OverRate> {
         if let (Some(quota), None) = (&self.quota, &self.charge) {
             self.charge = quota.charge(counters, iss).await?;
         }
@@ -128,8 +128,8 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
 
-    use store::StoreError;
     use store::quota::Counters;
+    use store::{Quotas, ServerChecks, StoreError};
 
     use super::*;
     use crate::limits::{Limits, QUOTA_RETRY};
@@ -158,6 +158,13 @@ mod tests {
 
         async fn trim_quotas(&self, keep: Range<u64>) -> Result<u64, StoreError> {
             Ok(self.counters.trim(keep))
+        }
+    }
+
+    #[async_trait::async_trait]
+    impl ServerChecks for Database {
+        async fn check_durability(&self) -> Result<(), StoreError> {
+            Ok(())
         }
     }
 

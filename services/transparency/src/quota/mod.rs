@@ -4,3 +4,4 @@ pub mod issuer_quota;
 pub mod meter;
 pub mod rates;
 pub mod shared_counter;
+pub mod window_clock;

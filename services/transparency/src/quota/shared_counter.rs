@@ -3,14 +3,12 @@
 //! The counter is in the database: in each window of time an issuer has a number of registrations, and a process takes
 //! them from the counter in chunks, so that most registrations need no query. Unused registrations of a chunk lapse
 //! with the window: together the processes never admit more than the rate, and rarely a little less. Windows begin at
-//! whole multiples of their length, by each process's clock; around the boundary of two windows both quotas may be used
-//! at once, as with any fixed windows.
+//! whole multiples of their length, by the clock of the database server ([`WindowClock`]); around the boundary of two
+//! windows both quotas may be used at once, as with any fixed windows.
 //!
-//! **A wall clock that is set** while the process runs does not move its windows, as they go on by the steady clock. A
-//! counter that a process with a clock ahead left in the database is removed by the next
-//! [`sweep`](SharedIssuerQuota::sweep) of another one; until then its issuer may wait. A process whose clock is far
-//! off removes the counters of the others in the same way: after each of its sweeps, their issuers may use the quota
-//! once more. That ends when it starts again with its clock right.
+//! **A process whose own clock is off** counts and removes as the others do. The server's clock is read at the first
+//! charge and at each [`sweep`](SharedIssuerQuota::sweep). If it was ahead and was set, the next sweep removes the counters
+//! that it left in the future; until then their issuers may wait.
 //!
 //! **When the database does not answer** the process counts alone, with the whole rate, until the database answers
 //! again. This admits no flood: a registration that cannot be counted cannot be committed either, and each of N
@@ -20,15 +18,16 @@
 //! Quotas are configuration. They delay statements and decide nothing about them, and an audit does not know them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use sequencer::{CLOCK_TOLERANCE, Clock, Now, SystemClock};
-use store::Quotas;
+use sequencer::CLOCK_TOLERANCE;
+use store::{QuotaStore, StoreError};
 use tokio::sync::Mutex as Turn;
 
 use crate::limits::{QUOTA_RETRY, QUOTA_TIME, RATE_BUCKETS};
 use crate::quota::rates::{CountedIssuer, IssuerRates, OverRate, Window};
+use crate::quota::window_clock::WindowClock;
 
 /// Registrations that this process took from an issuer's counter and has not used.
 #[derive(Debug, Default)]
@@ -39,9 +38,18 @@ struct Allowance {
     used_up: bool,
 }
 
+impl Allowance {
+    /// Returns `true` if it is of the window that begins at `start`, or of the next one, which a concurrent charge can have
+    /// begun. One of a later window is left from before the server's clock was set back.
+    fn is_current(&self, start: u64, window: Window) -> bool {
+        (start..=start.saturating_add(window.seconds)).contains(&self.start)
+    }
+}
+
 /// The quotas of all issuers.
 pub struct SharedIssuerQuota {
     rates: IssuerRates,
+    clock: WindowClock,
     issuers: Mutex<HashMap<CountedIssuer, Arc<Turn<Allowance>>>>,
     /// End of the time in which the database is not queried, after it did not answer.
     silent_until: Mutex<Option<Instant>>,
@@ -66,7 +74,12 @@ pub enum SharedCharge {
 impl SharedIssuerQuota {
     /// A quota at these rates.
     pub fn new(rates: IssuerRates) -> Self {
-        Self { rates, issuers: Mutex::default(), silent_until: Mutex::default() }
+        Self {
+            rates,
+            clock: WindowClock::default(),
+            issuers: Mutex::default(),
+            silent_until: Mutex::default(),
+        }
     }
 
     /// The rates.
@@ -77,15 +90,22 @@ impl SharedIssuerQuota {
     /// Charges one registration of an issuer; [`OverRate`] if its quota is used up.
     pub async fn charge(
         &self,
-        counters: &dyn Quotas,
+        counters: &dyn QuotaStore,
         issuer: CountedIssuer,
     ) -> Result<SharedCharge, OverRate> {
-        self.charge_at(counters, issuer, now()).await
+        let now = match self.clock.time() {
+            None => self.answered(self.clock.read(counters)).await,
+            known => known,
+        };
+        match now {
+            Some(now) => self.charge_at(counters, issuer, now).await,
+            None => Ok(SharedCharge::Local),
+        }
     }
 
     async fn charge_at(
         &self,
-        counters: &dyn Quotas,
+        counters: &dyn QuotaStore,
         issuer: CountedIssuer,
         now: Duration,
     ) -> Result<SharedCharge, OverRate> {
@@ -95,7 +115,7 @@ impl SharedIssuerQuota {
         // One charge at a time per issuer: the second one uses the chunk that the first one took.
         let mut allowance = allowance.lock().await;
         let start = window.start(now);
-        if allowance.start < start {
+        if !allowance.is_current(start, window) {
             *allowance = Allowance { start, ..Allowance::default() };
         }
         if allowance.left == 0 && !allowance.used_up {
@@ -131,18 +151,22 @@ impl SharedIssuerQuota {
     /// A chunk of an issuer's window; `None` where the database does not answer.
     async fn take(
         &self,
-        counters: &dyn Quotas,
+        counters: &dyn QuotaStore,
         issuer: CountedIssuer,
         window: Window,
         start: u64,
     ) -> Option<u64> {
+        let bucket = issuer.bucket();
+        self.answered(counters.take_quota(&bucket, start, window.limit, window.chunk())).await
+    }
+
+    /// The answer to a query; `None` where the database does not answer.
+    async fn answered<T>(&self, query: impl Future<Output = Result<T, StoreError>>) -> Option<T> {
         if self.is_silent() {
             return None;
         }
-        let bucket = issuer.bucket();
-        let asked = counters.take_quota(&bucket, start, window.limit, window.chunk());
-        match tokio::time::timeout(QUOTA_TIME, asked).await {
-            Ok(Ok(taken)) => Some(taken),
+        match tokio::time::timeout(QUOTA_TIME, query).await {
+            Ok(Ok(answer)) => Some(answer),
             Ok(Err(error)) => self.fall_silent(&error.to_string()),
             Err(_) => self.fall_silent("no answer in time"),
         }
@@ -153,7 +177,7 @@ impl SharedIssuerQuota {
         until.is_some_and(|until| Instant::now() < until)
     }
 
-    fn fall_silent(&self, why: &str) -> Option<u64> {
+    fn fall_silent<T>(&self, why: &str) -> Option<T> {
         tracing::warn!(why, "issuers are counted by this process alone until the database answers");
         let until = Instant::now() + QUOTA_RETRY;
         *self.silent_until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
@@ -169,33 +193,31 @@ impl SharedIssuerQuota {
     }
 
     /// Removes past windows, here and in the database, and there windows in the future too.
-    pub async fn sweep(&self, counters: &dyn Quotas) {
-        let now = now();
-        self.issuers.lock().unwrap_or_else(PoisonError::into_inner).retain(|issuer, allowance| {
-            let start = self.rates.window_of(*issuer).map_or(u64::MAX, |window| window.start(now));
-            // Somebody who is counting holds it: then it is not over.
-            allowance.try_lock().is_ok_and(|allowance| allowance.start >= start)
-                || Arc::strong_count(allowance) > 1
-        });
-        let Some(longest) = self.rates.longest_window() else { return };
-        // A clock that is behind by a window still finds its counter, and one that is ahead within the tolerance keeps
-        // its own.
-        let (start, margin) = (longest.start(now), 2 * longest.seconds);
-        let keep = start.saturating_sub(margin)..start.saturating_add(margin + CLOCK_TOLERANCE);
-        if let Err(error) = counters.trim_quotas(keep).await {
+    pub async fn sweep(&self, counters: &dyn QuotaStore) {
+        if let Err(error) = self.sweep_at_server_time(counters).await {
             tracing::debug!(%error, "quotas of other times stay for now");
         }
     }
-}
 
-/// Time since 1970: by the wall clock when the process first asked, and by the steady clock since.
-fn now() -> Duration {
-    static FIRST: LazyLock<Now> = LazyLock::new(|| SystemClock.now());
-    steady_time(*FIRST, SystemClock.now())
-}
-
-fn steady_time(first: Now, now: Now) -> Duration {
-    first.wall + now.steady.saturating_sub(first.steady)
+    async fn sweep_at_server_time(&self, counters: &dyn QuotaStore) -> Result<(), StoreError> {
+        let now = self.clock.read(counters).await?;
+        self.issuers.lock().unwrap_or_else(PoisonError::into_inner).retain(|issuer, allowance| {
+            let window = self.rates.window_of(*issuer);
+            let is_current = |allowance: &Allowance| {
+                window.is_some_and(|window| allowance.is_current(window.start(now), window))
+            };
+            // Somebody who is counting holds it: then it is not over.
+            allowance.try_lock().is_ok_and(|allowance| is_current(&allowance))
+                || Arc::strong_count(allowance) > 1
+        });
+        let Some(longest) = self.rates.longest_window() else { return Ok(()) };
+        // A reading that is behind by a window still finds its counter, and one that is ahead within the tolerance keeps
+        // its own.
+        let (start, margin) = (longest.start(now), 2 * longest.seconds);
+        let keep = start.saturating_sub(margin)..start.saturating_add(margin + CLOCK_TOLERANCE);
+        counters.trim_quotas(keep).await?;
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -203,13 +225,13 @@ mod tests {
     use std::ops::Range;
 
     use crate::limits::Rate;
-    use store::StoreError;
     use store::quota::Counters;
+    use store::{Quotas, ServerChecks};
 
     use super::*;
 
-    /// The counters of a database; `None` while it is unavailable.
-    struct Database(Option<Counters>);
+    /// The counters of a database, which are `None` while it is unavailable, and the clock of its server.
+    struct Database(Option<Counters>, Mutex<Option<Duration>>);
 
     #[async_trait::async_trait]
     impl Quotas for Database {
@@ -231,6 +253,20 @@ mod tests {
         }
     }
 
+    #[async_trait::async_trait]
+    impl ServerChecks for Database {
+        async fn check_durability(&self) -> Result<(), StoreError> {
+            Ok(())
+        }
+
+        async fn clock(&self) -> Result<Option<Duration>, StoreError> {
+            match &self.0 {
+                Some(_) => Ok(*self.1.lock().unwrap()),
+                None => Err(StoreError::Unavailable("away".into())),
+            }
+        }
+    }
+
     /// One rate for all issuers.
     fn quota(rate: Rate) -> SharedIssuerQuota {
         SharedIssuerQuota::new(IssuerRates { others: Some(rate), ..IssuerRates::default() })
@@ -244,9 +280,24 @@ mod tests {
         })
     }
 
-    fn database() -> Database {
-        Database(Some(Counters::default()))
+    /// One an hour for each issuer.
+    fn hourly() -> Rate {
+        Rate { period: Duration::from_secs(3600), ..Rate::per_second(1, 1) }
     }
+
+    /// A database on this machine.
+    fn database() -> Database {
+        Database(Some(Counters::default()), Mutex::default())
+    }
+
+    /// A database whose server has this time.
+    fn database_at(time: Duration) -> Database {
+        Database(Some(Counters::default()), Mutex::new(Some(time)))
+    }
+
+    /// Times of servers in the middle of an hour: years before, and years after that of the tests.
+    const LONG_AGO: Duration = Duration::from_secs(1_000_000_000);
+    const LONG_AFTER: Duration = Duration::from_secs(4_000_000_000);
 
     const AT: Duration = Duration::from_millis(1_000_000_500);
 
@@ -350,13 +401,12 @@ mod tests {
 
     #[tokio::test]
     async fn counters_are_kept_as_long_as_the_longest_window() {
-        let hourly = Rate { period: Duration::from_secs(3600), ..Rate::per_second(1, 1) };
-        let quota = quota_of_a(hourly, Some(Rate::per_second(1, 1)));
+        let quota = quota_of_a(hourly(), Some(Rate::per_second(1, 1)));
         let database = database();
         quota.charge(&database, CountedIssuer::named("a")).await.unwrap();
         quota.charge(&database, CountedIssuer::named("b")).await.unwrap();
         quota.sweep(&database).await;
-        let another = quota_of_a(hourly, None);
+        let another = quota_of_a(hourly(), None);
         assert!(another.charge(&database, CountedIssuer::named("a")).await.is_err(), "the hour is not over");
         assert_eq!(database.0.as_ref().unwrap().trim(0..0), 2);
     }
@@ -364,7 +414,7 @@ mod tests {
     #[tokio::test]
     async fn without_the_database_each_process_counts_alone_and_does_not_ask_every_time() {
         let quota = quota(Rate::per_second(1, 1));
-        let away = Database(None);
+        let away = Database(None, Mutex::default());
         assert_eq!(quota.charge_at(&away, CountedIssuer::named("a"), AT).await, Ok(SharedCharge::Local));
         let back = database();
         assert_eq!(
@@ -403,23 +453,52 @@ mod tests {
         assert_eq!(database.0.as_ref().unwrap().trim(0..0), 0);
     }
 
-    #[test]
-    fn a_wall_clock_that_is_set_moves_no_window() {
-        let at = |wall, steady| Now { wall: Duration::from_secs(wall), steady: Duration::from_secs(steady) };
-        for wall in [0, 1_000, 1_010, 90_000] {
-            assert_eq!(steady_time(at(1_000, 5), at(wall, 15)), Duration::from_secs(1_010), "{wall}");
+    #[tokio::test]
+    async fn without_the_clock_of_the_database_a_process_counts_alone() {
+        let away = Database(None, Mutex::default());
+        let charged = quota(hourly()).charge(&away, CountedIssuer::named("a")).await;
+        assert_eq!(charged, Ok(SharedCharge::Local));
+    }
+
+    #[tokio::test]
+    async fn a_process_whose_own_clock_is_off_counts_with_the_others_and_removes_none_of_their_counters() {
+        for server in [LONG_AGO, LONG_AFTER] {
+            let (database, issuer) = (database_at(server), CountedIssuer::named("a"));
+            let start = Window::of(hourly()).start(server);
+            let taken = database.take_quota(&issuer.bucket(), start, 1, 1).await;
+            assert_eq!(taken.unwrap(), 1, "by a process whose clock is right");
+            let off = quota(hourly());
+            assert!(off.charge(&database, issuer).await.is_err(), "{server:?}");
+            off.sweep(&database).await;
+            let another = quota(hourly());
+            assert!(
+                another.charge(&database, issuer).await.is_err(),
+                "{server:?}: the counter is still there"
+            );
         }
+    }
+
+    #[tokio::test]
+    async fn after_the_clock_of_the_server_was_set_back_issuers_wait_until_the_next_sweep() {
+        let (database, issuer) = (database_at(LONG_AFTER), CountedIssuer::named("a"));
+        let quota = quota(hourly());
+        assert!(quota.charge(&database, issuer).await.is_ok());
+        *database.1.lock().unwrap() = Some(LONG_AGO);
+        assert!(quota.charge(&database, issuer).await.is_err());
+        quota.sweep(&database).await;
+        assert!(quota.charge(&database, issuer).await.is_ok());
+        assert!(quota.charge(&database, issuer).await.is_err());
     }
 
     #[tokio::test]
     async fn a_counter_of_a_process_with_a_clock_ahead_is_removed_by_the_others() {
         let (ahead, right) = (quota(Rate::per_second(1, 1)), quota(Rate::per_second(1, 1)));
-        let (database, issuer) = (database(), CountedIssuer::named("a"));
+        let (database, issuer) = (database_at(AT), CountedIssuer::named("a"));
         let day = Duration::from_secs(86_400);
-        ahead.charge_at(&database, issuer, now() + day).await.unwrap();
-        assert!(right.charge_at(&database, issuer, now()).await.is_err(), "counted by a clock that is ahead");
+        ahead.charge_at(&database, issuer, AT + day).await.unwrap();
+        assert!(right.charge_at(&database, issuer, AT).await.is_err(), "counted by a clock that is ahead");
         right.sweep(&database).await;
-        let next = now() + Duration::from_secs(1);
+        let next = AT + Duration::from_secs(1);
         assert!(matches!(right.charge_at(&database, issuer, next).await, Ok(SharedCharge::Shared { .. })));
     }
 }

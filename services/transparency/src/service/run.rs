@@ -87,7 +87,8 @@ impl Service {
         let hangup = hangups().unwrap_or_default();
         let tls = config.tls.as_ref().map(Tls::load).transpose()?.map(Arc::new);
         let settings = listener_settings(&config, config.limits.connections);
-        let settings = ListenerSettings { tls: tls.clone(), access_log: false, ..settings };
+        let settings =
+            ListenerSettings { tls: tls.clone(), access_log: false, refuses_faulty_heads: false, ..settings };
         let mut public = Listener::bind(config.listen, settings).await?;
         let admin = bind_admin(&config).await?;
         name_the_port(&mut config, &public);

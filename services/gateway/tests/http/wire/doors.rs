@@ -135,6 +135,26 @@ async fn bodies_in_another_form_are_refused_unforwarded() {
 }
 
 #[tokio::test]
+async fn a_head_whose_host_or_transfer_coding_is_not_clear_is_refused_unforwarded() {
+    let world = world(Settings::default()).await;
+    for (fields, status) in [
+        ("", "400 Bad Request"),
+        ("host: x y\r\n", "400 Bad Request"),
+        ("host: x\r\ntransfer-encoding: gzip, chunked\r\n", "501 Not Implemented"),
+        ("host: x\r\ntransfer-encoding: chunked, chunked\r\n", "400 Bad Request"),
+    ] {
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\n{fields}content-type: application/json\r\nconnection: close\r\n\r\n"
+        );
+        let answer =
+            exchange(world.raw().await, format!("{head}{:x}\r\n{CALL}\r\n0\r\n\r\n", CALL.len()).as_bytes())
+                .await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{fields:?}: {answer}");
+    }
+    assert!(world.requests().is_empty());
+}
+
+#[tokio::test]
 async fn a_message_has_a_longest() {
     let mut wishes = Settings::default();
     wishes.intake.body_bytes = 1000;
