@@ -456,6 +456,8 @@ pub const KNOWN_LIST_TIME: Duration = Duration::from_secs(10);
 
 /// Maximum length of the name that a client gives itself, in bytes.
 pub const MAX_CLIENT_NAME: usize = 256;
+/// Maximum length of a session's protocol revision that is remembered, in bytes. Revisions are dates.
+pub const MAX_REVISION_BYTES: usize = 10;
 /// Maximum number of MCP sessions without VAP that have a record stream of their own at a time; calls of further
 /// sessions are recorded in the gateway's own stream.
 pub const CLIENT_STREAMS: usize = 1_000;

@@ -206,8 +206,8 @@ impl Calls {
     }
 
     /// Adds the gateway's capability to the answer of `initialize` or `server/discover`.
-    fn advertised(&self, era: Era, message: Bytes) -> Bytes {
-        let Ok(reply) = Reply::parse(message.clone()) else { return message };
+    fn advertised(&self, era: Era, reply: &Reply) -> Bytes {
+        let message = reply.text().clone();
         let path = match era {
             Era::Legacy => ["capabilities", "experimental", posture::EXPERIMENTAL],
             Era::Modern => ["capabilities", "extensions", posture::EXTENSION],
@@ -254,11 +254,12 @@ impl ClientMessages for Calls {
 #[async_trait]
 impl ServerMessages for Calls {
     fn advertise(&self, opening: &Opening, message: Bytes) -> Bytes {
+        let Ok(reply) = Reply::parse(message.clone()) else { return message };
         let is_given = opening.caller.is_given && opening.frame.method() == Some("initialize");
         if let Some(session) = opening.caller.mcp_session.as_ref().filter(|_| is_given) {
-            self.shared.clients.met(&self.route, session, &opening.frame);
+            self.shared.clients.met(&self.route, session, &opening.frame, &reply);
         }
-        self.advertised(opening.caller.era, message)
+        self.advertised(opening.caller.era, &reply)
     }
 
     async fn late(&self, late: Late<'_>) -> Passing {
