@@ -350,6 +350,8 @@ pub const FOR_EVER: u64 = 253_402_300_799;
 pub const LEASE: Duration = Duration::from_secs(60);
 /// Interval at which an instance renews its lease.
 pub const LEASE_EVERY: Duration = Duration::from_secs(10);
+/// Difference between the gateway's clock and that of its database's server that is not reported.
+pub const CLOCK_TOLERANCE: Duration = Duration::from_secs(5);
 
 // --- several servers behind one endpoint ----------------------------------------------------------
 

@@ -21,6 +21,7 @@
 //! | `record_signer`, `published` | statements, and the Verdict keys on the log |
 //! | `record_outbox` | the records that wait for the log, as the crate `outbox` delivers them |
 //! | `backlog` | the records that wait for the log, and their limits |
+//! | `clock`, `clock_difference` | the time of decisions, and its difference from the time of the database's server |
 //! | `recovery`, `upkeep` | recovery after a dead process, and periodic work |
 //!
 //! Not here: admission rules (`admission`), storage of evidence (`evidence`), and the MCP answers (`calls`).
@@ -28,6 +29,7 @@
 mod backlog;
 mod client_streams;
 mod clock;
+mod clock_difference;
 mod committed_stream;
 mod context;
 mod decisions;
@@ -66,6 +68,7 @@ use vap::reason::Reason;
 
 pub use backlog::{Backpressure, OutboxLimits};
 pub use clock::Clock;
+pub use clock_difference::ClockDifference;
 pub use decisions::{
     AdmittedCall, CallAnswer, CallOutcomeReport, DecisionAnswer, HeldRequest, MessageAnswer, RecordReference,
     UndecidedCall, UndecidedMessage,

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use evidence_postgres::testing::Database;
+use gateway::decision_writer::Clock;
 use gateway::replay::{self, Hypothesis, ReplayedSession};
 use gateway::{Config, Gateway};
 use reqwest::{Client, Response};
@@ -9,6 +11,7 @@ use serde_json::{Value, json};
 use testkit::McpServer;
 
 use crate::client::{Agent, Answer};
+use crate::front::until;
 
 fn text(upstream: &str, more: &str) -> String {
     format!(
@@ -75,6 +78,40 @@ async fn its_documents_are_there_and_agree_with_its_keys() {
     let kept = std::fs::read(site.folder.path().join("state/jwks.json")).unwrap();
     assert_eq!(serde_json::from_slice::<Value>(&kept).unwrap(), jwks);
     site.gateway.stop().await;
+}
+
+/// What a gateway with its evidence in PostgreSQL, whose clock is ahead by so many milliseconds, says of that clock: in
+/// `/readyz` and in the metric.
+async fn clock_of_a_gateway(ahead: u64) -> (Value, f64) {
+    let (database, folder) = (Database::fresh().await, tempfile::tempdir().unwrap());
+    let evidence = format!("evidence = \"{}\"\n[log]", database.url());
+    let text = text("http://127.0.0.1:9/", "").replace("[log]", &evidence);
+    let clock = Clock::of(move || Clock::system().milliseconds() + ahead);
+    let gateway = Gateway::start_with_clock(config(folder.path(), &text), clock).await.unwrap();
+    until("the clocks are compared", || gateway.writer().status().clock_difference.is_some()).await;
+    let admin = format!("http://{}", gateway.admin_address().unwrap());
+    let response = reqwest::get(format!("{admin}/readyz")).await.unwrap();
+    assert_eq!(response.status(), 200, "calls are decided all the same");
+    let readiness: Value = response.json().await.unwrap();
+    let metrics = reqwest::get(format!("{admin}/metrics")).await.unwrap().text().await.unwrap();
+    let metric = metrics.lines().find_map(|line| line.strip_prefix("gateway_clock_ahead_seconds "));
+    let metric = metric.unwrap_or_else(|| panic!("{metrics}")).parse().unwrap();
+    gateway.stop().await;
+    (readiness["clock"].clone(), metric)
+}
+
+#[tokio::test]
+async fn a_clock_that_differs_from_the_database_servers_is_shown_to_operators() {
+    let (clock, metric) = clock_of_a_gateway(3_600_000).await;
+    assert!(clock.as_str().unwrap().ends_with("s ahead of the database server's"), "{clock}");
+    assert!((3_500.0..3_601.0).contains(&metric), "{metric}");
+}
+
+#[tokio::test]
+async fn a_clock_that_agrees_with_the_database_servers_is_said_to() {
+    let (clock, metric) = clock_of_a_gateway(0).await;
+    assert_eq!(clock, "agrees");
+    assert!(metric.abs() <= 5.0, "{metric}");
 }
 
 #[tokio::test]
