@@ -38,6 +38,8 @@ use crate::upstream::text::may_be_message;
 
 /// Prefix of the methods about tasks.
 pub const METHODS: &str = "tasks/";
+/// The method that waits for the result of a task (2025-11-25).
+pub const RESULT: &str = "tasks/result";
 /// The method about tasks that names none.
 const LIST: &str = "tasks/list";
 /// The method that gives a task the inputs that its tool asks for.

@@ -107,7 +107,10 @@ async fn shown(
     let (status, mut headers) = (answer.status, answer.headers.clone());
     let text = match whole(answer, leaving).await {
         Ok(text) => text,
-        Err(over) => return last_words((status, headers), tap.over(over).await, id),
+        Err(over) => {
+            let lost = lost_answer(id, &over);
+            return last_words((status, headers), tap.over(over).await, (lost, id.is_some()));
+        }
     };
     if !may_be_message(&text) {
         tap.over(Over::Complete).await;
@@ -118,22 +121,25 @@ async fn shown(
     let text = match (passing, last) {
         (Passing::Untouched, _) => text,
         (Passing::Replaced(text), _) => ANSWERS.share(None).attach(text),
-        (Passing::Withheld, last) => return last_words((status, headers), last, id),
+        (Passing::Withheld, last) => {
+            let lost = lost_answer(id, &Over::Complete);
+            return last_words((status, headers), last, (lost, id.is_some()));
+        }
     };
     headers.remove(CONTENT_LENGTH);
     response(status, headers, Body::from(text))
 }
 
-/// The response in place of a lost answer: the tap's last message, or else a JSON-RPC error. It has the request's id and
-/// the status 200, or the status 502 without a request. A refusal keeps its status and headers: clients begin a new
+/// The response in place of a lost answer: the tap's last message, or else the JSON-RPC error `lost`. It has the request's id
+/// and the status 200, or the status 502 without a request. A refusal keeps its status and headers: clients begin a new
 /// session after 404, and ask for a token after 401.
 fn last_words(
     (status, mut headers): (StatusCode, HeaderMap),
     words: Option<Bytes>,
-    id: Option<&RawId>,
+    (lost, has_id): (Bytes, bool),
 ) -> Response {
-    let is_for_request = words.is_some() || id.is_some();
-    let words = words.unwrap_or_else(|| lost_answer(id));
+    let is_for_request = words.is_some() || has_id;
+    let words = words.unwrap_or(lost);
     if !status.is_client_error() {
         return json(if is_for_request { StatusCode::OK } else { StatusCode::BAD_GATEWAY }, words);
     }

@@ -134,6 +134,43 @@ async fn a_call_without_vap_is_denied_in_band_and_counted_and_never_reaches_the_
     site.gateway.stop().await;
 }
 
+/// A server that does not answer `ping`.
+fn without_ping() -> McpServer {
+    McpServer::scripted(|seen, wire| {
+        let is_ping = seen.rpc() == "ping";
+        if is_ping {
+            wire.is_hung_up_on();
+            wire.hang_up();
+        }
+        is_ping
+    })
+}
+
+/// The words of the error for a `ping` in a new session, under this configuration.
+async fn words_of_a_ping(text: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = Gateway::start(config(folder.path(), text)).await.unwrap();
+    let client = Agent::nobody(format!("http://{}/mcp", gateway.address())).initialized(&json!({})).await;
+    let error = client.ask("ping", json!({})).await.reply()["error"].clone();
+    gateway.stop().await;
+    assert_eq!(error["code"], -31001, "{error}");
+    error["message"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_request_ends_at_the_request_timeout_of_its_route_and_names_its_server() {
+    let (silent, ordinary) = (without_ping(), McpServer::ordinary());
+    let limit = "request_timeout = \"2s\"\n";
+    let words = words_of_a_ping(&text(&silent.url(), limit)).await;
+    assert!(words.starts_with("the server behind /mcp gave no answer within 2s;"), "{words}");
+    let server = |prefix: &str, server: &McpServer| {
+        format!("[[route.server]]\nprefix = \"{prefix}\"\nupstream = \"{}\"\n", server.url())
+    };
+    let servers = format!("{limit}{}{}", server("quick", &ordinary), server("silent", &silent));
+    let words = words_of_a_ping(&text("", &servers).replace("upstream = \"\"\n", "")).await;
+    assert!(words.starts_with("the server silent gave no answer within 2s;"), "{words}");
+}
+
 #[tokio::test]
 async fn a_configuration_that_is_read_again_changes_what_calls_are_decided_by() {
     let mut site = Site::new("").await;

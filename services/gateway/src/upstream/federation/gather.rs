@@ -57,14 +57,14 @@ impl ServerAnswer {
     }
 }
 
-/// Reads an answer until its response message. Other messages of the stream are dropped: they have no place in a merged
-/// answer.
+/// Reads the answer of the server with this index and name until its response message. Other messages of the stream are
+/// dropped: they have no place in a merged answer.
 ///
 /// # Errors
 /// An [`UpstreamError`] if the body breaks off, is too long, takes longer than `GATHER_TIME`, or answers another
 /// request.
 pub async fn read(
-    whose: ServerIndex,
+    (whose, name): (ServerIndex, &str),
     answer: UpstreamAnswer,
     awaited: &Awaited,
 ) -> Result<ServerAnswer, UpstreamError> {
@@ -74,7 +74,11 @@ pub async fn read(
             false => whole(answer.body, limits::MAX_GATHERED_BYTES).await,
         }
     };
-    let text = timeout(limits::GATHER_TIME, reading).await.map_err(|_| UpstreamError::TimedOut)??;
+    let overdue = |_| UpstreamError::Overdue {
+        server: format!("the server {name}").into(),
+        after: limits::GATHER_TIME,
+    };
+    let text = timeout(limits::GATHER_TIME, reading).await.map_err(overdue)??;
     if !awaited.takes(whose, &text) {
         return Err(other_answer());
     }

@@ -111,8 +111,8 @@ impl FederatedRequest<'_> {
             Some(session) => session.headers(whose, &self.request.headers),
             None => without_session(&self.request.headers),
         };
-        let client = self.request.client.clone();
-        Exchange { method: self.request.method.clone(), headers, body, client }
+        let (client, time_limit) = (self.request.client.clone(), self.request.time_limit);
+        Exchange { method: self.request.method.clone(), headers, body, client, time_limit }
     }
 
     /// Records the request for its session: only streams of a session can be resumed later.
@@ -237,7 +237,8 @@ impl FederationState {
     ) -> Result<Vec<ServerAnswer>, UpstreamError> {
         let awaited = &Awaited::of(asked.request);
         let asking = bodies.into_iter().map(|(whose, body)| async move {
-            gather::read(whose, self.servers[whose].exchange(asked.to(whose, body)).await?, awaited).await
+            let answer = self.servers[whose].exchange(asked.to(whose, body)).await?;
+            gather::read((whose, self.names.server(whose)), answer, awaited).await
         });
         join_all(asking).await.into_iter().collect()
     }

@@ -59,7 +59,8 @@ impl FederationState {
     ) -> Result<OpenedServers, UpstreamError> {
         let awaited = &Awaited::of(asked.request);
         let opening = bodies.into_iter().map(|(whose, body)| async move {
-            gather::read(whose, self.servers[whose].exchange(asked.to(whose, body)).await?, awaited).await
+            let answer = self.servers[whose].exchange(asked.to(whose, body)).await?;
+            gather::read((whose, self.names.server(whose)), answer, awaited).await
         });
         let mut opened = OpenedServers::default();
         let mut failure = None;
@@ -138,8 +139,8 @@ impl FederationState {
         let closing = members.iter().filter(|member| member.id.is_some());
         join_all(closing.map(|member| {
             let headers = member.headers(&HeaderMap::new());
-            let exchange =
-                Exchange { method: Method::DELETE, headers, body: Bytes::new(), client: ClientName::Gateway };
+            let (body, client) = (Bytes::new(), ClientName::Gateway);
+            let exchange = Exchange { method: Method::DELETE, headers, body, client, time_limit: None };
             self.servers[member.whose].exchange(exchange)
         }))
         .await;

@@ -97,6 +97,7 @@ impl RunningChild {
     pub async fn answer(self: &Arc<Self>, request: &str) -> Option<Bytes> {
         let mut call = self.open(&RpcMessage::read(request)?).ok()?;
         self.child.write(&call.sent).await.ok()?;
+        call.is_sent = true;
         loop {
             let message = call.next().await?;
             if message.last {
@@ -146,6 +147,7 @@ impl RunningChild {
         };
         let sent = self.child.write(&call.sent).await;
         sent.map_err(|Gone| UpstreamError::NeverSent(ENDED.to_owned()))?;
+        call.is_sent = true;
         match timeout(limits::FIRST_MESSAGE_TIME, call.next()).await {
             Err(_) => Ok(answer::events(as_events(call, None))),
             Ok(None) => Err(UpstreamError::Lost(ENDED.to_owned())),
@@ -187,6 +189,7 @@ impl RunningChild {
             messages,
             unread,
             sent: edits.done(),
+            is_sent: false,
             answered: false,
         })
     }
@@ -292,6 +295,8 @@ struct OpenCall {
     unread: Arc<AtomicUsize>,
     /// The request's text with the gateway's ids.
     sent: Bytes,
+    /// False while the child has not taken the request: then there is nothing to cancel.
+    is_sent: bool,
     answered: bool,
 }
 
@@ -309,7 +314,7 @@ impl OpenCall {
 impl Drop for OpenCall {
     fn drop(&mut self) {
         let open = self.running.waiting().calls.remove(&self.ours).is_some();
-        if open && !self.answered {
+        if open && self.is_sent && !self.answered {
             self.running.cancel(self.ours, "the client went away");
         }
     }
