@@ -1,7 +1,7 @@
 -- The schema of a log in PostgreSQL. A database holds one log, or several in schemas of their own.
 --
--- Triggers refuse changes that the store promises never to make (the trait `LogStore`), whoever asks for them. Damage by
--- other means is found by `tabellion log fsck`. Times are whole Unix seconds.
+-- Triggers refuse changes that the store promises never to make (the trait `LogStore`), for every role. `tabellion log fsck`
+-- finds damage by other means. Times are whole Unix seconds.
 --
 --   log and tree          log, batch, admission, entry, seen, guard, collateral, tile
 --   inbox                 inbox, inbox_outcome
@@ -106,10 +106,10 @@ CREATE TABLE entry (
   digest    bytea    NOT NULL CHECK (octet_length(digest) = 32), -- SHA-256 of the statement
   facts     text     NOT NULL,                                   -- what the decision found and the statement does not
                                                                  -- contain; canonical JSON, which jsonb would rewrite
-  statement bytea                                               -- null: erased
+  statement bytea                                                -- null: erased
 ) PARTITION BY RANGE (idx);
 
--- Signatures and random payloads do not compress: PostgreSQL shall not try.
+-- Signatures and random payloads do not compress, so PostgreSQL should not try.
 ALTER TABLE entry ALTER COLUMN statement SET STORAGE EXTERNAL;
 
 CREATE FUNCTION entry_is_only_erased() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -305,7 +305,7 @@ CREATE TABLE log_key (
   from_size        bigint   NOT NULL CHECK (from_size >= 0),
   retired_at       bigint,                                   -- null: in force
   retired_size     bigint   CHECK (retired_size >= 0),       -- the successor's from_size
-  compromised_size bigint   CHECK (compromised_size >= 0)   -- at this size and beyond, its signatures prove nothing
+  compromised_size bigint   CHECK (compromised_size >= 0)    -- at this size and beyond, its signatures prove nothing
 );
 
 CREATE FUNCTION log_key_is_only_retired() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -376,7 +376,7 @@ CREATE TRIGGER cosignature_stays BEFORE DELETE OR TRUNCATE ON cosignature EXECUT
 -- === Lookup index =======================================================================================================
 
 -- Keys by which entries are found. No invariant: all of it is derived from the entries and can be derived again.
--- The sorted postings of a range of leaves are a run, written under a number of its own in blocks that nobody reads
+-- The sorted postings of a range of leaves are a run, written under a number of its own in blocks that are not read
 -- until the run is complete. The newest leaves are in the memory of each process.
 CREATE TABLE index_run (
   build    bigint   PRIMARY KEY,
@@ -413,7 +413,7 @@ CREATE TABLE index_node (
 -- Entries that were erased and may still have postings in a run, or in the memory of a process.
 CREATE TABLE index_erased (
   idx    bigint   PRIMARY KEY,
-  no     bigint   NOT NULL                          -- from the sequence of the builds
+  no     bigint   NOT NULL                           -- from the sequence of the builds
 );
 
 -- Values of some kinds, to be found by their beginning: those of each run in their order, cut into blocks.
@@ -479,13 +479,13 @@ CREATE TRIGGER hold_stays BEFORE DELETE OR TRUNCATE ON hold EXECUTE FUNCTION ref
 -- Invariant: a report never changes; only the refused statement can be erased.
 CREATE TABLE report (
   no         bigint   GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  guard      bytea    NOT NULL CHECK (octet_length(guard) <= 256), -- the key as in `guard`
-  guard_key  bytea    NOT NULL,                                    -- the claim in full
-  refused    bytea    NOT NULL CHECK (octet_length(refused) = 32), -- the digest of the refused statement
-  idx        bigint   NOT NULL,                                    -- the entry that has the claim
+  guard      bytea    NOT NULL CHECK (octet_length(guard) <= 256),    -- the key as in `guard`
+  guard_key  bytea    NOT NULL,                                       -- the claim in full
+  refused    bytea    NOT NULL CHECK (octet_length(refused) = 32),    -- the digest of the refused statement
+  idx        bigint   NOT NULL,                                       -- the entry that has the claim
   registered bytea    NOT NULL CHECK (octet_length(registered) = 32), -- the digest of that entry
   at         bigint   NOT NULL,
-  statement  bytea,                                                -- the refused statement; null: erased
+  statement  bytea,                                                   -- the refused statement; null: erased
   UNIQUE (guard, refused)
 );
 
@@ -512,7 +512,7 @@ CREATE UNLOGGED TABLE quota (
   bucket   text     PRIMARY KEY,
   start_at bigint   NOT NULL, -- of the window
   used     bigint   NOT NULL,
-  granted  bigint   NOT NULL -- to the last caller
+  granted  bigint   NOT NULL  -- to the last caller
 ) WITH (fillfactor = 50);
 
 CREATE INDEX quota_by_start ON quota (start_at);

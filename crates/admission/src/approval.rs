@@ -181,7 +181,7 @@ pub enum ApprovalError {
     #[error("not a signed approval: {0}")]
     Form(String),
     /// The key belongs to no approver with the right to answer this question now.
-    #[error("the key {0} is of no approver who may answer this question")]
+    #[error("no approver with the key {0} may answer this question")]
     Key(String),
     /// The signature does not verify.
     #[error("the signature does not verify")]
@@ -190,7 +190,7 @@ pub enum ApprovalError {
     #[error("the key belongs to another approver than it names")]
     Approver,
     /// The answer is for another question.
-    #[error("it answers another question")]
+    #[error("the answer is for another question")]
     Question,
     /// The answer's digest is not that of the question's subject.
     #[error("its digest is not that of the question's subject")]

@@ -1,9 +1,9 @@
 //! Messages with the check of their signature (readings V-19 to V-22).
 //!
-//! The costly part does not depend on the session: the canonical form of the message, and the signature under each key
-//! that its `kid` names. [`Authenticated::new`] does it once, before the decision. The decision then only
-//! [looks up](Authenticated::signer) who may sign for the session's agent at that time, under the rules in force. A key
-//! that came into force in between is tried at the decision.
+//! [`Authenticated::new`] does the costly part once, before the decision, since it does not depend on the session: it
+//! computes the canonical form of the message, and tries its signature with each key that its `kid` names. The decision
+//! then only [looks up](Authenticated::signer) who may sign for the session's agent at that time, under the rules in
+//! force. It tries a key that came into force in between.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -72,7 +72,7 @@ impl Authenticated {
         self.signature == Signature::Operators
     }
 
-    /// Checks that a session of the operator's is named by the operator's messages only, and by all of them.
+    /// Checks that the operator's messages, and no others, name a session that the operator committed.
     ///
     /// # Errors
     /// [`Reason::ReservedSessionId`].
@@ -129,7 +129,7 @@ impl Signature {
         let Some(text) = received.message.signature() else { return Signature::Absent };
         match opened(received, text) {
             Ok(jws) => {
-                let tried = keyring.called(jws.kid());
+                let tried = keyring.keys_with_kid(jws.kid());
                 let tried = tried.map(|key| (key.thumbprint().to_owned(), key.has_signed(&jws))).collect();
                 Signature::Tried(Box::new(jws), tried)
             }

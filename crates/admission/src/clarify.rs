@@ -27,7 +27,7 @@ pub struct HumanQuestion {
     /// The state that binds the answer to the call.
     pub ticket: SealedCall,
     /// The question for an approver; `None` if the client asks its user.
-    pub approval: Option<Box<Question>>,
+    pub approver_question: Option<Box<Question>>,
 }
 
 /// The answer of a human.
@@ -97,19 +97,19 @@ pub struct ReturnedState<'a> {
 }
 
 impl SealedCall {
-    /// Returns `true` if the returned ticket equals this one in purpose and call, and has not expired. The creation
-    /// time, the expiry, the nonce and `approved` are not compared.
+    /// Returns `true` if the returned content is about the same call as this one, has the same purpose, and has not expired.
+    /// The creation time, the expiry, the nonce and `approved` are not compared.
     #[must_use]
-    pub fn is_met_by(&self, shown: &SealedCall, now: Timestamp) -> bool {
+    pub fn matches(&self, returned: &SealedCall, now: Timestamp) -> bool {
         let SealedCall { purpose, route, session_id, account, tool, arguments, policy, .. } = self;
-        now.as_second() < shown.expires
-            && *purpose == shown.purpose
-            && *route == shown.route
-            && *session_id == shown.session_id
-            && *account == shown.account
-            && *tool == shown.tool
-            && *arguments == shown.arguments
-            && *policy == shown.policy
+        now.as_second() < returned.expires
+            && *purpose == returned.purpose
+            && *route == returned.route
+            && *session_id == returned.session_id
+            && *account == returned.account
+            && *tool == returned.tool
+            && *arguments == returned.arguments
+            && *policy == returned.policy
     }
 }
 
@@ -127,25 +127,25 @@ pub fn expiry(purpose: Purpose, now: Timestamp) -> i64 {
 /// Formats the question about a call.
 #[must_use]
 pub fn question(tool: &str, arguments: &str) -> String {
-    let tool = shown(tool, QUESTION_TOOL_CHARACTERS);
-    let arguments = shown(arguments, QUESTION_ARGUMENT_CHARACTERS);
+    let tool = displayable(tool, QUESTION_TOOL_CHARACTERS);
+    let arguments = displayable(arguments, QUESTION_ARGUMENT_CHARACTERS);
     format!("Allow this call? Tool: {tool}. Arguments: {arguments}")
 }
 
 /// Makes a text safe to display: characters that hide or reorder text are escaped, and a long text is cut.
-fn shown(text: &str, most: usize) -> String {
+fn displayable(text: &str, most: usize) -> String {
     let cut = text.chars().nth(most).is_some();
-    let mut shown = String::new();
+    let mut displayable = String::new();
     for character in text.chars().take(most) {
         match is_plain(character) {
-            true => shown.push(character),
-            false => shown.extend(character.escape_unicode()),
+            true => displayable.push(character),
+            false => displayable.extend(character.escape_unicode()),
         }
     }
     if cut {
-        shown.push_str(&format!("… ({} characters in all)", text.chars().count()));
+        displayable.push_str(&format!("… ({} characters in all)", text.chars().count()));
     }
-    shown
+    displayable
 }
 
 /// Returns `true` for a visible character: not a control, a direction mark or a zero-width character.
@@ -163,13 +163,13 @@ mod tests {
 
     #[test]
     fn v_26_a_question_shows_what_would_hide() {
-        let asked = question("pay\u{202e}yap", "{\"to\":\"a\u{200b}b\"}");
-        assert_eq!(asked, "Allow this call? Tool: pay\\u{202e}yap. Arguments: {\"to\":\"a\\u{200b}b\"}");
+        let text = question("pay\u{202e}yap", "{\"to\":\"a\u{200b}b\"}");
+        assert_eq!(text, "Allow this call? Tool: pay\\u{202e}yap. Arguments: {\"to\":\"a\\u{200b}b\"}");
     }
 
     #[test]
     fn v_26_a_question_that_was_cut_says_so() {
-        let asked = question("t", &"x".repeat(100_000));
-        assert!(asked.ends_with("… (100000 characters in all)") && asked.len() < 5_000);
+        let text = question("t", &"x".repeat(100_000));
+        assert!(text.ends_with("… (100000 characters in all)") && text.len() < 5_000);
     }
 }

@@ -5,9 +5,9 @@
 //! thumbprint, legacy `Mcp-Session-Id`, the key that signed the commitment. Every later message has to present the same
 //! one. In the legacy era the `Mcp-Session-Id` has to be equal too.
 //!
-//! A client can send any `Mcp-Session-Id`, and two servers may issue the same one. So it identifies a principal only if
-//! the server of the same route was seen to issue it. Later messages of that principal need only present it, even after
-//! a restart of the gateway, which then has seen no issuance.
+//! A client can send any `Mcp-Session-Id`, and two servers may issue the same one. So it identifies the principal of a
+//! commitment only if the gateway saw the server of the same route issue it. Later messages of that principal need only
+//! present it, since a gateway that was restarted does not know which ids were issued.
 //!
 //! The agent's name is independent of the principal: a commitment may contain any `agent_id`. [`ProvenBy`] records the
 //! evidence for the name.
@@ -37,8 +37,8 @@ pub struct Caller {
     pub certificate: Option<String>,
     /// The client's `Mcp-Session-Id`; on `initialize`, the one in the server's response.
     pub mcp_session: Option<String>,
-    /// `true` if the route's server was seen to issue `mcp_session`. Otherwise that id identifies no principal.
-    pub is_given: bool,
+    /// `true` if the gateway saw the route's server issue `mcp_session`. Otherwise that id identifies no principal.
+    pub is_session_issued: bool,
     /// The route of the request; an `Mcp-Session-Id` is valid only for one route.
     pub route: String,
 }
@@ -129,7 +129,7 @@ impl Principal {
         let token = caller.token.clone().map(Identity::Token);
         let certificate = || caller.certificate.clone().map(Identity::Certificate);
         let mcp_session =
-            || caller.legacy_session().filter(|_| caller.is_given).map(|id| caller.identity_by(id));
+            || caller.legacy_session().filter(|_| caller.is_session_issued).map(|id| caller.identity_by(id));
         let key = || signed_by.map(|key| Identity::SigningKey(key.to_owned()));
         let identity = token.or_else(certificate).or_else(mcp_session).or_else(key)?;
         Some(Principal { identity, mcp_session: caller.legacy_session().map(str::to_owned) })
@@ -145,7 +145,7 @@ impl Principal {
     }
 
     /// Returns `true` if a later message presents the same principal.
-    pub fn is_shown_by(&self, caller: &Caller, signed_by: Option<&str>) -> bool {
+    pub fn is_presented_by(&self, caller: &Caller, signed_by: Option<&str>) -> bool {
         let identity = match &self.identity {
             Identity::Unidentified { route } => {
                 return caller.route == *route && caller.token.is_none() && caller.certificate.is_none();
@@ -189,23 +189,25 @@ impl Caller {
             token: None,
             certificate: None,
             mcp_session: None,
-            is_given: false,
+            is_session_issued: false,
             route: String::new(),
         }
     }
 
     /// Returns the caller with an `Mcp-Session-Id` that the route's server issued.
     #[must_use]
-    pub fn given(self, mcp_session: Option<String>) -> Caller {
-        Caller { is_given: mcp_session.is_some(), mcp_session, ..self }
+    pub fn with_issued_session(self, mcp_session: Option<String>) -> Caller {
+        Caller { is_session_issued: mcp_session.is_some(), mcp_session, ..self }
     }
 
     /// Returns the caller as if its `Mcp-Session-Id` had been issued by the route's server, if this id is its only
     /// identification and no issuance was seen. Otherwise `None`. Only for lookups of existing sessions.
     #[must_use]
     pub fn presumed(&self) -> Option<Caller> {
-        let anonymous = self.token.is_none() && self.certificate.is_none() && !self.is_given;
-        self.legacy_session().filter(|_| anonymous).map(|id| self.clone().given(Some(id.to_owned())))
+        let anonymous = self.token.is_none() && self.certificate.is_none() && !self.is_session_issued;
+        self.legacy_session()
+            .filter(|_| anonymous)
+            .map(|id| self.clone().with_issued_session(Some(id.to_owned())))
     }
 
     fn identity_by(&self, session: &str) -> Identity {
@@ -218,9 +220,11 @@ impl Caller {
     }
 }
 
-/// Returns the key of the caller's [`Account`](crate::session::Account); `None` if the request identifies no principal. The key of a principal
-/// with a token, a certificate or a signing key does not depend on its MCP session, so that opening a new one does not
-/// give a new budget (reading V-3). `signed_by` is the thumbprint of the key whose signature was verified.
+/// Returns the key of the caller's [`Account`](crate::session::Account); `None` if the request identifies no principal.
+/// `signed_by` is the thumbprint of the key whose signature was verified.
+///
+/// The key of a principal with a token, a certificate or a signing key does not depend on its MCP session: a new session
+/// does not give a new budget (reading V-3).
 #[must_use]
 pub fn account_key(caller: &Caller, signed_by: Option<&str>) -> Option<String> {
     Principal::of(caller, signed_by).map(|principal| principal_key(&principal))
@@ -264,7 +268,7 @@ mod tests {
 
     fn legacy(session: &str) -> Caller {
         let caller = Caller { route: "/mcp".into(), ..Caller::unknown(Era::Legacy) };
-        caller.given(Some(session.into()))
+        caller.with_issued_session(Some(session.into()))
     }
 
     #[test]
@@ -291,24 +295,26 @@ mod tests {
 
     #[test]
     fn v_2_an_mcp_session_that_nobody_gave_out_makes_no_principal() {
-        let invented = Caller { is_given: false, ..legacy("mcp-1") };
+        let invented = Caller { is_session_issued: false, ..legacy("mcp-1") };
         assert_eq!(Principal::of(&invented, None), None);
         let signed = Principal::of(&invented, Some("key")).unwrap();
         assert_eq!(signed.identity(), &Identity::SigningKey("key".into()));
-        assert!(!signed.is_shown_by(&Caller { is_given: false, ..legacy("mcp-2") }, Some("key")));
+        assert!(
+            !signed.is_presented_by(&Caller { is_session_issued: false, ..legacy("mcp-2") }, Some("key"))
+        );
     }
 
     #[test]
     fn v_2_after_a_restart_an_mcp_session_goes_on_with_what_it_committed() {
         let principal = Principal::of(&legacy("mcp-1"), None).unwrap();
-        assert!(principal.is_shown_by(&Caller { is_given: false, ..legacy("mcp-1") }, None));
-        assert!(!principal.is_shown_by(&Caller { is_given: false, ..legacy("mcp-2") }, None));
+        assert!(principal.is_presented_by(&Caller { is_session_issued: false, ..legacy("mcp-1") }, None));
+        assert!(!principal.is_presented_by(&Caller { is_session_issued: false, ..legacy("mcp-2") }, None));
     }
 
     #[test]
     fn v_2_the_mcp_session_of_one_server_is_not_that_of_another() {
         let elsewhere = Caller { route: "/other".into(), ..legacy("mcp-1") };
-        assert!(!Principal::of(&legacy("mcp-1"), None).unwrap().is_shown_by(&elsewhere, None));
+        assert!(!Principal::of(&legacy("mcp-1"), None).unwrap().is_presented_by(&elsewhere, None));
         assert_ne!(Principal::of(&legacy("mcp-1"), None), Principal::of(&elsewhere, None));
     }
 
@@ -317,29 +323,29 @@ mod tests {
         let alice = Caller { token: Some(token("alice")), ..modern() };
         let mallory = Caller { token: Some(token("mallory")), ..modern() };
         let principal = Principal::of(&alice, None).unwrap();
-        assert!(principal.is_shown_by(&alice, Some("any key")));
-        assert!(!principal.is_shown_by(&mallory, None));
-        assert!(!principal.is_shown_by(&modern(), None));
+        assert!(principal.is_presented_by(&alice, Some("any key")));
+        assert!(!principal.is_presented_by(&mallory, None));
+        assert!(!principal.is_presented_by(&modern(), None));
         let other_client = TokenSubject { client_id: Some("other".into()), ..token("alice") };
-        assert!(!principal.is_shown_by(&Caller { token: Some(other_client), ..modern() }, None));
+        assert!(!principal.is_presented_by(&Caller { token: Some(other_client), ..modern() }, None));
     }
 
     #[test]
     fn v_2_in_the_legacy_era_the_mcp_session_is_equal_too() {
         let alice = |session: &str| Caller { token: Some(token("alice")), ..legacy(session) };
         let principal = Principal::of(&alice("mcp-1"), None).unwrap();
-        assert!(principal.is_shown_by(&alice("mcp-1"), None));
-        assert!(!principal.is_shown_by(&alice("mcp-2"), None));
-        assert!(!principal.is_shown_by(&Caller { mcp_session: None, ..alice("") }, None));
-        assert!(!principal.is_shown_by(&Caller { era: Era::Modern, ..alice("mcp-1") }, None));
+        assert!(principal.is_presented_by(&alice("mcp-1"), None));
+        assert!(!principal.is_presented_by(&alice("mcp-2"), None));
+        assert!(!principal.is_presented_by(&Caller { mcp_session: None, ..alice("") }, None));
+        assert!(!principal.is_presented_by(&Caller { era: Era::Modern, ..alice("mcp-1") }, None));
     }
 
     #[test]
     fn v_2_a_principal_known_by_its_key_signs_every_message() {
         let principal = Principal::of(&modern(), Some("key")).unwrap();
-        assert!(principal.is_shown_by(&modern(), Some("key")));
-        assert!(!principal.is_shown_by(&modern(), Some("other")));
-        assert!(!principal.is_shown_by(&modern(), None));
+        assert!(principal.is_presented_by(&modern(), Some("key")));
+        assert!(!principal.is_presented_by(&modern(), Some("other")));
+        assert!(!principal.is_presented_by(&modern(), None));
     }
 
     #[test]

@@ -57,12 +57,12 @@ pub struct OutcomeRecord<'a> {
 /// Verdict's signature, and `invocation` what the client said of itself (S-4).
 #[must_use]
 pub fn decided(
-    place: &RecordPosition<'_>,
+    position: &RecordPosition<'_>,
     ruling: &Ruling,
     binding: Option<&Binding>,
     invocation: Option<&AiInvocation>,
 ) -> Vec<u8> {
-    let key = place.record_key();
+    let key = position.record_key();
     let named = |text: &Option<String>| text.clone().filter(|text| is_name(text));
     let agent_id = named(&ruling.agent_id);
     let bound = |Binding { iat, jti, req }: &Binding| RecordedBinding {
@@ -86,7 +86,7 @@ pub fn decided(
         confirmation: ruling.confirmation.as_ref().and_then(confirmation),
         canon: raw(ruling.canon_raw),
     });
-    place.encode(match ruling.about {
+    position.encode(match ruling.about {
         About::Commitment => AuditKind::Commitment(decided),
         About::Amendment => AuditKind::Amendment(decided),
         About::Call => AuditKind::Decision(decided),
@@ -95,10 +95,10 @@ pub fn decided(
 
 /// Encodes the record of a call's outcome, with the decision's entry id as `backLink`.
 #[must_use]
-pub fn outcome(place: &RecordPosition<'_>, outcome: &OutcomeRecord<'_>) -> Vec<u8> {
-    let key = place.record_key();
+pub fn outcome(position: &RecordPosition<'_>, outcome: &OutcomeRecord<'_>) -> Vec<u8> {
+    let key = position.record_key();
     let committed = |result: &Canon| ("result".to_owned(), key.commit("result", &result.bytes));
-    place.encode(AuditKind::Outcome(Outcome {
+    position.encode(AuditKind::Outcome(Outcome {
         decision: outcome.decision,
         status: outcome.status,
         settled: meters(outcome.settled),
@@ -109,22 +109,22 @@ pub fn outcome(place: &RecordPosition<'_>, outcome: &OutcomeRecord<'_>) -> Vec<u
 
 /// Encodes the record of denials without a record of their own: their number by reason since a time.
 #[must_use]
-pub fn denials(place: &RecordPosition<'_>, since: Timestamp, denied: &BTreeMap<Reason, u64>) -> Vec<u8> {
+pub fn denials(position: &RecordPosition<'_>, since: Timestamp, denied: &BTreeMap<Reason, u64>) -> Vec<u8> {
     let denied = denied.iter().map(|(reason, count)| (reason.to_string(), *count)).collect();
-    place.encode(AuditKind::Denials(Denials { since: seconds(since), denied }))
+    position.encode(AuditKind::Denials(Denials { since: seconds(since), denied }))
 }
 
 /// Encodes the record of tools that changed or were approved. It has digests only, since the descriptions belong to the
 /// tools' server. At most [`RECORDED_TOOLS`] are named; `more` counts the others.
 #[must_use]
-pub fn tools(place: &RecordPosition<'_>, route: &str, event: ToolEvent, tools: &[Difference]) -> Vec<u8> {
+pub fn tools(position: &RecordPosition<'_>, route: &str, event: ToolEvent, tools: &[Difference]) -> Vec<u8> {
     let listed = tools.iter().take(RECORDED_TOOLS).map(|Difference { tool, was, is }| RecordedTool {
         tool: Some(tool.clone()).filter(|tool| is_name(tool)),
         was: was.as_ref().map(Digest::to_string),
         is: is.to_string(),
     });
     let more = tools.len().saturating_sub(RECORDED_TOOLS);
-    place.encode(AuditKind::Tools(Tools {
+    position.encode(AuditKind::Tools(Tools {
         route: route.to_owned(),
         event,
         tools: listed.collect(),
@@ -134,8 +134,8 @@ pub fn tools(place: &RecordPosition<'_>, route: &str, event: ToolEvent, tools: &
 
 /// Encodes the record that ends a stream.
 #[must_use]
-pub fn closed(place: &RecordPosition<'_>) -> Vec<u8> {
-    place.encode(AuditKind::Closed)
+pub fn closed(position: &RecordPosition<'_>) -> Vec<u8> {
+    position.encode(AuditKind::Closed)
 }
 
 impl RecordPosition<'_> {
@@ -157,11 +157,11 @@ fn committed(
     invocation: Option<&AiInvocation>,
 ) -> BTreeMap<String, String> {
     let texts = &ruling.texts;
-    let words = |words: &Option<String>| words.as_deref().map(canonical);
+    let text = |text: &Option<String>| text.as_deref().map(canonical);
     let members = [
-        ("goal", words(&texts.goal)),
-        ("rationale", words(&texts.rationale)),
-        ("expected_effect", words(&texts.expected_effect)),
+        ("goal", text(&texts.goal)),
+        ("rationale", text(&texts.rationale)),
+        ("expected_effect", text(&texts.expected_effect)),
         ("arguments", texts.arguments.clone()),
         ("effective_commitment", texts.effective_commitment.clone()),
         ("principal", texts.principal.clone()),
@@ -180,14 +180,14 @@ fn advised(advised: &Advised) -> AdvisedVerdict {
 /// Returns the answer to a question and its author. For the client, the record has `by` = `client`, since nothing
 /// proves its user's answer.
 fn confirmation(confirmation: &Confirmation) -> Option<RecordedAnswer> {
-    let word = |is_yes| if is_yes { AnswerWord::Confirmed } else { AnswerWord::Declined };
+    let answer_word = |is_yes| if is_yes { AnswerWord::Confirmed } else { AnswerWord::Declined };
     Some(match confirmation {
         Confirmation::Client(HumanAnswer::Unanswered) => return None,
         Confirmation::Client(answer) => {
-            RecordedAnswer::Client { answer: word(*answer == HumanAnswer::Confirmed) }
+            RecordedAnswer::Client { answer: answer_word(*answer == HumanAnswer::Confirmed) }
         }
         Confirmation::Approver { approver, kid, question, decision, approval } => RecordedAnswer::Approver {
-            answer: word(*decision == Decision::Approve),
+            answer: answer_word(*decision == Decision::Approve),
             approver: approver.clone(),
             kid: kid.clone(),
             question: question.clone(),

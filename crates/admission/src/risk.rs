@@ -106,7 +106,7 @@ pub struct Risk {
     /// The risk score.
     pub score: Degree,
     /// The signal with the largest weighted value.
-    pub loudest: Trigger,
+    pub strongest: Trigger,
 }
 
 impl Signals {
@@ -121,10 +121,10 @@ impl Signals {
             (self.proximity.without(weights.proximity), Trigger::ThresholdProximity),
         ];
         let silent = weighed.iter().fold(1000, |silent, (without, _)| silent * without / 1000);
-        let loudest = weighed.iter().min_by_key(|(without, _)| *without);
+        let strongest = weighed.iter().min_by_key(|(without, _)| *without);
         Risk {
             score: Degree::thousandths(1000 - silent),
-            loudest: loudest.map_or(Trigger::Sensitivity, |(_, trigger)| *trigger),
+            strongest: strongest.map_or(Trigger::Sensitivity, |(_, trigger)| *trigger),
         }
     }
 }

@@ -166,7 +166,7 @@ impl AgentKey {
         self.key.verify_jws(jws).is_ok()
     }
 
-    pub(crate) fn is_called(&self, kid: &str) -> bool {
+    pub(crate) fn has_kid(&self, kid: &str) -> bool {
         self.kid.as_deref() == Some(kid) || self.thumbprint == kid
     }
 
@@ -200,7 +200,7 @@ impl Keyring {
     pub fn new(keys: Vec<AgentKey>) -> Result<Keyring, UnusableKey> {
         let clash = |(at, key): (usize, &AgentKey)| {
             let same = |kid: &str, other: &AgentKey| {
-                other.holder == key.holder && other.thumbprint != key.thumbprint && other.is_called(kid)
+                other.holder == key.holder && other.thumbprint != key.thumbprint && other.has_kid(kid)
             };
             key.kid.as_ref().filter(|kid| keys[..at].iter().any(|other| same(kid, other))).cloned()
         };
@@ -273,8 +273,8 @@ impl Keyring {
     }
 
     /// Returns the keys with this `kid` or thumbprint.
-    pub(crate) fn called<'a>(&'a self, kid: &str) -> impl Iterator<Item = &'a AgentKey> {
-        self.keys.iter().filter(move |key| key.is_called(kid))
+    pub(crate) fn keys_with_kid<'a>(&'a self, kid: &str) -> impl Iterator<Item = &'a AgentKey> {
+        self.keys.iter().filter(move |key| key.has_kid(kid))
     }
 
     /// Finds the keys with this `kid` or thumbprint whose holder may sign such a message now.
@@ -285,9 +285,9 @@ impl Keyring {
         kind: MessageType,
         now: Timestamp,
     ) -> Result<Vec<&AgentKey>, Reason> {
-        let called = narrowed(self.called(kid), |_| true, Reason::UnknownKey)?;
+        let named = narrowed(self.keys_with_kid(kid), |_| true, Reason::UnknownKey)?;
         let is_authorised = |key: &AgentKey| key.is_authorised(agent_id, kind);
-        let authorised = narrowed(called.into_iter(), is_authorised, Reason::KeyNotAuthorised)?;
+        let authorised = narrowed(named.into_iter(), is_authorised, Reason::KeyNotAuthorised)?;
         narrowed(authorised.into_iter(), |key| key.is_valid(now), Reason::KeyNotValidNow)
     }
 }

@@ -61,8 +61,9 @@ impl Default for ToolRules {
 
 /// A tool's entry in `tools/list`, without its `_meta` and `execution.taskSupport`.
 ///
-/// A server states the latter in revision 2025-11-25 of MCP and not in 2026-07-28, to clients of the same route. It is
-/// left out only with a value that MCP defines: any other member or text within `execution` stays, and is pinned.
+/// On one route, a server may state `execution.taskSupport` to clients of MCP 2025-11-25 and leave it out for those of
+/// 2026-07-28, so it is no part of the pin. Any other member of `execution`, and any other value than those that MCP
+/// defines, is pinned: a client might show it to its model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Description {
@@ -203,24 +204,21 @@ impl Pin {
             changed_at: None,
             approval_unrecorded: false,
         };
-        pin.take_first(pins, at);
+        pin.pin_first(pins, at);
         pin
     }
 
-    /// Updates the state after a listing. Returns the difference if the description is the first one that differs from
-    /// the pin.
+    /// Updates the state after a listing. Returns the difference if this is the first listed description that differs from
+    /// the pinned one.
     pub fn listed(&mut self, description: Description, pins: ToolPins, at: Timestamp) -> Option<Difference> {
         let is = description.digest.clone();
-        if self.pinned_digest() != Some(&is) {
-            self.reread_pinned();
-        }
-        let was = self.pinned_digest().cloned();
+        let was = self.pinned.as_ref().map(|pinned| pinned.description.digest.clone());
         if was.as_ref() == Some(&is) {
             self.listed = None;
             return None;
         }
         self.listed = Some(description);
-        self.take_first(pins, at);
+        self.pin_first(pins, at);
         if self.listed.is_none() || was.is_none() || pins == ToolPins::Off || self.changed_at.is_some() {
             return None;
         }
@@ -254,21 +252,7 @@ impl Pin {
         self.in_force(ToolPins::Off)
     }
 
-    fn pinned_digest(&self) -> Option<&Digest> {
-        self.pinned.as_ref().map(|pinned| &pinned.description.digest)
-    }
-
-    /// Leaves out of the pinned description what an earlier build did not. A description that was too long to be kept
-    /// stays as it is.
-    fn reread_pinned(&mut self) {
-        let Some(pinned) = &mut self.pinned else { return };
-        let read = pinned.description.text.as_deref().and_then(|text| Description::of(text).ok());
-        if let Some((_, description)) = read {
-            pinned.description = description;
-        }
-    }
-
-    fn take_first(&mut self, pins: ToolPins, at: Timestamp) {
+    fn pin_first(&mut self, pins: ToolPins, at: Timestamp) {
         if self.pinned.is_none() && pins != ToolPins::Approved {
             let (by, at) = (PinnedBy::FirstUse, at.as_second());
             self.pinned = self.listed.take().map(|description| Pinned { description, by, at });
@@ -367,21 +351,6 @@ mod tests {
         }
         assert!(Description::of(r#"{"name":"a","description":"x","description":"y"}"#).is_err());
         assert_eq!(plain.member("inputSchema").as_deref(), Some(r#"{"type":"object"}"#));
-    }
-
-    #[test]
-    fn a_pin_of_an_earlier_build_holds_whatever_it_has_of_task_support() {
-        let text = r#"{"description":"good","execution":{"taskSupport":"optional"},"inputSchema":{"type":"object"},"name":"t"}"#;
-        let digest = Canon::of(jose::json::check_text(text).unwrap()).digest();
-        let earlier = Description { digest, text: Some(text.to_owned()) };
-        assert_ne!(earlier.digest, says("good").digest);
-        let pinned = || Pin::first("/mcp", "t", earlier.clone(), ToolPins::FirstUse, NOW);
-        let mut pin = pinned();
-        assert_eq!(pin.listed(says("good"), ToolPins::FirstUse, NOW), None);
-        assert_eq!(pin, Pin::first("/mcp", "t", says("good"), ToolPins::FirstUse, NOW));
-        let mut pin = pinned();
-        assert!(pin.listed(says("evil"), ToolPins::FirstUse, NOW).is_some());
-        assert_eq!(fault(ToolPins::FirstUse, &pin), Some(Reason::ToolChanged));
     }
 
     #[test]

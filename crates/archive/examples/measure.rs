@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::time::Instant;
 
-use archive::{ArchivePurpose, EntryEffects, PartialFile, StatementInspector};
+use archive::{ArchiveHeader, ArchivePurpose, EntryEffects, PartialFile, StatementInspector};
 use bytes::Bytes;
 use merkle::tile::OpenTiles;
 use merkle::{EntryDigest, LeafIndex};
@@ -44,7 +44,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let begun = Instant::now();
     let aside = PartialFile::create(&file)?;
     let out = BufWriter::with_capacity(1 << 20, aside.file());
-    let summary = archive::write(&store, &Nothing, (ORIGIN, ArchivePurpose::Backup, 1), out, &|_| ()).await?;
+    let header = ArchiveHeader { origin: ORIGIN.to_owned(), purpose: ArchivePurpose::Backup, made_at: 1 };
+    let summary = archive::write(&store, &Nothing, header, out, &|_| ()).await?;
     aside.keep()?;
     told("write", count, begun);
     println!("file      {} MB", std::fs::metadata(&file)?.len() >> 20);

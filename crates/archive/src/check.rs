@@ -1,4 +1,6 @@
-//! Consistency checks of an archive's records, applied both when an archive is written and when it is read.
+//! [`Checker`]: checks that each record of an archive is consistent with the records before it.
+//!
+//! The same checks apply when an archive is written and when it is read.
 
 use std::collections::HashMap;
 
@@ -12,7 +14,7 @@ use store::{
 
 use crate::end_record::EndRecord;
 use crate::limits::{BATCH_BYTES, BATCH_ENTRIES, ITEMS, KEYS};
-use crate::{ArchivePurpose, ArchiveRecord, ArchiveSummary, RecordCounts};
+use crate::{ArchiveHeader, ArchiveRecord, ArchiveSummary, RecordCounts};
 
 /// Interpretation of statements and signatures, provided by the caller: an archive treats both as bytes.
 pub trait StatementInspector: Send + Sync {
@@ -37,19 +39,32 @@ pub struct EntryEffects {
     pub erases: Vec<EntryDigest>,
 }
 
+/// Size of the batch that has no head yet.
+#[derive(Default)]
+struct BatchSize {
+    entries: usize,
+    /// Total size of the statements.
+    bytes: usize,
+}
+
+/// A requested tree size, and the root of its head once found.
+struct WantedRoot {
+    size: TreeSize,
+    root: Option<RootHash>,
+}
+
 /// Accepts records in order and finds the first one that contradicts its predecessors.
 pub struct Checker<'a> {
     inspector: &'a dyn StatementInspector,
     /// Kind of the last record; the kinds of the history (entries, heads, signatures, cosignatures) count as one.
     section: u8,
-    opening: Option<(String, ArchivePurpose, u64)>,
+    header: Option<ArchiveHeader>,
     keys: Vec<LogKey>,
     tree: CompactRange,
     /// Root of the same entries by another implementation.
     independent: IndependentRoot,
     head: Option<CommittedHead>,
-    /// Number of entries since the last head, and the total size of their statements.
-    batch: (usize, usize),
+    batch: BatchSize,
     /// `true` if the batch begins with a clock correction, so that its time may precede the last head's.
     corrects_clock: bool,
     /// Entries without a statement that no other entry declares as erased yet, with their indexes.
@@ -65,22 +80,22 @@ pub struct Checker<'a> {
     last_guard: Option<Vec<u8>>,
     counts: RecordCounts,
     end: Option<EndRecord>,
-    /// A requested tree size and the root of its head, once found ([`wanting`](Self::wanting)).
-    wanted: Option<(TreeSize, Option<RootHash>)>,
+    /// See [`wanting`](Self::wanting).
+    wanted: Option<WantedRoot>,
 }
 
 impl<'a> Checker<'a> {
-    /// Creates a checker that expects [`ArchiveRecord::Opening`] first.
+    /// Creates a checker that expects [`ArchiveRecord::Header`] first.
     pub fn new(inspector: &'a dyn StatementInspector) -> Self {
         Self {
             inspector,
             section: 0,
-            opening: None,
+            header: None,
             keys: Vec::new(),
             tree: CompactRange::empty(),
             independent: IndependentRoot::default(),
             head: None,
-            batch: (0, 0),
+            batch: BatchSize::default(),
             corrects_clock: false,
             unexplained: HashMap::new(),
             admitted_under: 0,
@@ -100,7 +115,7 @@ impl<'a> Checker<'a> {
     /// Requests the root of the head of this size, for [`ArchiveSummary::wanted_root`].
     #[must_use]
     pub fn wanting(self, size: Option<TreeSize>) -> Self {
-        Self { wanted: size.map(|size| (size, None)), ..self }
+        Self { wanted: size.map(|size| WantedRoot { size, root: None }), ..self }
     }
 
     /// The numbers of records so far.
@@ -127,8 +142,8 @@ impl<'a> Checker<'a> {
     pub fn accept(&mut self, record: &ArchiveRecord) -> Result<(), String> {
         self.check_order(record)?;
         match record {
-            ArchiveRecord::Opening { origin, purpose, made_at } => {
-                self.opening = Some((origin.clone(), *purpose, *made_at));
+            ArchiveRecord::Header(header) => {
+                self.header = Some(header.clone());
                 Ok(())
             }
             ArchiveRecord::Key(key) => self.check_key(key),
@@ -150,10 +165,10 @@ impl<'a> Checker<'a> {
 
     /// Returns the summary after the last record. `checksum` identifies the archive.
     pub fn finish(self, checksum: [u8; 32]) -> Result<ArchiveSummary, String> {
-        let (Some((origin, purpose, made_at)), Some(head), Some(end)) = (self.opening, self.head, self.end)
-        else {
-            return Err("it has no opening record, no head or no end record".into());
+        let (Some(header), Some(head), Some(end)) = (self.header, self.head, self.end) else {
+            return Err("it has no header, no head or no end record".into());
         };
+        let ArchiveHeader { origin, purpose, made_at } = header;
         Ok(ArchiveSummary {
             origin,
             purpose,
@@ -167,7 +182,7 @@ impl<'a> Checker<'a> {
             counts: self.counts,
             keys: self.keys,
             signatures: self.signatures,
-            wanted_root: self.wanted.and_then(|(_, root)| root),
+            wanted_root: self.wanted.and_then(|wanted| wanted.root),
             source: Source(checksum),
         })
     }
@@ -180,7 +195,7 @@ impl<'a> Checker<'a> {
         if section < self.section || first != (kind == 1) || (section == 1 && self.section == 1) {
             return Err("the records are not in the required order".into());
         }
-        if self.section == *HISTORY.start() && section > self.section && self.batch.0 > 0 {
+        if self.section == *HISTORY.start() && section > self.section && self.batch.entries > 0 {
             return Err("the last entries have no head".into());
         }
         if self.end.is_some() {
@@ -204,10 +219,10 @@ impl<'a> Checker<'a> {
 
     fn check_entry(&mut self, entry: &Entry, collateral: &[Collateral]) -> Result<(), String> {
         let index = self.counts.entries;
-        self.corrects_clock |= self.batch.0 == 0 && entry.rule == CLOCK_CORRECTION;
-        self.batch.0 += 1;
-        self.batch.1 += entry.statement.as_ref().map_or(0, |statement| statement.len());
-        if self.batch.0 > BATCH_ENTRIES || self.batch.1 > BATCH_BYTES {
+        self.corrects_clock |= self.batch.entries == 0 && entry.rule == CLOCK_CORRECTION;
+        self.batch.entries += 1;
+        self.batch.bytes += entry.statement.as_ref().map_or(0, |statement| statement.len());
+        if self.batch.entries > BATCH_ENTRIES || self.batch.bytes > BATCH_BYTES {
             return Err(format!("a batch of more than {BATCH_ENTRIES} entries or {BATCH_BYTES} bytes"));
         }
         let policy = entry.policy.get();
@@ -251,7 +266,7 @@ impl<'a> Checker<'a> {
 
     fn check_head(&mut self, head: &CommittedHead) -> Result<(), String> {
         let before = self.head.map_or((0, 0, 0), |before| (before.batch, before.at, before.epoch));
-        let complaint = if self.batch.0 == 0 {
+        let complaint = if self.batch.entries == 0 {
             "has no entries of its own"
         } else if head.batch != before.0 + 1
             || (head.at < before.1 && !self.corrects_clock)
@@ -261,14 +276,14 @@ impl<'a> Checker<'a> {
         } else if head.size.get() != self.counts.entries {
             "does not cover the entries before it"
         } else if head.root != self.tree.root() {
-            "has another root than the entries before it"
+            "has a root that differs from that of the entries before it"
         } else {
-            self.batch = (0, 0);
+            self.batch = BatchSize::default();
             self.corrects_clock = false;
             self.counts.heads += 1;
             self.head = Some(*head);
-            if let Some((_, root)) = self.wanted.as_mut().filter(|(size, _)| *size == head.size) {
-                *root = Some(head.root);
+            if let Some(wanted) = self.wanted.as_mut().filter(|wanted| wanted.size == head.size) {
+                wanted.root = Some(head.root);
             }
             self.signatures.clear();
             self.witnesses.clear();
@@ -279,7 +294,7 @@ impl<'a> Checker<'a> {
 
     /// The newest head, if `size` is its size and no entry follows it yet.
     fn just_committed(&self, size: TreeSize) -> Result<CommittedHead, String> {
-        match self.head.filter(|head| head.size == size && self.batch.0 == 0) {
+        match self.head.filter(|head| head.size == size && self.batch.entries == 0) {
             Some(head) => Ok(head),
             None => Err(format!("a signature over size {size} does not follow the head of that size")),
         }
@@ -297,7 +312,7 @@ impl<'a> Checker<'a> {
             .map_err(|why| format!("a signature over size {} is wrong: {why}", head.size))?;
         if self.keys.iter().any(|key| key.kid == signature.kid && !key.signs(head.size)) {
             return Err(format!(
-                "a signature over size {} is by a key that signs no heads of that size",
+                "a signature over size {} is by a key that is not in force at that size",
                 head.size
             ));
         }
@@ -371,7 +386,7 @@ impl<'a> Checker<'a> {
 
     fn check_end(&mut self, end: &EndRecord) -> Result<(), String> {
         let Some(head) = self.head else { return Err("it holds no committed head".into()) };
-        let origin = self.opening.as_ref().map(|(origin, ..)| origin);
+        let origin = self.header.as_ref().map(|header| &header.origin);
         if Some(&end.origin) != origin
             || (end.size, &end.root, end.batch) != (head.size.get(), &head.root.to_string(), head.batch)
             || end.counts != self.counts
@@ -380,7 +395,9 @@ impl<'a> Checker<'a> {
             return Err("its end record does not match the records before it".into());
         }
         if self.independent.root() != Some(*head.root.as_bytes()) {
-            return Err("another implementation, rs_merkle, computes another root of its entries".into());
+            return Err(
+                "another implementation, rs_merkle, computes a different root from its entries".into()
+            );
         }
         if let Some(index) = self.unexplained() {
             return Err(format!("entry {index} has no statement, and no erasure statement names it"));
@@ -389,7 +406,7 @@ impl<'a> Checker<'a> {
             return Err(format!("its newest head, of size {}, is not signed", head.size));
         }
         if end.epoch < head.epoch || end.policy < self.admitted_under || end.policy >= head.size.get() {
-            return Err("its epoch or its policy is not that of its history".into());
+            return Err("its epoch or its policy contradicts its history".into());
         }
         if self.policy.is_some_and(|policy| policy != end.policy) {
             return Err(format!("entry {} is not its newest policy", end.policy));

@@ -18,7 +18,7 @@ use store::{
 use crate::end_record::EndRecord;
 use crate::frame::ArchiveWriter;
 use crate::limits::{PAGE_ENTRIES, PAGE_ROWS, ROUNDS, ROWS};
-use crate::{ArchivePurpose, ArchiveRecord, ArchiveSummary, Checker, StatementInspector};
+use crate::{ArchiveHeader, ArchivePurpose, ArchiveRecord, ArchiveSummary, Checker, StatementInspector};
 
 /// Pause before looking again for a newer signed head that explains an erasure.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -34,10 +34,10 @@ pub enum ArchiveWriteError {
     Io(#[from] io::Error),
     /// An [`ArchivePurpose::Export`] of a log that is not frozen: entries added later would be missing at the
     /// destination.
-    #[error("the log is not frozen: what it takes from now on would be missing where it goes")]
+    #[error("the log is not frozen: entries added from now on would be missing at the destination")]
     NotFrozen,
     /// The last head of a frozen log is not signed yet, for [`ArchivePurpose::Export`].
-    #[error("the last head, of size {size}, is not signed yet: {signed} is the newest that is")]
+    #[error("the last head, of size {size}, is not signed yet: the newest signed head has size {signed}")]
     NotSigned {
         /// The log's tree size.
         size: TreeSize,
@@ -52,15 +52,15 @@ pub enum ArchiveWriteError {
     Damaged(String),
 }
 
-/// Writes the log with this origin to `out`. After an error the output is incomplete and must be discarded.
+/// Writes a log to `out`. After an error the output is incomplete and must be discarded.
 pub async fn write(
     store: &dyn ArchiveSource,
     inspector: &dyn StatementInspector,
-    (origin, purpose, made_at): (&str, ArchivePurpose, u64),
+    header: ArchiveHeader,
     out: impl Write + Send,
     progress: &(dyn Fn(u64) + Send + Sync),
 ) -> Result<ArchiveSummary, ArchiveWriteError> {
-    let target = first_target(store, purpose).await?;
+    let target = first_target(store, header.purpose).await?;
     let mut builder = ArchiveBuilder {
         store,
         checker: Checker::new(inspector),
@@ -69,14 +69,15 @@ pub async fn write(
         batch: 0,
         progress,
     };
-    builder.put(ArchiveRecord::Opening { origin: origin.to_owned(), purpose, made_at })?;
+    let origin = header.origin.clone();
+    builder.put(ArchiveRecord::Header(header))?;
     for key in store.keys().await? {
         builder.put(ArchiveRecord::Key(key))?;
     }
-    builder.history(target).await?;
-    builder.explain().await?;
-    builder.side_tables().await?;
-    builder.end(origin).await
+    builder.write_history(target).await?;
+    builder.extend_to_erasures().await?;
+    builder.write_side_tables().await?;
+    builder.write_end(origin).await
 }
 
 /// The newest head that has both a receipt signature and a checkpoint signature.
@@ -131,7 +132,7 @@ impl<W: Write> ArchiveBuilder<'_, W> {
     }
 
     /// Writes all batches up to the head of this size.
-    async fn history(&mut self, target: TreeSize) -> Result<(), ArchiveWriteError> {
+    async fn write_history(&mut self, target: TreeSize) -> Result<(), ArchiveWriteError> {
         // Discard signatures read ahead: they were read before all heads up to the target had been signed.
         self.signatures.clear();
         while self.size() < target.get() {
@@ -140,15 +141,15 @@ impl<W: Write> ArchiveBuilder<'_, W> {
                 return Err(ArchiveWriteError::Damaged(format!("there is no batch {}", self.batch + 1)));
             }
             for head in heads.into_iter().take_while(|head| head.size <= target) {
-                self.one_batch(&head).await?;
+                self.write_batch(&head).await?;
             }
         }
         Ok(())
     }
 
-    async fn one_batch(&mut self, head: &CommittedHead) -> Result<(), ArchiveWriteError> {
+    async fn write_batch(&mut self, head: &CommittedHead) -> Result<(), ArchiveWriteError> {
         while self.size() < head.size.get() {
-            self.entries(head.size.get()).await?;
+            self.write_entries(head.size.get()).await?;
         }
         self.put(ArchiveRecord::Head(*head))?;
         self.batch = head.batch;
@@ -162,7 +163,7 @@ impl<W: Write> ArchiveBuilder<'_, W> {
         Ok(())
     }
 
-    async fn entries(&mut self, end: u64) -> Result<(), ArchiveWriteError> {
+    async fn write_entries(&mut self, end: u64) -> Result<(), ArchiveWriteError> {
         let from = self.size();
         let limit = (end - from).min(PAGE_ENTRIES as u64);
         let entries = self.store.entries(LeafIndex::new(from), limit as usize).await?;
@@ -199,12 +200,12 @@ impl<W: Write> ArchiveBuilder<'_, W> {
     }
 
     /// Extends the archive until it contains the statements that declare all erasures.
-    async fn explain(&mut self) -> Result<(), ArchiveWriteError> {
+    async fn extend_to_erasures(&mut self) -> Result<(), ArchiveWriteError> {
         for _ in 0..ROUNDS {
             let Some(index) = self.checker.unexplained() else { return Ok(()) };
             let newest = newest_signed(self.store).await?.ok_or(ArchiveWriteError::Empty)?.size;
             if newest.get() > self.size() {
-                self.history(newest).await?;
+                self.write_history(newest).await?;
             } else if self.store.head().await?.size() == newest {
                 let why = format!("entry {index} has no statement, and no erasure statement names it");
                 return Err(ArchiveWriteError::Damaged(why));
@@ -212,19 +213,19 @@ impl<W: Write> ArchiveBuilder<'_, W> {
                 tokio::time::sleep(PAUSE).await; // the head that explains it is about to be signed
             }
         }
-        Err(StoreError::Unavailable("entries are erased faster than they are written down".into()).into())
+        Err(StoreError::Unavailable("entries are erased faster than the archive is written".into()).into())
     }
 
     /// Writes the data that does not belong to a batch: holds, reports, index rows and the inbox.
-    async fn side_tables(&mut self) -> Result<(), ArchiveWriteError> {
-        self.holds().await?;
-        self.reports().await?;
-        self.seen().await?;
-        self.guards().await?;
-        self.waiting().await
+    async fn write_side_tables(&mut self) -> Result<(), ArchiveWriteError> {
+        self.write_holds().await?;
+        self.write_reports().await?;
+        self.write_seen().await?;
+        self.write_guards().await?;
+        self.write_waiting().await
     }
 
-    async fn holds(&mut self) -> Result<(), ArchiveWriteError> {
+    async fn write_holds(&mut self) -> Result<(), ArchiveWriteError> {
         let mut after = None;
         loop {
             let page = self.store.holds(after, PAGE_ROWS).await?;
@@ -238,7 +239,7 @@ impl<W: Write> ArchiveBuilder<'_, W> {
         }
     }
 
-    async fn reports(&mut self) -> Result<(), ArchiveWriteError> {
+    async fn write_reports(&mut self) -> Result<(), ArchiveWriteError> {
         let mut after = None;
         loop {
             let page = self.store.reports(after, PAGE_ENTRIES).await?;
@@ -252,7 +253,7 @@ impl<W: Write> ArchiveBuilder<'_, W> {
         }
     }
 
-    async fn seen(&mut self) -> Result<(), ArchiveWriteError> {
+    async fn write_seen(&mut self) -> Result<(), ArchiveWriteError> {
         let mut after = None;
         loop {
             let mut page = self.store.seen_rows(after, ROWS).await?;
@@ -263,7 +264,7 @@ impl<W: Write> ArchiveBuilder<'_, W> {
         }
     }
 
-    async fn guards(&mut self) -> Result<(), ArchiveWriteError> {
+    async fn write_guards(&mut self) -> Result<(), ArchiveWriteError> {
         let mut after = None;
         loop {
             let mut page = self.store.guard_rows(after.as_ref(), ROWS).await?;
@@ -274,7 +275,7 @@ impl<W: Write> ArchiveBuilder<'_, W> {
         }
     }
 
-    async fn waiting(&mut self) -> Result<(), ArchiveWriteError> {
+    async fn write_waiting(&mut self) -> Result<(), ArchiveWriteError> {
         let mut after = None;
         loop {
             let page = self.store.waiting(after, PAGE_ENTRIES).await?;
@@ -286,12 +287,12 @@ impl<W: Write> ArchiveBuilder<'_, W> {
         }
     }
 
-    async fn end(mut self, origin: &str) -> Result<ArchiveSummary, ArchiveWriteError> {
+    async fn write_end(mut self, origin: String) -> Result<ArchiveSummary, ArchiveWriteError> {
         let head = self.store.head().await?;
         let policy = self.policy_in_force(head.policy).await?;
         let written = self.checker.head().copied().ok_or(ArchiveWriteError::Empty)?;
         let mut end = EndRecord {
-            origin: origin.to_owned(),
+            origin,
             size: written.size.get(),
             root: written.root.to_string(),
             batch: written.batch,

@@ -65,7 +65,7 @@ impl EndRecord {
         let end: Self = serde_json::from_slice(bytes).map_err(|error| format!("the last record: {error}"))?;
         match end.to_text().as_bytes() == bytes {
             true => Ok(end),
-            false => Err("the last record is not as it is written".into()),
+            false => Err("the last record is not in its canonical form".into()),
         }
     }
 

@@ -30,7 +30,7 @@ pub enum FillError {
     #[error(transparent)]
     Archive(#[from] ArchiveError),
     /// An entry that must be erased is on hold.
-    #[error("entry {0} is without bytes and on hold")]
+    #[error("entry {0} is erased and on hold")]
     ErasedAndHeld(LeafIndex),
     /// The checksum is not that of the verified archive.
     #[error("the file changed while it was read")]
@@ -39,9 +39,9 @@ pub enum FillError {
 
 /// Result of [`fill`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Filled {
+pub struct FillResult {
     /// Number of entries inserted by earlier attempts.
-    pub there_before: u64,
+    pub already_present: u64,
     /// Number of entries inserted by this attempt.
     pub written: u64,
 }
@@ -52,13 +52,13 @@ pub async fn fill(
     archive: impl Read,
     (summary, inspector): (&ArchiveSummary, &dyn StatementInspector),
     progress: &(dyn Fn(u64) + Send + Sync),
-) -> Result<Filled, FillError> {
+) -> Result<FillResult, FillError> {
     let mut reader = ArchiveReader::new(archive)?;
     let mut checker = Checker::new(inspector);
     let head = store.begin_filling(&summary.origin, &summary.source).await?;
-    let there_before = head.size().get();
+    let already_present = head.size().get();
     let tiles = open_tiles(store, &head).await?;
-    let mut filling = Filling {
+    let mut import = Import {
         store,
         summary,
         tiles,
@@ -72,10 +72,10 @@ pub async fn fill(
         if let ArchiveRecord::Head(head) = &record {
             progress(head.size.get());
         }
-        filling.take(record).await?;
+        import.apply(record).await?;
     }
     match reader.checksum() == summary.source.0 {
-        true => Ok(Filled { there_before, written: filling.head.size().get() - there_before }),
+        true => Ok(FillResult { already_present, written: import.head.size().get() - already_present }),
         false => Err(FillError::Changed),
     }
 }
@@ -103,15 +103,17 @@ impl Chunk {
     }
 }
 
-/// The holds of the current entry.
+/// The holds of the entry whose holds are being applied.
 #[derive(Default)]
 struct PendingHolds {
     entry: Option<LeafIndex>,
-    there: Vec<Hold>,
+    /// Holds that the database has already.
+    existing: Vec<Hold>,
     next: usize,
 }
 
-struct Filling<'a> {
+/// An import in progress.
+struct Import<'a> {
     store: &'a dyn ArchiveTarget,
     summary: &'a ArchiveSummary,
     head: Head,
@@ -121,8 +123,8 @@ struct Filling<'a> {
     holds: PendingHolds,
 }
 
-impl Filling<'_> {
-    async fn take(&mut self, record: ArchiveRecord) -> Result<(), FillError> {
+impl Import<'_> {
+    async fn apply(&mut self, record: ArchiveRecord) -> Result<(), FillError> {
         let is_history = matches!(
             record,
             ArchiveRecord::Entry(..)
@@ -131,33 +133,33 @@ impl Filling<'_> {
                 | ArchiveRecord::Cosignature(_)
         );
         if !is_history && !self.chunk.heads.is_empty() {
-            self.write().await?;
+            self.write_chunk().await?;
         }
         match record {
-            ArchiveRecord::Opening { .. } => {}
+            ArchiveRecord::Header(_) => {}
             ArchiveRecord::Key(key) => self.store.keep_key(&key).await?,
-            ArchiveRecord::Entry(entry, collateral) => self.entry(entry, collateral).await?,
+            ArchiveRecord::Entry(entry, collateral) => self.add_entry(entry, collateral).await?,
             ArchiveRecord::Head(head) if head.batch <= self.head.batch => {}
             ArchiveRecord::Head(head) => self.chunk.heads.push(head),
             ArchiveRecord::Signature(signature) if signature.size <= self.head.size() => {}
             ArchiveRecord::Signature(signature) => self.chunk.signatures.push(signature),
             ArchiveRecord::Cosignature(cosignature) if cosignature.size <= self.head.size() => {}
             ArchiveRecord::Cosignature(cosignature) => self.chunk.cosignatures.push(cosignature),
-            ArchiveRecord::Hold(hold) => self.hold(hold).await?,
+            ArchiveRecord::Hold(hold) => self.apply_hold(hold).await?,
             ArchiveRecord::Report(report) => {
-                self.erase().await?;
+                self.erase_entries().await?;
                 self.store.keep_report(&report).await?;
             }
             ArchiveRecord::Seen(rows) => self.store.fill_claims(&self.summary.source, &rows, &[]).await?,
             ArchiveRecord::Guards(rows) => self.store.fill_claims(&self.summary.source, &[], &rows).await?,
             ArchiveRecord::Waiting(item) => self.store.enqueue(&item).await?,
-            ArchiveRecord::End(_) => self.erase().await?,
+            ArchiveRecord::End(_) => self.erase_entries().await?,
         }
         Ok(())
     }
 
     /// Adds an entry. The first entry of a batch inserts the preceding batches if the chunk is full.
-    async fn entry(&mut self, entry: Entry, collateral: Vec<Collateral>) -> Result<(), FillError> {
+    async fn add_entry(&mut self, entry: Entry, collateral: Vec<Collateral>) -> Result<(), FillError> {
         if entry.statement.is_none() {
             self.erased.push(entry.index);
         }
@@ -166,7 +168,7 @@ impl Filling<'_> {
         }
         let begins = self.chunk.heads.last().is_some_and(|last| last.size.get() == entry.index.get());
         if begins && self.chunk.is_full() {
-            self.write().await?;
+            self.write_chunk().await?;
         }
         self.chunk.bytes += entry.statement.as_ref().map_or(0, Bytes::len);
         self.chunk.policy = entry.policy.get();
@@ -183,7 +185,8 @@ impl Filling<'_> {
         Ok(())
     }
 
-    async fn write(&mut self) -> Result<(), FillError> {
+    /// Inserts the batches of the chunk in one transaction.
+    async fn write_chunk(&mut self) -> Result<(), FillError> {
         let chunk = std::mem::take(&mut self.chunk);
         let Some(last) = chunk.heads.last().copied() else { return Ok(()) };
         let appended = Batch::append(&self.head, &self.tiles, last.at, chunk.entries);
@@ -200,14 +203,14 @@ impl Filling<'_> {
     }
 
     /// Inserts a hold and its end, unless an earlier attempt did so.
-    async fn hold(&mut self, hold: Hold) -> Result<(), FillError> {
+    async fn apply_hold(&mut self, hold: Hold) -> Result<(), FillError> {
         if self.holds.entry != Some(hold.entry) {
             let before = hold.entry.get().checked_sub(1).map(LeafIndex::new);
-            let mut there = self.store.holds(before, 1).await?;
-            there.retain(|there| there.entry == hold.entry);
-            self.holds = PendingHolds { entry: Some(hold.entry), there, next: 0 };
+            let mut existing = self.store.holds(before, 1).await?;
+            existing.retain(|existing| existing.entry == hold.entry);
+            self.holds = PendingHolds { entry: Some(hold.entry), existing, next: 0 };
         }
-        let there = self.holds.there.get(self.holds.next);
+        let there = self.holds.existing.get(self.holds.next);
         self.holds.next += 1;
         if there.is_none() {
             self.store.hold(hold.entry, &hold.case, hold.at).await?;
@@ -221,7 +224,7 @@ impl Filling<'_> {
     }
 
     /// Erases the entries without a statement in the archive.
-    async fn erase(&mut self) -> Result<(), FillError> {
+    async fn erase_entries(&mut self) -> Result<(), FillError> {
         for entries in std::mem::take(&mut self.erased).chunks(ERASED_AT_ONCE) {
             let done = self.store.erase(entries).await?;
             if let Some(held) = done.held.first() {
@@ -239,7 +242,7 @@ async fn open_tiles(store: &dyn TileStore, head: &Head) -> Result<OpenTiles, Sto
     let stored = stored.ok_or_else(|| StoreError::Damaged("a tile of its right edge is missing".into()))?;
     match OpenTiles::restore(head.size(), &stored) {
         Ok(tiles) if tiles.range() == head.edge => Ok(tiles),
-        Ok(_) => Err(StoreError::Damaged("its tiles are not those of its head".into())),
+        Ok(_) => Err(StoreError::Damaged("its tiles differ from those of its head".into())),
         Err(error) => Err(StoreError::Damaged(error.to_string())),
     }
 }

@@ -25,7 +25,7 @@ pub enum ArchiveError {
     #[error("it is not an archive of a log: it does not begin with \"tabellion archive v1\"")]
     NotAnArchive,
     /// The file ends within a record or before [`ArchiveRecord::End`].
-    #[error("it ends at byte {offset}, within a record or before the last one: it is not whole")]
+    #[error("it is incomplete: it ends at byte {offset}, within a record or before the last one")]
     Truncated {
         /// Length of the file.
         offset: u64,
@@ -39,7 +39,7 @@ pub enum ArchiveError {
         what: String,
     },
     /// The records are valid but contradict each other.
-    #[error("the log in it contradicts itself, at byte {offset}: {what}")]
+    #[error("its log contradicts itself, at byte {offset}: {what}")]
     Contradicts {
         /// Offset of the record.
         offset: u64,
@@ -106,7 +106,7 @@ impl<R: Read> ArchiveReader<R> {
                 self.ended = true;
                 self.sum = end.checksum_after(before);
                 if end.checksum() != Some(self.sum) {
-                    return Err(self.damaged("its checksum is not that of its bytes".into()));
+                    return Err(self.damaged("its checksum does not match its bytes".into()));
                 }
             }
             _ => {}

@@ -35,10 +35,10 @@ use merkle::TreeSize;
 pub use check::{Checker, EntryEffects, StatementInspector};
 pub use create::{ArchiveWriteError, write};
 pub use end_record::RecordCounts;
-pub use fill::{FillError, Filled, fill, finish};
+pub use fill::{FillError, FillResult, fill, finish};
 pub use frame::{ArchiveError, ArchiveReader};
 pub use partial_file::PartialFile;
-pub use record::{ArchivePurpose, ArchiveRecord};
+pub use record::{ArchiveHeader, ArchivePurpose, ArchiveRecord};
 pub use summary::ArchiveSummary;
 
 /// Verifies a complete archive and returns a summary of its contents.
@@ -81,7 +81,7 @@ pub fn verify_wanting(
 pub fn origin_of(source: impl Read) -> Result<String, ArchiveError> {
     let mut reader = ArchiveReader::new(source)?;
     match reader.read()? {
-        Some(ArchiveRecord::Opening { origin, .. }) => Ok(origin),
-        _ => Err(reader.contradicts("it does not begin with its log's name".into())),
+        Some(ArchiveRecord::Header(header)) => Ok(header.origin),
+        _ => Err(reader.contradicts("its first record does not have the log's origin".into())),
     }
 }

@@ -28,19 +28,23 @@ pub enum ArchivePurpose {
     Export,
 }
 
+/// Contents of the first record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArchiveHeader {
+    /// The log's origin.
+    pub origin: String,
+    /// The purpose of the archive.
+    pub purpose: ArchivePurpose,
+    /// Start of writing, in Unix seconds.
+    pub made_at: u64,
+}
+
 /// A record. Records are in the order of the variants, except that each batch is its entries, followed by their head
 /// and its signatures and cosignatures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ArchiveRecord {
     /// The first record.
-    Opening {
-        /// The log's origin.
-        origin: String,
-        /// The purpose of the archive.
-        purpose: ArchivePurpose,
-        /// Start of writing, in Unix seconds.
-        made_at: u64,
-    },
+    Header(ArchiveHeader),
     /// A key of the log that signs heads.
     Key(LogKey),
     /// The next entry, with its collateral.
@@ -69,7 +73,7 @@ impl ArchiveRecord {
     /// The kind byte of the frame; kinds are in the order of the records.
     pub(crate) fn kind(&self) -> u8 {
         match self {
-            Self::Opening { .. } => 1,
+            Self::Header(_) => 1,
             Self::Key(_) => 2,
             Self::Entry(..) => 3,
             Self::Head(_) => 4,
@@ -87,7 +91,7 @@ impl ArchiveRecord {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = FieldWriter(Vec::new());
         match self {
-            Self::Opening { origin, purpose, made_at } => {
+            Self::Header(ArchiveHeader { origin, purpose, made_at }) => {
                 out.bytes(origin.as_bytes());
                 out.byte(match purpose {
                     ArchivePurpose::Backup => 0,
@@ -157,7 +161,7 @@ impl ArchiveRecord {
     pub(crate) fn decode(kind: u8, payload: Bytes, index: u64) -> Result<Self, String> {
         let mut from = FieldReader(payload);
         let record = match kind {
-            1 => Self::Opening {
+            1 => Self::Header(ArchiveHeader {
                 origin: from.text()?,
                 purpose: match from.byte()? {
                     0 => ArchivePurpose::Backup,
@@ -165,7 +169,7 @@ impl ArchiveRecord {
                     other => return Err(format!("{other} is not a purpose")),
                 },
                 made_at: from.number()?,
-            },
+            }),
             2 => Self::Key(LogKey {
                 kid: from.bytes()?.into(),
                 public: from.bytes()?,
@@ -219,7 +223,7 @@ impl ArchiveRecord {
         };
         match from.0.is_empty() {
             true => Ok(record),
-            false => Err("a record is longer than what it says".into()),
+            false => Err("a record has more bytes than its fields".into()),
         }
     }
 }
@@ -276,13 +280,13 @@ impl FieldReader {
     fn take(&mut self, length: usize) -> Result<Bytes, String> {
         match length <= self.0.len() {
             true => Ok(self.0.split_to(length)),
-            false => Err("a record is shorter than what it says".into()),
+            false => Err("a record has fewer bytes than its fields".into()),
         }
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], String> {
         let bytes = self.take(N)?;
-        bytes[..].try_into().map_err(|_| "a record is shorter than what it says".into())
+        bytes[..].try_into().map_err(|_| "a record has fewer bytes than its fields".into())
     }
 
     fn byte(&mut self) -> Result<u8, String> {
@@ -294,7 +298,7 @@ impl FieldReader {
         // Numbers must fit into an `i64`, the integer type of the databases; no valid number is larger.
         match i64::try_from(number) {
             Ok(_) => Ok(number),
-            Err(_) => Err(format!("{number} is larger than any number of a log")),
+            Err(_) => Err(format!("{number} is larger than 2^63 - 1")),
         }
     }
 
@@ -302,7 +306,7 @@ impl FieldReader {
         let count = self.number()?;
         match usize::try_from(count).ok().filter(|count| *count <= most) {
             Some(count) => Ok(count),
-            None => Err(format!("{count} where at most {most} are allowed")),
+            None => Err(format!("{count} items, but at most {most} are allowed")),
         }
     }
 
@@ -323,7 +327,7 @@ impl FieldReader {
         match self.byte()? {
             0 => Ok(None),
             1 => get(self).map(Some),
-            other => Err(format!("{other} where 0 or 1 was expected")),
+            other => Err(format!("a presence byte is {other}, not 0 or 1")),
         }
     }
 
@@ -384,11 +388,11 @@ mod tests {
             at: 7,
         };
         vec![
-            ArchiveRecord::Opening {
+            ArchiveRecord::Header(ArchiveHeader {
                 origin: "log.example".into(),
                 purpose: ArchivePurpose::Export,
                 made_at: 7,
-            },
+            }),
             ArchiveRecord::Key(LogKey {
                 kid: vec![1],
                 public: Bytes::from_static(b"public"),

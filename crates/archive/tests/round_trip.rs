@@ -10,9 +10,9 @@ use store::{
     Custody, FailingStore, Fault, GuardKey, HistoryImport, Lifecycle, LogKeys, LogReader, LogStore,
     LogWriter, Memory, State, StoreError, TileStore, fsck,
 };
-use support::{Plain, full, sign, written};
+use support::{Plain, full, header, sign, written};
 
-async fn fill(store: &dyn LogStore, bytes: &[u8]) -> Result<archive::Filled, FillError> {
+async fn fill(store: &dyn LogStore, bytes: &[u8]) -> Result<archive::FillResult, FillError> {
     let summary = archive::verify(bytes, &Plain, &|_| ()).unwrap();
     archive::fill(store, bytes, (&summary, &Plain), &|_| ()).await
 }
@@ -48,7 +48,7 @@ async fn a_log_comes_out_of_its_archive_as_it_went_in() {
     assert_eq!((summary.counts.holds, summary.counts.reports, summary.counts.waiting), (5, 2, 1));
     let copy = Memory::new();
     let filled = fill(&copy, &bytes).await.unwrap();
-    assert_eq!((filled.there_before, filled.written), (0, 306));
+    assert_eq!((filled.already_present, filled.written), (0, 306));
     let head = archive::finish(&copy, &summary).await.unwrap();
     assert_eq!(head.epoch, store.head().await.unwrap().epoch);
     assert_same(&store, &copy).await;
@@ -143,7 +143,7 @@ async fn an_export_wants_a_frozen_log_with_a_signed_head() {
     let mut log = Appender::with(std::sync::Arc::new(store.clone()), 2).await;
     let export = async || {
         let mut out = Vec::new();
-        archive::write(&store, &Plain, (ORIGIN, ArchivePurpose::Export, 1), &mut out, &|_| ()).await
+        archive::write(&store, &Plain, header(ArchivePurpose::Export), &mut out, &|_| ()).await
     };
     assert!(matches!(export().await, Err(ArchiveWriteError::Empty)));
     let key = store::LogKey::new(support::KID.to_vec(), Default::default(), merkle::TreeSize::new(0));
@@ -209,8 +209,7 @@ async fn an_entry_that_lost_its_bytes_silently_is_not_backed_up() {
     let store = full().await;
     store.erase(&[LeafIndex::new(9)]).await.unwrap();
     let mut out = Vec::new();
-    let refused =
-        archive::write(&store, &Plain, (ORIGIN, ArchivePurpose::Backup, 1), &mut out, &|_| ()).await;
+    let refused = archive::write(&store, &Plain, header(ArchivePurpose::Backup), &mut out, &|_| ()).await;
     assert!(
         matches!(&refused, Err(ArchiveWriteError::Damaged(why)) if why.contains("entry 9")),
         "{refused:?}"

@@ -112,7 +112,7 @@ impl LostPart {
             ),
             LostPart::Certificates => (
                 LogRule::Collateral,
-                "the certificates that came beside it are gone, and no entry says that it was erased",
+                "the certificates that were sent with it are missing, and no entry states its erasure",
             ),
         }
     }

@@ -150,7 +150,7 @@ pub(crate) fn check_unsigned_time(
             history.unsigned_time = Some(at);
             return;
         }
-        let detail = format!("its time is told as {at}, and {before} of an entry before it");
+        let detail = format!("its reported time is {at}, but an earlier entry has {before}");
         ledger.add(AuditFinding::of_entry(LogRule::History, evidence.index, evidence.digest, detail));
     }
     history.unsigned_time = history.unsigned_time.max(Some(at));

@@ -262,7 +262,7 @@ impl<'r> AuditPage<'r> {
     }
 
     fn lose(&mut self, leaf: LeafIndex, position: usize) -> InForce {
-        let detail = "the policy that stood here cannot be read: what it admitted cannot be decided again";
+        let detail = "the policy at this entry cannot be read: its admissions cannot be decided again";
         let position = position.min(self.leaves.len() - 1);
         self.leaves[position].findings.push(AuditFinding::of_leaf(LogRule::PolicyLost, leaf, detail));
         InForce::Lost(leaf)

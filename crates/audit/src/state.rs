@@ -81,10 +81,10 @@ pub(crate) struct Passed {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AuditStateError {
     /// The text is not a state, or has another version than this release writes.
-    #[error("this is not a state of an audit that this release can go on from: {0}")]
+    #[error("this is not the state of an audit that this release can continue: {0}")]
     Unreadable(String),
     /// The state belongs to another log.
-    #[error("the state is of the log whose first entry is {state}, and this log's is {log}")]
+    #[error("the state belongs to another log: its first entry is {state}, and this log's is {log}")]
     AnotherLog {
         /// Entry ID of leaf 0 in the state.
         state: String,

@@ -126,7 +126,7 @@ fn check_selection(selection: &BundleSelection, held: &BTreeSet<EntryDigest>) ->
         }
     };
     let detail = format!(
-        "nobody signed that {subject} has no other entry up to tree size {indexed_to}, as the log's index said"
+        "no signature shows that {subject} has no other entry up to tree size {indexed_to}, as the log's index said"
     );
     let (state, code) = (CheckState::NotDone, Some(Code::IndexNotProven));
     [named, Check { name: CheckName::Completeness, receipt: None, state, code, detail }]

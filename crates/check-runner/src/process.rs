@@ -5,7 +5,7 @@ use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use checks::{Batch, CheckRequest, Engines, JobEnd, Report, RunChecks, RunError, RunJobs, run_checks};
@@ -52,7 +52,7 @@ impl RunnerProcess {
 
     /// Takes an idle runner, or starts one. Its engines must be those of the first.
     fn take(&self) -> io::Result<Runner> {
-        if let Some(runner) = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop() {
+        if let Some(runner) = self.take_idle() {
             return Ok(runner);
         }
         let (runner, engines) = Runner::start(&self.program, &self.arguments)?;
@@ -62,11 +62,21 @@ impl RunnerProcess {
         }
     }
 
+    /// Takes an idle runner. Those that have ended, as the kernel ends some if memory is short, are dropped.
+    fn take_idle(&self) -> Option<Runner> {
+        let mut idle = self.idle();
+        std::iter::from_fn(|| idle.pop()).find_map(Runner::running)
+    }
+
     fn keep(&self, runner: Runner) {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle();
         if idle.len() < IDLE_RUNNERS {
             idle.push(runner);
         }
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Runner>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -114,6 +124,11 @@ impl Runner {
         let mut runner = Self { child, input, output: BufReader::new(output) };
         let engines = runner.within(START_TIME, |_, output| line::read(output, ANSWER_LINE_BYTES))?;
         Ok((runner, engines.ok_or(io::ErrorKind::UnexpectedEof)?))
+    }
+
+    /// Returns the runner, unless its process has ended.
+    fn running(mut self) -> Option<Self> {
+        matches!(self.child.try_wait(), Ok(None)).then_some(self)
     }
 
     fn run(&mut self, batch: &Batch) -> io::Result<Vec<JobEnd>> {
@@ -210,10 +225,19 @@ mod tests {
     #[test]
     fn a_runner_is_used_again_and_replaced_after_a_failure() {
         let answer = r#"read batch; echo '{"ends":[]}'"#;
-        let runner = script(&format!("{GREETING}; {answer}; {answer}")).unwrap();
+        let runner = script(&format!("{GREETING}; {answer}; {answer}; read batch")).unwrap();
         let mut results = (0..4).map(|_| runner.run_jobs(&batch()).is_ok());
         assert!(results.by_ref().take(2).all(|worked| worked));
         assert_eq!(results.collect::<Vec<_>>(), [false, true]);
+    }
+
+    #[test]
+    fn a_runner_that_ended_while_it_was_idle_fails_no_request() {
+        let runner = script(&format!("{GREETING}; read batch; echo '{{\"ends\":[]}}'")).unwrap();
+        for _ in 0..2 {
+            assert!(runner.run_jobs(&batch()).is_ok());
+            runner.idle().iter_mut().for_each(|idle| assert!(idle.child.wait().unwrap().success()));
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Restrictions that the runner sets on itself before it starts a guest: the wall behind the sandboxes.
 //!
+//! The kernel ends this process before the signer if memory is short, and the sandboxes put the guests before both.
+//!
 //! Landlock forbids TCP, and signals and abstract Unix sockets to processes outside. It does not restrict files: a
 //! process with such rules may not mount, and bubblewrap builds the guests' file systems by mounts. Kernels that know
 //! less enforce what they know; the self-tests of the sandboxes decide whether they may be used.
@@ -27,12 +29,16 @@ pub enum RestrictError {
     },
 }
 
+/// The `oom_score_adj` of a runner: more than that of the signer, and less than that of guests.
+const OOM_SCORE: &str = "500";
+
 /// Restricts this process and all that it starts. The process must have a single thread, because Landlock rules apply
 /// to the calling thread.
 ///
 /// # Errors
 /// A [`RestrictError`] with the step that failed.
 pub fn restrict() -> Result<(), RestrictError> {
+    end_before_the_signer();
     let refused = |what| move |error| RestrictError::Refused { what, error };
     rustix::thread::set_no_new_privs(true).map_err(refused("no_new_privs"))?;
     let none = Rlimit { current: Some(0), maximum: Some(0) };
@@ -45,4 +51,11 @@ pub fn restrict() -> Result<(), RestrictError> {
         .create()?
         .restrict_self()?;
     Ok(())
+}
+
+/// Has the kernel end this process before the signer if memory is short. A kernel that does not allow it, as where an operator set
+/// a higher value, decides by size alone.
+fn end_before_the_signer() {
+    // Before the process is not dumpable: its files in `/proc` then belong to root.
+    let _ = std::fs::write("/proc/self/oom_score_adj", OOM_SCORE);
 }

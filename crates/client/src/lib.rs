@@ -86,7 +86,7 @@ pub enum ClientError {
     #[error("still being registered: {0}")]
     StillRunning(Url),
     /// The response violates the protocol.
-    #[error("the service's answer makes no sense: {0}")]
+    #[error("the service's answer is invalid: {0}")]
     Nonsense(String),
     /// The received receipt does not verify.
     #[error("the receipt does not verify: {}", decisive(.0))]
@@ -455,7 +455,10 @@ impl Client {
         }
         match location.path().rsplit_once("/entries/") {
             Some((_, entry)) if !entry.is_empty() => self.url(&format!("entries/{entry}")),
-            _ => Err(ClientError::Nonsense(format!("it sends us to {location}, which is not {}", self.base))),
+            _ => Err(ClientError::Nonsense(format!(
+                "it redirects to {location}, which is not below {}",
+                self.base
+            ))),
         }
     }
 

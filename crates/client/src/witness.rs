@@ -50,7 +50,7 @@ pub enum AddError {
     #[error("the witness has seen the tree of size {0}")]
     Conflict(TreeSize),
     /// 422: the proof does not hold, or the witness has cosigned another root of this size.
-    #[error("the witness finds the checkpoint inconsistent with what it has seen: {0}")]
+    #[error("the witness finds the checkpoint inconsistent with the one that it cosigned before: {0}")]
     Unproven(String),
     /// 404: the log is not in the witness's list.
     #[error("the witness does not know this log: {0}")]

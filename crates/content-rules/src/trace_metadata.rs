@@ -11,7 +11,7 @@ pub fn check(statement: &SignedStatement, payload: Option<&[u8]>) -> Option<Chec
     let (state, code, detail) = match check_trace_metadata(statement, payload) {
         Ok(TraceMetadata::Absent) => return None,
         Ok(TraceMetadata::Agrees) => {
-            (CheckState::Ok, None, "label 100 is unsigned, and says what the record says".to_owned())
+            (CheckState::Ok, None, "label 100 is unsigned, and agrees with the record".to_owned())
         }
         Ok(TraceMetadata::NotCompared) => {
             let detail = "label 100 is unsigned, and no conversation record is at hand to compare it with";

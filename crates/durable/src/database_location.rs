@@ -281,7 +281,7 @@ fn check_file_system(database: &Path, allowed: bool) -> Result<(), LocationError
     match FileSystem::of_folder(folder).map_err(|error| cannot("examine", folder, &error))? {
         FileSystem::Local => Ok(()),
         FileSystem::Memory(name) => {
-            tracing::warn!(folder = %folder.display(), "{name} keeps the database in memory: it is gone with the power");
+            tracing::warn!(folder = %folder.display(), "{name} keeps the database in memory: it is lost at a power failure");
             Ok(())
         }
         FileSystem::Shared(name) if allowed => {

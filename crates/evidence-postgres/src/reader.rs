@@ -20,12 +20,12 @@ pub(crate) async fn streams(pool: &PgPool, names: &[&str]) -> Result<Vec<Option<
            FROM stream s LEFT JOIN agreement a ON a.stream = s.no WHERE s.name = ANY ($1)",
     );
     // No stream has such a name, and the server would reject the text.
-    let asked: Vec<&str> = names.iter().copied().filter(|name| !name.contains('\0')).collect();
-    if asked.is_empty() {
+    let storable: Vec<&str> = names.iter().copied().filter(|name| !name.contains('\0')).collect();
+    if storable.is_empty() {
         return Ok(names.iter().map(|_| None).collect());
     }
     let mut found = HashMap::with_capacity(names.len());
-    for row in &select.bind(asked).fetch_all(pool).await.map_err(store_error)? {
+    for row in &select.bind(storable).fetch_all(pool).await.map_err(store_error)? {
         let kept = StoredStream {
             version: number(row, 1)?,
             agreed: get::<Option<Vec<u8>>>(row, 2)?.map(Bytes::from),
@@ -105,10 +105,10 @@ fn stored(row: &PgRow) -> Result<StoredRecord, StoreError> {
         verdict: get::<Option<Vec<u8>>>(row, 6)?.map(Bytes::from),
         annex: bytes(row, 7)?,
     };
-    Ok(StoredRecord { record, instance: get(row, 8)?, standing: standing(row)? })
+    Ok(StoredRecord { record, instance: get(row, 8)?, delivery: delivery(row)? })
 }
 
-fn standing(row: &PgRow) -> Result<DeliveryState, StoreError> {
+fn delivery(row: &PgRow) -> Result<DeliveryState, StoreError> {
     if get(row, 9)? {
         let leaf_index = get::<Option<i64>>(row, 10)?.map(|_| number(row, 10)).transpose()?;
         let receipt = get::<Option<Vec<u8>>>(row, 11)?.map(Bytes::from);

@@ -39,14 +39,14 @@ impl CommitSession {
         let rows = GroupColumns::of(group);
         for _ in 1..limits::TRIES {
             match self.try_commit(&mut session, server, &rows).await {
-                Err(AttemptFailure::Passing(error)) => tracing::debug!(%error, "a commit is tried again"),
-                Err(AttemptFailure::For(error)) => return Err(error),
+                Err(AttemptFailure::Transient(error)) => tracing::debug!(%error, "a commit is tried again"),
+                Err(AttemptFailure::Final(error)) => return Err(error),
                 Ok(conflicts) => return answer(conflicts),
             }
         }
         match self.try_commit(&mut session, server, &rows).await {
-            Err(AttemptFailure::Passing(error)) => Err(store_error(error).into()),
-            Err(AttemptFailure::For(error)) => Err(error),
+            Err(AttemptFailure::Transient(error)) => Err(store_error(error).into()),
+            Err(AttemptFailure::Final(error)) => Err(error),
             Ok(conflicts) => answer(conflicts),
         }
     }
@@ -60,7 +60,7 @@ impl CommitSession {
         let mut connection = match session.take() {
             Some(connection) => connection,
             None => {
-                server.connect(&session::WRITER).await.map_err(|error| AttemptFailure::For(error.into()))?
+                server.connect(&session::WRITER).await.map_err(|error| AttemptFailure::Final(error.into()))?
             }
         };
         let sent = rows.send(&mut connection, self.me, self.epoch.load(Ordering::Acquire));
@@ -71,16 +71,16 @@ impl CommitSession {
             }
             Ok(Err(error)) if is_worth_another_try(&error) => {
                 *session = Some(connection);
-                Err(AttemptFailure::Passing(error))
+                Err(AttemptFailure::Transient(error))
             }
             Ok(Err(error)) => {
                 let error = commit_error(error);
                 if !matches!(error, CommitError::MayHaveHappened(_)) {
                     *session = Some(connection);
                 }
-                Err(AttemptFailure::For(error))
+                Err(AttemptFailure::Final(error))
             }
-            Err(_) => Err(AttemptFailure::For(CommitError::MayHaveHappened("no answer in time".into()))),
+            Err(_) => Err(AttemptFailure::Final(CommitError::MayHaveHappened("no answer in time".into()))),
         }
     }
 
@@ -129,26 +129,26 @@ fn answer(mut conflicts: Vec<String>) -> Result<(), CommitError> {
 /// Reason why one attempt to commit failed.
 enum AttemptFailure {
     /// A cause that another attempt may not meet; nothing was changed.
-    Passing(sqlx::Error),
-    For(CommitError),
+    Transient(sqlx::Error),
+    Final(CommitError),
 }
 
 /// Group as the arrays that the SQL function `commit_group` takes.
 struct GroupColumns<'a> {
     group: &'a Group<'a>,
     /// Number of each stream's move in the group, from 1.
-    places: HashMap<&'a str, i32>,
+    numbers: HashMap<&'a str, i32>,
 }
 
 impl<'a> GroupColumns<'a> {
     fn of(group: &'a Group<'a>) -> Self {
-        let places = (1..).zip(&group.moves).map(|(place, moved)| (moved.stream, place)).collect();
-        Self { group, places }
+        let numbers = (1..).zip(&group.moves).map(|(number, moved)| (moved.stream, number)).collect();
+        Self { group, numbers }
     }
 
-    fn place(&self, stream: &str) -> i32 {
+    fn number_of(&self, stream: &str) -> i32 {
         // A group has a move for each stream that it mentions.
-        self.places.get(stream).copied().unwrap_or_default()
+        self.numbers.get(stream).copied().unwrap_or_default()
     }
 
     /// Calls `commit_group` and returns the streams that are not as the group requires. Reads to the end of the
@@ -177,7 +177,7 @@ impl<'a> GroupColumns<'a> {
             .bind(each(moves, |moved| &moved.running[..]))
             .bind(each(moves, |moved| moved.agreed.map(|agreed| &agreed[..])));
         let query = query
-            .bind(each(records, |record| self.place(&record.stream)))
+            .bind(each(records, |record| self.number_of(&record.stream)))
             .bind(each(records, |record| &record.id.as_bytes()[..]))
             .bind(each(records, |record| column(record.seq)))
             .bind(each(records, |record| record.kind.as_str()))
@@ -188,7 +188,7 @@ impl<'a> GroupColumns<'a> {
         let query = query
             .bind(each(&self.group.opened, |id| &id.as_bytes()[..]))
             .bind(each(&self.group.settled, |id| &id.as_bytes()[..]))
-            .bind(each(claims, |claim| self.place(&claim.stream)))
+            .bind(each(claims, |claim| self.number_of(&claim.stream)))
             .bind(each(claims, |claim| claim.kind.number()))
             .bind(each(claims, |claim| &claim.key[..]))
             .bind(each(&self.group.relied_on, |read| read.stream.as_str()))
@@ -204,7 +204,7 @@ fn each<'a, T, C>(rows: &'a [T], of: impl Fn(&'a T) -> C) -> Vec<C> {
 
 /// Settings that must not be `off`, each with the harm if it is, for the message.
 const NEEDED: [(&str, &str); 3] = [
-    ("fsync", "a power cut loses or mixes up what was committed"),
+    ("fsync", "a power cut loses or corrupts committed data"),
     ("full_page_writes", "a power cut can leave torn pages"),
     ("synchronous_commit", "a crash loses commits that were acknowledged"),
 ];

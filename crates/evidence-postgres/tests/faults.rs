@@ -157,10 +157,10 @@ async fn groups_over_the_same_streams_in_any_order_wait_for_each_other_and_not_f
         loop {
             let kept = store.streams(&NAMES).await.unwrap();
             let changes: Vec<Change> = (0..NAMES.len())
-                .map(|place| (from + place * 3) % NAMES.len())
-                .map(|place| Change {
-                    from: kept[place].as_ref().map(|kept| kept.version),
-                    ..Stream::new(NAMES[place]).change(0)
+                .map(|index| (from + index * 3) % NAMES.len())
+                .map(|index| Change {
+                    from: kept[index].as_ref().map(|kept| kept.version),
+                    ..Stream::new(NAMES[index]).change(0)
                 })
                 .collect();
             match store.commit(&changes).await {

@@ -35,9 +35,9 @@ async fn main() {
     let mut turn = 0;
     for _ in 0..rounds {
         times[0].push(timed(async { write(&mut file) }).await);
-        for (place, size) in [(1, 1), (2, GROUP)] {
+        for (index, size) in [(1, 1), (2, GROUP)] {
             let changes: Vec<Change> = (0..size).map(|_| next(&mut streams, &mut turn)).collect();
-            times[place].push(timed(async { store.commit(&changes).await.unwrap() }).await);
+            times[index].push(timed(async { store.commit(&changes).await.unwrap() }).await);
         }
         let pending = store.pending(GROUP + 1).await.unwrap();
         let receipt = Some(Bytes::from(vec![7; 700]));
@@ -50,7 +50,7 @@ async fn main() {
     for (what, times) in
         ["fdatasync of 4 KiB", "commit of 1", "commit of 50", "delivery of 51"].into_iter().zip(times)
     {
-        tell(what, times);
+        print_times(what, times);
     }
 }
 
@@ -66,9 +66,9 @@ fn write(file: &mut std::fs::File) {
 }
 
 fn next(streams: &mut [(String, u64)], turn: &mut usize) -> Change {
-    let place = *turn % streams.len();
+    let index = *turn % streams.len();
     *turn += 1;
-    let (name, seq) = &mut streams[place];
+    let (name, seq) = &mut streams[index];
     let mut statement = format!("{name} {seq} ").into_bytes();
     statement.resize(STATEMENT, 7);
     let record = Record {
@@ -99,7 +99,7 @@ fn next(streams: &mut [(String, u64)], turn: &mut usize) -> Change {
     }
 }
 
-fn tell(what: &str, mut times: Vec<Duration>) {
+fn print_times(what: &str, mut times: Vec<Duration>) {
     times.sort_unstable();
     let at = |percent: usize| times[(times.len() * percent / 100).min(times.len() - 1)].as_secs_f64() * 1e3;
     let worst = times[times.len() - 1].as_secs_f64() * 1e3;

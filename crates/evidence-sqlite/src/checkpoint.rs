@@ -13,15 +13,15 @@ use crate::{connect, limits};
 /// Connection that runs checkpoints. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Checkpointer {
-    connection: Arc<Mutex<Copying>>,
+    connection: Arc<Mutex<CheckpointConnection>>,
     path: PathBuf,
-    place: Arc<DatabaseLocation>,
+    location: Arc<DatabaseLocation>,
     doubt: Arc<Doubt>,
 }
 
 #[derive(Debug)]
-enum Copying {
-    By(SqliteConnection),
+enum CheckpointConnection {
+    Open(SqliteConnection),
     /// The last checkpoint failed; the next one opens another connection.
     Failed,
     Closed,
@@ -31,15 +31,20 @@ impl Checkpointer {
     pub(crate) fn new(
         connection: SqliteConnection,
         path: PathBuf,
-        place: Arc<DatabaseLocation>,
+        location: Arc<DatabaseLocation>,
         doubt: Arc<Doubt>,
     ) -> Self {
-        Self { connection: Arc::new(Mutex::new(Copying::By(connection))), path, place, doubt }
+        Self {
+            connection: Arc::new(Mutex::new(CheckpointConnection::Open(connection))),
+            path,
+            location,
+            doubt,
+        }
     }
 
     /// Starts a checkpoint in the background if the log exceeds [`limits::CHECKPOINT_BYTES`] and none is running.
     pub(crate) fn start_if_due(&self) {
-        if self.place.wal_bytes() <= limits::CHECKPOINT_BYTES {
+        if self.location.wal_bytes() <= limits::CHECKPOINT_BYTES {
             return;
         }
         let Ok(mut connection) = Arc::clone(&self.connection).try_lock_owned() else { return };
@@ -47,18 +52,18 @@ impl Checkpointer {
         tokio::spawn(async move { this.copy_once(&mut connection).await });
     }
 
-    async fn copy_once(&self, state: &mut Copying) {
-        let connection = match std::mem::replace(state, Copying::Failed) {
-            Copying::By(connection) => Ok(connection),
-            Copying::Failed => connect::checkpointer(&self.path).await,
-            Copying::Closed => {
-                *state = Copying::Closed;
+    async fn copy_once(&self, state: &mut CheckpointConnection) {
+        let connection = match std::mem::replace(state, CheckpointConnection::Failed) {
+            CheckpointConnection::Open(connection) => Ok(connection),
+            CheckpointConnection::Failed => connect::checkpointer(&self.path).await,
+            CheckpointConnection::Closed => {
+                *state = CheckpointConnection::Closed;
                 return;
             }
         };
         match connection {
             Ok(mut connection) => match copy(&mut connection, &self.doubt).await {
-                true => *state = Copying::By(connection),
+                true => *state = CheckpointConnection::Open(connection),
                 false => drop(connection.close().await),
             },
             Err(error) => {
@@ -70,12 +75,14 @@ impl Checkpointer {
     /// Returns whether the write-ahead log exceeds [`limits::WAL_BYTES`], so that the writer has to wait for a
     /// checkpoint.
     pub(crate) fn must_wait(&self) -> bool {
-        self.place.wal_bytes() > limits::WAL_BYTES
+        self.location.wal_bytes() > limits::WAL_BYTES
     }
 
     pub(crate) async fn close(&self) {
         let mut state = self.connection.lock().await;
-        if let Copying::By(connection) = std::mem::replace(&mut *state, Copying::Closed) {
+        if let CheckpointConnection::Open(connection) =
+            std::mem::replace(&mut *state, CheckpointConnection::Closed)
+        {
             // The next process that opens the file copies the rest.
             let _ = connection.close().await;
         }

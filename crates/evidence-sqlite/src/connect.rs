@@ -44,7 +44,7 @@ pub(crate) async fn readers(path: &Path, count: u32) -> Result<SqlitePool, Store
 
 /// Opens a read-only connection while another process may write. Without a write-ahead log no process has the
 /// database open; the file is then opened as immutable, as SQLite would otherwise create a log.
-pub(crate) async fn onlooker(path: &Path) -> Result<SqlitePool, StoreError> {
+pub(crate) async fn read_only(path: &Path) -> Result<SqlitePool, StoreError> {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
     let alone = !Path::new(&log).exists();
@@ -53,7 +53,7 @@ pub(crate) async fn onlooker(path: &Path) -> Result<SqlitePool, StoreError> {
 }
 
 /// Opens a connection that changes states while a gateway writes, or while none does. It creates no database file.
-pub(crate) async fn command(path: &Path) -> Result<SqlitePool, StoreError> {
+pub(crate) async fn editor(path: &Path) -> Result<SqlitePool, StoreError> {
     let options = writing(path).create_if_missing(false).pragma("secure_delete", "ON");
     let pool = SqlitePoolOptions::new().max_connections(1).acquire_timeout(BUSY_TIMEOUT);
     pool.connect_with(options).await.map_err(sql::store_error)

@@ -24,7 +24,7 @@ impl Counts {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn show(&self, count: Count) {
+    pub(crate) fn publish(&self, count: Count) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = count;
     }
 }

@@ -24,7 +24,7 @@ impl Leases {
     }
 
     /// Returns the instances whose lease is not over, except `but`.
-    pub(crate) fn living(&self, but: Option<&str>) -> Vec<String> {
+    pub(crate) fn active(&self, but: Option<&str>) -> Vec<String> {
         let now = Instant::now();
         let mut all = self.all();
         all.retain(|_, until| *until > now);

@@ -1,17 +1,15 @@
 //! [`EvidenceStore`] on SQLite: one file, one writing process.
 //!
 //! * WAL with `synchronous=FULL`: a commit is one fsync, and once acknowledged it survives power loss. Deliveries
-//!   are written without one, as to deliver a record again is harmless.
+//!   are written without one, as a record that is delivered again does no harm.
 //! * One connection writes, under `BEGIN IMMEDIATE`; others read. A commit of few changes is two requests to the
 //!   connection's thread: all rows, and COMMIT. Every statement is prepared once for each power of two of rows, so a
 //!   commit of 200 changes is a few dozen statements.
 //! * The write-ahead log is copied into the file by a connection of its own, in parallel with the commits.
-//! * A lock file next to the database admits one writing process ([`durable::DatabaseLocation`]), and only the owner
-//!   may read
-//!   the database: it holds plaintext (V-40).
+//! * A lock file next to the database admits one writing process ([`durable::DatabaseLocation`]). Only the owner may
+//!   read the database, since it holds plaintext (V-40).
 //! * After a failed write, the writing connection is closed, and the next write opens another one; reads continue
-//!   meanwhile. Only if the file was moved, replaced or truncated, no more is written until the process starts
-//!   again.
+//!   meanwhile. If the file was moved, replaced or truncated, nothing more is written until the process starts again.
 //!
 //! The outbox is counted in memory, once when the database is opened and then with each commit. Leases are in
 //! memory, too: the holder of the lock file is the only process, and the leases of all earlier ones are over.
@@ -86,7 +84,7 @@ pub struct Sqlite {
 
 #[derive(Debug)]
 struct SharedConnections {
-    place: Arc<DatabaseLocation>,
+    location: Arc<DatabaseLocation>,
     writer: Mutex<EvidenceWriter>,
     read: SqlitePool,
     checkpointer: Checkpointer,
@@ -112,8 +110,9 @@ impl Sqlite {
     pub async fn open(settings: Settings) -> Result<Self, StoreError> {
         let Settings { path, instance, readers } = settings;
         evidence::check_instance_name(&instance)?;
-        let place = Arc::new(DatabaseLocation::take(&path, false, FileAccess::Secret).map_err(sql::place)?);
-        sqlite::make_file(&path).map_err(sql::not_made)?;
+        let location =
+            Arc::new(DatabaseLocation::take(&path, false, FileAccess::Secret).map_err(sql::location_error)?);
+        sqlite::make_file(&path).map_err(sql::creation_error)?;
         let migrator = connect::migrator(&path).await?;
         MIGRATIONS.run(&migrator).await.map_err(sql::migration)?;
         migrator.close().await;
@@ -125,15 +124,15 @@ impl Sqlite {
         let doubt = Arc::new(Doubt::default());
         let checkpoints = connect::checkpointer(&path).await?;
         let checkpointer =
-            Checkpointer::new(checkpoints, path.clone(), Arc::clone(&place), Arc::clone(&doubt));
-        let database = DatabaseFile { path, place: Arc::clone(&place), doubt: Arc::clone(&doubt) };
+            Checkpointer::new(checkpoints, path.clone(), Arc::clone(&location), Arc::clone(&doubt));
+        let database = DatabaseFile { path, location: Arc::clone(&location), doubt: Arc::clone(&doubt) };
         let writer = EvidenceWriter::new(connection, database, Arc::clone(&counts)).await?;
-        place.remember(true).map_err(sql::place)?;
+        location.remember(true).map_err(sql::location_error)?;
         let writer = Mutex::new(writer);
         let leases = Leases::default();
         leases.renew(&instance, evidence::limits::LEASE);
         let shared = SharedConnections {
-            place,
+            location,
             writer,
             read,
             checkpointer,
@@ -168,8 +167,8 @@ impl SharedConnections {
                 "the database was closed, or its file moved, replaced or truncated: start the process again";
             return Err(StoreError::Refused(text.into()));
         }
-        self.place.check().map_err(|error| {
-            let error = sql::place(error);
+        self.location.check().map_err(|error| {
+            let error = sql::location_error(error);
             if matches!(error, StoreError::Refused(_)) {
                 self.ended.store(true, Ordering::Release);
             }

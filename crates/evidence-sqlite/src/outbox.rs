@@ -15,7 +15,7 @@ pub(crate) async fn pending(
     instance: &str,
     limit: usize,
 ) -> Result<Vec<PendingRecord>, StoreError> {
-    let others = shared.leases.living(Some(instance));
+    let others = shared.leases.active(Some(instance));
     let not_theirs = reader::not_in("r.instance", others.len());
     let select = format!(
         "SELECT r.id, s.name, r.seq, r.kind, r.at, r.statement
@@ -50,7 +50,7 @@ pub(crate) async fn delivered(
     }
     shared.check()?;
     let mut writer = shared.writer.lock().await;
-    let mut writing = writer.begin_lightly().await?;
+    let mut writing = writer.begin_without_fsync().await?;
     let done = deliver(&mut writing, deliveries).await;
     end(shared, writing, done).await?;
     drop(writer);
@@ -73,10 +73,10 @@ async fn deliver(writing: &mut WriteTransaction<'_>, deliveries: &[Delivered]) -
             values.bind(delivery.receipt.as_deref());
         },
     );
-    let (gone, bytes) = take_out(writing, "outbox", deliveries).await?;
+    let (gone, bytes) = remove_delivered(writing, "outbox", deliveries).await?;
     let (freed, more) = match writing.count.stuck {
         0 => (0, 0),
-        _ => take_out(writing, "stuck", deliveries).await?,
+        _ => remove_delivered(writing, "stuck", deliveries).await?,
     };
     writing.count.records -= gone + freed;
     writing.count.bytes -= bytes + more;
@@ -85,7 +85,7 @@ async fn deliver(writing: &mut WriteTransaction<'_>, deliveries: &[Delivered]) -
 }
 
 /// Runs the script and deletes the delivered records from a table; returns their number and their bytes.
-async fn take_out(
+async fn remove_delivered(
     writing: &mut WriteTransaction<'_>,
     table: &str,
     deliveries: &[Delivered],
@@ -103,11 +103,11 @@ pub(crate) async fn stick(shared: &SharedConnections, id: &EntryDigest, why: &st
     shared.check()?;
     let mut writer = shared.writer.lock().await;
     let mut writing = writer.begin().await?;
-    let done = set_aside(&mut writing, id, why).await;
+    let done = mark_stuck(&mut writing, id, why).await;
     end(shared, writing, done).await
 }
 
-async fn set_aside(
+async fn mark_stuck(
     writing: &mut WriteTransaction<'_>,
     id: &EntryDigest,
     why: &str,
@@ -132,14 +132,14 @@ pub(crate) async fn unstick(shared: &SharedConnections) -> Result<u64, StoreErro
     let mut writer = shared.writer.lock().await;
     let mut writing = writer.begin().await?;
     let freed = writing.count.stuck;
-    put_back(&mut writing);
+    return_stuck(&mut writing);
     end(shared, writing, Ok(())).await?;
     Ok(freed)
 }
 
 /// Moves all stuck records back into the outbox, with `at` of 0, so that
 /// [`Backlog::oldest_at`](evidence::Backlog::oldest_at) leaves them out.
-fn put_back(writing: &mut WriteTransaction<'_>) {
+fn return_stuck(writing: &mut WriteTransaction<'_>) {
     writing.script.add("INSERT INTO outbox (record, bytes, at) SELECT record, bytes, 0 FROM stuck");
     writing.script.add("DELETE FROM stuck");
     writing.count.stuck = 0;
@@ -181,9 +181,9 @@ pub(crate) async fn end(
         return Err(error);
     }
     writing.commit(shared).await.map_err(|failure| match failure {
-        CommitFailure::For(CommitError::Failed(error)) => error,
-        CommitFailure::For(CommitError::Full(why)) => StoreError::Full(why),
-        CommitFailure::For(other) => StoreError::Unavailable(other.to_string()),
+        CommitFailure::Other(CommitError::Failed(error)) => error,
+        CommitFailure::Other(CommitError::Full(why)) => StoreError::Full(why),
+        CommitFailure::Other(other) => StoreError::Unavailable(other.to_string()),
         CommitFailure::Constraint(cause) => StoreError::Refused(cause),
     })
 }

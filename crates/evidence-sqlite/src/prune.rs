@@ -15,7 +15,7 @@ pub(crate) async fn prune(
     shared.check()?;
     let mut writer = shared.writer.lock().await;
     let mut writing = writer.begin().await?;
-    let (mut pruned, done) = match forget(&mut writing, horizon, limit).await {
+    let (mut pruned, done) = match delete_old(&mut writing, horizon, limit).await {
         Ok(pruned) => (pruned, Ok(())),
         Err(error) => (Pruned::default(), Err(error)),
     };
@@ -31,7 +31,7 @@ pub(crate) async fn prune(
 
 /// Removes records first, as a stream with records stays. Only the first records by number are examined, as they
 /// are the oldest: an index of their times would have to be written with every commit.
-async fn forget(
+async fn delete_old(
     writing: &mut WriteTransaction<'_>,
     horizon: Horizon,
     limit: usize,

@@ -29,7 +29,7 @@ impl SqliteReader {
         if !path.is_file() {
             return Err(StoreError::Refused(format!("there is no {}", path.display())));
         }
-        Ok(Self { read: connect::onlooker(path).await? })
+        Ok(Self { read: connect::read_only(path).await? })
     }
 
     /// Reads the states of these streams, one answer per name, in order.

@@ -61,14 +61,14 @@ pub(crate) async fn orphans(
     shared: &SharedConnections,
     limit: usize,
 ) -> Result<Vec<OpenDecision>, StoreError> {
-    let living = shared.leases.living(None);
-    let not_theirs = not_in("r.instance", living.len());
+    let active = shared.leases.active(None);
+    let not_theirs = not_in("r.instance", active.len());
     let select = format!(
         "SELECT r.id, s.name, r.instance
            FROM open_decision o CROSS JOIN record r ON r.no = o.record CROSS JOIN stream s ON s.no = r.stream
           WHERE {not_theirs} ORDER BY o.record LIMIT ?"
     );
-    let query = living.iter().fold(sqlx::query(AssertSqlSafe(select)), |query, name| query.bind(name));
+    let query = active.iter().fold(sqlx::query(AssertSqlSafe(select)), |query, name| query.bind(name));
     let rows = query.bind(sql::rows(limit)).fetch_all(&shared.read).await.map_err(store_error)?;
     let open = |row: &SqliteRow| {
         Ok(OpenDecision {
@@ -81,10 +81,10 @@ pub(crate) async fn orphans(
 }
 
 /// Condition `column NOT IN (…)` with this many placeholders; `true` for none.
-pub(crate) fn not_in(column: &str, places: usize) -> String {
-    match places {
+pub(crate) fn not_in(column: &str, count: usize) -> String {
+    match count {
         0 => "true".into(),
-        _ => format!("{column} NOT IN ({})", vec!["?"; places].join(",")),
+        _ => format!("{column} NOT IN ({})", vec!["?"; count].join(",")),
     }
 }
 
@@ -125,10 +125,10 @@ fn stored(row: &SqliteRow) -> Result<StoredRecord, StoreError> {
         verdict: row.try_get::<Option<&[u8]>, _>(6).map_err(store_error)?.map(Bytes::copy_from_slice),
         annex: bytes(row, 7)?,
     };
-    Ok(StoredRecord { record, instance: sql::text(row, 8)?, standing: standing(row)? })
+    Ok(StoredRecord { record, instance: sql::text(row, 8)?, delivery: delivery(row)? })
 }
 
-fn standing(row: &SqliteRow) -> Result<DeliveryState, StoreError> {
+fn delivery(row: &SqliteRow) -> Result<DeliveryState, StoreError> {
     if row.try_get(9).map_err(store_error)? {
         let leaf_index: Option<i64> = row.try_get(10).map_err(store_error)?;
         let receipt = row.try_get::<Option<&[u8]>, _>(11).map_err(store_error)?.map(Bytes::copy_from_slice);

@@ -13,14 +13,14 @@ use crate::sql::{self, signed, store_error};
 use crate::transaction::WriteTransaction;
 
 /// Adds the statements of a commit, except COMMIT. Rows that are not as the changes require break a constraint; then
-/// [`why_not`] finds out which they are. `instance` is the name of the process that makes the records.
+/// [`find_conflicts`] finds out which they are. `instance` is the name of the process that makes the records.
 pub(crate) fn write(writing: &mut WriteTransaction<'_>, instance: &str, group: &Group<'_>) {
     let (new, known): (Vec<&Move<'_>>, Vec<&Move<'_>>) =
         group.moves.iter().partition(|moved| moved.from.is_none());
-    rely(&mut writing.script, &group.relied_on);
+    check_versions(&mut writing.script, &group.relied_on);
     move_streams(&mut writing.script, &known);
     make_streams(writing, &new);
-    agree(&mut writing.script, &group.moves);
+    set_agreed(&mut writing.script, &group.moves);
     let records = insert_records(writing, instance, &group.records);
     open(&mut writing.script, &records, &group.opened);
     settle(&mut writing.script, &group.settled);
@@ -28,7 +28,7 @@ pub(crate) fn write(writing: &mut WriteTransaction<'_>, instance: &str, group: &
 }
 
 /// Breaks a constraint if a stream is not at the version that it was read at.
-fn rely(script: &mut Script, relied_on: &[&StreamVersion]) {
+fn check_versions(script: &mut Script, relied_on: &[&StreamVersion]) {
     script.add_rows(
         "INSERT INTO claim (stream, kind, key) SELECT NULL, 0, x'' FROM (VALUES ",
         "(?,?)",
@@ -45,8 +45,8 @@ const STREAM: &str = "(SELECT no FROM stream WHERE name = ?)";
 fn move_streams(script: &mut Script, moves: &[&Move<'_>]) {
     let (others, lasting): (Vec<&Move<'_>>, Vec<&Move<'_>>) =
         moves.iter().copied().partition(|moved| moved.keep_until.is_none());
-    swap(script, &others, ["", "", ""]);
-    swap(
+    update_streams(script, &others, ["", "", ""]);
+    update_streams(
         script,
         &lasting,
         [", closed, keep_until", ",?,?", ", closed = moved.closed, keep_until = moved.keep_until"],
@@ -55,13 +55,13 @@ fn move_streams(script: &mut Script, moves: &[&Move<'_>]) {
 
 /// Moves streams with these further columns, their placeholders and what is set to them. An index has the columns, and SQLite
 /// writes its pages whenever a statement sets them, even to what they are.
-fn swap(script: &mut Script, moves: &[&Move<'_>], [columns, places, set]: [&str; 3]) {
+fn update_streams(script: &mut Script, moves: &[&Move<'_>], [columns, placeholders, set]: [&str; 3]) {
     for portion in portions(moves) {
         script.add_rows(
             &format!(
                 "WITH moved (name, version, to_version, first_seq, records, running{columns}) AS (VALUES "
             ),
-            &format!("(?,?,?,?,?,?{places})"),
+            &format!("(?,?,?,?,?,?{placeholders})"),
             &format!(
                 ") UPDATE stream SET version = moved.to_version, next_seq = next_seq + moved.records,
                       running = moved.running{set}
@@ -108,7 +108,7 @@ fn make_streams(writing: &mut WriteTransaction<'_>, moves: &[&Move<'_>]) {
 
 /// Finds the streams that are not as the changes require. No other connection writes meanwhile. `cause` is what the
 /// database said.
-pub(crate) async fn why_not(
+pub(crate) async fn find_conflicts(
     connection: &mut SqliteConnection,
     group: &Group<'_>,
     cause: &str,
@@ -152,7 +152,7 @@ async fn version_and_next_seq(
     select.fetch_optional(connection).await.map_err(store_error)
 }
 
-fn agree(script: &mut Script, moves: &[Move<'_>]) {
+fn set_agreed(script: &mut Script, moves: &[Move<'_>]) {
     let agreed: Vec<_> = moves.iter().filter_map(|moved| Some((moved.stream, moved.agreed?))).collect();
     script.add_rows(
         "INSERT INTO agreement (stream, agreed) VALUES ",

@@ -66,14 +66,14 @@ pub(crate) fn migration(error: MigrateError) -> StoreError {
 }
 
 /// Maps an error of making the database file.
-pub(crate) fn not_made(error: io::Error) -> StoreError {
+pub(crate) fn creation_error(error: io::Error) -> StoreError {
     match store_error(error.into()) {
         StoreError::Unavailable(text) => StoreError::Refused(text),
         fault => fault,
     }
 }
 
-pub(crate) fn place(error: LocationError) -> StoreError {
+pub(crate) fn location_error(error: LocationError) -> StoreError {
     match error {
         LocationError::InUse(text) => StoreError::InUse(text),
         LocationError::ReadOnly(text) => StoreError::ReadOnly(text),

@@ -31,7 +31,7 @@ impl SqliteStreamEditor {
         if !path.is_file() {
             return Err(StoreError::Refused(format!("there is no {}", path.display())));
         }
-        Ok(Self { pool: connect::command(path).await? })
+        Ok(Self { pool: connect::editor(path).await? })
     }
 }
 

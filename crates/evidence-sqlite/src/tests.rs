@@ -63,9 +63,9 @@ async fn a_change_that_keeps_the_time_of_its_stream_leaves_the_index_of_times_al
     stream.grow(&store, 0).await;
     let mut wrote = Vec::new();
     for keep_until in [Some(2_000), None] {
-        let before = store.shared.place.wal_bytes();
+        let before = store.shared.location.wal_bytes();
         store.commit(&[Change { keep_until, ..stream.change(0) }]).await.unwrap();
-        wrote.push(store.shared.place.wal_bytes() - before);
+        wrote.push(store.shared.location.wal_bytes() - before);
     }
     assert!(wrote[1] < wrote[0], "{wrote:?}");
 }

@@ -26,7 +26,7 @@ pub(crate) struct WriteTransaction<'a> {
     pub(crate) next_record: i64,
     connection: &'a mut SqliteConnection,
     known: &'a mut Option<RowNumbers>,
-    is_left: &'a mut bool,
+    is_left_open: &'a mut bool,
     before: RowNumbers,
     doubt: &'a Doubt,
 }
@@ -35,7 +35,7 @@ pub(crate) struct WriteTransaction<'a> {
 pub(crate) enum CommitFailure {
     /// Some row breaks a constraint, with the cause in words.
     Constraint(String),
-    For(CommitError),
+    Other(CommitError),
 }
 
 impl RowNumbers {
@@ -51,18 +51,18 @@ impl RowNumbers {
 
 impl<'a> WriteTransaction<'a> {
     /// A transaction that begins with the first statements. `before` are the numbers as of the last commit; `known` and
-    /// `is_left` are the writer's.
+    /// `is_left_open` are the writer's.
     pub(crate) fn new(
         connection: &'a mut SqliteConnection,
         before: RowNumbers,
         known: &'a mut Option<RowNumbers>,
-        is_left: &'a mut bool,
+        is_left_open: &'a mut bool,
         doubt: &'a Doubt,
     ) -> Self {
         let mut script = Script::default();
         script.add("BEGIN IMMEDIATE");
         let RowNumbers { next_stream, next_record, count } = before;
-        Self { script, count, next_stream, next_record, connection, known, is_left, before, doubt }
+        Self { script, count, next_stream, next_record, connection, known, is_left_open, before, doubt }
     }
 
     /// Executes the statements of the script. Returns the rows that they return, in order.
@@ -86,9 +86,9 @@ impl<'a> WriteTransaction<'a> {
             return Err(self.failed(failure).await);
         }
         let Self { count, next_stream, next_record, .. } = self;
-        *self.is_left = false;
+        *self.is_left_open = false;
         *self.known = Some(RowNumbers { next_stream, next_record, count });
-        shared.counts.show(count);
+        shared.counts.publish(count);
         Ok(())
     }
 
@@ -96,7 +96,7 @@ impl<'a> WriteTransaction<'a> {
         if may_have_ended {
             if leaves_doubt(&error) {
                 self.doubt.require(Repair::Settle);
-                return CommitFailure::For(CommitError::MayHaveHappened(error.to_string()));
+                return CommitFailure::Other(CommitError::MayHaveHappened(error.to_string()));
             }
             self.doubt.note(&error);
         }
@@ -107,7 +107,7 @@ impl<'a> WriteTransaction<'a> {
         }
         let error = store_error(error);
         self.abandon(&error).await;
-        CommitFailure::For(error.into())
+        CommitFailure::Other(error.into())
     }
 
     /// Rolls back after an error, and requires the [`Repair`] that the error calls for.
@@ -125,7 +125,7 @@ impl<'a> WriteTransaction<'a> {
         // If SQLite has rolled back already, there is nothing to do; if the rollback fails, the next transaction
         // repeats it.
         if run(self.connection, "ROLLBACK").await.is_ok() {
-            *self.is_left = false;
+            *self.is_left_open = false;
         }
     }
 }

@@ -9,7 +9,7 @@ use sqlite::{Doubt, Repair, probe, settle};
 use sqlx::{AssertSqlSafe, Connection, Row, SqliteConnection};
 
 use crate::counts::{Count, Counts};
-use crate::rows::{why_not, write};
+use crate::rows::{find_conflicts, write};
 use crate::sql::{self, signed, store_error};
 use crate::transaction::{CommitFailure, RowNumbers, WriteTransaction, run};
 use crate::{SharedConnections, checkpoint, connect};
@@ -29,7 +29,7 @@ pub(crate) struct EvidenceWriter {
     /// Numbers after the last commit; `None` while they are uncertain, as a caller was cancelled during a commit.
     known: Option<RowNumbers>,
     /// `true` while there may be an open transaction of a cancelled caller.
-    is_left: bool,
+    is_left_open: bool,
     /// `true` if a commit is certain to be fsynced; set to `false` before that setting is changed.
     is_full: bool,
 }
@@ -38,7 +38,7 @@ pub(crate) struct EvidenceWriter {
 #[derive(Debug)]
 pub(crate) struct DatabaseFile {
     pub(crate) path: PathBuf,
-    pub(crate) place: Arc<DatabaseLocation>,
+    pub(crate) location: Arc<DatabaseLocation>,
     pub(crate) doubt: Arc<Doubt>,
 }
 
@@ -50,9 +50,9 @@ impl EvidenceWriter {
     ) -> Result<Self, StoreError> {
         let known = Some(RowNumbers::read(&mut connection).await?);
         let connection = Some(connection);
-        let (is_closed, is_left, is_full) = (false, false, true);
-        counts.show(known.map_or(Count::default(), |known| known.count));
-        Ok(Self { connection, database, is_closed, counts, known, is_left, is_full })
+        let (is_closed, is_left_open, is_full) = (false, false, true);
+        counts.publish(known.map_or(Count::default(), |known| known.count));
+        Ok(Self { connection, database, is_closed, counts, known, is_left_open, is_full })
     }
 
     /// Copies the write-ahead log into the database file, and closes the connection.
@@ -81,19 +81,19 @@ impl EvidenceWriter {
         let attempt = self.database.doubt.attempt();
         // Without a connection the state that the last one left is unknown.
         let repair = if self.connection.is_some() { attempt.repair } else { Repair::Settle };
-        probe(&self.database.place).await.map_err(store_error)?;
+        probe(&self.database.location).await.map_err(store_error)?;
         if let Some(connection) = self.connection.take() {
             let _ = connection.close().await;
         }
-        (self.is_left, self.is_full) = (false, true);
+        (self.is_left_open, self.is_full) = (false, true);
         if repair == Repair::Settle {
             self.known = None;
         }
         let mut connection = connect::writer(&self.database.path).await?;
         // The path may lead to another file by now.
-        self.database.place.check().map_err(sql::place)?;
+        self.database.location.check().map_err(sql::location_error)?;
         if repair == Repair::Settle {
-            settle(&mut connection, &self.database.place, true).await.map_err(store_error)?;
+            settle(&mut connection, &self.database.location, true).await.map_err(store_error)?;
         }
         self.connection = Some(connection);
         attempt.succeeded();
@@ -104,28 +104,28 @@ impl EvidenceWriter {
     /// Begins a transaction whose commit survives power loss. Its first statement takes BEGIN along.
     pub(crate) async fn begin(&mut self) -> Result<WriteTransaction<'_>, StoreError> {
         self.repair().await?;
-        self.end_what_was_left().await?;
+        self.end_transaction_left_open().await?;
         if !self.is_full {
             self.run("PRAGMA synchronous = FULL").await?;
             self.is_full = true;
         }
-        self.begin_as_it_is().await
+        self.begin_transaction().await
     }
 
     /// Begins a transaction whose commit is atomic but not fsynced.
-    pub(crate) async fn begin_lightly(&mut self) -> Result<WriteTransaction<'_>, StoreError> {
+    pub(crate) async fn begin_without_fsync(&mut self) -> Result<WriteTransaction<'_>, StoreError> {
         self.repair().await?;
-        self.end_what_was_left().await?;
+        self.end_transaction_left_open().await?;
         self.is_full = false;
         self.run("PRAGMA synchronous = NORMAL").await?;
-        self.begin_as_it_is().await
+        self.begin_transaction().await
     }
 
-    async fn end_what_was_left(&mut self) -> Result<(), StoreError> {
-        if self.is_left {
+    async fn end_transaction_left_open(&mut self) -> Result<(), StoreError> {
+        if self.is_left_open {
             // If the transaction has ended already, there is none to roll back.
             let _ = run(self.connection()?, "ROLLBACK").await;
-            self.is_left = false;
+            self.is_left_open = false;
         }
         Ok(())
     }
@@ -138,20 +138,20 @@ impl EvidenceWriter {
         })
     }
 
-    async fn begin_as_it_is(&mut self) -> Result<WriteTransaction<'_>, StoreError> {
+    async fn begin_transaction(&mut self) -> Result<WriteTransaction<'_>, StoreError> {
         let connection = self.connection.as_mut().ok_or_else(closed)?;
         let before = match self.known {
             Some(known) => known,
             None => RowNumbers::read(connection).await?,
         };
-        self.counts.show(before.count);
+        self.counts.publish(before.count);
         self.known = Some(before);
-        self.is_left = true;
+        self.is_left_open = true;
         Ok(WriteTransaction::new(
             connection,
             before,
             &mut self.known,
-            &mut self.is_left,
+            &mut self.is_left_open,
             &self.database.doubt,
         ))
     }
@@ -183,9 +183,9 @@ pub(crate) async fn commit(
     write(&mut writing, instance, group);
     match writing.commit(shared).await {
         Ok(()) => {}
-        Err(CommitFailure::For(error)) => return Err(error),
+        Err(CommitFailure::Other(error)) => return Err(error),
         Err(CommitFailure::Constraint(cause)) => {
-            return Err(why_not(writer.connection()?, group, &cause).await?);
+            return Err(find_conflicts(writer.connection()?, group, &cause).await?);
         }
     }
     if shared.checkpointer.must_wait() {

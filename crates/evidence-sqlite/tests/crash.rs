@@ -81,7 +81,7 @@ async fn expect_whole(store: &Sqlite) -> u64 {
         let records = store.records(&listed.stream, 0, 1_000_000).await.unwrap();
         assert_eq!((kept.version, records.len() as u64), (kept.next_seq, kept.version));
         assert_eq!(kept.agreed.unwrap(), (kept.version - 1).to_string());
-        assert!(records.iter().all(|stored| stored.standing == DeliveryState::Pending));
+        assert!(records.iter().all(|stored| stored.delivery == DeliveryState::Pending));
         changes += kept.version;
         waiting += records.len() as u64;
     }

@@ -11,12 +11,12 @@ use evidence_sqlite::{Settings, Sqlite, SqliteReader};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
 use tempfile::TempDir;
 
-struct Place {
+struct TestDatabase {
     path: PathBuf,
     _folder: TempDir,
 }
 
-impl Place {
+impl TestDatabase {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         Self { path: folder.path().join("evidence.db"), _folder: folder }
@@ -43,22 +43,22 @@ impl Place {
 /// V-40: goals, rationales and arguments are in it.
 #[tokio::test]
 async fn the_plaintext_is_its_owners_alone_to_read() {
-    let place = Place::new();
-    let store = place.open("one").await.unwrap();
+    let database = TestDatabase::new();
+    let store = database.open("one").await.unwrap();
     Stream::new("s").grow(&store, 3).await;
     for suffix in ["", "-wal", "-shm", ".lock"] {
-        let mode = fs::metadata(place.sibling(suffix)).unwrap().permissions().mode() & 0o777;
+        let mode = fs::metadata(database.sibling(suffix)).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode, 0o600, "{suffix}");
     }
 }
 
 #[tokio::test]
 async fn evidence_is_looked_at_beside_its_writer_and_after_it_and_nothing_is_touched() {
-    let place = Place::new();
-    let store = place.open("one").await.unwrap();
+    let database = TestDatabase::new();
+    let store = database.open("one").await.unwrap();
     let mut stream = Stream::new("s");
     stream.grow(&store, 3).await;
-    let look = SqliteReader::at(&place.path).await.unwrap();
+    let look = SqliteReader::at(&database.path).await.unwrap();
     assert_eq!(look.records("s", 1, 10).await.unwrap().len(), 2);
     // What is committed while it looks is there at the next look, and the writer was never in the way.
     stream.grow(&store, 1).await;
@@ -68,35 +68,35 @@ async fn evidence_is_looked_at_beside_its_writer_and_after_it_and_nothing_is_tou
     drop(store);
 
     let files = || {
-        let all = fs::read_dir(place.path.parent().unwrap()).unwrap().map(|file| file.unwrap().path());
+        let all = fs::read_dir(database.path.parent().unwrap()).unwrap().map(|file| file.unwrap().path());
         let mut all: Vec<_> = all.map(|path| (fs::read(&path).unwrap(), path)).collect();
         all.sort_by(|a, b| a.1.cmp(&b.1));
         all
     };
     let before = files();
-    let look = SqliteReader::at(&place.path).await.unwrap();
+    let look = SqliteReader::at(&database.path).await.unwrap();
     assert_eq!(look.records("s", 0, 10).await.unwrap().len(), 4);
     look.close().await;
     assert!(files() == before);
-    assert!(SqliteReader::at(&place.sibling(".other")).await.is_err());
+    assert!(SqliteReader::at(&database.sibling(".other")).await.is_err());
 }
 
 #[tokio::test]
 async fn a_second_process_is_told_that_another_one_has_the_database() {
-    let place = Place::new();
-    let first = place.open("one").await.unwrap();
-    assert!(matches!(place.open("two").await, Err(StoreError::InUse(_))));
+    let database = TestDatabase::new();
+    let first = database.open("one").await.unwrap();
+    assert!(matches!(database.open("two").await, Err(StoreError::InUse(_))));
     first.close().await;
     drop(first);
-    place.open("two").await.unwrap();
+    database.open("two").await.unwrap();
 }
 
 /// The gateway opens it in a task.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_comes_second_of_many_is_refused() {
-    let place = Place::new();
+    let database = TestDatabase::new();
     let opening = (0..4).map(|n| {
-        let settings = Settings::new(&place.path, format!("run {n}"));
+        let settings = Settings::new(&database.path, format!("run {n}"));
         tokio::spawn(async move { Sqlite::open(settings).await })
     });
     let mut opened = Vec::new();
@@ -108,26 +108,26 @@ async fn whoever_comes_second_of_many_is_refused() {
 
 #[tokio::test]
 async fn a_run_that_takes_the_name_of_one_with_open_decisions_is_refused() {
-    let place = Place::new();
-    let store = place.open("one").await.unwrap();
+    let database = TestDatabase::new();
+    let store = database.open("one").await.unwrap();
     store.commit(&[Stream::new("s").serve().1]).await.unwrap();
     store.close().await;
     drop(store);
-    assert!(matches!(place.open("one").await, Err(StoreError::Refused(_))));
-    assert!(matches!(place.open("").await, Err(StoreError::Refused(_))));
-    let next = place.open("two").await.unwrap();
+    assert!(matches!(database.open("one").await, Err(StoreError::Refused(_))));
+    assert!(matches!(database.open("").await, Err(StoreError::Refused(_))));
+    let next = database.open("two").await.unwrap();
     assert_eq!(next.orphans(10).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
 async fn a_file_that_was_replaced_takes_no_commit() {
     for suffix in ["", "-wal"] {
-        let place = Place::new();
-        let store = place.open("one").await.unwrap();
+        let database = TestDatabase::new();
+        let store = database.open("one").await.unwrap();
         let mut stream = Stream::new("s");
         stream.grow(&store, 1).await;
-        fs::rename(place.sibling(suffix), place.sibling(".aside")).unwrap();
-        fs::copy(place.sibling(".aside"), place.sibling(suffix)).unwrap();
+        fs::rename(database.sibling(suffix), database.sibling(".aside")).unwrap();
+        fs::copy(database.sibling(".aside"), database.sibling(suffix)).unwrap();
         for _ in 0..2 {
             let outcome = store.commit(&[stream.clone().change(1)]).await;
             assert!(matches!(outcome, Err(CommitError::Failed(StoreError::Refused(_)))), "{outcome:?}");
@@ -140,15 +140,15 @@ async fn a_file_that_was_replaced_takes_no_commit() {
 
 #[tokio::test]
 async fn the_counts_are_those_of_the_file_after_a_restart() {
-    let place = Place::new();
+    let database = TestDatabase::new();
     let mut stream = Stream::new("s");
-    let store = place.open("one").await.unwrap();
+    let store = database.open("one").await.unwrap();
     let ids = stream.grow(&store, 5).await;
     store.stuck(&ids[1], "why").await.unwrap();
     let before = store.backlog().await.unwrap();
     store.close().await;
     drop(store);
-    let store = place.open("two").await.unwrap();
+    let store = database.open("two").await.unwrap();
     assert_eq!(store.backlog().await.unwrap(), before);
     stream.grow(&store, 1).await;
     assert_eq!(
@@ -160,8 +160,8 @@ async fn the_counts_are_those_of_the_file_after_a_restart() {
 
 #[tokio::test]
 async fn the_tables_refuse_what_the_promise_rules_out() {
-    let place = Place::new();
-    let store = place.open("one").await.unwrap();
+    let database = TestDatabase::new();
+    let store = database.open("one").await.unwrap();
     let mut stream = Stream::new("s");
     store.commit(&[stream.serve().1]).await.unwrap();
     store.close().await;
@@ -176,22 +176,22 @@ async fn the_tables_refuse_what_the_promise_rules_out() {
         "UPDATE stream SET version = version + 1, next_seq = 0",
         "UPDATE stream SET version = version + 1, name = 'other'",
     ] {
-        assert!(place.by_hand(statement).await.is_err(), "{statement}");
+        assert!(database.by_hand(statement).await.is_err(), "{statement}");
     }
-    let store = place.open("two").await.unwrap();
+    let store = database.open("two").await.unwrap();
     assert_eq!(store.records("s", 0, 10).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
 async fn a_database_of_a_newer_program_is_refused() {
-    let place = Place::new();
-    place.open("one").await.unwrap().close().await;
-    place
+    let database = TestDatabase::new();
+    database.open("one").await.unwrap().close().await;
+    database
         .by_hand(
             "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
              VALUES (9999, 'newer', true, x'00', 1)",
         )
         .await
         .unwrap();
-    assert!(matches!(place.open("two").await, Err(StoreError::Refused(_))));
+    assert!(matches!(database.open("two").await, Err(StoreError::Refused(_))));
 }

@@ -58,13 +58,13 @@ impl<'a> Group<'a> {
     /// decisions that are not among the records, or names that are too long.
     pub fn of(changes: &'a [Change]) -> Result<Self, StoreError> {
         let mut group = Self::default();
-        let mut places: HashMap<&str, usize> = HashMap::with_capacity(changes.len());
+        let mut indexes: HashMap<&str, usize> = HashMap::with_capacity(changes.len());
         for change in changes {
             check(change)?;
-            match places.get(change.stream.as_str()) {
-                Some(&place) => group.moves[place].follow(change)?,
+            match indexes.get(change.stream.as_str()) {
+                Some(&index) => group.moves[index].follow(change)?,
                 None => {
-                    places.insert(&change.stream, group.moves.len());
+                    indexes.insert(&change.stream, group.moves.len());
                     group.moves.push(Move::first(change)?);
                 }
             }
@@ -78,7 +78,7 @@ impl<'a> Group<'a> {
         group.relied_on.sort_unstable();
         group.relied_on.dedup();
         group.refuse_repetitions()?;
-        group.leave_out_what_comes_and_goes();
+        group.drop_decisions_opened_and_settled();
         Ok(group)
     }
 
@@ -98,7 +98,8 @@ impl<'a> Group<'a> {
         }
     }
 
-    fn leave_out_what_comes_and_goes(&mut self) {
+    /// Leaves out the decisions that the same commit opens and settles.
+    fn drop_decisions_opened_and_settled(&mut self) {
         if self.opened.is_empty() || self.settled.is_empty() {
             return;
         }
@@ -190,10 +191,10 @@ fn check(change: &Change) -> Result<(), StoreError> {
     if change.keep_until.is_none() && (change.from.is_none() || change.closed) {
         return Err(refused(format!("{stream}: it is made or ended without a time")));
     }
-    let strangers = change.records.iter().any(|record| record.stream != *stream)
+    let is_foreign = change.records.iter().any(|record| record.stream != *stream)
         || change.claims.iter().any(|claim| claim.stream != *stream);
-    if strangers {
-        return Err(refused(format!("{stream}: a change brings what belongs to another stream")));
+    if is_foreign {
+        return Err(refused(format!("{stream}: a change has records of another stream")));
     }
     if let Some(id) = change.opened.iter().find(|id| change.records.iter().all(|record| record.id != **id)) {
         return Err(refused(format!("{stream}: the decision {id} is opened by another change than made it")));

@@ -101,7 +101,7 @@ impl Outbox for Memory {
     }
 
     async fn stuck(&self, id: &EntryDigest, why: &str) -> Result<(), StoreError> {
-        self.tables().stick(id, crate::stuck_reason(why));
+        self.tables().mark_stuck(id, crate::stuck_reason(why));
         Ok(())
     }
 

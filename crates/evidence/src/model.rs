@@ -159,7 +159,7 @@ pub struct StoredRecord {
     /// Name of the instance that made it.
     pub instance: String,
     /// State of its delivery.
-    pub standing: DeliveryState,
+    pub delivery: DeliveryState,
 }
 
 /// State of a record on its way to the log.

@@ -14,7 +14,7 @@ pub enum FormFault {
     #[error(transparent)]
     WrongRuns(#[from] WrongRuns),
     /// The head indexes more leaves than the log had before it.
-    #[error("it indexes {size} leaves, and stands at leaf {leaf}")]
+    #[error("it indexes {size} leaves, but is at leaf {leaf}")]
     BeyondLeaf {
         /// The size of the head.
         size: TreeSize,
@@ -36,7 +36,7 @@ pub enum FormFault {
         earlier: EarlierHead,
     },
     /// The root of the log is another one.
-    #[error("it names the root {given} of the log, which was {root}")]
+    #[error("it names the root {given}, but the log's root at that size was {root}")]
     OtherLogRoot {
         /// The root that the head names.
         given: RootHash,

@@ -30,8 +30,8 @@ pub struct Delivery<O> {
     now: UnixSeconds,
     wake: Arc<Notify>,
     linger: Duration,
-    /// `true` if the log accepts batches, as far as is known.
-    batches: AtomicBool,
+    /// `true` until the log has refused batches as such.
+    accepts_batches: AtomicBool,
 }
 
 /// Result of one round of delivery.
@@ -39,25 +39,26 @@ pub struct Delivery<O> {
 enum DeliveryRound {
     /// No statement is pending.
     Idle,
-    /// Statements were delivered or marked as refused; `true` if more may be pending.
-    Moved(bool),
+    /// Statements were delivered or marked as refused. `more_pending` if others may be pending.
+    Progress { more_pending: bool },
     /// No statement was delivered, for this reason.
     Blocked(String),
 }
 
 /// Result of submitting one statement.
 enum SubmissionResult {
-    Taken(DeliveredStatement),
-    /// Refused by the log; the outbox knows whether for good.
+    Delivered(DeliveredStatement),
+    /// The log refused the statement; the outbox decides whether permanently.
     Refused(LogRefusal),
-    Open(String),
+    /// The statement has to be submitted again, for this reason.
+    Undecided(String),
 }
 
 impl<O: Outbox> Delivery<O> {
     /// Creates the task. `now` is the time at which receipts are verified. `wake` is notified when statements are
     /// committed. The task waits for `linger` before a round, so that several statements share a request.
     pub fn new(outbox: O, log: LogConnection, now: UnixSeconds, wake: Arc<Notify>, linger: Duration) -> Self {
-        Self { outbox, log, now, wake, linger, batches: AtomicBool::new(true) }
+        Self { outbox, log, now, wake, linger, accepts_batches: AtomicBool::new(true) }
     }
 
     /// Submits until `stop` is cancelled, and then for at most [`LAST_ROUNDS`] what is pending. Statements that are not
@@ -69,7 +70,7 @@ impl<O: Outbox> Delivery<O> {
 
     /// Submits until a round delivers nothing.
     async fn last_rounds(&self) {
-        while matches!(self.round().await, DeliveryRound::Moved(_)) {}
+        while matches!(self.round().await, DeliveryRound::Progress { .. }) {}
     }
 
     async fn run_until(&self, stop: &CancellationToken) {
@@ -82,16 +83,16 @@ impl<O: Outbox> Delivery<O> {
                 round = self.round() => round,
             };
             wait = match round {
-                DeliveryRound::Moved(more) => {
+                DeliveryRound::Progress { more_pending } => {
                     self.outbox.log_answers();
-                    if !more {
-                        self.gather(stop).await;
+                    if !more_pending {
+                        self.linger(stop).await;
                     }
                     SUBMIT_FIRST_WAIT
                 }
                 DeliveryRound::Idle => {
-                    self.rest(stop, SUBMIT_LONGEST_WAIT).await;
-                    self.gather(stop).await;
+                    self.wait_for_statements(stop, SUBMIT_LONGEST_WAIT).await;
+                    self.linger(stop).await;
                     SUBMIT_FIRST_WAIT
                 }
                 DeliveryRound::Blocked(why) => {
@@ -108,7 +109,7 @@ impl<O: Outbox> Delivery<O> {
 
     /// Waits until statements are committed, or for at most `most`, since other processes may leave statements without a
     /// notification.
-    async fn rest(&self, stop: &CancellationToken, most: Duration) {
+    async fn wait_for_statements(&self, stop: &CancellationToken, most: Duration) {
         tokio::select! {
             () = stop.cancelled() => {}
             () = self.wake.notified() => {}
@@ -116,8 +117,8 @@ impl<O: Outbox> Delivery<O> {
         }
     }
 
-    /// Waits for more statements, since each round has a fixed cost here, at the log and on both disks.
-    async fn gather(&self, stop: &CancellationToken) {
+    /// Waits for more statements, since each round has a fixed cost in this process, at the log and on both disks.
+    async fn linger(&self, stop: &CancellationToken) {
         tokio::select! {
             () = stop.cancelled() => {}
             () = tokio::time::sleep(self.linger) => {}
@@ -140,23 +141,23 @@ impl<O: Outbox> Delivery<O> {
             Err(error) => return DeliveryRound::Blocked(error.to_string()),
         };
         let (found, pending) = (pending.len(), within_bytes(pending));
-        let more = found == SUBMIT_BATCH || pending.len() < found;
+        let more_pending = found == SUBMIT_BATCH || pending.len() < found;
         if pending.is_empty() {
             return DeliveryRound::Idle;
         }
         match self.submit(&pending).await {
             Ok(results) => {
-                let concluded = self.conclude(&pending, results, more).await;
-                concluded.unwrap_or_else(|error| DeliveryRound::Blocked(error.to_string()))
+                let round = self.store_results(&pending, results, more_pending).await;
+                round.unwrap_or_else(|error| DeliveryRound::Blocked(error.to_string()))
             }
             Err(why) => DeliveryRound::Blocked(why),
         }
     }
 
-    /// Submits the statements and returns their results in order; statements that were not reached are missing. An error
-    /// concerns all of them.
+    /// Submits the statements and returns their results in order. Results are missing for those after a failure of the
+    /// connection. An error concerns all statements.
     async fn submit(&self, pending: &[PendingStatement]) -> Result<Vec<SubmissionResult>, String> {
-        if self.batches.load(Ordering::Relaxed) {
+        if self.accepts_batches.load(Ordering::Relaxed) {
             let statements: Vec<Bytes> = pending.iter().map(|one| one.statement.clone()).collect();
             match self.log.client.submit_batch(&statements).await {
                 Ok(results) => {
@@ -166,7 +167,7 @@ impl<O: Outbox> Delivery<O> {
                         .map(|(one, result)| self.result_of(one, result))
                         .collect());
                 }
-                Err(error) if takes_no_batches(&error) => self.batches.store(false, Ordering::Relaxed),
+                Err(error) if lacks_batches(&error) => self.accepts_batches.store(false, Ordering::Relaxed),
                 Err(error) if is_about_this_batch(&error) => {}
                 Err(error) => return Err(error.to_string()),
             }
@@ -178,9 +179,10 @@ impl<O: Outbox> Delivery<O> {
         let mut results = Vec::with_capacity(pending.len());
         for one in pending {
             let result = self.log.client.submit(&one.statement).await.map(|(_, receipt)| receipt);
-            let away = matches!(&result, Err(ClientError::Unreachable(_) | ClientError::TryAgain { .. }));
+            let is_unavailable =
+                matches!(&result, Err(ClientError::Unreachable(_) | ClientError::TryAgain { .. }));
             results.push(self.result_of(one, result));
-            if away {
+            if is_unavailable {
                 break;
             }
         }
@@ -191,9 +193,9 @@ impl<O: Outbox> Delivery<O> {
         match result {
             Ok(receipt) => match self.log.leaf_index(one.id, &receipt, (self.now)()) {
                 Ok(leaf_index) => {
-                    SubmissionResult::Taken(DeliveredStatement { sent: one.clone(), leaf_index, receipt })
+                    SubmissionResult::Delivered(DeliveredStatement { sent: one.clone(), leaf_index, receipt })
                 }
-                Err(why) => SubmissionResult::Open(why),
+                Err(why) => SubmissionResult::Undecided(why),
             },
             Err(ClientError::Refused { status, problem }) if is_about_the_statement(status) => {
                 SubmissionResult::Refused(LogRefusal {
@@ -201,35 +203,36 @@ impl<O: Outbox> Delivery<O> {
                     text: problem.to_string(),
                 })
             }
-            Err(error) => SubmissionResult::Open(error.to_string()),
+            Err(error) => SubmissionResult::Undecided(error.to_string()),
         }
     }
 
-    async fn conclude(
+    async fn store_results(
         &self,
         pending: &[PendingStatement],
         results: Vec<SubmissionResult>,
-        more: bool,
+        more_pending: bool,
     ) -> Result<DeliveryRound, StorageError> {
-        let (mut taken, mut open, mut refused) = (Vec::new(), None, false);
+        let (mut delivered, mut undecided, mut refused) = (Vec::new(), None, false);
         for (one, result) in pending.iter().zip(results) {
             match result {
-                SubmissionResult::Taken(delivered) => taken.push(delivered),
+                SubmissionResult::Delivered(statement) => delivered.push(statement),
                 SubmissionResult::Refused(refusal) if self.outbox.is_permanent(one, &refusal).await? => {
                     self.outbox.refused(one, &refusal).await?;
                     refused = true;
                 }
-                SubmissionResult::Refused(LogRefusal { text: why, .. }) | SubmissionResult::Open(why) => {
-                    open = open.or(Some(why));
+                SubmissionResult::Refused(LogRefusal { text: why, .. })
+                | SubmissionResult::Undecided(why) => {
+                    undecided = undecided.or(Some(why));
                 }
             }
         }
-        if !taken.is_empty() {
-            self.outbox.delivered(&taken).await?;
+        if !delivered.is_empty() {
+            self.outbox.delivered(&delivered).await?;
         }
-        Ok(match open {
-            Some(why) if taken.is_empty() && !refused => DeliveryRound::Blocked(why),
-            _ => DeliveryRound::Moved(more),
+        Ok(match undecided {
+            Some(why) if delivered.is_empty() && !refused => DeliveryRound::Blocked(why),
+            _ => DeliveryRound::Progress { more_pending },
         })
     }
 }
@@ -246,9 +249,9 @@ fn within_bytes(mut pending: Vec<PendingStatement>) -> Vec<PendingStatement> {
     pending
 }
 
-/// Returns whether a log does not offer batches, which are an extension of Tabellion: other logs answer 404, 405, 410
+/// Returns whether the log does not offer batches, which are an extension of Tabellion: other logs answer 404, 405, 410
 /// or 501.
-fn takes_no_batches(error: &ClientError) -> bool {
+fn lacks_batches(error: &ClientError) -> bool {
     match error {
         ClientError::NotFound(_) => true,
         ClientError::Refused { status, .. } => {
@@ -262,14 +265,14 @@ fn takes_no_batches(error: &ClientError) -> bool {
 /// Returns whether a refusal concerns the batch, by its size or by one of its statements: submitting one by one shows
 /// which.
 fn is_about_this_batch(error: &ClientError) -> bool {
-    matches!(error, ClientError::Refused { status, .. } if !is_about_us(*status))
+    matches!(error, ClientError::Refused { status, .. } if !is_about_sender(*status))
 }
 
 /// Returns whether the log refuses the sender itself (401, 403), and not a statement.
-fn is_about_us(status: StatusCode) -> bool {
+fn is_about_sender(status: StatusCode) -> bool {
     matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
 }
 
 fn is_about_the_statement(status: StatusCode) -> bool {
-    status.is_client_error() && !is_about_us(status) && status != StatusCode::REQUEST_TIMEOUT
+    status.is_client_error() && !is_about_sender(status) && status != StatusCode::REQUEST_TIMEOUT
 }

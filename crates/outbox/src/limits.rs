@@ -10,8 +10,8 @@ pub const SUBMIT_BATCH_BYTES: usize = 4 << 20;
 pub const SUBMIT_FIRST_WAIT: Duration = Duration::from_millis(100);
 /// Upper bound of the wait that begins with [`SUBMIT_FIRST_WAIT`], and of the pause while the outbox is empty.
 pub const SUBMIT_LONGEST_WAIT: Duration = Duration::from_secs(5);
-/// Time after the stop in which the statements that were committed last are submitted. MCP clients wait for about this long before
-/// they kill a process.
+/// Time after the stop in which the statements that were committed last are submitted. MCP clients wait for about this
+/// long before they kill a process.
 pub const LAST_ROUNDS: Duration = Duration::from_secs(2);
-/// Interval at which statements are submitted again that the log refused permanently.
+/// Interval at which permanently refused statements are submitted again.
 pub const RETRY_REFUSED_EVERY: Duration = Duration::from_secs(600);

@@ -27,7 +27,7 @@ impl LogConnection {
         now: u64,
     ) -> Result<Option<u64>, String> {
         let read = Receipt::parse(receipt.clone())
-            .map_err(|error| format!("what came is not a receipt: {error}"))?;
+            .map_err(|error| format!("the answer is not a receipt: {error}"))?;
         if let Some(trust) = &self.trust {
             let verdict = verifier::verify_receipt_of(id, receipt, trust, now);
             if !verdict.is_verified() {

@@ -56,7 +56,7 @@ fn of_server(answer: &dyn DatabaseError) -> PostgresFailure {
     let message = format!("{} (SQLSTATE {code})", answer.message());
     match code.as_ref() {
         "25006" => {
-            PostgresFailure::ReadOnly(format!("this server takes no writes, is it a replica? {message}"))
+            PostgresFailure::ReadOnly(format!("this server refuses writes, is it a replica? {message}"))
         }
         "53100" => PostgresFailure::Full(message),
         "58030" => PostgresFailure::Io(message),

@@ -85,7 +85,7 @@ fn as_json(item: &Item<'_>) -> Result<Value, String> {
         Cbor::Map(members) => object(members).map(Value::Object),
         Cbor::Tag(number, _) if BIGNUMS.contains(number) => refused("a bignum"),
         Cbor::Tag(_, content) => as_json(content),
-        Cbor::Undefined | Cbor::Simple(_) => refused("a value that JSON has no word for"),
+        Cbor::Undefined | Cbor::Simple(_) => refused("a value that JSON cannot express"),
     }
 }
 

@@ -172,7 +172,7 @@ pub(crate) fn other_record() -> Violation {
     Violation {
         rule: RuleName::fixed("profile"),
         place: Place::protected("3"),
-        detail: "the statement is not what its type's profile reads".to_owned(),
+        detail: "the profile of this content type cannot read the statement".to_owned(),
     }
 }
 

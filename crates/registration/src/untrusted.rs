@@ -18,10 +18,10 @@ pub enum Untrusted {
     #[error("algorithm {0} is not accepted")]
     Algorithm(i64),
     /// The payload is detached and was not submitted with the statement.
-    #[error("the payload is detached and did not come along")]
+    #[error("the payload is detached and was not sent")]
     PayloadMissing,
     /// A detached payload was submitted with a statement that contains its payload.
-    #[error("a payload came along, but the statement holds its own")]
+    #[error("a payload was sent with a statement that contains its payload")]
     PayloadTwice,
     /// The detached digest does not have the length of the hash envelope's algorithm.
     #[error("{0}")]
@@ -64,7 +64,7 @@ pub enum Untrusted {
     #[error("{0}")]
     Signature(SignatureError),
     /// The header contains `x5t`, but the certificate was not submitted.
-    #[error("x5t names a certificate that did not come along")]
+    #[error("x5t names a certificate that was not sent")]
     ChainMissing,
     /// The end-entity certificate does not match the thumbprint in `x5t`.
     #[error("{0}")]
@@ -73,7 +73,7 @@ pub enum Untrusted {
     #[error("{0}")]
     Chain(ChainError),
     /// The certificate is valid, but it does not name this issuer.
-    #[error("the certificate does not speak for the issuer {}", quote(.iss))]
+    #[error("the certificate is not valid for the issuer {}", quote(.iss))]
     CertificateNotBound {
         /// The claimed `iss`.
         iss: String,

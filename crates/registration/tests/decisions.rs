@@ -418,7 +418,7 @@ fn chain_options_are_checked_when_the_policy_is_read() {
         Policy::from_toml(&text).unwrap_err().to_string()
     };
     assert!(told("chain = \"loose\"").contains("type[0].vrf.chain: one of \"off\", \"linked\", \"strict\""));
-    assert!(told("redacted_issuers = [\"*\"]").contains("without `allow_redacted = true` nobody may"));
+    assert!(told("redacted_issuers = [\"*\"]").contains("without `allow_redacted = true`, no issuer may"));
     let spelled = String::from_utf8(policy().payload().to_vec()).unwrap();
     assert!(spelled.contains(r#""chain":"linked""#), "the default is written out: {spelled}");
 }

@@ -132,7 +132,7 @@ fn check_presenter(
 ) -> Result<(), Denial> {
     let deny = |code, detail: String| Err(Denial::new(DenialReason::AuthStrengthInsufficient, code, detail));
     match presenter {
-        None => deny("presenter_missing", "nothing proves who presents the chain".into()),
+        None => deny("presenter_missing", "the presenter of the chain is not proven".into()),
         Some(presenter) if registry.is_presenter(presenter, chain.holder()) => Ok(()),
         Some(_) => deny("presenter_mismatch", format!("the caller is not {}", chain.holder())),
     }

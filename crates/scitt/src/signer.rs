@@ -14,6 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use ed25519_dalek::Signer as _;
+use ed25519_dalek::pkcs8::KeypairBytes;
 use p384::elliptic_curve::Generate;
 use p384::pkcs8::der::zeroize::Zeroizing;
 use p384::pkcs8::{EncodePrivateKey, LineEnding, PrivateKeyInfoRef};
@@ -164,7 +165,10 @@ impl SigningKey {
     pub fn to_pkcs8_pem(&self) -> Result<Zeroizing<String>, KeyError> {
         let lines = LineEnding::LF;
         match &self.secret {
-            Secret::Ed25519(key) => key.to_pkcs8_pem(lines),
+            // Without the public key, which would make it a version that OpenSSL 3.0 and Python's `cryptography` do not read.
+            Secret::Ed25519(key) => {
+                KeypairBytes { secret_key: key.to_bytes(), public_key: None }.to_pkcs8_pem(lines)
+            }
             Secret::P256(key, _) => key.to_pkcs8_pem(lines),
             Secret::P384(key) => key.to_pkcs8_pem(lines),
             Secret::P521(key) => key.to_pkcs8_pem(lines),

@@ -227,7 +227,7 @@ pub enum Halt {
         signed: TreeSize,
     },
     /// The database has another history than the one that a witness has seen.
-    #[error("the database has another tree than the one of size {} that the witness {witness} has seen", grouped(*size))]
+    #[error("the database's tree contradicts the one of size {} that the witness {witness} has cosigned", grouped(*size))]
     WitnessDisagrees {
         /// Name of the witness.
         witness: String,
@@ -250,7 +250,7 @@ pub enum Halt {
     /// The wall clock was set while the process ran, by more than
     /// [`CLOCK_TOLERANCE`](crate::CLOCK_TOLERANCE).
     #[error(
-        "the clock says {found} where {expected} was expected ({} s off): once it is set right, sequencing goes on",
+        "the clock says {found} where {expected} was expected ({} s off): once it is set right, sequencing continues",
         found.abs_diff(*expected)
     )]
     ClockStepped {
@@ -261,7 +261,7 @@ pub enum Halt {
     },
     /// The wall clock is earlier than the newest committed time ([`Head::at`](store::Head::at)).
     #[error(
-        "the clock says {now}, {} s before the newest entry's time {last}: once it is set right, sequencing goes on. If it is \
+        "the clock says {now}, {} s before the newest entry's time {last}: once it is set right, sequencing continues. If it is \
          right, and was ahead before, run `tabellion log clock`",
         last.saturating_sub(*now)
     )]
@@ -295,7 +295,7 @@ pub enum Halt {
     #[error("the database contradicts itself: {0}")]
     Damaged(String),
     /// The log has reached its end: its newest head is signed, and there will be no other.
-    #[error("the log is frozen: it takes no more entries")]
+    #[error("the log is frozen: no more entries are added")]
     Frozen,
     /// The database must not be used in its present state ([`StoreError::Refused`]).
     #[error("{0}")]

@@ -2,7 +2,7 @@
 
 /// A number below zero, stored where none is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0} is stored where no number is negative")]
+#[error("a negative number, {0}, is stored where only non-negative ones are valid")]
 pub struct NegativeNumber(pub i64);
 
 /// Converts to SQLite's signed integer. A number that does not fit becomes `i64::MAX`: as a time it is never reached,

@@ -7,7 +7,7 @@ use crate::session::{self, Server, close};
 
 /// Settings that must not be `off`, each with the harm if it is, for the message.
 const NEEDED: [(&str, &str); 3] = [
-    ("fsync", "a power cut loses or mixes up what was committed"),
+    ("fsync", "a power cut loses or corrupts committed data"),
     ("full_page_writes", "a power cut can leave torn pages"),
     ("synchronous_commit", "a crash loses commits that were acknowledged"),
 ];

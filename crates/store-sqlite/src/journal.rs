@@ -54,8 +54,10 @@ pub(crate) async fn finish_the_log(store: &Sqlite) {
     };
     match finished.await {
         Ok(false) => {}
-        Ok(true) => tracing::warn!("the write-ahead log stays beside the database: another process reads it"),
-        Err(error) => tracing::warn!(%error, "the write-ahead log stays beside the database"),
+        Ok(true) => {
+            tracing::warn!("the write-ahead log stays next to the database: another process reads it")
+        }
+        Err(error) => tracing::warn!(%error, "the write-ahead log stays next to the database"),
     }
 }
 

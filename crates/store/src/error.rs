@@ -27,7 +27,7 @@ pub enum StoreError {
     #[error("{0}: {1}")]
     Storage(StorageFault, String),
     /// The log takes no more entries, for ever.
-    #[error("the log is frozen: it takes no more entries")]
+    #[error("the log is frozen: no more entries are added")]
     Frozen,
     /// Another process uses the database, which only one process may use.
     #[error("{0}")]

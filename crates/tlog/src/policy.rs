@@ -128,7 +128,7 @@ pub enum PolicyLineError {
     #[error("the key is listed already")]
     KeyTaken,
     /// The name is not defined in an earlier line.
-    #[error("nothing above is called {0:?}")]
+    #[error("no witness or group above is named {0:?}")]
     Unknown(String),
     /// The member belongs to a group already, this one or another.
     #[error("{0:?} is a member of a group already")]

@@ -94,7 +94,7 @@ pub enum CosignRefusal {
     #[error("the consistency proof: {0}")]
     Unproven(#[from] ProofError),
     /// 422: the witness has seen another root of the same size. The log has forked.
-    #[error("the tree of size {size} was seen with root {seen}, and is given with root {given}")]
+    #[error("the tree of size {size} has root {given} here, and root {seen} in an earlier checkpoint")]
     Fork {
         /// The size of both trees.
         size: TreeSize,

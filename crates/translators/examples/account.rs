@@ -46,7 +46,7 @@ fn add_files(root: &Path, folder: &Path, files: &mut Vec<SourceFile>) -> Result<
 
 fn summary(path: &Path, translation: &Translation) -> Value {
     let sessions: Vec<Value> =
-        translation.records.iter().map(|(record, _)| session(record.value())).collect();
+        translation.records.iter().map(|(record, _)| session(&record.value())).collect();
     json!({ "path": path, "format": translation.format, "account": translation.account, "sessions": sessions })
 }
 

@@ -17,7 +17,11 @@ use crate::time::Span;
 /// Returns the type of a line with its subtype.
 pub(crate) fn native_type(line: &Value) -> String {
     let text = |name: &str| line.get(name).and_then(Value::as_str);
-    match (text("type"), text("subtype")) {
+    joined_type(text("type"), text("subtype"))
+}
+
+fn joined_type(kind: Option<&str>, subtype: Option<&str>) -> String {
+    match (kind, subtype) {
         (Some(kind), Some(subtype)) => format!("{kind}/{subtype}"),
         (Some(kind), None) => kind.to_owned(),
         (None, _) => "untyped".to_owned(),
@@ -118,11 +122,7 @@ fn results(
 pub(crate) fn event(mut line: Native) -> Entry {
     let kind = line.take_text("type");
     let subtype = kind.as_ref().and_then(|_| line.take_text("subtype"));
-    let kind = match (kind, subtype) {
-        (Some(kind), Some(subtype)) => format!("{kind}/{subtype}"),
-        (Some(kind), None) => kind,
-        (None, _) => "untyped".to_owned(),
-    };
+    let kind = joined_type(kind.as_deref(), subtype.as_deref());
     let (id, time) = (line.take_text("uuid"), line.take("timestamp"));
     Entry::event(kind, line.rest()).with("id", id).at(time)
 }

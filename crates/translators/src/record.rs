@@ -1,7 +1,6 @@
 //! Records: the JSON that is signed and registered.
 
 use std::collections::HashSet;
-use std::sync::OnceLock;
 
 use jose::{jcs, json::check_text};
 use serde_json::{Map, Value, json};
@@ -18,25 +17,18 @@ const SCHEMA_VERSION: &str = "3.0.0-draft";
 
 /// A conversation record.
 ///
-/// The entries of a record take many times the memory of its bytes, so they are parsed again when they are asked for.
-#[derive(Clone, Debug)]
+/// Parsed entries take many times the memory of their bytes, so only the bytes are kept.
+#[derive(Clone, Debug, PartialEq)]
 pub struct SessionRecord {
     /// The record without its entries.
     frame: Value,
-    value: OnceLock<Value>,
     bytes: Vec<u8>,
 }
 
-impl PartialEq for SessionRecord {
-    fn eq(&self, other: &Self) -> bool {
-        self.bytes == other.bytes
-    }
-}
-
 impl SessionRecord {
-    /// The record as a JSON value.
-    pub fn value(&self) -> &Value {
-        self.value.get_or_init(|| serde_json::from_slice(&self.bytes).unwrap_or_default())
+    /// The record as a JSON value, parsed from its bytes at each call.
+    pub fn value(&self) -> Value {
+        serde_json::from_slice(&self.bytes).unwrap_or_default()
     }
 
     /// The record as a JSON value without its entries.
@@ -73,7 +65,7 @@ impl SessionRecord {
         if let Some(session) = value.get_mut("session").and_then(Value::as_object_mut) {
             session.remove("entries");
         }
-        SessionRecord { frame: value, value: OnceLock::new(), bytes }
+        SessionRecord { frame: value, bytes }
     }
 }
 

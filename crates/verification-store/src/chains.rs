@@ -79,7 +79,7 @@ impl VerificationStore {
     }
 
     /// Stores the receipt that ends a job, moves its chain to the next position, and puts the statement into the outbox,
-    /// in one transaction.
+    /// in one transaction. The text of the request is dropped: it is much longer than the receipt.
     ///
     /// # Errors
     /// [`StoreError::Refused`] if the chain is not at this position or is halted, or if the job is not pending;
@@ -139,12 +139,13 @@ async fn insert(connection: &mut SqliteConnection, receipt: &NewReceipt) -> Resu
 
 /// Ends a pending job.
 async fn end_job(connection: &mut SqliteConnection, job: &str, no: i64) -> Result<(), WriteError> {
-    let ended =
-        sqlx::query("UPDATE job SET statement = ? WHERE id = ? AND statement IS NULL AND failed IS NULL")
-            .bind(no)
-            .bind(job)
-            .execute(connection)
-            .await?;
+    let ended = sqlx::query(
+        "UPDATE job SET statement = ?, request = x'' WHERE id = ? AND statement IS NULL AND failed IS NULL",
+    )
+    .bind(no)
+    .bind(job)
+    .execute(connection)
+    .await?;
     one_row(ended.rows_affected(), "the job is not pending")
 }
 

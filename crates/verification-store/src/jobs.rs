@@ -130,47 +130,64 @@ impl VerificationStore {
         Ok(())
     }
 
-    /// Marks a pending job as failed, with the code of the failure and the reason.
+    /// Marks a pending job as failed, with the code of the failure and the reason. The text of the request is dropped.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn fail_job(&self, id: &str, code: &str, reason: &str) -> Result<(), StoreError> {
         self.database
             .write(async |connection| {
-                sqlx::query("UPDATE job SET failed = ?, reason = ? WHERE id = ? AND statement IS NULL")
-                    .bind(code)
-                    .bind(reason)
-                    .bind(id)
-                    .execute(connection)
-                    .await
+                sqlx::query(
+                    "UPDATE job SET failed = ?, reason = ?, request = x'' WHERE id = ? AND statement IS NULL",
+                )
+                .bind(code)
+                .bind(reason)
+                .bind(id)
+                .execute(connection)
+                .await
             })
             .await?;
         Ok(())
     }
 
-    /// Makes a failed job pending again. Returns whether it had failed: of several calls, one is told so.
+    /// Makes a failed job pending again, with the text of its repeated request. Returns whether it had failed: of several
+    /// calls, one is told so.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
-    pub async fn retry_job(&self, id: &str) -> Result<bool, StoreError> {
+    pub async fn retry_job(&self, id: &str, request: &[u8]) -> Result<bool, StoreError> {
         let changed = self
             .database
             .write(async |connection| {
-                sqlx::query("UPDATE job SET failed = NULL, reason = NULL WHERE id = ? AND failed IS NOT NULL")
-                    .bind(id)
-                    .execute(connection)
-                    .await
+                sqlx::query(
+                    "UPDATE job SET failed = NULL, reason = NULL, request = ?
+                     WHERE id = ? AND failed IS NOT NULL",
+                )
+                .bind(request)
+                .bind(id)
+                .execute(connection)
+                .await
             })
             .await?;
         Ok(changed.rows_affected() == 1)
     }
 
     /// Removes jobs from before `before` (Unix seconds) that have failed or whose statement is delivered, with their
-    /// statements; a bounded number at a time. The ends of chains stay. Returns the number of removed jobs.
+    /// statements; a bounded number in each transaction. The ends of chains stay. Returns the number of removed jobs.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn prune(&self, before: u64) -> Result<u64, StoreError> {
+        let mut removed = 0;
+        loop {
+            match self.prune_some(before).await? {
+                0 => return Ok(removed),
+                some => removed += some,
+            }
+        }
+    }
+
+    async fn prune_some(&self, before: u64) -> Result<u64, StoreError> {
         self.database
             .write(async |connection| {
                 let delivered = sqlx::query(
@@ -221,4 +238,31 @@ fn state_of(row: &SqliteRow) -> Result<JobState, StoreError> {
         log_receipt: rows::optional_bytes(row, "log_receipt")?,
         refused: rows::optional_text(row, "refused")?,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::SqliteConnection;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn all_old_jobs_are_removed_also_those_beyond_one_transaction() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = VerificationStore::open(&folder.path().join("v.db")).await.unwrap();
+        let jobs = PRUNED_AT_ONCE + 1;
+        let added = store.database.write(async |connection: &mut SqliteConnection| {
+            sqlx::query(
+                "WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < ?)
+                 INSERT INTO job (id, client, digest, request, at, failed, reason)
+                 SELECT n, 'c', n, x'', 100, 'code', 'why' FROM number",
+            )
+            .bind(jobs)
+            .execute(connection)
+            .await
+        });
+        added.await.unwrap();
+        assert_eq!(store.prune(101).await.unwrap(), jobs.unsigned_abs());
+        store.close().await;
+    }
 }

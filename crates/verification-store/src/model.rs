@@ -36,7 +36,7 @@ pub struct StoredJob {
     pub id: String,
     /// The name of the client.
     pub client: String,
-    /// The request as it was received.
+    /// The request as it was received, while the job is pending; empty once it has ended.
     pub request: Bytes,
     /// How often its checks began, and the process ended before them.
     pub unended: u64,

@@ -142,11 +142,25 @@ async fn a_request_has_one_job_which_can_fail_and_be_tried_again() {
     site.store.fail_job(&job, "code", "why").await.unwrap();
     let failed = JobState::Failed { code: "code".into(), reason: "why".into() };
     assert_eq!(site.store.job(&job).await.unwrap().unwrap().state, failed);
-    assert!(site.store.retry_job(&job).await.unwrap());
-    assert!(!site.store.retry_job(&job).await.unwrap(), "it is pending");
+    assert!(site.store.retry_job(&job, b"{}").await.unwrap());
+    assert!(!site.store.retry_job(&job, b"{}").await.unwrap(), "it is pending");
     site.store.conclude(&job, &receipt("a", Some(0))).await.unwrap();
     assert!(matches!(site.store.job(&job).await.unwrap().unwrap().state, JobState::Done(_)));
-    assert!(!site.store.retry_job(&job).await.unwrap(), "it is done");
+    assert!(!site.store.retry_job(&job, b"{}").await.unwrap(), "it is done");
+}
+
+#[tokio::test]
+async fn the_text_of_a_request_is_stored_only_while_its_job_is_pending() {
+    let site = Site::new().await;
+    let job = site.job("a").await;
+    let request = async || site.store.job(&job).await.unwrap().unwrap().request;
+    assert_eq!(request().await, "{}");
+    site.store.fail_job(&job, "code", "why").await.unwrap();
+    assert!(request().await.is_empty());
+    site.store.retry_job(&job, b"{ }").await.unwrap();
+    assert_eq!(request().await, "{ }");
+    site.store.conclude(&job, &receipt("a", Some(0))).await.unwrap();
+    assert!(request().await.is_empty());
 }
 
 #[tokio::test]

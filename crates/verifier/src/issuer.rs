@@ -144,7 +144,7 @@ impl<'q> IssuerCheckInput<'q> {
         let chain = chain.ok_or_else(|| {
             not_done(
                 Code::CertificateMissing,
-                "the statement names a certificate by hash and does not bring it",
+                "the statement names a certificate by hash and does not contain it",
             )
         })?;
         if let Some(named) = header.x5t() {

@@ -46,7 +46,7 @@ pub(crate) fn check(
         (None, None) => Some(not_done(Code::PayloadMissing, "the payload is detached and was not given")),
         (None, Some(_)) => Some(match signature_held {
             Some(true) => Check::ok(CheckName::Payload, "the signature covers the payload given"),
-            Some(false) => not_done(Code::NotReached, "cannot be told apart from the issuer's signature"),
+            Some(false) => not_done(Code::NotReached, "cannot be distinguished from the issuer's signature"),
             None => not_done(Code::NotReached, "the issuer's signature was not checked"),
         }),
         (Some(_), None) => envelope.map(|_| {

@@ -146,7 +146,7 @@ fn rules() -> Arc<Rules> {
 }
 
 fn caller(session: u64) -> Caller {
-    Caller::unknown(Era::Legacy).given(Some(format!("mcp-{session}")))
+    Caller::unknown(Era::Legacy).with_issued_session(Some(format!("mcp-{session}")))
 }
 
 fn name(session: u64) -> String {

@@ -8,6 +8,7 @@
 //!
 //! Messages of servers are parsed by [`reply`]. Not here: HTTP (`front`), the content of a VAP message (`admission`).
 
+pub mod error_code;
 mod id;
 mod name;
 pub mod object;
@@ -31,6 +32,8 @@ use crate::limits::MAX_DEPTH;
 
 /// The MCP method `tools/call`.
 pub const TOOLS_CALL: &str = "tools/call";
+/// The MCP method `notifications/cancelled`, with which either side gives up a request that it sent.
+pub const NOTIFICATIONS_CANCELLED: &str = "notifications/cancelled";
 
 /// Members of the JSON-RPC envelope. Another spelling of one of them is refused, because a case-insensitive reader
 /// would take it for the member.
@@ -99,11 +102,12 @@ pub enum FrameError {
 }
 
 impl FrameError {
-    /// The JSON-RPC error code: `-32700` (parse error) for a syntax error, otherwise `-32600` (invalid request).
+    /// The JSON-RPC error code: [`error_code::PARSE_ERROR`] for a syntax error, otherwise
+    /// [`error_code::INVALID_REQUEST`].
     pub fn code(&self) -> i32 {
         match self {
-            Self::Flaw(flaw) if flaw.is_syntax() => -32700,
-            _ => -32600,
+            Self::Flaw(flaw) if flaw.is_syntax() => error_code::PARSE_ERROR,
+            _ => error_code::INVALID_REQUEST,
         }
     }
 }

@@ -313,13 +313,13 @@ pub const PARKED_SESSION_BYTES: usize = 1 << 20;
 pub const PARKED_CALLS: usize = 1_024;
 /// Maximum number of bytes of the messages of all waiting calls.
 pub const PARKED_BYTES: usize = 64 << 20;
-/// Maximum number of waiting calls that are looked at in one pass.
+/// Maximum number of waiting calls that are decided again in one check.
 pub const PARKED_CHECK_CALLS: usize = 16;
-/// Maximum number of bytes of messages that are looked at in one pass; the last message may exceed it.
+/// Maximum number of bytes of messages of the calls that are decided again in one check; the last message may exceed it.
 pub const PARKED_CHECK_BYTES: usize = 1 << 20;
-/// Maximum number of jobs in one commit.
-pub const COMMIT_JOBS: usize = 512;
-/// Maximum number of bytes of records in one commit; a single job may produce more.
+/// Maximum number of work items in one commit.
+pub const COMMIT_ITEMS: usize = 512;
+/// Maximum number of bytes of records in one commit; a single item may produce more.
 pub const COMMIT_BYTES: usize = 16 << 20;
 /// Maximum number of attempts at a commit, if each one was in doubt and turned out not to have happened.
 pub const DOUBT_ATTEMPTS: usize = 3;
@@ -343,10 +343,10 @@ pub const CONFLICT_LONGEST_WAIT: Duration = Duration::from_millis(10);
 pub const DOUBT_FIRST_WAIT: Duration = Duration::from_millis(1);
 /// Upper bound of the wait that begins with [`DOUBT_FIRST_WAIT`].
 pub const DOUBT_LONGEST_WAIT: Duration = Duration::from_secs(1);
-/// First wait before owed jobs that could not be committed are retried; it doubles.
-pub const OWED_AGAIN_AFTER: Duration = Duration::from_millis(500);
-/// Upper bound of the wait that begins with [`OWED_AGAIN_AFTER`].
-pub const OWED_LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// First wait before work items that must become durable and could not be committed are retried; it doubles.
+pub const RETRY_FIRST_WAIT: Duration = Duration::from_millis(500);
+/// Upper bound of the wait that begins with [`RETRY_FIRST_WAIT`].
+pub const RETRY_LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// Interval at which waiting calls check whether another process made the settlement.
 pub const PARKED_POLL: Duration = Duration::from_millis(250);
 /// Due time for an entry that never becomes due: the end of the year 9999, in Unix seconds.

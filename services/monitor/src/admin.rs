@@ -15,7 +15,7 @@ use crate::metrics::Metrics;
 #[openapi(
     info(
         title = "Tabellion monitor",
-        description = "Watches transparency logs. What it finds is in its state folder, its webhooks and its metrics. Every response \
+        description = "Watches transparency logs. Its findings are in its state folder, its webhooks and its metrics. Every response \
                        has the request's number in X-Request-Id.",
         license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),

@@ -15,14 +15,14 @@ use merkle::tile::{BundleId, FULL_WIDTH, TileId, TilePath};
 use merkle::{CompactRange, LeafHash, TreeSize, hash_leaf};
 
 use crate::alarm::{AlarmKind, AlarmSubject};
-use crate::book::Book;
 use crate::config::WatchedLog;
+use crate::consistency::{ConsistencyProver, ConsistencyResult};
 use crate::evidence::Evidence;
-use crate::extends::{ConsistencyProver, Extends};
-use crate::growth::{missing, tiles};
+use crate::growth::{record_missing_tiles, tiles_trouble};
 use crate::limits::{BUNDLES_AT_ONCE, ENTRIES_STEP};
 use crate::round::CheckName;
-use crate::seen::SeenCheckpoint;
+use crate::round_results::RoundResults;
+use crate::signed_checkpoint::{SignedCheckpoint, TreeHead};
 use crate::state::{Edge, LogState};
 
 /// The entries check of one round.
@@ -34,7 +34,7 @@ pub struct EntriesCheck<'a> {
     /// The log's state; `entries` holds the right edge of the entries checked so far.
     pub state: &'a mut LogState,
     /// The round's checks and alarms.
-    pub book: &'a mut Book,
+    pub results: &'a mut RoundResults,
     /// Time limit; unlimited if `None`.
     pub at_most: Option<Duration>,
     /// Additional time for requests in flight after `at_most`.
@@ -42,30 +42,38 @@ pub struct EntriesCheck<'a> {
 }
 
 /// Reasons for which a step does not count.
-enum Broken {
+enum StepError {
     /// The log does not serve the entries or the proof.
     Missing(TlogError),
     /// The entries are not those of the signed tree; with a description and the evidence.
     Wrong(String, Option<Evidence>),
 }
 
+/// An entry whose hash differs from the one in the level-0 tile.
+struct DifferingEntry {
+    leaf: u64,
+    /// Path of the bundle that holds the entry.
+    path: String,
+    bytes: Bytes,
+}
+
 impl EntriesCheck<'_> {
     /// Checks the entries up to the verified checkpoint `shown`. `kept` saves the state after each step and returns
     /// whether that succeeded.
-    pub async fn check(&mut self, shown: &SeenCheckpoint, kept: impl Fn(&LogState) -> bool) {
+    pub async fn check(&mut self, shown: &SignedCheckpoint, kept: impl Fn(&LogState) -> bool) {
         let Some(at_most) = self.at_most else { return self.read(shown, kept).await };
         if tokio::time::timeout(at_most + self.grace, self.read(shown, kept)).await.is_err() {
             let at = self.state.entries.as_ref().map_or(0, |edge| edge.size);
             let words = format!("out of time: entries so far: {at} of {}", shown.size);
-            self.book.not_checked(CheckName::Entries, words);
+            self.results.not_checked(CheckName::Entries, words);
         }
     }
 
-    async fn read(&mut self, shown: &SeenCheckpoint, kept: impl Fn(&LogState) -> bool) {
+    async fn read(&mut self, shown: &SignedCheckpoint, kept: impl Fn(&LogState) -> bool) {
         let from = self.state.entries.as_ref().map_or(0, |edge| edge.size);
         if from > shown.size.get() {
             let words = format!("entries were checked up to size {from}, and the log shows fewer");
-            self.book.not_checked(CheckName::Entries, words);
+            self.results.not_checked(CheckName::Entries, words);
             return;
         }
         let started = Instant::now();
@@ -76,31 +84,37 @@ impl EntriesCheck<'_> {
             }
             match self.step(shown, started).await {
                 Ok(edge) => self.state.entries = Some(edge),
-                Err(Broken::Missing(error)) => {
-                    return missing(self.target, self.state, self.book, (CheckName::Entries, ""), &error);
+                Err(StepError::Missing(error)) => {
+                    return record_missing_tiles(
+                        self.target,
+                        self.state,
+                        self.results,
+                        (CheckName::Entries, ""),
+                        &error,
+                    );
                 }
-                Err(Broken::Wrong(words, evidence)) => {
+                Err(StepError::Wrong(words, evidence)) => {
                     let (kind, about) = (AlarmKind::Inconsistent, AlarmSubject::Log);
-                    return self.book.accuse(CheckName::Entries, kind, about, words, evidence);
+                    return self.results.accuse(CheckName::Entries, kind, about, words, evidence);
                 }
             }
             if !kept(self.state) {
-                let words = "how far the entries were checked cannot be written down";
-                return self.book.not_checked(CheckName::Entries, words);
+                let words = "the position of this check cannot be saved";
+                return self.results.not_checked(CheckName::Entries, words);
             }
             let at = self.state.entries.as_ref().map_or(0, |edge| edge.size);
             if at < shown.size.get() && self.is_over(started) {
                 let words = format!("entries so far: {at} of {}; the rest in the next rounds", shown.size);
-                return self.book.not_checked(CheckName::Entries, words);
+                return self.results.not_checked(CheckName::Entries, words);
             }
         }
-        self.state.works(&tiles(CheckName::Entries, ""));
+        self.state.end_trouble(&tiles_trouble(CheckName::Entries, ""));
         let words = format!(
-            "all entries up to size {} make the root; new ones: {}",
+            "all entries up to size {} give the signed root; new ones: {}",
             shown.size,
             shown.size.get() - from
         );
-        self.book.ok(CheckName::Entries, words);
+        self.results.ok(CheckName::Entries, words);
     }
 
     fn is_over(&self, started: Instant) -> bool {
@@ -109,9 +123,9 @@ impl EntriesCheck<'_> {
 
     /// Checks one step and returns its right edge. A step ends early when the time limit is reached, so that a slow log
     /// does not block the round.
-    async fn step(&mut self, shown: &SeenCheckpoint, started: Instant) -> Result<Edge, Broken> {
+    async fn step(&mut self, shown: &SignedCheckpoint, started: Instant) -> Result<Edge, StepError> {
         let edge = self.state.entries.clone().unwrap_or_default();
-        let mut range = edge.range().map_err(|why| Broken::Wrong(why, None))?;
+        let mut range = edge.range().map_err(|why| StepError::Wrong(why, None))?;
         let end = (edge.size / ENTRIES_STEP + 1).saturating_mul(ENTRIES_STEP).min(shown.size.get());
         let width = u64::from(FULL_WIDTH);
         // All bundles of a tree are full except the last: request the bundles of the signed tree's size.
@@ -122,7 +136,7 @@ impl EntriesCheck<'_> {
             .buffered(BUNDLES_AT_ONCE);
         futures::pin_mut!(bundles);
         while let Some(answer) = bundles.next().await {
-            let (number, entries) = answer.map_err(Broken::Missing)?;
+            let (number, entries) = answer.map_err(StepError::Missing)?;
             let first = number * width;
             let new = range.size().get().saturating_sub(first) as usize;
             for entry in entries.iter().skip(new).take((end - range.size().get()) as usize) {
@@ -132,78 +146,82 @@ impl EntriesCheck<'_> {
                 break;
             }
         }
-        self.proven(&range, shown, started).await?;
+        self.check_prefix(&range, shown, started).await?;
         Ok(Edge::of(&range))
     }
 
     /// Proves that the range's entries are a prefix of the signed tree.
-    async fn proven(
+    async fn check_prefix(
         &self,
         range: &CompactRange,
-        shown: &SeenCheckpoint,
+        shown: &SignedCheckpoint,
         started: Instant,
-    ) -> Result<(), Broken> {
-        let outcome = self.prover.extends((range.size(), range.root()), (shown.size, shown.root)).await;
+    ) -> Result<(), StepError> {
+        let head = TreeHead { size: range.size(), root: range.root() };
+        let outcome = self.prover.extends(head, shown.head()).await;
         match outcome {
-            Extends::Yes => Ok(()),
-            Extends::Unanswered(error) => Err(Broken::Missing(error)),
-            Extends::No(_) | Extends::Unproven(_) => {
-                Err(self.wrong_in_time(range.size(), shown, started).await)
+            ConsistencyResult::Proven => Ok(()),
+            ConsistencyResult::Unanswered(error) => Err(StepError::Missing(error)),
+            ConsistencyResult::Contradicted(_) | ConsistencyResult::Unproven(_) => {
+                Err(self.find_wrong_entry_in_time(range.size(), shown, started).await)
             }
         }
     }
 
     /// Finds the wrong entry within the remaining time; without a result the accusation names only the range.
-    async fn wrong_in_time(&self, end: TreeSize, shown: &SeenCheckpoint, started: Instant) -> Broken {
-        let search = self.wrong_entry(end, shown);
+    async fn find_wrong_entry_in_time(
+        &self,
+        end: TreeSize,
+        shown: &SignedCheckpoint,
+        started: Instant,
+    ) -> StepError {
+        let search = self.find_wrong_entry(end, shown);
         let Some(at_most) = self.at_most else { return search.await };
         let left = (at_most + self.grace / 2).saturating_sub(started.elapsed());
         tokio::time::timeout(left, search).await.unwrap_or_else(|_| {
             let words = format!(
-                "the entries up to leaf {} do not make the root that was signed; which one is wrong was not found in time",
+                "the entries up to leaf {} do not give the signed root; the search for the wrong entry ran out of time",
                 end.get().saturating_sub(1)
             );
             let seen = shown.sighting.clone();
-            Broken::Wrong(words, Some(Evidence::Checkpoint { vkey: self.target.vkey.to_string(), seen }))
+            StepError::Wrong(words, Some(Evidence::Checkpoint { vkey: self.target.vkey.to_string(), seen }))
         })
     }
 
     /// Finds the first new entry whose hash differs from the one in the level-0 tile.
-    async fn wrong_entry(&self, end: TreeSize, shown: &SeenCheckpoint) -> Broken {
+    async fn find_wrong_entry(&self, end: TreeSize, shown: &SignedCheckpoint) -> StepError {
         let width = u64::from(FULL_WIDTH);
         let from = self.state.entries.as_ref().map_or(0, |edge| edge.size);
         for number in from / width..end.get().div_ceil(width) {
-            match self.differing(number, shown).await {
+            match self.find_differing_leaf(number, shown).await {
                 Ok(None) => {}
-                Ok(Some((leaf, path, bytes))) => {
-                    let words =
-                        format!("the entry at leaf {leaf} is not the one in the tree that was signed");
+                Ok(Some(DifferingEntry { leaf, path, bytes })) => {
+                    let words = format!("the entry at leaf {leaf} is not the one in the signed tree");
                     let evidence = Evidence::Served {
                         vkey: self.target.vkey.to_string(),
                         checkpoint: shown.sighting.clone(),
                         path,
                         bytes: BASE64.encode(&bytes),
                     };
-                    return Broken::Wrong(words, Some(evidence));
+                    return StepError::Wrong(words, Some(evidence));
                 }
-                Err(error) => return Broken::Missing(error),
+                Err(error) => return StepError::Missing(error),
             }
         }
         let words = format!(
-            "the entries up to leaf {} and the tiles agree with each other, and do not make the root that was signed",
+            "the entries up to leaf {} and the tiles agree with each other, but do not give the signed root",
             end.get().saturating_sub(1)
         );
         let seen = shown.sighting.clone();
-        Broken::Wrong(words, Some(Evidence::Checkpoint { vkey: self.target.vkey.to_string(), seen }))
+        StepError::Wrong(words, Some(Evidence::Checkpoint { vkey: self.target.vkey.to_string(), seen }))
     }
 
-    /// Returns the first leaf of a bundle whose hash differs from the level-0 tile, with the bundle's path and the
-    /// entry's bytes.
-    async fn differing(
+    /// Returns the first entry of a bundle whose hash differs from the level-0 tile.
+    async fn find_differing_leaf(
         &self,
         number: u64,
-        shown: &SeenCheckpoint,
-    ) -> Result<Option<(u64, String, Bytes)>, TlogError> {
+        shown: &SignedCheckpoint,
+    ) -> Result<Option<DifferingEntry>, TlogError> {
         let client = self.prover.client();
         let (_, entries) = bundle(client, number, shown.size).await?;
         let Some(tile) = TileId::at(0, number, shown.size) else { return Ok(None) };
@@ -212,11 +230,11 @@ impl EntriesCheck<'_> {
         let differs = |(hash, entry): (&[u8; 32], &Bytes)| LeafHash::from_bytes(*hash) != hash_leaf(entry);
         let Some(place) = hashes.iter().zip(&entries).position(differs) else { return Ok(None) };
         let path = BundleId::at(number, shown.size).map(|id| TilePath::Entries(id).to_string());
-        Ok(Some((
-            number * u64::from(FULL_WIDTH) + place as u64,
-            path.unwrap_or_default(),
-            entries[place].clone(),
-        )))
+        Ok(Some(DifferingEntry {
+            leaf: number * u64::from(FULL_WIDTH) + place as u64,
+            path: path.unwrap_or_default(),
+            bytes: entries[place].clone(),
+        }))
     }
 }
 

@@ -7,12 +7,12 @@
 use jiff::fmt::rfc2822;
 
 use crate::alarm::{AlarmKind, AlarmSubject};
-use crate::book::Book;
 use crate::config::WatchedLog;
 use crate::round::CheckName;
+use crate::round_results::RoundResults;
 use crate::state::LogState;
 
-/// Trouble name (see `LogState::trouble`) of missing cosignatures.
+/// Trouble name (see `LogState::record_trouble`) of missing cosignatures.
 const UNCOSIGNED: &str = "cosignatures";
 
 /// The times by which a checkpoint's freshness is judged.
@@ -26,20 +26,25 @@ pub struct FreshnessTimes<'a> {
 }
 
 /// Checks the age of the newest cosignature against `stale_after` and `clock_tolerance`.
-pub fn check(target: &WatchedLog, state: &mut LogState, book: &mut Book, times: &FreshnessTimes<'_>) {
+pub fn check(
+    target: &WatchedLog,
+    state: &mut LogState,
+    results: &mut RoundResults,
+    times: &FreshnessTimes<'_>,
+) {
     if target.witnesses.is_empty() {
-        book.not_checked(
+        results.not_checked(
             CheckName::Freshness,
             "freshness not checked: no witness is configured, and a checkpoint carries no time",
         );
         return;
     }
     let Some(at) = times.cosigned_at.filter(|_| times.quorum != Some(false)) else {
-        uncosigned(target, state, book, times);
+        uncosigned(target, state, results, times);
         return;
     };
-    state.works(UNCOSIGNED);
-    let now = book.now;
+    state.end_trouble(UNCOSIGNED);
+    let now = results.now;
     let (tolerance, limit) = (target.clock_tolerance.as_secs(), target.stale_after.as_secs());
     let server = times.date.and_then(seconds);
     if at > now.saturating_add(tolerance) {
@@ -48,18 +53,18 @@ pub fn check(target: &WatchedLog, state: &mut LogState, book: &mut Book, times: 
             at - now,
             clock_difference(server, now)
         );
-        accuse(book, AlarmKind::Clock, words);
+        accuse(results, AlarmKind::Clock, words);
     } else if now.saturating_sub(at) <= limit {
-        book.ok(CheckName::Freshness, format!("cosigned {} s ago", now.saturating_sub(at)));
+        results.ok(CheckName::Freshness, format!("cosigned {} s ago", now.saturating_sub(at)));
     } else {
-        old(target, book, at, server);
+        old(target, results, at, server);
     }
 }
 
 /// Raises [`AlarmKind::Stale`], or [`AlarmKind::Clock`] if the log server's clock disagrees and the cosignature is
 /// recent by it.
-fn old(target: &WatchedLog, book: &mut Book, at: u64, server: Option<u64>) {
-    let now = book.now;
+fn old(target: &WatchedLog, results: &mut RoundResults, at: u64, server: Option<u64>) {
+    let now = results.now;
     let age = now.saturating_sub(at);
     let limit = target.stale_after.as_secs();
     let clocks_differ = server.is_some_and(|server| server.abs_diff(now) > target.clock_tolerance.as_secs());
@@ -70,33 +75,38 @@ fn old(target: &WatchedLog, book: &mut Book, at: u64, server: Option<u64>) {
     );
     match clocks_differ && fresh_there {
         true => {
-            accuse(book, AlarmKind::Clock, format!("{words}: this clock is ahead, or the log's is behind"))
+            accuse(results, AlarmKind::Clock, format!("{words}: this clock is ahead, or the log's is behind"))
         }
-        false => accuse(book, AlarmKind::Stale, words),
+        false => accuse(results, AlarmKind::Stale, words),
     }
 }
 
 /// Handles a checkpoint with too few cosignatures: [`AlarmKind::Stale`] if that lasts longer than `stale_after`.
-fn uncosigned(target: &WatchedLog, state: &mut LogState, book: &mut Book, times: &FreshnessTimes<'_>) {
-    let lasts = state.trouble(UNCOSIGNED, book.now);
+fn uncosigned(
+    target: &WatchedLog,
+    state: &mut LogState,
+    results: &mut RoundResults,
+    times: &FreshnessTimes<'_>,
+) {
+    let lasts = state.record_trouble(UNCOSIGNED, results.now);
     let who = match times.cosigned_at {
         None => "no known witness",
         Some(_) => "fewer witnesses than the policy asks for have",
     };
     match lasts > target.stale_after.as_secs() {
         true => {
-            let words = format!("{who} cosigned what the log shows, for {lasts} s");
-            accuse(book, AlarmKind::Stale, words);
+            let words = format!("{who} cosigned the log's checkpoints for {lasts} s");
+            accuse(results, AlarmKind::Stale, words);
         }
         false => {
             let words = format!("freshness not checked: {who} cosigned this checkpoint");
-            book.not_checked(CheckName::Freshness, words);
+            results.not_checked(CheckName::Freshness, words);
         }
     }
 }
 
-fn accuse(book: &mut Book, kind: AlarmKind, words: String) {
-    book.accuse(CheckName::Freshness, kind, AlarmSubject::Log, words, None);
+fn accuse(results: &mut RoundResults, kind: AlarmKind, words: String) {
+    results.accuse(CheckName::Freshness, kind, AlarmSubject::Log, words, None);
 }
 
 /// Describes the difference between the log server's clock and the monitor's.
@@ -127,14 +137,14 @@ mod tests {
 
     fn judged(cosigned_at: Option<u64>, server: Option<u64>) -> (Outcome, Vec<AlarmKind>) {
         let target = testing::target_with_witness();
-        let (mut state, mut book) = (LogState::new(&target), Book::new("log", NOW));
+        let (mut state, mut results) = (LogState::new(&target), RoundResults::new("log", NOW));
         let date = server.map(|at| {
             let at = jiff::Timestamp::from_second(at as i64).unwrap();
             at.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
         });
         let times = FreshnessTimes { cosigned_at, quorum: None, date: date.as_deref() };
-        check(&target, &mut state, &mut book, &times);
-        (book.checks[0].outcome, book.alarms.iter().map(|alarm| alarm.kind).collect())
+        check(&target, &mut state, &mut results, &times);
+        (results.checks[0].outcome, results.alarms.iter().map(|alarm| alarm.kind).collect())
     }
 
     #[test]
@@ -148,10 +158,10 @@ mod tests {
         let target = testing::target_with_witness();
         let mut state = LogState::new(&target);
         let mut at = |now| {
-            let mut book = Book::new("log", now);
+            let mut results = RoundResults::new("log", now);
             let times = FreshnessTimes { cosigned_at: Some(now), quorum: Some(false), date: None };
-            check(&target, &mut state, &mut book, &times);
-            book.checks[0].outcome
+            check(&target, &mut state, &mut results, &times);
+            results.checks[0].outcome
         };
         assert_eq!((at(NOW), at(NOW + DAY)), (Outcome::NotChecked, Outcome::Failed));
     }
@@ -172,10 +182,10 @@ mod tests {
     #[test]
     fn without_a_witness_freshness_is_not_checked_and_said_to_be_not_checked() {
         let target = testing::target();
-        let (mut state, mut book) = (LogState::new(&target), Book::new("log", NOW));
-        check(&target, &mut state, &mut book, &NONE);
-        assert_eq!(book.checks[0].outcome, Outcome::NotChecked);
-        assert!(book.checks[0].words.contains("freshness not checked"));
+        let (mut state, mut results) = (LogState::new(&target), RoundResults::new("log", NOW));
+        check(&target, &mut state, &mut results, &NONE);
+        assert_eq!(results.checks[0].outcome, Outcome::NotChecked);
+        assert!(results.checks[0].words.contains("freshness not checked"));
     }
 
     #[test]
@@ -183,9 +193,9 @@ mod tests {
         let target = testing::target_with_witness();
         let mut state = LogState::new(&target);
         let mut at = |now| {
-            let mut book = Book::new("log", now);
-            check(&target, &mut state, &mut book, &NONE);
-            book.checks[0].outcome
+            let mut results = RoundResults::new("log", now);
+            check(&target, &mut state, &mut results, &NONE);
+            results.checks[0].outcome
         };
         assert_eq!(at(NOW), Outcome::NotChecked);
         assert_eq!(at(NOW + DAY), Outcome::Failed);

@@ -56,7 +56,7 @@ impl Metrics {
             )?,
             rounds: registry.counters(
                 "tabellion_monitor_rounds_total",
-                "Looks at a log by what they came to",
+                "Rounds of a log, by result",
                 &["log", "result"],
             )?,
             requests: registry.counters(

@@ -11,7 +11,7 @@
 //!
 //! Each file is durable before the next is written: after a crash an alarm may be sent twice, but is never lost.
 //!
-//! Not here: the checks (`watcher.rs`), and the verification of evidence ([`crate::verdict`]).
+//! Not here: the checks (`log_watcher.rs`), and the verification of evidence ([`crate::verdict`]).
 
 mod evidence_file;
 

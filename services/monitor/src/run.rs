@@ -12,15 +12,15 @@ use crate::clock::now;
 use crate::config::Config;
 use crate::error::MonitorError;
 use crate::limits::DEEP_FOR;
+use crate::log_watcher::LogWatcher;
 use crate::round::{Round, Sink};
 use crate::scitt_service::{BadService, ServiceWatcher};
 use crate::spans;
 use crate::state::MonitorStateDir;
-use crate::watcher::Watcher;
 
 /// A watched log (by checkpoints and tiles) or SCITT service (by receipts).
 enum AnyWatcher {
-    Log(Box<Watcher>),
+    Log(Box<LogWatcher>),
     Service(Box<ServiceWatcher>),
 }
 
@@ -71,7 +71,7 @@ impl Monitor {
         let dir = MonitorStateDir::take(&config.state_dir)?;
         let mut watchers = Vec::with_capacity(config.logs.len());
         for target in &config.logs {
-            let watcher = Watcher::new(target.clone(), dir.log(&target.name)?, now())?;
+            let watcher = LogWatcher::new(target.clone(), dir.log(&target.name)?, now())?;
             watchers.push(AnyWatcher::Log(Box::new(watcher)));
         }
         for target in &config.services {
@@ -105,9 +105,9 @@ impl Monitor {
         let mut tasks = JoinSet::new();
         for mut watcher in watchers {
             if let AnyWatcher::Log(watcher) = &mut watcher {
-                watcher.limit(DEEP_FOR);
+                watcher.limit_deep_checks(DEEP_FOR);
             }
-            tasks.spawn(go_on(watcher, every, sink.clone(), stopping.clone()));
+            tasks.spawn(watch_until_stopped(watcher, every, sink.clone(), stopping.clone()));
         }
         let broken = tokio::select! {
             () = stop => None,
@@ -122,7 +122,8 @@ impl Monitor {
     }
 }
 
-async fn go_on(
+/// Makes a round every `every` until `stop` changes.
+async fn watch_until_stopped(
     mut watcher: AnyWatcher,
     every: Duration,
     sink: Arc<dyn Sink>,
@@ -133,7 +134,7 @@ async fn go_on(
         let round = tokio::select! {
             biased;
             _ = stop.changed() => return,
-            round = round_at(next, &mut watcher) => round,
+            round = make_round_at(next, &mut watcher) => round,
         };
         // Missed rounds are not made up for.
         next = next.max(Instant::now().checked_sub(every).unwrap_or(next)) + jittered(every);
@@ -147,7 +148,7 @@ async fn go_on(
 }
 
 /// Waits until `time`, then makes the round.
-async fn round_at(time: Instant, watcher: &mut AnyWatcher) -> Round {
+async fn make_round_at(time: Instant, watcher: &mut AnyWatcher) -> Round {
     tokio::time::sleep_until(time).await;
     watcher.round(now()).await
 }

@@ -23,11 +23,11 @@ use scitt::SignedStatement;
 use verifier::{Code, ReceiptFacts, StatementVerdict, TrustStore, VerificationOutcome};
 
 use crate::alarm::{Alarm, AlarmKind, AlarmSubject};
-use crate::book::Book;
 use crate::config::{ServiceTarget, WatchedEntry, WatchedStatement};
 use crate::evidence::{Evidence, ReceiptSeen};
 use crate::limits::{DOUBT_SIGHTINGS, MAX_RECEIPT_KEPT, SERVICE_EXCHANGE};
 use crate::round::{CheckName, Cost, Round};
+use crate::round_results::RoundResults;
 use crate::state::{LogFolder, MonitorStateDir, MonitorStateError};
 
 pub(crate) use files::trust;
@@ -117,31 +117,31 @@ impl ServiceWatcher {
 
     /// Fetches and judges a receipt of every entry.
     pub async fn round(&mut self, now: u64) -> Round {
-        let mut book = Book::new(&self.name, now);
+        let mut results = RoundResults::new(&self.name, now);
         let mut tally = RoundTally::default();
         for place in 0..self.entries.len() {
             tally.asked += 1;
             let answer = self.client.receipt_named(&self.entries[place].id).await;
-            self.take_answer(place, answer, &mut book, &mut tally);
+            self.take_answer(place, answer, &mut results, &mut tally);
         }
-        self.reach(&tally, &mut book);
-        Self::conclude(&tally, &mut book);
+        self.reach(&tally, &mut results);
+        Self::conclude(&tally, &mut results);
         match self.memory.keep(&self.folder) {
-            Ok(()) => book.ok(CheckName::Kept, "the next round goes on from here"),
+            Ok(()) => results.ok(CheckName::Kept, "the next round continues from here"),
             Err(why) => {
-                book.failed(CheckName::Kept, format!("the next round begins where this one did: {why}"))
+                results.failed(CheckName::Kept, format!("the next round starts where this one did: {why}"))
             }
         }
-        book.checks.sort_by_key(|check| check.name);
+        results.checks.sort_by_key(|check| check.name);
         Round {
             log: self.name.clone(),
             origin: self.client.base().to_string(),
             at: now,
             shown: None,
             verified: tally.largest,
-            checks: book.checks,
+            checks: results.checks,
             index: None,
-            alarms: book.alarms,
+            alarms: results.alarms,
             cost: Cost { requests: tally.asked, bytes: tally.bytes, hashes: 0 },
         }
     }
@@ -150,21 +150,21 @@ impl ServiceWatcher {
         &mut self,
         place: usize,
         answer: Result<Bytes, ClientError>,
-        book: &mut Book,
+        results: &mut RoundResults,
         tally: &mut RoundTally,
     ) {
         let id = self.entries[place].id.clone();
         match answer {
             Ok(receipt) => {
                 tally.bytes += receipt.len() as u64;
-                self.judge(place, &receipt, book, tally);
+                self.judge(place, &receipt, results, tally);
             }
             Err(error) if is_gone(&error) => match self.memory.last(&id) {
                 Some(kept) => {
-                    let words = format!("entry {id} had a receipt, and is not there any more");
+                    let words = format!("entry {id} had a receipt, and is no longer served");
                     let evidence = self.evidence([kept.seen.clone()]);
-                    match self.lasts(LagObservation::Gone, &id, book.now) {
-                        true => accuse(book, AlarmKind::Vanished, &id, words, evidence),
+                    match self.lasts(LagObservation::Gone, &id, results.now) {
+                        true => accuse(results, AlarmKind::Vanished, &id, words, evidence),
                         false => tally.doubtful.push((CheckName::Entries, words)),
                     }
                 }
@@ -174,17 +174,17 @@ impl ServiceWatcher {
         }
     }
 
-    fn judge(&mut self, place: usize, receipt: &[u8], book: &mut Book, tally: &mut RoundTally) {
+    fn judge(&mut self, place: usize, receipt: &[u8], results: &mut RoundResults, tally: &mut RoundTally) {
         let Entry { id, digest, statement } = &self.entries[place];
         let statement = statement.as_ref();
-        let seen = ReceiptSeen::of(*digest, statement, receipt, self.client.base(), book.now);
-        let verdict = verify(*digest, statement, receipt, &self.trust, book.now);
+        let seen = ReceiptSeen::of(*digest, statement, receipt, self.client.base(), results.now);
+        let verdict = verify(*digest, statement, receipt, &self.trust, results.now);
         if let Some(why) = no_receipt(receipt, &verdict) {
             return tally.unanswered.push(format!("{id}: {why}"));
         }
         let Some(facts) = verdict.receipts.first().filter(|facts| facts.verified) else {
             let (kind, words) = refusal(&verdict);
-            return accuse(book, kind, id, format!("entry {id}: {words}"), self.evidence([seen]));
+            return accuse(results, kind, id, format!("entry {id}: {words}"), self.evidence([seen]));
         };
         tally.verified += 1;
         let place = ReceiptPosition::of(facts);
@@ -197,7 +197,7 @@ impl ServiceWatcher {
             let name = kept.place.clone().unwrap_or_default();
             let words = format!("two roots were signed for {name}");
             let evidence = self.evidence([other.seen.clone(), kept.seen.clone()]);
-            return accuse(book, AlarmKind::Fork, &name, words, evidence);
+            return accuse(results, AlarmKind::Fork, &name, words, evidence);
         }
         let id = id.clone();
         self.memory.settled(LagObservation::Gone, &id);
@@ -206,8 +206,8 @@ impl ServiceWatcher {
             if let Some(before) = self.larger_before(&id, size) {
                 let words = format!("entry {id}: a receipt of tree size {}, then one of {size}", before.0);
                 let evidence = self.evidence([before.1.seen.clone(), kept.seen.clone()]);
-                return match self.lasts(LagObservation::Older, &id, book.now) {
-                    true => accuse(book, AlarmKind::Rollback, &id, words, evidence),
+                return match self.lasts(LagObservation::Older, &id, results.now) {
+                    true => accuse(results, AlarmKind::Rollback, &id, words, evidence),
                     false => tally.doubtful.push((CheckName::Growth, words)),
                 };
             }
@@ -236,42 +236,45 @@ impl ServiceWatcher {
 
     /// Records the reachability check; [`AlarmKind::Unreachable`] only after `unreachable_after`, because networks fail
     /// temporarily.
-    fn reach(&mut self, tally: &RoundTally, book: &mut Book) {
+    fn reach(&mut self, tally: &RoundTally, results: &mut RoundResults) {
         match tally.unanswered.first() {
             None => {
                 self.memory.unreachable_since = None;
-                book.ok(CheckName::Reachable, format!("entries asked for: {}", tally.asked));
+                results.ok(CheckName::Reachable, format!("entries requested: {}", tally.asked));
             }
             Some(why) => {
-                let since = *self.memory.unreachable_since.get_or_insert(book.now);
-                book.unanswered(CheckName::Reachable, why.clone());
-                if book.now.saturating_sub(since) > self.unreachable_after.as_secs() {
-                    book.alarm(AlarmKind::Unreachable, AlarmSubject::Log, why.clone(), None);
+                let since = *self.memory.unreachable_since.get_or_insert(results.now);
+                results.unanswered(CheckName::Reachable, why.clone());
+                if results.now.saturating_sub(since) > self.unreachable_after.as_secs() {
+                    results.alarm(AlarmKind::Unreachable, AlarmSubject::Log, why.clone(), None);
                 }
             }
         }
     }
 
     /// Records the remaining checks according to [`CONCLUSIONS`].
-    fn conclude(tally: &RoundTally, book: &mut Book) {
+    fn conclude(tally: &RoundTally, results: &mut RoundResults) {
         for (name, kinds, words) in CONCLUSIONS {
             let bad = |alarm: &Alarm| kinds.contains(&alarm.kind);
-            match book.alarms.iter().find(|alarm| bad(alarm)).map(|alarm| alarm.words.clone()) {
-                Some(words) => book.failed(*name, words),
+            match results.alarms.iter().find(|alarm| bad(alarm)).map(|alarm| alarm.words.clone()) {
+                Some(words) => results.failed(*name, words),
                 None if tally.doubtful.iter().any(|(of, _)| of == name) => {
                     let doubtful = tally.doubtful.iter().find(|(of, _)| of == name);
                     let words = doubtful.map_or("", |(_, words)| words);
-                    book.not_checked(*name, format!("{words}; a replica may be behind: looked at again"));
+                    results.not_checked(
+                        *name,
+                        format!("{words}; a replica may be behind: checked again in the next round"),
+                    );
                 }
                 None if *name == CheckName::Entries && !tally.unseen.is_empty() => {
                     let unseen = &tally.unseen;
-                    book.not_checked(
+                    results.not_checked(
                         *name,
-                        format!("never there: {}, {} among them", unseen.len(), unseen[0]),
+                        format!("entries never served: {}, such as {}", unseen.len(), unseen[0]),
                     );
                 }
-                None if tally.verified == 0 => book.not_checked(*name, "no receipt came"),
-                None => book.ok(*name, format!("receipts: {}; {words}", tally.verified)),
+                None if tally.verified == 0 => results.not_checked(*name, "no receipt was received"),
+                None => results.ok(*name, format!("receipts: {}; {words}", tally.verified)),
             }
         }
     }
@@ -291,9 +294,9 @@ const CONCLUSIONS: &[(CheckName, &[AlarmKind], &str)] = &[
         ],
         "each verifies with a pinned key",
     ),
-    (CheckName::Growth, &[AlarmKind::Rollback], "no signed size went back"),
-    (CheckName::Consistency, &[AlarmKind::Fork], "one root for what is signed as one tree"),
-    (CheckName::Entries, &[AlarmKind::Vanished], "what was there is there"),
+    (CheckName::Growth, &[AlarmKind::Rollback], "no signed tree size decreased"),
+    (CheckName::Consistency, &[AlarmKind::Fork], "one root for each signed tree"),
+    (CheckName::Entries, &[AlarmKind::Vanished], "all entries are still served"),
 ];
 
 impl Entry {
@@ -367,7 +370,7 @@ fn no_receipt(received: &[u8], verdict: &StatementVerdict) -> Option<String> {
     match verdict.reason {
         Some(Code::MalformedReceipt | Code::UnsupportedStructure) => {
             let why = verdict.why();
-            Some(format!("what came is not a receipt: {why}"))
+            Some(format!("the answer is not a receipt: {why}"))
         }
         _ if received.len() > MAX_RECEIPT_KEPT => {
             Some(format!("a receipt of {} bytes, and {MAX_RECEIPT_KEPT} are kept", received.len()))
@@ -391,10 +394,10 @@ fn refusal(verdict: &StatementVerdict) -> (AlarmKind, String) {
     (kind, words)
 }
 
-fn accuse(book: &mut Book, kind: AlarmKind, which: &str, words: String, evidence: Evidence) {
+fn accuse(results: &mut RoundResults, kind: AlarmKind, which: &str, words: String, evidence: Evidence) {
     let alarm =
-        Alarm::new(kind, &book.log, AlarmSubject::Log, words, book.now).which(which).shown_by(evidence);
-    book.alarms.push(alarm);
+        Alarm::new(kind, &results.log, AlarmSubject::Log, words, results.now).which(which).shown_by(evidence);
+    results.alarms.push(alarm);
 }
 
 /// Returns `true` if the service answers that the entry does not exist (404) or no longer exists (410).

@@ -8,8 +8,8 @@ use tracing::Span;
 use tracing::field::Empty;
 
 use crate::alarm::MonitorExit;
-use crate::book::Book;
 use crate::round::{CheckName, Outcome, Round};
+use crate::round_results::RoundResults;
 
 /// The `tracing` target of the spans; nothing else uses it.
 const TARGET: &str = "monitor::spans";
@@ -55,9 +55,9 @@ pub fn check(name: CheckName) -> Span {
     )
 }
 
-/// Records the result of a check, as far as it is in the book.
-pub fn end_check(span: &Span, name: CheckName, book: &Book) {
-    match book.outcome(name) {
+/// Records the result of a check, as far as it is in the results.
+pub fn end_check(span: &Span, name: CheckName, results: &RoundResults) {
+    match results.outcome(name) {
         Some(Outcome::Failed) => fail(span, "failed"),
         Some(Outcome::Unanswered) => fail(span, "unanswered"),
         Some(Outcome::Ok | Outcome::NotChecked) | None => {}

@@ -15,14 +15,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use durable::{FileAccess, Lock, LockError};
-use merkle::{CompactRange, Hash, RootHash, TreeSize};
+use merkle::{CompactRange, Hash, TreeSize};
 use serde::{Deserialize, Serialize};
 use tlog::checkpoint::Checkpoint;
 
 use crate::config::WatchedLog;
 use crate::evidence::Sighting;
 use crate::limits::{MAX_STATE_BYTES, MAX_TROUBLES, MAX_UNPROVEN};
-use crate::seen::SeenCheckpoint;
+use crate::signed_checkpoint::{SignedCheckpoint, TreeHead};
 
 /// Version of the state file format.
 const VERSION: u32 = 1;
@@ -31,7 +31,7 @@ const VERSION: u32 = 1;
 #[derive(Debug, thiserror::Error)]
 pub enum MonitorStateError {
     /// Another monitor uses this state directory.
-    #[error("another monitor works in {}", .0.display())]
+    #[error("another monitor uses {}", .0.display())]
     Taken(PathBuf),
     /// A file or folder cannot be read or written.
     #[error("{}: {why}", path.display())]
@@ -42,7 +42,7 @@ pub enum MonitorStateError {
         why: io::Error,
     },
     /// The file is not a valid state, or has another version.
-    #[error("{} is not a state that this release can go on from: {why}", path.display())]
+    #[error("{} is not a state from which this release can continue: {why}", path.display())]
     Unreadable {
         /// Path of the file.
         path: PathBuf,
@@ -50,7 +50,7 @@ pub enum MonitorStateError {
         why: String,
     },
     /// The state belongs to another log or another key.
-    #[error("{} is the state of another log: it has {kept}, and {configured} is configured", path.display())]
+    #[error("{} is the state of another log: it has {kept}, but {configured} is configured", path.display())]
     Foreign {
         /// Path of the file.
         path: PathBuf,
@@ -174,9 +174,9 @@ pub struct LogState {
     origin: String,
     vkey: String,
     /// The start of watching.
-    pub began: Option<Beginning>,
+    pub began: Option<WatchStart>,
     /// The newest checkpoint that is proven consistent with all before it.
-    pub verified: Option<Verified>,
+    pub verified: Option<SavedCheckpoint>,
     /// Right edge of the entries that were checked against a signed root.
     pub entries: Option<Edge>,
     /// Time of the newest cosignature by a known witness on a verified checkpoint, in Unix seconds.
@@ -190,25 +190,25 @@ pub struct LogState {
     ahead: BTreeMap<String, (u64, u64)>,
     /// Signed checkpoints that could not be proven when they were seen; compared again in later rounds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) unproven: Vec<Verified>,
+    pub(crate) unproven: Vec<SavedCheckpoint>,
 }
 
 /// The start of watching a log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Beginning {
+pub struct WatchStart {
     /// Time in Unix seconds.
     pub at: u64,
     /// Tree size: the number of leaves.
     pub size: u64,
     /// Reason for trusting that tree.
-    pub because: Because,
+    pub because: TrustReason,
 }
 
 /// Reasons for trusting the first tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Because {
+pub enum TrustReason {
     /// The checkpoint was configured (`start`).
     Given,
     /// The first checkpoint that the log showed, without proof.
@@ -217,10 +217,10 @@ pub enum Because {
     Empty,
 }
 
-/// A checkpoint with a verified signature.
+/// A checkpoint in the state file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Verified {
+pub struct SavedCheckpoint {
     /// Tree size: the number of leaves.
     pub size: u64,
     /// The root hash, in hex.
@@ -263,7 +263,7 @@ impl LogState {
     }
 
     /// Records an ongoing trouble; returns its duration in seconds. 0 for a new one beyond [`MAX_TROUBLES`].
-    pub(crate) fn trouble(&mut self, what: &str, now: u64) -> u64 {
+    pub(crate) fn record_trouble(&mut self, what: &str, now: u64) -> u64 {
         if self.troubles.len() >= MAX_TROUBLES && !self.troubles.contains_key(what) {
             return 0;
         }
@@ -273,16 +273,16 @@ impl LogState {
         now - *since
     }
 
-    /// Removes a trouble: the operation has succeeded.
-    pub(crate) fn works(&mut self, what: &str) {
+    /// Removes a trouble once the operation has succeeded.
+    pub(crate) fn end_trouble(&mut self, what: &str) {
         self.troubles.remove(what);
     }
 
     /// Remembers a signed checkpoint that is not proven. Beyond [`MAX_UNPROVEN`] only the last one is replaced: a log
     /// cannot displace its earlier checkpoints by signing more.
-    pub(crate) fn doubt(&mut self, seen: &SeenCheckpoint) {
-        let one = Verified::of(seen);
-        let is_same = |known: &Verified| (known.size, &known.root) == (one.size, &one.root);
+    pub(crate) fn remember_unproven(&mut self, seen: &SignedCheckpoint) {
+        let one = SavedCheckpoint::of(seen);
+        let is_same = |known: &SavedCheckpoint| (known.size, &known.root) == (one.size, &one.root);
         if self.unproven.iter().chain(&self.verified).any(is_same) {
             return;
         }
@@ -292,15 +292,15 @@ impl LogState {
 
     /// Records that a vantage point shows a larger tree; returns for how many seconds its first larger tree has not
     /// been verified here. Once that is verified, later trees get their own start time.
-    pub(crate) fn behind(&mut self, name: &str, size: u64, now: u64) -> u64 {
-        self.caught_up(name);
+    pub(crate) fn record_larger_tree(&mut self, name: &str, size: u64, now: u64) -> u64 {
+        self.forget_larger_tree(name);
         let (since, _) = self.ahead.entry(name.to_owned()).or_insert((now, size));
         *since = now.min(*since);
         now - *since
     }
 
     /// Removes the record of a vantage point's larger tree once a tree of that size is verified here.
-    pub(crate) fn caught_up(&mut self, name: &str) {
+    pub(crate) fn forget_larger_tree(&mut self, name: &str) {
         let size = self.verified.as_ref().map_or(0, |verified| verified.size);
         if self.ahead.get(name).is_some_and(|(_, awaited)| *awaited <= size) {
             self.ahead.remove(name);
@@ -314,18 +314,24 @@ impl LogState {
             let note = verified.seen.note.as_bytes();
             let checkpoint =
                 Checkpoint::open(note, &target.origin, &target.all_keys()).map_err(|why| why.to_string())?;
-            if verified.head() != Some((checkpoint.size(), checkpoint.root())) {
-                return Err("it says otherwise than the checkpoint in it".into());
+            let signed = TreeHead { size: checkpoint.size(), root: checkpoint.root() };
+            if verified.head() != Some(signed) {
+                return Err("its size or root differs from the checkpoint in it".into());
             }
         }
         self.entries.as_ref().map_or(Ok(()), |edge| edge.range().map(|_| ()))
     }
 }
 
-impl Verified {
+impl SavedCheckpoint {
+    /// The checkpoint in the form of the state file.
+    pub(crate) fn of(signed: &SignedCheckpoint) -> Self {
+        Self { size: signed.size.get(), root: signed.root.to_string(), seen: signed.sighting.clone() }
+    }
+
     /// Size and root; `None` if the saved root is malformed.
-    pub fn head(&self) -> Option<(TreeSize, RootHash)> {
-        Some((TreeSize::new(self.size), self.root.parse().ok()?))
+    pub fn head(&self) -> Option<TreeHead> {
+        Some(TreeHead { size: TreeSize::new(self.size), root: self.root.parse().ok()? })
     }
 }
 
@@ -345,25 +351,27 @@ impl Edge {
 
 #[cfg(test)]
 mod tests {
+    use merkle::RootHash;
+
     use super::*;
     use crate::testing;
 
     #[test]
-    fn what_does_not_work_has_not_for_as_long_as_the_clock_says_and_never_since_the_future() {
+    fn a_trouble_lasts_as_long_as_the_clock_says_and_never_began_in_the_future() {
         let mut state = LogState::new(&testing::target());
-        assert_eq!((state.trouble("log", 1000), state.trouble("log", 1060)), (0, 60));
+        assert_eq!((state.record_trouble("log", 1000), state.record_trouble("log", 1060)), (0, 60));
         // The clock was ahead by a day.
-        assert_eq!((state.trouble("tiles", 90_000), state.trouble("tiles", 3_600)), (0, 0));
-        assert_eq!(state.trouble("tiles", 3_660), 60);
-        state.works("log");
-        assert_eq!(state.trouble("log", 2000), 0);
+        assert_eq!((state.record_trouble("tiles", 90_000), state.record_trouble("tiles", 3_600)), (0, 0));
+        assert_eq!(state.record_trouble("tiles", 3_660), 60);
+        state.end_trouble("log");
+        assert_eq!(state.record_trouble("log", 2000), 0);
     }
 
     #[test]
     fn no_more_troubles_are_remembered_than_there_is_room_for() {
         let mut state = LogState::new(&testing::target());
         (0..2 * MAX_TROUBLES).for_each(|n| {
-            state.trouble(&n.to_string(), 1);
+            state.record_trouble(&n.to_string(), 1);
         });
         assert_eq!(state.troubles().len(), MAX_TROUBLES);
     }
@@ -374,10 +382,15 @@ mod tests {
         for size in 1..=2 * MAX_UNPROVEN as u64 {
             let sighting = Sighting { note: String::new(), from: String::new(), at: 0 };
             let root = RootHash::from_bytes([7; 32]);
-            let seen =
-                SeenCheckpoint { size: TreeSize::new(size), root, cosigned_at: None, quorum: None, sighting };
-            state.doubt(&seen);
-            state.doubt(&seen);
+            let seen = SignedCheckpoint {
+                size: TreeSize::new(size),
+                root,
+                cosigned_at: None,
+                quorum: None,
+                sighting,
+            };
+            state.remember_unproven(&seen);
+            state.remember_unproven(&seen);
         }
         let sizes: Vec<u64> = state.unproven.iter().map(|one| one.size).collect();
         assert_eq!(sizes.len(), MAX_UNPROVEN);

@@ -11,17 +11,17 @@ use client::witness::{self, WitnessClient};
 use merkle::TreeSize;
 
 use crate::alarm::{AlarmKind, AlarmSubject};
-use crate::book::Book;
 use crate::config::{Vantage, WatchedLog};
+use crate::consistency::{ConsistencyProver, ConsistencyResult};
 use crate::evidence::{Evidence, TwoRootPath};
-use crate::extends::{ConsistencyProver, Extends, TreeHead};
-use crate::growth::{is_trouble, missing, tiles};
+use crate::growth::{is_temporary, record_missing_tiles, tiles_trouble};
 use crate::round::CheckName;
-use crate::seen::SeenCheckpoint;
+use crate::round_results::RoundResults;
+use crate::signed_checkpoint::SignedCheckpoint;
 use crate::state::LogState;
 
 /// The vantage check of one round.
-pub struct Comparison<'a> {
+pub struct VantageCheck<'a> {
     /// The log's configuration.
     pub target: &'a WatchedLog,
     /// Client and proof verifier for the log.
@@ -29,39 +29,49 @@ pub struct Comparison<'a> {
     /// The log's state, with the last agreed checkpoint of each vantage point.
     pub state: &'a mut LogState,
     /// The round's checks and alarms.
-    pub book: &'a mut Book,
+    pub results: &'a mut RoundResults,
     /// `true` if the log's checkpoint of this round is verified.
     pub verified: bool,
 }
 
 /// Result of the comparison with one vantage point.
-enum Compared {
+enum VantageOutcome {
     /// The vantage point shows the same log.
     Agrees,
     /// The comparison decides nothing; with the reason.
     Nothing(String),
-    /// The result is recorded in [`Book`] already.
-    Booked,
+    /// The result is recorded in [`RoundResults`] already.
+    Recorded,
 }
 
 /// Response of a vantage point.
-pub struct View {
+pub struct VantageResponse {
     /// Name of the vantage point.
     pub name: String,
     /// The checkpoint; `None` if the vantage point does not know the log.
-    pub seen: Result<Option<SeenCheckpoint>, String>,
+    pub seen: Result<Option<SignedCheckpoint>, String>,
+}
+
+impl VantageResponse {
+    /// Time of the newest cosignature, if the vantage point shows the same tree.
+    pub fn cosigned(&self, same: &SignedCheckpoint) -> Option<u64> {
+        let seen = self.seen.as_ref().ok()?.as_ref()?;
+        (seen.head() == same.head()).then_some(seen.cosigned_at)?
+    }
 }
 
 /// Fetches the checkpoints of all vantage points concurrently.
-pub async fn fetch_all(target: &WatchedLog, roots: Option<&Bytes>, now: u64) -> Vec<View> {
+pub async fn fetch_all(target: &WatchedLog, roots: Option<&Bytes>, now: u64) -> Vec<VantageResponse> {
     let views = target.vantages.iter().map(|vantage| async move {
         let name = vantage.to_string();
         let note = fetch(vantage, target, roots).await;
         let seen = note.and_then(|note| match note {
-            Some(note) => SeenCheckpoint::open(&note, target, &name, now).map(Some).map_err(|why| why.words),
+            Some(note) => {
+                SignedCheckpoint::open(&note, target, &name, now).map(Some).map_err(|why| why.words)
+            }
             None => Ok(None),
         });
-        View { name, seen }
+        VantageResponse { name, seen }
     });
     futures::future::join_all(views).await
 }
@@ -87,126 +97,145 @@ async fn fetch(
     }
 }
 
-impl Comparison<'_> {
+impl VantageCheck<'_> {
     /// Compares the vantage points' checkpoints with the log's.
-    pub async fn compare(&mut self, here: &SeenCheckpoint, views: Vec<View>) {
-        if views.is_empty() {
-            self.book.not_checked(CheckName::Vantage, "no other place is configured to compare with");
+    pub async fn check(&mut self, here: &SignedCheckpoint, responses: Vec<VantageResponse>) {
+        if responses.is_empty() {
+            self.results.not_checked(CheckName::Vantage, "no vantage point is configured");
             return;
         }
         let (mut agree, mut silent) = (0, Vec::new());
-        let before = self.book.alarms.len();
-        for View { name, seen } in views {
+        let before = self.results.alarms.len();
+        for VantageResponse { name, seen } in responses {
             match seen {
                 Ok(Some(there)) => {
-                    self.answers(&name);
-                    match self.one(&name, here, &there).await {
-                        Compared::Agrees => agree += 1,
-                        Compared::Nothing(why) => silent.push(why),
-                        Compared::Booked => {}
+                    self.record_answer(&name);
+                    match self.compare_one(&name, here, &there).await {
+                        VantageOutcome::Agrees => agree += 1,
+                        VantageOutcome::Nothing(why) => silent.push(why),
+                        VantageOutcome::Recorded => {}
                     }
                 }
                 Ok(None) => silent.push(format!("{name} has not seen this log")),
                 Err(why) => {
-                    self.silent(&name, &why);
+                    self.record_silence(&name, &why);
                     silent.push(format!("{name}: {why}"));
                 }
             }
         }
-        if self.book.alarms.len() > before || self.book.is_bad(CheckName::Vantage) {
+        if self.results.alarms.len() > before || self.results.is_bad(CheckName::Vantage) {
             return;
         }
         match (agree, silent.is_empty()) {
-            (0, _) => self.book.not_checked(CheckName::Vantage, silent.join("; ")),
-            (_, true) => self.book.ok(CheckName::Vantage, format!("{agree} agree")),
+            (0, _) => self.results.not_checked(CheckName::Vantage, silent.join("; ")),
+            (_, true) => self.results.ok(CheckName::Vantage, format!("{agree} agree")),
             (_, false) => {
-                self.book.ok(CheckName::Vantage, format!("{agree} agree; {}", silent.join("; ")));
+                self.results.ok(CheckName::Vantage, format!("{agree} agree; {}", silent.join("; ")));
             }
         }
     }
 
     /// Compares one vantage point's checkpoint with the log's.
-    async fn one(&mut self, name: &str, here: &SeenCheckpoint, there: &SeenCheckpoint) -> Compared {
-        self.state.caught_up(name);
+    async fn compare_one(
+        &mut self,
+        name: &str,
+        here: &SignedCheckpoint,
+        there: &SignedCheckpoint,
+    ) -> VantageOutcome {
+        self.state.forget_larger_tree(name);
         if there.size == TreeSize::EMPTY {
-            return Compared::Nothing(format!("{name} is shown no leaf: there is nothing to compare"));
+            return VantageOutcome::Nothing(format!(
+                "{name} is shown an empty tree: there is nothing to compare"
+            ));
         }
         if here.size == TreeSize::EMPTY {
-            return self.ahead(name, here, there, false);
+            return self.record_ahead(name, here, there, false);
         }
         match there.size > here.size {
-            true => self.larger(name, here, there).await,
-            false => self.not_larger(name, here, there).await,
+            true => self.compare_larger(name, here, there).await,
+            false => self.compare_not_larger(name, here, there).await,
         }
     }
 
     /// Handles a vantage point whose tree is not larger.
-    async fn not_larger(&mut self, name: &str, here: &SeenCheckpoint, there: &SeenCheckpoint) -> Compared {
+    async fn compare_not_larger(
+        &mut self,
+        name: &str,
+        here: &SignedCheckpoint,
+        there: &SignedCheckpoint,
+    ) -> VantageOutcome {
         let head = (there.size.get(), there.root.to_string());
         if self.verified && self.state.agreed.get(name) == Some(&head) {
-            return Compared::Agrees;
+            return VantageOutcome::Agrees;
         }
-        match self.prover.extends(head_of(there), head_of(here)).await {
-            Extends::Yes => {
-                self.agreed(name, head);
-                return Compared::Agrees;
+        match self.prover.extends(there.head(), here.head()).await {
+            ConsistencyResult::Proven => {
+                self.record_agreement(name, head);
+                return VantageOutcome::Agrees;
             }
-            Extends::No(path) => self.split(name, there, here, path),
-            Extends::Unproven(why) => {
+            ConsistencyResult::Contradicted(path) => self.accuse_of_split_view(name, there, here, path),
+            ConsistencyResult::Unproven(why) => {
                 let words = format!(
                     "{name} is shown a tree of size {} that the log's tree of size {} does not prove: {why}",
                     there.size, here.size
                 );
                 self.accuse(AlarmKind::Inconsistent, name, words, here, there);
             }
-            Extends::Unanswered(error) => self.missing(name, there, &error),
+            ConsistencyResult::Unanswered(error) => self.record_missing(name, there, &error),
         }
-        Compared::Booked
+        VantageOutcome::Recorded
     }
 
     /// Handles a vantage point whose tree is larger.
-    async fn larger(&mut self, name: &str, here: &SeenCheckpoint, there: &SeenCheckpoint) -> Compared {
-        match self.prover.extends(head_of(here), head_of(there)).await {
-            Extends::Yes => {
-                self.agreed(name, (there.size.get(), there.root.to_string()));
-                return self.ahead(name, here, there, true);
+    async fn compare_larger(
+        &mut self,
+        name: &str,
+        here: &SignedCheckpoint,
+        there: &SignedCheckpoint,
+    ) -> VantageOutcome {
+        match self.prover.extends(here.head(), there.head()).await {
+            ConsistencyResult::Proven => {
+                self.record_agreement(name, (there.size.get(), there.root.to_string()));
+                return self.record_ahead(name, here, there, true);
             }
-            Extends::No(path) => self.split(name, here, there, path),
-            Extends::Unanswered(error) if is_trouble(&error) => self.missing(name, there, &error),
-            Extends::Unproven(_) | Extends::Unanswered(_) => {
-                self.state.doubt(there);
-                return self.ahead(name, here, there, false);
+            ConsistencyResult::Contradicted(path) => self.accuse_of_split_view(name, here, there, path),
+            ConsistencyResult::Unanswered(error) if is_temporary(&error) => {
+                self.record_missing(name, there, &error)
+            }
+            ConsistencyResult::Unproven(_) | ConsistencyResult::Unanswered(_) => {
+                self.state.remember_unproven(there);
+                return self.record_ahead(name, here, there, false);
             }
         }
-        Compared::Booked
+        VantageOutcome::Recorded
     }
 
     /// Remembers the agreement, but only if the log's own checkpoint is verified.
-    fn agreed(&mut self, name: &str, head: (u64, String)) {
-        self.state.works(&tiles(CheckName::Vantage, name));
+    fn record_agreement(&mut self, name: &str, head: (u64, String)) {
+        self.state.end_trouble(&tiles_trouble(CheckName::Vantage, name));
         if self.verified {
             self.state.agreed.insert(name.to_owned(), head);
         }
     }
 
     /// Records that the proof is not available yet.
-    fn missing(&mut self, name: &str, there: &SeenCheckpoint, error: &TlogError) {
-        self.state.doubt(there);
-        missing(self.target, self.state, self.book, (CheckName::Vantage, name), error);
+    fn record_missing(&mut self, name: &str, there: &SignedCheckpoint, error: &TlogError) {
+        self.state.remember_unproven(there);
+        record_missing_tiles(self.target, self.state, self.results, (CheckName::Vantage, name), error);
     }
 
     /// Accuses the log of a split view.
-    fn split(
+    fn accuse_of_split_view(
         &mut self,
         name: &str,
-        older: &SeenCheckpoint,
-        newer: &SeenCheckpoint,
+        older: &SignedCheckpoint,
+        newer: &SignedCheckpoint,
         path: Option<TwoRootPath>,
     ) {
         let words = match older.size == newer.size {
             true => format!("{name} is shown another tree of size {} than is shown here", older.size),
             false => format!(
-                "what {name} is shown and what is shown here cannot be one log: sizes {} and {}",
+                "the trees of sizes {} and {} that {name} and this monitor are shown cannot be of one log",
                 older.size, newer.size
             ),
         };
@@ -217,28 +246,30 @@ impl Comparison<'_> {
             path,
         };
         let about = AlarmSubject::Vantage(name.to_owned());
-        self.book.accuse(CheckName::Vantage, AlarmKind::SplitView, about, words, Some(evidence));
+        self.results.accuse(CheckName::Vantage, AlarmKind::SplitView, about, words, Some(evidence));
     }
 
     /// Handles a larger tree at a vantage point. That is normal for a while, since logs publish after cosigning; after
     /// `lag` the log's checkpoint counts as stale.
-    fn ahead(
+    fn record_ahead(
         &mut self,
         name: &str,
-        here: &SeenCheckpoint,
-        there: &SeenCheckpoint,
+        here: &SignedCheckpoint,
+        there: &SignedCheckpoint,
         is_proven: bool,
-    ) -> Compared {
-        let lasts = self.state.behind(name, there.size.get(), self.book.now);
-        let words =
-            format!("{name} is shown a tree of size {}, and here the log shows {}", there.size, here.size);
+    ) -> VantageOutcome {
+        let lasts = self.state.record_larger_tree(name, there.size.get(), self.results.now);
+        let words = format!(
+            "{name} is shown a tree of size {}, and this monitor one of size {}",
+            there.size, here.size
+        );
         if lasts >= self.target.lag.as_secs() {
             self.accuse(AlarmKind::Stale, name, format!("{words}, for {lasts} s"), here, there);
-            return Compared::Booked;
+            return VantageOutcome::Recorded;
         }
         match is_proven {
-            true => Compared::Agrees,
-            false => Compared::Nothing(format!("{words}: it may come")),
+            true => VantageOutcome::Agrees,
+            false => VantageOutcome::Nothing(format!("{words}: the log may publish it soon")),
         }
     }
 
@@ -247,8 +278,8 @@ impl Comparison<'_> {
         kind: AlarmKind,
         name: &str,
         words: String,
-        here: &SeenCheckpoint,
-        there: &SeenCheckpoint,
+        here: &SignedCheckpoint,
+        there: &SignedCheckpoint,
     ) {
         let (larger, smaller) = if there.size > here.size { (there, here) } else { (here, there) };
         let evidence = Evidence::Rollback {
@@ -257,29 +288,25 @@ impl Comparison<'_> {
             smaller: smaller.sighting.clone(),
         };
         let about = AlarmSubject::Vantage(name.to_owned());
-        self.book.accuse(CheckName::Vantage, kind, about, words, Some(evidence));
+        self.results.accuse(CheckName::Vantage, kind, about, words, Some(evidence));
     }
 
-    fn answers(&mut self, name: &str) {
-        self.state.works(&silence(name));
+    fn record_answer(&mut self, name: &str) {
+        self.state.end_trouble(&silence_trouble(name));
     }
 
     /// Records that a vantage point does not answer, which says nothing about the log; an alarm after
     /// `unreachable_after`.
-    fn silent(&mut self, name: &str, why: &str) {
-        let lasts = self.state.trouble(&silence(name), self.book.now);
+    fn record_silence(&mut self, name: &str, why: &str) {
+        let lasts = self.state.record_trouble(&silence_trouble(name), self.results.now);
         if lasts >= self.target.unreachable_after.as_secs() {
             let words = format!("nothing usable from {name} for {lasts} s: {why}");
-            self.book.alarm(AlarmKind::Unreachable, AlarmSubject::Vantage(name.to_owned()), words, None);
+            self.results.alarm(AlarmKind::Unreachable, AlarmSubject::Vantage(name.to_owned()), words, None);
         }
     }
 }
 
-fn head_of(seen: &SeenCheckpoint) -> TreeHead {
-    (seen.size, seen.root)
-}
-
-fn silence(name: &str) -> String {
+fn silence_trouble(name: &str) -> String {
     format!("silence {name}")
 }
 

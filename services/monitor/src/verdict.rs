@@ -113,7 +113,8 @@ impl VerificationResult {
     /// Concludes [`Verdict::Unknown`]: signatures by a key of unknown ownership accuse no party. `hint` tells how to
     /// give the key.
     fn accuses_nobody(self, hint: &str) -> Self {
-        let words = "an unknown signer: the two cannot both be true, but nobody checked whose key it is";
+        let words =
+            "an unknown signer: the two cannot both be true, but the owner of the key was not checked";
         self.ends(Verdict::Unknown, format!("{words}; {hint}"))
     }
 

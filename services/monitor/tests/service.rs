@@ -13,8 +13,8 @@ use monitor::config::Who;
 use monitor::evidence::Evidence;
 use monitor::state::MonitorStateDir;
 use monitor::{
-    Alarm, AlarmKind, CheckName, Config, Depth, Monitor, MonitorExit, Outcome, Round, Sink, Watch,
-    WatchedLog, Watcher,
+    Alarm, AlarmKind, CheckName, Config, Depth, LogWatcher, Monitor, MonitorExit, Outcome, Round, Sink,
+    Watch, WatchedLog,
 };
 use scitt::{SignedStatement, Signer};
 use site::Site;
@@ -230,7 +230,7 @@ async fn what_was_found_is_found_again_until_somebody_was_told() {
     }
     let dir = MonitorStateDir::take(&place.path("monitor")).unwrap();
     let look = async || {
-        let mut watcher = Watcher::new(target.clone(), dir.log("ours").unwrap(), now()).unwrap();
+        let mut watcher = LogWatcher::new(target.clone(), dir.log("ours").unwrap(), now()).unwrap();
         let round = watcher.round(now()).await;
         (watcher, of_kind(&round, AlarmKind::ChainFork).len())
     };

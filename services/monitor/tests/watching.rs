@@ -11,8 +11,8 @@ use monitor::clock::now;
 use monitor::evidence::Evidence;
 use monitor::state::MonitorStateDir;
 use monitor::{
-    AlarmKind, AlarmSubject, CheckName, Depth, Monitor, MonitorExit, Outcome, Round, Vantage, WatchedLog,
-    Watcher,
+    AlarmKind, AlarmSubject, CheckName, Depth, LogWatcher, Monitor, MonitorExit, Outcome, Round, Vantage,
+    WatchedLog,
 };
 use tempfile::TempDir;
 use tlog::note::NoteSigner;
@@ -58,7 +58,7 @@ async fn an_honest_log_that_grows_is_verified_by_tiles_and_by_its_own_proofs() {
             Some(Outcome::NotChecked),
             "nothing to compare with"
         );
-        assert!(first.checks.iter().any(|check| check.words.contains("watching begins anew")));
+        assert!(first.checks.iter().any(|check| check.words.contains("watching begins at")));
         for size in [5, 6, 256, 257, 700] {
             log.change(|shows| {
                 shows.tree.grow(size, NEVER, 0);
@@ -260,7 +260,7 @@ async fn a_log_that_publishes_late_is_not_accused_while_it_follows() {
     let file = folder.path().join("elsewhere");
     let target = WatchedLog { vantages: vec![Vantage::File(file.clone())], ..log.target() };
     let dir = MonitorStateDir::take(folder.path()).unwrap();
-    let mut watcher = Watcher::new(target.clone(), dir.log("log").unwrap(), now()).unwrap();
+    let mut watcher = LogWatcher::new(target.clone(), dir.log("log").unwrap(), now()).unwrap();
     let (start, lag) = (now(), target.lag.as_secs());
     // Always ahead by one step, for much longer than the lag that is allowed, and never by the same tree.
     for step in 0..6 {
@@ -414,8 +414,8 @@ async fn a_long_catch_up_goes_on_from_round_to_round_and_says_what_is_not_checke
     let target = WatchedLog { depth: Depth::Entries, ..log.target() };
     for (entries, outcome) in [(256, Outcome::NotChecked), (512, Outcome::NotChecked), (700, Outcome::Ok)] {
         // A new process each time: what was read is kept.
-        let mut watcher = Watcher::new(target.clone(), dir.log("log").unwrap(), now()).unwrap();
-        watcher.limit(Duration::ZERO);
+        let mut watcher = LogWatcher::new(target.clone(), dir.log("log").unwrap(), now()).unwrap();
+        watcher.limit_deep_checks(Duration::ZERO);
         let round = watcher.round(now()).await;
         assert_eq!(round.outcome(CheckName::Entries), Some(outcome), "{entries}");
         assert_eq!(watcher.state().entries.as_ref().map(|edge| edge.size), Some(entries));
@@ -432,9 +432,9 @@ async fn a_log_that_never_answers_for_its_entries_holds_up_no_accusation() {
     let vantages = vec![Vantage::File(file)];
     let target = WatchedLog { depth: Depth::Entries, vantages, ..log.target() };
     let dir = MonitorStateDir::take(folder.path()).unwrap();
-    let mut watcher = Watcher::new(target, dir.log("log").unwrap(), now()).unwrap();
-    watcher.limit(Duration::ZERO);
-    watcher.give_up_after(Duration::from_millis(200));
+    let mut watcher = LogWatcher::new(target, dir.log("log").unwrap(), now()).unwrap();
+    watcher.limit_deep_checks(Duration::ZERO);
+    watcher.set_grace(Duration::from_millis(200));
     let round = watcher.round(now()).await;
     assert_eq!(
         (kinds(&round), round.outcome(CheckName::Entries)),
@@ -454,12 +454,12 @@ async fn a_wrong_entry_is_an_accusation_though_there_is_no_time_to_find_it() {
     });
     let target = WatchedLog { depth: Depth::Entries, ..log.target() };
     let dir = MonitorStateDir::take(folder.path()).unwrap();
-    let mut watcher = Watcher::new(target, dir.log("log").unwrap(), now()).unwrap();
-    watcher.limit(Duration::ZERO);
-    watcher.give_up_after(Duration::from_secs(10));
+    let mut watcher = LogWatcher::new(target, dir.log("log").unwrap(), now()).unwrap();
+    watcher.limit_deep_checks(Duration::ZERO);
+    watcher.set_grace(Duration::from_secs(10));
     let round = watcher.round(now()).await;
     assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::Inconsistent], 8), "{round:?}");
-    assert!(round.alarms[0].words.contains("not found in time"), "{}", round.alarms[0].words);
+    assert!(round.alarms[0].words.contains("ran out of time"), "{}", round.alarms[0].words);
 }
 
 #[tokio::test]

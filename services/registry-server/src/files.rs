@@ -1,6 +1,6 @@
 //! The files that are served: read again when they change, verified, and never served before.
 
-use std::fs::{File, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -145,6 +145,10 @@ fn read_changed(
     known: Option<&ReadFile>,
     verify: impl FnOnce(&[u8]) -> Result<VerifiedDocument, UnusableFile>,
 ) -> Result<ReadFile, UnusableFile> {
+    // The opening of a pipe would wait for a writer, and all requests with it.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("not a regular file").into());
+    }
     let file = File::open(path)?;
     let stamp = FileStamp::of(&file.metadata()?);
     if let Some(known) = known.filter(|known| known.stamp == stamp) {
@@ -169,7 +173,7 @@ impl FileStamp {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use std::fs;
+    use std::process::Command;
 
     use scitt::Signer;
     use serde_json::json;
@@ -237,6 +241,19 @@ mod tests {
         let long = vec![b' '; REGISTRY.bytes + 1];
         site.write("registry.json", &long);
         assert!(matches!(site.files.registry(), Err(UnusableFile::TooLong(_))));
+    }
+
+    #[test]
+    fn a_pipe_in_the_place_of_the_registry_holds_up_no_request() {
+        let site = Site::new();
+        site.write("registry.json", &registry(1, |_| ()));
+        let (served, _) = site.files.registry().unwrap();
+        let path = site.folder.path().join("registry.json");
+        fs::remove_file(&path).unwrap();
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        assert!(matches!(site.files.registry(), Err(UnusableFile::Read(_))));
+        site.write("registry.json", &served.bytes);
+        assert_eq!(site.files.registry().unwrap().0.digest, served.digest);
     }
 
     #[test]

@@ -65,5 +65,5 @@ impl TrustFile {
 fn unusable(path: &Path, error: &TrustError) -> Failure {
     Failure::new(Exit::Failure, "trust-unusable", format!("{} cannot be used", path.display()))
         .fact("because", error.to_string())
-        .why("a trust file is believed whole or not at all")
+        .why("no part of a trust file with a mistake is used")
 }

@@ -129,7 +129,7 @@ impl Jobs {
         };
         let place = self.queue.place(&client.name)?;
         let job = match earlier {
-            Some(job) => self.pending_again(job).await?,
+            Some(job) => self.pending_again(job, text).await?,
             None => self.store.add_job(&new_job(client, digest, text)).await?,
         };
         self.start(job.clone(), place);
@@ -145,10 +145,10 @@ impl Jobs {
     }
 
     /// Makes a failed job pending, unless another request has done so just now.
-    async fn pending_again(&self, job: StoredJob) -> Result<StoredJob, StoreError> {
+    async fn pending_again(&self, job: StoredJob, text: &[u8]) -> Result<StoredJob, StoreError> {
         // The run that failed may still be ending.
         self.running.ended(&job.id).await;
-        self.store.retry_job(&job.id).await?;
+        self.store.retry_job(&job.id, text).await?;
         let job = self.store.job(&job.id).await?;
         job.ok_or_else(|| StoreError::Unavailable("the job was removed just now".into()))
     }

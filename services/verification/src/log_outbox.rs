@@ -75,13 +75,13 @@ impl Outbox for LogOutbox {
 
     fn log_answers(&self) {
         if self.put_silence(None).is_some() {
-            tracing::info!("the log takes receipts again");
+            tracing::info!("the log registers receipts again");
         }
     }
 
     fn log_is_silent(&self, why: &str) {
         if self.put_silence(Some(why.to_owned())).is_none() {
-            tracing::error!(why, "ALARM: nothing goes to the log; receipts are kept and sent again");
+            tracing::error!(why, "ALARM: no receipt can be registered; receipts are stored and sent again");
         }
     }
 }

@@ -226,7 +226,11 @@ async fn prune(store: Arc<VerificationStore>, keep: Duration, stop: Cancellation
             () = stop.cancelled() => return,
             _ = interval.tick() => {}
         }
-        match store.prune(now().saturating_sub(keep.as_secs())).await {
+        let pruned = tokio::select! {
+            () = stop.cancelled() => return,
+            pruned = store.prune(now().saturating_sub(keep.as_secs())) => pruned,
+        };
+        match pruned {
             Ok(0) => {}
             Ok(jobs) => tracing::info!(jobs, "old results were removed"),
             Err(error) => tracing::warn!(%error, "old results were not removed"),

@@ -55,7 +55,7 @@ pub enum WitnessKeyError {
         asked: KeyName,
     },
     /// A key exists without its state, so its earlier cosignatures are unknown; see `Config::unused_key`.
-    #[error("{0} is a key, and the state directory does not know what it has cosigned")]
+    #[error("the state directory does not have the cosignatures of the key {0}")]
     WithoutState(PathBuf),
     /// Logs were witnessed in this directory, but `vkey` is missing.
     #[error("{0} is gone, and logs were witnessed here")]

@@ -44,7 +44,7 @@ pub enum NotCosigned {
     #[error("the checkpoint could not be kept")]
     NotKept(#[source] WriteError),
     /// 500: the contents of the disk are unknown. The process must exit.
-    #[error("the witness does not know what it has kept")]
+    #[error("the witness does not know which state is on its disk")]
     InDoubt,
     /// 500: the key failed to sign.
     #[error(transparent)]
@@ -183,7 +183,7 @@ impl Ledger {
             return Ok(());
         }
         tracing::error!(log = %checkpoint.origin(), size = checkpoint.size().get(),
-            "SECURITY: this key has cosigned what is not known here");
+            "SECURITY: this key has cosigned a checkpoint that this state does not have");
         if let Err(error) = self.state.keep_forgotten(note) {
             tracing::error!(%error, "its evidence could not be stored");
         }
@@ -261,7 +261,7 @@ impl LedgerPage {
             tracing::error!(
                 now,
                 last,
-                "the clock is behind what was signed; if it was ahead then, and is right now, \
+                "the clock is behind the last cosignature; if it was ahead then, and is right now, \
                 start with --clock-was-ahead"
             );
             return Err(NotCosigned::ClockBehind);

@@ -40,7 +40,7 @@ impl Metrics {
             requests,
             forks: registry.counters(
                 "witness_inconsistency_total",
-                "Signed checkpoints that do not extend what was cosigned: 422",
+                "Signed checkpoints that do not extend the cosigned one: 422",
                 &["log"],
             )?,
             size: registry.gauges(

@@ -87,7 +87,7 @@ fn described_public() -> OpenApiRouter<RouteState> {
 
 fn described_admin() -> OpenApiRouter<RouteState> {
     let obstacles = |state: RouteState| {
-        let doubt = state.ledger.is_in_doubt().then(|| "what is on disk is not known".to_owned());
+        let doubt = state.ledger.is_in_doubt().then(|| "the state on disk is unknown".to_owned());
         std::future::ready(doubt.into_iter().collect())
     };
     let text = |state: RouteState| async move {

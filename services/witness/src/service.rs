@@ -86,7 +86,7 @@ pub enum ListError {
 /// Error: the contents of the state directory are uncertain, or the key has cosigned something unknown to it. Restart
 /// the witness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("what is kept is not known, or not all that was cosigned: the log of this process says which")]
+#[error("the state on disk is unknown, or lacks a cosigned checkpoint: see the log of this process")]
 pub struct InDoubt;
 
 /// A running witness.

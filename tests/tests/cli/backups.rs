@@ -274,7 +274,7 @@ on_both_databases! {
         assert!(ran.stderr.contains("[backup-behind]"), "{ran}");
         log.tabellion(&["backup", "create", "new.backup"]).must_succeed();
         let ran = restore("new.backup");
-        assert!(ran.must_succeed().stdout.contains("the pin allows the log to go on"), "{ran}");
+        assert!(ran.must_succeed().stdout.contains("the pin allows the log to continue"), "{ran}");
         must_end(&restore("new.backup"), 1, "not empty");
         turn_to(&log, &to, "state");
         let service = log.serve();

@@ -21,13 +21,16 @@ const VICTIM: usize = 5;
 /// Every kind of row that a log is made of, and the words in which its damage is told.
 const CELLS: &[(Cell, &str)] = &[
     (cell("entry", "statement", "idx = 5"), "entry 5: the statement does not hash to its digest"),
-    (cell("entry", "digest", "idx = 5"), "entry 5: its leaf hash is not the one in the tile"),
-    (tile("level = 0 AND number = 0", "level = 0 AND no = 0"), "its leaf hash is not the one in the tile"),
+    (cell("entry", "digest", "idx = 5"), "entry 5: its leaf hash differs from the one in the tile"),
+    (
+        tile("level = 0 AND number = 0", "level = 0 AND no = 0"),
+        "its leaf hash differs from the one in the tile",
+    ),
     (
         tile("level = 0 AND number = 1", "level = 0 AND no = 1 AND first = 0"),
-        "its leaf hash is not the one in the tile",
+        "its leaf hash differs from the one in the tile",
     ),
-    (tile("level = 1 AND number = 0", "level = 1 AND no = 0"), "tile 0 of level 1: hash 0 is not that"),
+    (tile("level = 1 AND number = 0", "level = 1 AND no = 0"), "tile 0 of level 1: hash 0 differs"),
     (cell("batch", "root", "batch = 2"), "batch 2: the root of size"),
     (cell("head_signature", "bytes", "kind = 1 AND size = 1"), "head_signature: Receipt over size 1:"),
     (cell("head_signature", "bytes", "kind = 2 AND size = 1"), "head_signature: Checkpoint over size 1:"),

@@ -86,10 +86,10 @@ on_both_databases! {
         let entries = filled(&log, &service);
         service.must_become_ready();
         replace_the_row(&log, entries[3], &log.statement());
-        service.must_find("entry 3: its leaf hash is not the one in the tile");
-        log.fsck_must_name("entry 3: its leaf hash is not the one in the tile");
+        service.must_find("entry 3: its leaf hash differs from the one in the tile");
+        log.fsck_must_name("entry 3: its leaf hash differs from the one in the tile");
         service.stop();
-        log.fsck_must_name("entry 3: its leaf hash is not the one in the tile");
+        log.fsck_must_name("entry 3: its leaf hash differs from the one in the tile");
     }
 
     fn r39_a_log_rewritten_in_every_table_is_found_by_what_was_signed_and_never_signed_again(log: Log) {
@@ -130,7 +130,7 @@ on_both_databases! {
     fn r40_two_swapped_rows_are_found(log: Log) {
         let far = "UPDATE entry SET idx = 50 WHERE idx = 2";
         let swap = ["UPDATE entry SET idx = 2 WHERE idx = 3", "UPDATE entry SET idx = 3 WHERE idx = 50"];
-        tampered(&log, "entry", &[far, swap[0], swap[1]], "entry 2: its leaf hash is not the one in the tile");
+        tampered(&log, "entry", &[far, swap[0], swap[1]], "entry 2: its leaf hash differs from the one in the tile");
     }
 
     fn r40_a_truncated_table_of_entries_is_found(log: Log) {
@@ -157,7 +157,7 @@ on_both_databases! {
 
     fn r40_a_truncated_history_is_found(log: Log) {
         let begun = ["DELETE FROM batch WHERE batch > 1"];
-        tampered(&log, "batch", &begun, "log: the head of size 7 is not what batch 7 says");
+        tampered(&log, "batch", &begun, "log: the head of size 7 differs from the row of batch 7");
     }
 }
 

@@ -87,7 +87,7 @@ on_both_databases! {
         log.database().take_out(&statement);
         let ran = log.tabellion(&["log", "fsck", "--deep", "--json"]);
         assert_eq!(ran.code, Some(8), "{ran}");
-        assert!(ran.stdout.contains("entry 1: the statement is gone without an erasure"), "names the entry: {ran}");
+        assert!(ran.stdout.contains("entry 1: the statement is missing without an erasure"), "names the entry: {ran}");
     }
 
     fn what_a_case_needs_is_not_erased_until_the_case_is_over(log: Log) {

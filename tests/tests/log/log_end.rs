@@ -109,10 +109,10 @@ on_both_databases! {
 
     fn a_log_takes_no_entry_from_its_end_on(log: Log) {
         log.configure(PATIENT);
-        let end = ends_in(8);
-        log.set_policy(&policy(0, &end));
         let service = log.serve();
         let mut connection = service.connection();
+        let end = ends_in(8);
+        publish(&log, &service, &policy(1, &end));
         assert_eq!(connection.post(log.statement().bytes()).status, 201);
         let begun = Instant::now();
         let refused = loop {
@@ -125,7 +125,7 @@ on_both_databases! {
         };
         must_be_refused(&refused, "log-ended", &end["ends = \"".len()..end.len() - 1]);
         let before = size(&service);
-        publish(&log, &service, &policy(1, &ends_in(3600)));
+        publish(&log, &service, &policy(2, &ends_in(3600)));
         assert_eq!(connection.post(log.statement().bytes()).status, 201);
         assert_eq!(size(&service), before + 2);
         service.stop();

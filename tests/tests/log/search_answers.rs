@@ -121,7 +121,10 @@ fn a_proven_answer_is_verified_with_the_log_gone() {
     let text = verify("complete", &[]).must_succeed().stdout.clone();
     let up_to = format!("complete up to leaf {} (registered at ", things[2]);
     assert!(text.contains(&up_to), "{text}");
-    assert!(text.contains("not checked: the log's claim: nobody you trust recomputed it"), "{text}");
+    assert!(
+        text.contains("not checked: the log's claim: no party that you trust has recomputed it"),
+        "{text}"
+    );
     verify("to-head", &[]).must_succeed();
     let text = verify("all", &[]);
     assert_eq!(text.code, Some(11), "{text}");

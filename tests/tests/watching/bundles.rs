@@ -103,7 +103,9 @@ fn a_session_is_bundled_with_its_witnesses_and_verifies_with_the_log_gone() {
     let text = log.tabellion(&["verify", "session.bundle"]).must_succeed().stdout.clone();
     assert!(text.ends_with("verified (offline): entries 4, policies 1, of log.example/test\n"), "{text}");
     assert!(
-        text.contains("--    completeness          not checked: nobody signed that session \"session-1\""),
+        text.contains(
+            "--    completeness          not checked: no signature shows that session \"session-1\""
+        ),
         "{text}"
     );
 

@@ -4,18 +4,22 @@
 use crate::approval::SubjectKind;
 use crate::authenticated::Authenticated;
 use crate::effective::Capped;
-use crate::session::{Account, Agreed, Ledgers, Mark, Meters, Reservation, ReservationId, Session, Stage};
+use crate::session::{
+    Account, AgreedTerms, Ledgers, Meters, Reservation, ReservationId, Session, ShortHash, Stage,
+};
 use decimal::Decimal;
 use vap::message::{Message, ScopeAmendment};
 use vap::reason::Reason;
 use vap::verdict::{Trigger, VerdictKind};
 
 use super::bind::{bind, check_open, count_denied};
-use super::commitment::{CommitmentNotAccepted, accept, check_effective, denied_unreadable, found};
+use super::commitment::{
+    CommitmentNotAccepted, accept, apply_judge_answer, check_effective, denied_unreadable,
+};
 use super::draft::Draft;
-use super::person::{approve_message, message_subject, put};
+use super::person::{approve_message, awaiting_approval, message_subject};
 use super::ruling::{MessageRuling, Ruling};
-use super::semantic::{JudgeGate, JudgeQuestion, pay};
+use super::semantic::{JudgeNeed, JudgeQuestion, check_judge_budget};
 use super::{DecisionContext, DecisionState, Declaration};
 
 /// Decides about an amendment whose carrier request succeeded.
@@ -37,28 +41,28 @@ pub fn amendment(
             return ruled(draft.rule(context.rules, VerdictKind::Denied, Some(reason)));
         }
     };
-    resume(session, account, declared);
+    end_question(session, account, declared);
     match amend(context, session, account, declared, received, &mut draft) {
-        Ok((agreed, changed)) => {
+        Ok((agreed, is_capped)) => {
             session.agreed = agreed;
             session.running.verdicts.clear();
-            ruled(accept(context, draft, session, changed))
+            ruled(accept(context, draft, session, is_capped))
         }
-        Err(CommitmentNotAccepted::Put(question)) => {
-            draft.standing(context.rules, session);
+        Err(CommitmentNotAccepted::Approval(question)) => {
+            draft.set_meters(context.rules, session);
             count_denied(context, Some(session), account, &Reason::ApprovalRequired);
-            ruled(put(context, draft, question))
+            ruled(awaiting_approval(context, draft, question))
         }
         Err(CommitmentNotAccepted::Judge(_)) if !session.running.has_room() => {
-            draft.standing(context.rules, session);
+            draft.set_meters(context.rules, session);
             ruled(draft.rule(context.rules, VerdictKind::Denied, Some(Reason::RateLimited)))
         }
         Err(CommitmentNotAccepted::Judge(question)) => {
-            let held = hold(context, session);
+            let held = reserve_judge_cost(context, session);
             MessageRuling::Judge { question, held: Some(held) }
         }
         Err(CommitmentNotAccepted::Denied(reason)) => {
-            draft.standing(context.rules, session);
+            draft.set_meters(context.rules, session);
             count_denied(context, Some(session), account, &reason);
             ruled(draft.rule(context.rules, VerdictKind::Denied, Some(reason)))
         }
@@ -69,8 +73,8 @@ fn ruled(ruling: Ruling) -> MessageRuling {
     MessageRuling::Ruled(Box::new(ruling))
 }
 
-/// Releases the reservation for the judge, and bills its answer.
-fn resume(session: &mut Session, account: &mut Account, declared: &Declaration<'_>) {
+/// Ends an earlier question to the judge: releases its reservation, and adds the cost of the answer.
+fn end_question(session: &mut Session, account: &mut Account, declared: &Declaration<'_>) {
     if let Some(held) = declared.before.held {
         Ledgers::of(session, account).release(held);
     }
@@ -87,7 +91,7 @@ fn amend(
     declared: &Declaration<'_>,
     received: &Authenticated,
     draft: &mut Draft,
-) -> Result<(Agreed, bool), CommitmentNotAccepted> {
+) -> Result<(AgreedTerms, bool), CommitmentNotAccepted> {
     let Message::ScopeAmendment(amendment) = &received.message else {
         return Err(Reason::WrongCarrier.into());
     };
@@ -119,9 +123,9 @@ fn judge(
 ) -> Result<(), CommitmentNotAccepted> {
     let Some(rules) = context.rules.judge.as_ref().filter(|judge| judge.commitments) else { return Ok(()) };
     match declared.before.judged {
-        Some(judged) => found(context, draft, judged),
-        None => match pay(rules, session.running.judge_used(), Trigger::Amendment) {
-            JudgeGate::Unaffordable(_) => Err(Reason::JudgeBudget.into()),
+        Some(judged) => apply_judge_answer(context, draft, judged),
+        None => match check_judge_budget(rules, session.running.judge_used(), Trigger::Amendment) {
+            JudgeNeed::OverBudget(_) => Err(Reason::JudgeBudget.into()),
             _ => Err(CommitmentNotAccepted::Judge(Box::new(JudgeQuestion::about_amendment(
                 session, amendment,
             )))),
@@ -130,11 +134,11 @@ fn judge(
 }
 
 /// Reserves the cost of the judge's answer.
-fn hold(context: &DecisionContext<'_>, session: &mut Session) -> ReservationId {
+fn reserve_judge_cost(context: &DecisionContext<'_>, session: &mut Session) -> ReservationId {
     session.running.reserve(Reservation {
         id: ReservationId(0),
         stage: Stage::Asking,
-        tool: Mark::of(&[]),
+        tool: ShortHash::of(&[]),
         amounts: Meters::default(),
         counted: false,
         blind: false,

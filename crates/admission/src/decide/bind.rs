@@ -30,7 +30,7 @@ pub(super) fn bind<'s>(
     let session = session.ok_or(Reason::NoCommitment)?;
     let signed = check_signature(context, received, session.agreed.agent_id(), before)?;
     let signed_by = signed.as_ref().map(|signed| signed.thumbprint.as_str());
-    if !session.agreed.principal().is_shown_by(context.caller, signed_by) {
+    if !session.agreed.principal().is_presented_by(context.caller, signed_by) {
         return Err(Reason::WrongPrincipal);
     }
     let by_token =
@@ -60,8 +60,8 @@ pub(super) fn stronger(signed: Option<&Signed>, by_token: ProvenBy) -> ProvenBy 
     }
 }
 
-/// Returns a message's verified signature. If it was fresh when a question about the message was asked, it does not become
-/// stale while waiting for the answer: the time of the question counts.
+/// Returns a message's verified signature. A signature that was fresh when the gateway asked about the message does not
+/// become stale while the answer is awaited: the time of the question counts.
 pub(super) fn check_signature(
     context: &DecisionContext<'_>,
     received: &Authenticated,
@@ -69,8 +69,8 @@ pub(super) fn check_signature(
     before: &EarlierResults<'_>,
 ) -> Result<Option<Signed>, Reason> {
     let check = |at| received.signer(agent_id, &context.rules.keyring, &context.rules.demands, at);
-    match (check(context.now), asked_at(context, received, before)) {
-        (Err(Reason::Stale), Some(asked)) => check(asked),
+    match (check(context.now), question_time(context, received, before)) {
+        (Err(Reason::Stale), Some(time)) => check(time),
         (checked, _) => checked,
     }
 }
@@ -95,17 +95,20 @@ pub fn signed_by(
 
 /// Returns the time of the first decision about the message, if there was one: the signature's own time if the gateway
 /// holds the request, or the time of the returned state.
-fn asked_at(
+fn question_time(
     context: &DecisionContext<'_>,
     received: &Authenticated,
     before: &EarlierResults<'_>,
 ) -> Option<Timestamp> {
     // A commitment or an amendment that waits for an approver is sent again, and needs a fresh signature then.
     let is_call = matches!(received.message, Message::IntentEnvelope(_));
-    let second = match before.shown.as_ref().and_then(|shown| shown.ticket) {
+    let second = match before.returned_state.as_ref().and_then(|state| state.ticket) {
         Some(ticket) if context.now.as_second() < ticket.expires && !is_spent(before) => ticket.issued,
         Some(_) => return None,
-        None if before.judged.is_some() || before.answer.is_some() || (is_call && before.put.is_some()) => {
+        None if before.judged.is_some()
+            || before.answer.is_some()
+            || (is_call && before.approver_question.is_some()) =>
+        {
             header(received)?["iat"].as_i64()?
         }
         None => return None,
@@ -114,7 +117,7 @@ fn asked_at(
 }
 
 fn is_spent(before: &EarlierResults<'_>) -> bool {
-    before.shown.as_ref().is_some_and(|shown| shown.spent)
+    before.returned_state.as_ref().is_some_and(|state| state.spent)
 }
 
 /// Checks that the session is open, the message is not a replay, and the principal is not rate-limited.
@@ -144,8 +147,8 @@ pub(super) fn count_denied(
     account: &mut Account,
     reason: &Reason,
 ) {
-    let shown = session.is_some() || crate::principal::account_key(context.caller, None).is_some();
-    if *reason == Reason::RateLimited || !shown {
+    let is_identified = session.is_some() || crate::principal::account_key(context.caller, None).is_some();
+    if *reason == Reason::RateLimited || !is_identified {
         return;
     }
     account.count_denied(context.now);

@@ -1,12 +1,13 @@
 //! C3: the projection of a call onto the remaining budget, and its reservation (readings V-11, V-12).
 //!
 //! A tool declares its cost only after the call, so an estimate is reserved first: per meter, the higher of the
-//! operator's cost and the tool's highest declared cost in this session. A tool with unknown cost reserves nothing and
-//! runs one call at a time. It may overrun a meter once; then the meter blocks further calls.
+//! operator's cost and the tool's highest declared cost in this session. A call of a tool with unknown cost, a *blind*
+//! call, reserves nothing on the unknown meters, and a session has only one such call of a tool in flight. It may
+//! overrun a meter once; then the meter blocks further calls.
 
 use crate::limits::BLIND_CALLS;
 use crate::rules::Rules;
-use crate::session::{Account, Mark, Meters, Reservation, ReservationId, Session, Stage};
+use crate::session::{Account, Meters, Reservation, ReservationId, Session, ShortHash, Stage};
 use decimal::Decimal;
 use vap::reason::Reason;
 
@@ -57,7 +58,7 @@ fn check(
     if budget.max_calls.is_some_and(|most| call.counted && session.running.calls() >= most) {
         return Err(Reason::BudgetExceeded);
     }
-    let tool = Mark::of(&[call.tool.as_bytes()]);
+    let tool = ShortHash::of(&[call.tool.as_bytes()]);
     let estimate = Estimate::of(context, session, call.tool, tool);
     for (meter, ceiling) in &budget.limits {
         let used = session.running.used(meter);
@@ -112,7 +113,7 @@ struct Estimate {
 }
 
 impl Estimate {
-    fn of(context: &DecisionContext<'_>, session: &Session, name: &str, tool: Mark) -> Self {
+    fn of(context: &DecisionContext<'_>, session: &Session, name: &str, tool: ShortHash) -> Self {
         let operator = context.rules.costs.of(name);
         let learned = session.running.costs.of(tool);
         let limited = |meter: &str| is_metered(context.rules, session, meter);

@@ -13,7 +13,7 @@ use vap::verdict::{Downgrade, VerdictKind};
 use super::bind::count_denied;
 use super::case::CallCase;
 use super::decision::{CallDecision, CallNotAdmitted, CallPermit, CallQuestion, EveryStagePassed, run};
-use super::person::{approval_question, pending};
+use super::person::{approval_question, awaiting_answer};
 use super::ruling::VerdictDelivery;
 use super::stages::{STAGES, advised};
 use super::{DecisionContext, DecisionState, ToolCall};
@@ -21,30 +21,30 @@ use super::{DecisionContext, DecisionState, ToolCall};
 /// Decides about a call. Reservations of an earlier decision are released first, and all checks run again.
 pub fn call(context: &DecisionContext<'_>, state: DecisionState<'_>, call: &ToolCall<'_>) -> CallDecision {
     let DecisionState { session, account } = state;
-    resume(session.as_mut(), account, call);
+    end_question(session.as_mut(), account, call);
     let mut case = CallCase::new(context, session.as_mut(), account, call);
     match run(STAGES, &mut case) {
         Ok(proof) => admit(case, proof),
         Err(CallNotAdmitted::Wait) => CallDecision::Wait,
         Err(CallNotAdmitted::Judge(question)) => {
-            let held = case.hold(Stage::Asking);
+            let held = case.reserve(Stage::Asking);
             CallDecision::Ask { question: CallQuestion::Judge(question), held }
         }
         Err(CallNotAdmitted::Ask(reason, Decider::Client)) => {
             let can_ask = case.call.can_ask;
-            let asked = question(&case, case.ticket(Purpose::Question));
-            ask(case, asked, can_ask, reason)
+            let question = human_question(&case, case.ticket(Purpose::Question));
+            ask(case, question, can_ask, reason)
         }
-        Err(CallNotAdmitted::Ask(reason, Decider::Approver)) => match question_to_approver(&case, &reason) {
-            Ok(asked) => ask(case, asked, true, reason),
+        Err(CallNotAdmitted::Ask(reason, Decider::Approver)) => match approver_question(&case, &reason) {
+            Ok(question) => ask(case, question, true, reason),
             Err(reason) => refuse(case, reason),
         },
         Err(CallNotAdmitted::Denied(reason)) => refuse(case, reason),
     }
 }
 
-/// Releases the reservation of an earlier question, and bills the judge's answer once.
-fn resume(session: Option<&mut Session>, account: &mut Account, call: &ToolCall<'_>) {
+/// Ends an earlier question: releases its reservation, and adds the cost of the judge's answer once.
+fn end_question(session: Option<&mut Session>, account: &mut Account, call: &ToolCall<'_>) {
     let Some(session) = session else { return };
     if let Some(held) = call.before.held {
         Ledgers::of(session, account).release(held);
@@ -56,27 +56,27 @@ fn resume(session: Option<&mut Session>, account: &mut Account, call: &ToolCall<
 
 fn refuse(mut case: CallCase<'_>, reason: Reason) -> CallDecision {
     if let Some(session) = case.session.as_deref() {
-        case.draft.standing(case.context.rules, session);
+        case.draft.set_meters(case.context.rules, session);
     }
     count_denied(case.context, case.session, case.account, &reason);
     CallDecision::Refuse(Box::new(case.draft.rule(case.context.rules, VerdictKind::Denied, Some(reason))))
 }
 
-/// Admits the call: reserves its cost, stores its marks, and rules that it is forwarded.
+/// Admits the call: reserves its cost, stores its hashes, and rules that it is forwarded.
 fn admit(mut case: CallCase<'_>, proof: EveryStagePassed) -> CallDecision {
     let rules = case.context.rules;
     let advised = case.is_advisory().then(|| advised(&case));
     let ticket = case.ticket(Purpose::Upstream);
     let ticket = SealedCall { approved: case.approved.by == Some(Decider::Approver), ..ticket };
-    let reservation = case.hold(Stage::Admitted);
+    let reservation = case.reserve(Stage::Admitted);
     remember(&mut case);
     case.approved.claim(&mut case.draft);
     let is_restricted = case.session.is_none() && advised.is_none() && !case.is_authorized_alone();
     if let Some(session) = case.session.as_deref() {
-        case.draft.standing(rules, session);
+        case.draft.set_meters(rules, session);
     }
     if advised.is_some() {
-        case.draft.telling = VerdictDelivery::Silent;
+        case.draft.delivery = VerdictDelivery::NotSent;
     }
     let mut ruling = match is_restricted {
         true => case.draft.rule(rules, VerdictKind::Downgraded, Some(Reason::Restricted)),
@@ -86,7 +86,7 @@ fn admit(mut case: CallCase<'_>, proof: EveryStagePassed) -> CallDecision {
         let note = Some("served in restricted mode: the call carried no VAP".to_owned());
         ruling.verdict.downgrade = Some(Downgrade { applied_scope: None, note });
     }
-    let until = case.found.until.and_then(|until| Timestamp::from_second(until).ok());
+    let until = case.semantic.until.and_then(|until| Timestamp::from_second(until).ok());
     ruling.verdict.expires_at = until.map(Deadline::from);
     ruling.ticket = advised.is_none().then(|| Box::new(ticket));
     ruling.advised = advised;
@@ -98,42 +98,49 @@ fn remember(case: &mut CallCase<'_>) {
     if case.session.is_none() {
         return;
     }
-    let marks = case.marks();
+    let hashes = case.hashes();
     let Some(session) = case.session.as_deref_mut() else { return };
-    session.running.recent.remember(marks.tool, marks.call, marks.shape);
+    session.running.recent.remember(hashes.tool, hashes.call, hashes.shape);
     session.running.end_denials();
-    if let (Some(key), Some(until)) = (case.found.consistent, case.found.until) {
+    if let (Some(key), Some(until)) = (case.semantic.consistent, case.semantic.until) {
         session.running.verdicts.keep(key, until, case.context.now);
     }
 }
 
 /// Asks a human: on the open stream (legacy), or with a `clarify` verdict, after which the client sends the call again
 /// (modern). Without a client that can ask, the verdict is `clarify` with [`Reason::ConfirmationRequired`].
-fn ask(mut case: CallCase<'_>, asked: HumanQuestion, can_ask: bool, reason: Reason) -> CallDecision {
+fn ask(mut case: CallCase<'_>, question: HumanQuestion, can_ask: bool, reason: Reason) -> CallDecision {
     if can_ask && case.context.caller.era == Era::Legacy {
-        let held = case.hold(Stage::Asking);
-        return CallDecision::Ask { question: CallQuestion::Human(Box::new(asked)), held };
+        let held = case.reserve(Stage::Asking);
+        return CallDecision::Ask { question: CallQuestion::Human(Box::new(question)), held };
     }
     let session = case.session.as_deref();
-    CallDecision::Refuse(Box::new(pending(case.context, case.draft, asked, can_ask, reason, session)))
+    CallDecision::Refuse(Box::new(awaiting_answer(
+        case.context,
+        case.draft,
+        question,
+        can_ask,
+        reason,
+        session,
+    )))
 }
 
-fn question(case: &CallCase<'_>, ticket: SealedCall) -> HumanQuestion {
+fn human_question(case: &CallCase<'_>, ticket: SealedCall) -> HumanQuestion {
     HumanQuestion {
         question: clarify::question(case.call.tool, case.call.arguments.text()),
         ticket,
-        approval: None,
+        approver_question: None,
     }
 }
 
 /// Creates the question for an approver; at most one for each call.
-fn question_to_approver(case: &CallCase<'_>, because: &Reason) -> Result<HumanQuestion, Reason> {
-    if !case.call.can_wait || case.call.before.put.is_some() {
+fn approver_question(case: &CallCase<'_>, because: &Reason) -> Result<HumanQuestion, Reason> {
+    if !case.call.can_wait || case.call.before.approver_question.is_some() {
         return Err(Reason::ApprovalUnavailable);
     }
     let ticket = case.ticket(Purpose::Approval);
     let id = ticket.nonce.clone();
-    let approval = approval_question(case.context, &case.draft, case.subject(), id, because)?;
-    let asked = question(case, SealedCall { expires: approval.expires, ..ticket });
-    Ok(HumanQuestion { approval: Some(approval), ..asked })
+    let to_approver = approval_question(case.context, &case.draft, case.subject(), id, because)?;
+    let question = human_question(case, SealedCall { expires: to_approver.expires, ..ticket });
+    Ok(HumanQuestion { approver_question: Some(to_approver), ..question })
 }

@@ -7,15 +7,15 @@ use crate::cache::VerdictKey;
 use crate::clarify::{Purpose, SealedCall};
 use crate::principal::{Principal, ProvenBy, account_key};
 use crate::rules::{Decider, Posture};
-use crate::session::{Account, Ledgers, Mark, Reservation, ReservationId, Session, Stage};
+use crate::session::{Account, Ledgers, Reservation, ReservationId, Session, ShortHash, Stage};
 use vap::message::NO_SESSION;
 use vap::reason::Reason;
 
 use super::draft::{Draft, principal_bytes};
 use super::person::{Approved, call_subject, ticket};
-use super::policy::Facts;
-use super::semantic::Suspect;
-use super::signals::{Seen, shape};
+use super::policy::RuleInput;
+use super::semantic::RiskAssessment;
+use super::signals::{Recurrence, shape};
 use super::{DecisionContext, ToolCall};
 
 /// A call under examination. Stages change the draft and add their results here; the session and the account stay as
@@ -32,10 +32,10 @@ pub(super) struct CallCase<'a> {
     pub approved: Approved,
     pub reservation: Option<Reservation>,
     /// The risk of a call of a session, once it is computed.
-    pub suspect: Option<Suspect>,
-    /// The demand of a rule that a human confirms the call.
+    pub assessment: Option<RiskAssessment>,
+    /// The reason for a confirmation, and the party that has to give it; `None` if no rule of the operator requires one.
     pub confirm: Option<(Reason, Decider)>,
-    pub found: SemanticCheck,
+    pub semantic: SemanticCheck,
 }
 
 /// The result of C5.
@@ -49,12 +49,12 @@ pub(super) struct SemanticCheck {
     pub until: Option<i64>,
 }
 
-/// The marks of a call for the risk score.
+/// The hashes of a call, which its risk score compares with those of earlier calls.
 #[derive(Clone, Copy)]
-pub(super) struct Marks {
-    pub tool: Mark,
-    pub call: Mark,
-    pub shape: Mark,
+pub(super) struct CallHashes {
+    pub tool: ShortHash,
+    pub call: ShortHash,
+    pub shape: ShortHash,
 }
 
 impl<'a> CallCase<'a> {
@@ -68,9 +68,9 @@ impl<'a> CallCase<'a> {
         let mut draft = match call.envelope {
             Some(Ok(received)) => Draft::of(received),
             Some(Err(unreadable)) => Draft::of_unreadable(unreadable, account.only_session()),
-            None => Draft::of_unaware(account.only_session()),
+            None => Draft::without_message(account.only_session()),
         };
-        draft.calls(call.tool, call.arguments.canonical());
+        draft.set_call(call.tool, call.arguments.canonical());
         if call.envelope.is_none() {
             draft.texts.principal = Principal::of(context.caller, None).as_ref().map(principal_bytes);
             if let Some(agent) = agent_of(context) {
@@ -86,9 +86,9 @@ impl<'a> CallCase<'a> {
             session: None,
             approved: Approved::default(),
             reservation: None,
-            suspect: None,
+            assessment: None,
             confirm: None,
-            found: SemanticCheck::default(),
+            semantic: SemanticCheck::default(),
         }
     }
 
@@ -111,7 +111,7 @@ impl<'a> CallCase<'a> {
     }
 
     /// Adds the reservation of C3 to its ledgers.
-    pub fn hold(&mut self, stage: Stage) -> Option<ReservationId> {
+    pub fn reserve(&mut self, stage: Stage) -> Option<ReservationId> {
         let session = self.session.as_deref_mut()?;
         let reservation = Reservation { stage, ..self.reservation.take()? };
         if let Some(ceiling) = &self.context.rules.principal_ceiling {
@@ -148,31 +148,38 @@ impl<'a> CallCase<'a> {
     }
 
     /// Returns the input of the operator's rules.
-    pub fn facts(&self) -> Facts<'a> {
+    pub fn rule_input(&self) -> RuleInput<'a> {
         let (principal, session) = match &self.session {
-            Some(session) => (principal_facts(session, self.draft.proven_by), session_facts(session)),
-            None => (caller_facts(self.context), json!({ "calls": 0, "meters": {}, "limits": {} })),
+            Some(session) => (principal_input(session, self.draft.proven_by), session_input(session)),
+            None => (caller_input(self.context), json!({ "calls": 0, "meters": {}, "limits": {} })),
         };
-        let suspect = self.suspect.unwrap_or_else(|| Suspect::of_tool(self.context.rules, self.call.tool));
-        Facts { tool: self.call.tool, arguments: self.call.arguments.text(), principal, session, suspect }
+        let assessment =
+            self.assessment.unwrap_or_else(|| RiskAssessment::of_tool(self.context.rules, self.call.tool));
+        RuleInput {
+            tool: self.call.tool,
+            arguments: self.call.arguments.text(),
+            principal,
+            session,
+            assessment,
+        }
     }
 
-    /// Returns the marks of the call.
-    pub fn marks(&self) -> Marks {
+    /// Returns the hashes of the call.
+    pub fn hashes(&self) -> CallHashes {
         let tool = self.call.tool.as_bytes();
-        Marks {
-            tool: Mark::of(&[tool]),
-            call: Mark::of(&[tool, &self.call.arguments.canonical().bytes]),
-            shape: Mark::of(&[tool, shape(self.call.arguments.text()).as_bytes()]),
+        CallHashes {
+            tool: ShortHash::of(&[tool]),
+            call: ShortHash::of(&[tool, &self.call.arguments.canonical().bytes]),
+            shape: ShortHash::of(&[tool, shape(self.call.arguments.text()).as_bytes()]),
         }
     }
 }
 
-impl Marks {
+impl CallHashes {
     /// Compares the call with the recent ones of the session.
-    pub fn seen(self, session: &Session) -> Seen {
+    pub fn recurrence(self, session: &Session) -> Recurrence {
         let recent = &session.running.recent;
-        Seen {
+        Recurrence {
             repeats: recent.repeats(self.call),
             known_tool: recent.knows_tool(self.tool),
             known_shape: recent.knows_shape(self.shape),
@@ -182,21 +189,21 @@ impl Marks {
 
 /// Returns the `input.principal` of rules. `agent_id` is included only if there is evidence for it: a mere claim must
 /// not decide anything.
-fn principal_facts(session: &Session, proven_by: ProvenBy) -> Value {
+fn principal_input(session: &Session, proven_by: ProvenBy) -> Value {
     let agreed = &session.agreed;
-    let mut facts = json!({
+    let mut input = json!({
         "proven_by": proven_by.as_str(),
         "delegated_by": agreed.effective().principal.delegated_by,
         "identity": agreed.principal().identity(),
     });
     if proven_by != ProvenBy::Asserted {
-        facts["agent_id"] = agreed.agent_id().into();
+        input["agent_id"] = agreed.agent_id().into();
     }
-    facts
+    input
 }
 
 /// Returns the `input.principal` of rules for a call without an envelope.
-fn caller_facts(context: &DecisionContext<'_>) -> Value {
+fn caller_input(context: &DecisionContext<'_>) -> Value {
     let identity = Principal::of(context.caller, None).map_or(Value::Null, |who| json!(who.identity()));
     let mut principal = json!({ "identity": identity });
     if let Some(agent) = agent_of(context) {
@@ -206,7 +213,7 @@ fn caller_facts(context: &DecisionContext<'_>) -> Value {
     principal
 }
 
-fn session_facts(session: &Session) -> Value {
+fn session_input(session: &Session) -> Value {
     let budget = session.agreed.budget();
     let used = |meter: &String| Value::from(session.running.used(meter).to_f64());
     let meters = budget.limits.keys().map(|meter| (meter.clone(), used(meter)));

@@ -10,7 +10,7 @@ use crate::authenticated::Authenticated;
 use crate::effective::{Capped, Effective};
 use crate::limits::{MAX_LIMITS, METER_PREFIX};
 use crate::principal::{Principal, ProvenBy};
-use crate::session::{Account, Agreed, Owner, Session};
+use crate::session::{Account, AgreedTerms, Owner, Session};
 use vap::message::slot::Unreadable;
 use vap::message::{Message, ScopeCommitment};
 use vap::reason::Reason;
@@ -19,9 +19,9 @@ use vap::verdict::{Downgrade, Trigger, VerdictKind};
 
 use super::bind::{check_signature, count_denied, stronger};
 use super::draft::{Draft, principal_bytes};
-use super::person::{Unapproved, approve_message, message_subject, put};
+use super::person::{Unapproved, approve_message, awaiting_approval, message_subject};
 use super::ruling::{ClaimKind, MessageRuling, Ruling};
-use super::semantic::{JudgeEffect, JudgeGate, JudgeQuestion, judge_effect, pay};
+use super::semantic::{JudgeEffect, JudgeNeed, JudgeQuestion, check_judge_budget, judge_effect};
 use super::{DecisionContext, DecisionState, Declaration};
 
 /// Decides about a commitment whose carrier request succeeded.
@@ -36,17 +36,17 @@ pub fn commitment(
         Err(unreadable) => return denied_unreadable(context, account, unreadable),
     };
     let mut draft = Draft::of(received);
-    match open(context, session, account, declared, received, &mut draft) {
-        Ok(Opened { fresh, changed }) => {
-            let ruling = accept(context, draft, &fresh, changed);
-            account.opened(&fresh.agreed);
-            *session = Some(fresh);
+    match new_session(context, session, account, declared, received, &mut draft) {
+        Ok(NewSession { session: new, is_capped }) => {
+            let ruling = accept(context, draft, &new, is_capped);
+            account.opened(&new.agreed);
+            *session = Some(new);
             MessageRuling::Ruled(Box::new(ruling))
         }
         Err(CommitmentNotAccepted::Judge(question)) => MessageRuling::Judge { question, held: None },
-        Err(CommitmentNotAccepted::Put(question)) => {
+        Err(CommitmentNotAccepted::Approval(question)) => {
             count_denied(context, None, account, &Reason::ApprovalRequired);
-            MessageRuling::Ruled(Box::new(put(context, draft, question)))
+            MessageRuling::Ruled(Box::new(awaiting_approval(context, draft, question)))
         }
         Err(CommitmentNotAccepted::Denied(reason)) => {
             count_denied(context, None, account, &reason);
@@ -72,7 +72,7 @@ pub(super) enum CommitmentNotAccepted {
     Denied(Reason),
     Judge(Box<JudgeQuestion>),
     /// An approver has to answer first.
-    Put(Box<approval::Question>),
+    Approval(Box<approval::Question>),
 }
 
 impl From<Reason> for CommitmentNotAccepted {
@@ -85,25 +85,26 @@ impl From<Unapproved> for CommitmentNotAccepted {
     fn from(unapproved: Unapproved) -> Self {
         match unapproved {
             Unapproved::Denied(reason) => CommitmentNotAccepted::Denied(reason),
-            Unapproved::Waits(question) => CommitmentNotAccepted::Put(question),
+            Unapproved::Waits(question) => CommitmentNotAccepted::Approval(question),
         }
     }
 }
 
-/// A session that is ready to be stored; `changed` is set if the ceiling reduced it.
-struct Opened {
-    fresh: Session,
-    changed: bool,
+/// A session that is ready to be stored.
+struct NewSession {
+    session: Session,
+    /// `true` if the operator's ceiling changed the commitment.
+    is_capped: bool,
 }
 
-fn open(
+fn new_session(
     context: &DecisionContext<'_>,
     known: &Option<Session>,
     account: &Account,
     declared: &Declaration<'_>,
     received: &Authenticated,
     draft: &mut Draft,
-) -> Result<Opened, CommitmentNotAccepted> {
+) -> Result<NewSession, CommitmentNotAccepted> {
     let Message::ScopeCommitment(commitment) = &received.message else {
         return Err(Reason::WrongCarrier.into());
     };
@@ -125,7 +126,7 @@ fn open(
     let capped = Effective::of(commitment, &ceiling)?;
     check_effective(context, &capped.effective)?;
     draft.passed("budget_ok");
-    let Capped { effective, changed } = capped;
+    let Capped { effective, changed: is_capped } = capped;
     let owner = Owner {
         principal,
         signed_by,
@@ -134,18 +135,18 @@ fn open(
         committed: context.now,
         key: StreamKey::new(context.random.secret),
     };
-    let mut fresh = Session::new(Agreed::new(effective, owner));
-    draft.agreed(&fresh);
+    let mut session = Session::new(AgreedTerms::new(effective, owner));
+    draft.set_commitment(&session);
     if received.is_by_operator() {
-        return Ok(Opened { fresh, changed });
+        return Ok(NewSession { session, is_capped });
     }
     if context.rules.approvals.commitments {
-        let principal = fresh.agreed.account();
+        let principal = session.agreed.account();
         let subject = message_subject(context, SubjectKind::Commitment, received, principal, None)?;
         approve_message(context, draft, declared, subject)?;
     }
-    judge(context, draft, declared, &mut fresh)?;
-    Ok(Opened { fresh, changed })
+    judge(context, draft, declared, &mut session)?;
+    Ok(NewSession { session, is_capped })
 }
 
 /// The owner of a commitment.
@@ -212,19 +213,19 @@ fn judge(
     context: &DecisionContext<'_>,
     draft: &mut Draft,
     declared: &Declaration<'_>,
-    fresh: &mut Session,
+    session: &mut Session,
 ) -> Result<(), CommitmentNotAccepted> {
     let Some(rules) = context.rules.judge.as_ref().filter(|judge| judge.commitments) else { return Ok(()) };
     match declared.before.judged {
         Some(judged) => {
-            fresh.running.bill_judge(judged.cost);
-            found(context, draft, judged)
+            session.running.bill_judge(judged.cost);
+            apply_judge_answer(context, draft, judged)
         }
-        None => match pay(rules, fresh.running.judge_used(), Trigger::SessionStart) {
-            JudgeGate::Unaffordable(_) => Err(Reason::JudgeBudget.into()),
+        None => match check_judge_budget(rules, session.running.judge_used(), Trigger::SessionStart) {
+            JudgeNeed::OverBudget(_) => Err(Reason::JudgeBudget.into()),
             _ => Err(CommitmentNotAccepted::Judge(Box::new(JudgeQuestion::about_session(
                 Trigger::SessionStart,
-                fresh,
+                session,
             )))),
         },
     }
@@ -232,7 +233,7 @@ fn judge(
 
 /// Applies the judge's answer to a commitment or an amendment. An uncertain answer denies, since no human is asked
 /// about these.
-pub(super) fn found(
+pub(super) fn apply_judge_answer(
     context: &DecisionContext<'_>,
     draft: &mut Draft,
     judged: super::semantic::JudgeAnswer,
@@ -253,18 +254,18 @@ pub(super) fn accept(
     context: &DecisionContext<'_>,
     mut draft: Draft,
     session: &Session,
-    changed: bool,
+    is_capped: bool,
 ) -> Ruling {
     let proven_by = draft.proven_by;
     draft.bind(session, proven_by);
-    draft.standing(context.rules, session);
-    let (kind, reason) = match changed {
+    draft.set_meters(context.rules, session);
+    let (kind, reason) = match is_capped {
         true => (VerdictKind::Downgraded, Some(Reason::Ceiling)),
         false => (VerdictKind::Served, None),
     };
     let mut ruling = draft.rule(context.rules, kind, reason);
     ruling.verdict.accepted_commitment_digest = Some(session.agreed.digest().clone());
-    if changed {
+    if is_capped {
         let effective = session.agreed.effective();
         let applied = json!({ "scope": effective.scope, "budget": budget(session) });
         let note = Some("the operator's ceiling applies".to_owned());

@@ -28,12 +28,12 @@ pub(super) struct Draft {
     pub about: About,
     pub session_id: String,
     pub stream: Stream,
-    pub telling: VerdictDelivery,
+    pub delivery: VerdictDelivery,
     pub checks: Vec<String>,
-    pub policed: bool,
+    pub has_rules: bool,
     pub risk: Option<Degree>,
     pub judged: Option<JudgeAnswer>,
-    pub remembered: bool,
+    pub is_cached: bool,
     pub trigger: Option<Trigger>,
     pub meters: Meters,
     pub agent_id: Option<String>,
@@ -51,17 +51,17 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    fn new(about: About, session_id: &str, telling: VerdictDelivery) -> Self {
+    fn new(about: About, session_id: &str, delivery: VerdictDelivery) -> Self {
         Draft {
             about,
             session_id: session_id.to_owned(),
             stream: Stream::Unbound,
-            telling,
+            delivery,
             checks: Vec::new(),
-            policed: false,
+            has_rules: false,
             risk: None,
             judged: None,
-            remembered: false,
+            is_cached: false,
             trigger: None,
             meters: Meters::default(),
             agent_id: None,
@@ -81,12 +81,12 @@ impl Draft {
     /// Starts the draft for a parsed message.
     pub fn of(received: &Authenticated) -> Self {
         let message = &received.message;
-        let telling = VerdictDelivery::Told(received.shape, received.key);
-        let mut draft = Draft::new(About::of(message.kind()), message.session_id(), telling);
+        let delivery = VerdictDelivery::Sent(received.shape, received.key);
+        let mut draft = Draft::new(About::of(message.kind()), message.session_id(), delivery);
         draft.passed(if received.is_by_operator() { BY_OPERATOR } else { "schema_ok" });
         draft.req = Some(received.digest.clone());
         draft.canon_raw = received.canon_raw;
-        draft.hear(message);
+        draft.set_texts(message);
         if message.session_id().len() < SHORT_SESSION_ID {
             draft.flags.push(Flag::ShortSessionId);
         }
@@ -97,8 +97,8 @@ impl Draft {
     /// session (reading X-2).
     pub fn of_unreadable(unreadable: &Unreadable, only_session: Option<&str>) -> Self {
         let session_id = unreadable.session_id.as_deref().or(only_session).unwrap_or(NO_SESSION);
-        let telling = VerdictDelivery::Told(unreadable.shape, unreadable.key);
-        let mut draft = Draft::new(About::of(unreadable.in_response_to), session_id, telling);
+        let delivery = VerdictDelivery::Sent(unreadable.shape, unreadable.key);
+        let mut draft = Draft::new(About::of(unreadable.in_response_to), session_id, delivery);
         draft.req = Some(unreadable.digest.clone());
         draft.canon_raw = true;
         draft.checks.push("schema_failed".to_owned());
@@ -106,13 +106,13 @@ impl Draft {
     }
 
     /// Starts the draft for a call without VAP.
-    pub fn of_unaware(only_session: Option<&str>) -> Self {
-        let telling = VerdictDelivery::Told(Shape::default(), Key::default());
-        Draft::new(About::Call, only_session.unwrap_or(NO_SESSION), telling)
+    pub fn without_message(only_session: Option<&str>) -> Self {
+        let delivery = VerdictDelivery::Sent(Shape::default(), Key::default());
+        Draft::new(About::Call, only_session.unwrap_or(NO_SESSION), delivery)
     }
 
     /// Copies the message's texts, which the record commits to.
-    fn hear(&mut self, message: &Message) {
+    fn set_texts(&mut self, message: &Message) {
         match message {
             Message::ScopeCommitment(commitment) => {
                 self.texts.goal = Some(commitment.goal.clone());
@@ -127,7 +127,7 @@ impl Draft {
     }
 
     /// Sets the tool and the arguments of the forwarded call.
-    pub fn calls(&mut self, tool: &str, arguments: &Canon) {
+    pub fn set_call(&mut self, tool: &str, arguments: &Canon) {
         match vap::name::is_name(tool) {
             true => self.tool = Some(tool.to_owned()),
             false => self.flags.push(Flag::ToolUnnamed),
@@ -140,11 +140,11 @@ impl Draft {
     pub fn bind(&mut self, session: &Session, proven_by: ProvenBy) {
         self.proven_by = proven_by;
         self.stream = Stream::Session(session.agreed.session_id().to_owned());
-        self.agreed(session);
+        self.set_commitment(session);
     }
 
     /// Sets the data of the commitment in force.
-    pub fn agreed(&mut self, session: &Session) {
+    pub fn set_commitment(&mut self, session: &Session) {
         self.session_id = session.agreed.session_id().to_owned();
         self.agent_id = Some(session.agreed.agent_id().to_owned());
         self.texts.goal = Some(session.agreed.goal().to_owned());
@@ -163,13 +163,13 @@ impl Draft {
     }
 
     /// Sets the present amounts of the session's meters.
-    pub fn standing(&mut self, rules: &Rules, session: &Session) {
-        self.meters = standing(rules, session);
+    pub fn set_meters(&mut self, rules: &Rules, session: &Session) {
+        self.meters = session_meters(rules, session);
     }
 
     /// Creates the ruling with this verdict and reason.
     pub fn rule(self, rules: &Rules, kind: VerdictKind, reason: Option<Reason>) -> Ruling {
-        let method = Method::of(self.policed, self.judged.is_some() || self.remembered);
+        let method = Method::of(self.has_rules, self.judged.is_some() || self.is_cached);
         let verification = Verification {
             checks: self.checks,
             method,
@@ -184,7 +184,7 @@ impl Draft {
             about: self.about,
             stream: self.stream,
             verdict: Verdict::new(self.session_id, answers, kind, verification),
-            telling: self.telling,
+            delivery: self.delivery,
             reason,
             meters: self.meters,
             agent_id: self.agent_id,
@@ -197,7 +197,7 @@ impl Draft {
             claims: self.claims,
             confirmation: self.confirmation,
             pending: None,
-            put: None,
+            approver_question: None,
             ticket: None,
             effective: None,
             policy_digest: rules.policy_digest.clone(),
@@ -230,7 +230,7 @@ impl About {
 }
 
 /// Returns the amounts of a session's meters: those that the commitment limits, calls, and the judge's.
-pub(super) fn standing(rules: &Rules, session: &Session) -> Meters {
+pub(super) fn session_meters(rules: &Rules, session: &Session) -> Meters {
     let limits = session.agreed.budget().limits.keys();
     let mut meters: Meters = limits.map(|meter| (meter.clone(), session.running.used(meter))).collect();
     meters.set(CALLS_METER, session.running.calls().into());

@@ -53,7 +53,9 @@ pub use ruling::{
     VerdictDelivery,
 };
 pub use semantic::{JudgeAnswer, JudgeFinding, JudgeQuestion, JudgedText};
-pub use settle::{CallOutcome, Settled, close, cost_on, hold_again, refund, refund_questions, settle};
+pub use settle::{
+    CallOutcome, Settled, close, cost_on, refund, refund_questions, restore_reservation, settle,
+};
 pub use stages::denied_to_all;
 pub use task::{FollowUp, Task, follow_up, unknown_task};
 
@@ -87,14 +89,14 @@ pub struct DecisionContext<'a> {
 /// The random inputs of a decision. They are recorded, so that the decision can be reproduced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RandomInputs {
-    /// A random number; below [`JudgeRules::sample`](crate::rules::JudgeRules::sample), the call is shown to the judge
-    /// (reading V-28).
+    /// A random number; below [`JudgeRules::sample`](crate::rules::JudgeRules::sample), the judge is asked about
+    /// the call (reading V-28).
     pub sample: u32,
     /// Random bytes for the secret of a new session, or for the nonce of a question.
     pub secret: [u8; 32],
 }
 
-/// The stored state for a decision: the message's session and the principal's account.
+/// The stored state that a decision reads and changes: the message's session and the principal's account.
 #[derive(Debug)]
 pub struct DecisionState<'a> {
     /// The session; `None` if the id was never committed or is no longer remembered.
@@ -156,10 +158,10 @@ pub struct EarlierResults<'a> {
     pub judged: Option<JudgeAnswer>,
     /// The human's answer, if the gateway held the request and the reservation.
     pub answer: Option<HumanAnswer>,
-    /// A sealed state that the client returned with the call, opened (readings V-26, V-38).
-    pub shown: Option<ReturnedState<'a>>,
+    /// The sealed state that the client returned with the call, after it was opened (readings V-26, V-38).
+    pub returned_state: Option<ReturnedState<'a>>,
     /// The question to approvers about the message, with its answer.
-    pub put: Option<ApproverQuestion<'a>>,
+    pub approver_question: Option<ApproverQuestion<'a>>,
 }
 
 /// A question to approvers, with its answer.

@@ -12,7 +12,7 @@ use vap::digest::{Canon, Digest};
 use vap::reason::Reason;
 use vap::verdict::{Clarification, VerdictKind};
 
-use super::draft::{Draft, standing};
+use super::draft::{Draft, session_meters};
 use super::ruling::{ClaimKind, Confirmation, Ruling};
 use super::{ApproverQuestion, DecisionContext, Declaration};
 
@@ -38,22 +38,24 @@ impl Approved {
     }
 }
 
-/// Checks a state that was returned with a call against the expected content. A state that does not fit the call is not used up, and neither is one
-/// whose call is denied, since a state is good for one admitted call. The answer "no" uses it up at once. A state of
-/// the upstream's question that was used before makes the call a new one.
+/// Checks a state that was returned with a call against the expected content.
+///
+/// A state is used up by the call that it admits, or by the answer "no". It is not used up if it does not fit the call,
+/// or if the call is denied for another reason. With a used state of an upstream server's question, the call counts as a
+/// new one.
 pub(super) fn check_state(
     context: &DecisionContext<'_>,
     draft: &mut Draft,
-    shown: Option<&ReturnedState<'_>>,
+    returned: Option<&ReturnedState<'_>>,
     expected: Option<&SealedCall>,
 ) -> Result<Approved, Reason> {
-    let Some(shown) = shown else { return Ok(Approved::default()) };
-    let ticket = shown.ticket.ok_or(Reason::InvalidState)?;
-    if !expected.is_some_and(|expected| expected.is_met_by(ticket, context.now)) {
+    let Some(returned) = returned else { return Ok(Approved::default()) };
+    let ticket = returned.ticket.ok_or(Reason::InvalidState)?;
+    if !expected.is_some_and(|expected| expected.matches(ticket, context.now)) {
         return Err(Reason::InvalidState);
     }
     let nonce = Some(ticket.nonce.clone());
-    match (ticket.purpose, shown.spent) {
+    match (ticket.purpose, returned.spent) {
         (Purpose::Upstream, true) => Ok(Approved::default()),
         (Purpose::Upstream, false) => {
             let by = if ticket.approved { Decider::Approver } else { Decider::Client };
@@ -62,8 +64,8 @@ pub(super) fn check_state(
         // The gateway no longer stores this question.
         (Purpose::Question, true) | (Purpose::Approval, _) => Err(Reason::InvalidState),
         (Purpose::Question, false) => {
-            let consent = check_consent(shown.answer);
-            draft.confirmation = shown.answer.map(Confirmation::Client);
+            let consent = check_consent(returned.answer);
+            draft.confirmation = returned.answer.map(Confirmation::Client);
             if consent.is_err() {
                 draft.claim(ClaimKind::State, &ticket.nonce);
             }
@@ -77,20 +79,21 @@ pub(super) fn check_state(
 pub(super) fn check_approval(
     context: &DecisionContext<'_>,
     draft: &mut Draft,
-    put: &ApproverQuestion<'_>,
+    approver_question: &ApproverQuestion<'_>,
     subject: &Subject,
 ) -> Result<Approved, Reason> {
-    if put.spent || put.question.subject != *subject {
+    let &ApproverQuestion { question, answer, spent } = approver_question;
+    if spent || question.subject != *subject {
         return Err(Reason::InvalidState);
     }
-    let id = &put.question.id;
-    let Some(answer) = put.answer else {
+    let id = &question.id;
+    let Some(answer) = answer else {
         draft.claim(ClaimKind::Approval, id);
         return Err(Reason::Unanswered);
     };
     let signed = SignedApproval::parse(answer);
     let signed = signed.map_err(|_| Reason::InvalidApproval)?;
-    let approver = context.rules.approvals.check(&signed, put.question, context.now);
+    let approver = context.rules.approvals.check(&signed, question, context.now);
     let approver = approver.map_err(|_| Reason::InvalidApproval)?;
     let decision = signed.approval().decision;
     draft.confirmation = Some(Confirmation::Approver {
@@ -115,7 +118,7 @@ pub(super) fn check_approval(
 /// Creates the question about a subject.
 ///
 /// # Errors
-/// [`Reason::ApprovalUnavailable`] if no approver may answer it, or it is too long to be shown.
+/// [`Reason::ApprovalUnavailable`] if no approver may answer it, or it is too long to be displayed.
 pub(super) fn approval_question(
     context: &DecisionContext<'_>,
     draft: &Draft,
@@ -124,8 +127,8 @@ pub(super) fn approval_question(
     because: &Reason,
 ) -> Result<Box<Question>, Reason> {
     let approvals = &context.rules.approvals;
-    let can_be_shown = subject.content.len() <= MAX_APPROVAL_CONTENT;
-    if !can_be_shown || !approvals.anybody_may_answer(subject.kind, subject.name(), context.now) {
+    let can_be_displayed = subject.content.len() <= MAX_APPROVAL_CONTENT;
+    if !can_be_displayed || !approvals.has_approver_for(subject.kind, subject.name(), context.now) {
         return Err(Reason::ApprovalUnavailable);
     }
     let expires = context.now.checked_add(approvals.time.max(SignedDuration::from_secs(1)));
@@ -161,15 +164,15 @@ pub(super) fn approve_message(
     subject: Subject,
 ) -> Result<(), Unapproved> {
     let because = Reason::ApprovalRequired;
-    match &declared.before.put {
-        Some(put) if put.answer.is_some() => {
-            let approved = check_approval(context, draft, put, &subject)?;
+    match &declared.before.approver_question {
+        Some(earlier) if earlier.answer.is_some() => {
+            let approved = check_approval(context, draft, earlier, &subject)?;
             approved.claim(draft);
             draft.passed("approved");
             Ok(())
         }
-        Some(put) if put.question.subject == subject => {
-            Err(Unapproved::Waits(Box::new(put.question.clone())))
+        Some(earlier) if earlier.question.subject == subject => {
+            Err(Unapproved::Waits(Box::new(earlier.question.clone())))
         }
         _ if !declared.can_wait => Err(Reason::ApprovalUnavailable.into()),
         _ => {
@@ -204,11 +207,15 @@ pub(super) fn message_subject(
 }
 
 /// Creates the ruling of a message that waits for an approver. Nothing in it takes effect.
-pub(super) fn put(context: &DecisionContext<'_>, draft: Draft, question: Box<Question>) -> Ruling {
+pub(super) fn awaiting_approval(
+    context: &DecisionContext<'_>,
+    draft: Draft,
+    question: Box<Question>,
+) -> Ruling {
     let mut ruling = draft.rule(context.rules, VerdictKind::Clarify, Some(Reason::ApprovalRequired));
     let words = format!("an approver has to sign this {} first; send it again", question.subject.name());
     ruling.verdict.clarification = Some(Clarification { question: words, schema: None });
-    ruling.put = Some(question);
+    ruling.approver_question = Some(question);
     ruling
 }
 
@@ -242,22 +249,23 @@ pub(super) fn check_consent(answer: Option<HumanAnswer>) -> Result<(), Reason> {
 }
 
 /// Creates the ruling of a call that waits for a human. Nothing is admitted or reserved.
-pub(super) fn pending(
+pub(super) fn awaiting_answer(
     context: &DecisionContext<'_>,
     mut draft: Draft,
-    asked: HumanQuestion,
+    question: HumanQuestion,
     can_ask: bool,
     reason: Reason,
     session: Option<&Session>,
 ) -> Ruling {
     if let Some(session) = session {
-        draft.meters = standing(context.rules, session);
+        draft.meters = session_meters(context.rules, session);
     }
     let reason = if can_ask { reason } else { Reason::ConfirmationRequired };
     let mut ruling = draft.rule(context.rules, VerdictKind::Clarify, Some(reason));
-    let schema = jose::json::parse_text(clarify::SCHEMA).ok().filter(|_| asked.approval.is_none());
-    ruling.verdict.clarification = Some(Clarification { question: asked.question.clone(), schema });
-    ruling.pending = can_ask.then(|| Box::new(asked));
+    let schema =
+        jose::json::parse_text(clarify::SCHEMA).ok().filter(|_| question.approver_question.is_none());
+    ruling.verdict.clarification = Some(Clarification { question: question.question.clone(), schema });
+    ruling.pending = can_ask.then(|| Box::new(question));
     ruling
 }
 

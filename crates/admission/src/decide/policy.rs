@@ -12,7 +12,7 @@
 use expression::Answer;
 use serde_json::{Value, json};
 
-use super::semantic::Suspect;
+use super::semantic::RiskAssessment;
 use crate::risk::Degree;
 use crate::rules::{Decider, Rules, Then};
 use vap::message::Sensitivity;
@@ -20,7 +20,7 @@ use vap::reason::{Reason, RuleName};
 
 /// The result of C4.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Policed {
+pub(super) enum PolicyOutcome {
     /// The call is allowed: by the rule of this name, or because no rule holds.
     Allowed(Option<RuleName>),
     /// The client's user or an approver has to be asked first.
@@ -31,48 +31,48 @@ pub(super) enum Policed {
 
 /// The input of the rules.
 #[derive(Debug)]
-pub(super) struct Facts<'a> {
+pub(super) struct RuleInput<'a> {
     pub tool: &'a str,
     /// The arguments as JSON text.
     pub arguments: &'a str,
     pub principal: Value,
     pub session: Value,
-    pub suspect: Suspect,
+    pub assessment: RiskAssessment,
 }
 
 /// The `input.class` of a tool that neither the operator nor the agent has classified.
 const UNCLASSIFIED: &str = "unclassified";
 
 /// Evaluates the rules for a call.
-pub(super) fn police(rules: &Rules, facts: Facts<'_>) -> Policed {
-    let about: Vec<_> = rules.policy.iter().filter(|rule| rule.is_about(facts.tool)).collect();
+pub(super) fn evaluate(rules: &Rules, input: RuleInput<'_>) -> PolicyOutcome {
+    let about: Vec<_> = rules.policy.iter().filter(|rule| rule.is_about(input.tool)).collect();
     if about.is_empty() {
-        return Policed::Allowed(None);
+        return PolicyOutcome::Allowed(None);
     }
-    let Ok(input) = facts.document().and_then(|document| expression::Input::new(&document).map_err(drop))
+    let Ok(document) = input.document().and_then(|document| expression::Input::new(&document).map_err(drop))
     else {
-        return Policed::Denied(Reason::PolicyFailed);
+        return PolicyOutcome::Denied(Reason::PolicyFailed);
     };
     for rule in about {
-        match rule.when().map_or(Ok(Answer::Holds), |when| when.answer(&input)) {
-            Err(_) => return Policed::Denied(Reason::PolicyFailed),
+        match rule.when().map_or(Ok(Answer::Holds), |when| when.answer(&document)) {
+            Err(_) => return PolicyOutcome::Denied(Reason::PolicyFailed),
             Ok(Answer::DoesNotHold) => {}
             Ok(Answer::MissingMember) if rule.then() == Then::Allow => {}
             Ok(Answer::Holds | Answer::MissingMember) => {
                 let name = rule.name().clone();
                 return match rule.then() {
-                    Then::Allow => Policed::Allowed(Some(name)),
-                    Then::Confirm => Policed::Confirm(name, rules.approvals.confirmations),
-                    Then::Approve => Policed::Confirm(name, Decider::Approver),
-                    Then::Deny => Policed::Denied(Reason::Policy(name)),
+                    Then::Allow => PolicyOutcome::Allowed(Some(name)),
+                    Then::Confirm => PolicyOutcome::Confirm(name, rules.approvals.confirmations),
+                    Then::Approve => PolicyOutcome::Confirm(name, Decider::Approver),
+                    Then::Deny => PolicyOutcome::Denied(Reason::Policy(name)),
                 };
             }
         }
     }
-    Policed::Allowed(None)
+    PolicyOutcome::Allowed(None)
 }
 
-impl Facts<'_> {
+impl RuleInput<'_> {
     fn document(self) -> Result<Value, ()> {
         let arguments = jose::json::parse_unambiguous(self.arguments).map_err(drop)?;
         Ok(json!({
@@ -80,14 +80,14 @@ impl Facts<'_> {
             "arguments": arguments,
             "principal": self.principal,
             "session": self.session,
-            "class": self.suspect.sensitivity.map_or(UNCLASSIFIED, Sensitivity::as_str),
+            "class": self.assessment.sensitivity.map_or(UNCLASSIFIED, Sensitivity::as_str),
             "risk": self.risk(),
         }))
     }
 
     /// Returns the risk score and its signals, before they are weighted.
     fn risk(&self) -> Value {
-        let Suspect { signals, risk, .. } = self.suspect;
+        let RiskAssessment { signals, risk, .. } = self.assessment;
         json!({
             "score": fraction(risk.score),
             "sensitivity": fraction(signals.sensitivity),

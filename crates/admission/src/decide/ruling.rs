@@ -37,7 +37,7 @@ pub struct Ruling {
     /// The Verdict; unsigned and without `audit_ref`.
     pub verdict: Verdict,
     /// The form in which the Verdict is delivered.
-    pub telling: VerdictDelivery,
+    pub delivery: VerdictDelivery,
     /// The reason for a verdict other than `served`.
     pub reason: Option<Reason>,
     /// The amounts of the session's meters, including reservations.
@@ -68,7 +68,7 @@ pub struct Ruling {
     pub pending: Option<Box<HumanQuestion>>,
     /// The question to approvers about a commitment or an amendment. The message takes effect when it is sent again
     /// after the approval.
-    pub put: Option<Box<approval::Question>>,
+    pub approver_question: Option<Box<approval::Question>>,
     /// The state to seal if the upstream server asks a question of its own (reading V-38).
     pub ticket: Option<Box<SealedCall>>,
     /// E(n) as canonical text, if a commitment or an amendment was accepted; it is returned to the agent (reading
@@ -138,10 +138,10 @@ pub enum Stream {
 /// The form in which a Verdict is delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VerdictDelivery {
-    /// In the shape and under the key of the caller's message (reading V-4).
-    Told(Shape, Key),
-    /// No Verdict is delivered, and the response is not changed (reading V-33, advisory).
-    Silent,
+    /// The response has the Verdict, in the shape and under the key of the caller's message (reading V-4).
+    Sent(Shape, Key),
+    /// The response has no Verdict and is not changed (reading V-33, advisory).
+    NotSent,
 }
 
 /// The texts of a message as the bytes that the record commits to: JCS, or the text as received.

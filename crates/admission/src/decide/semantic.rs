@@ -64,17 +64,17 @@ pub enum JudgeFinding {
     Unavailable,
 }
 
-/// The decision about asking the judge.
+/// The need to ask the judge about a message.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum JudgeGate {
-    /// The judge is not asked.
-    Closed,
+pub(super) enum JudgeNeed {
+    /// The judge need not be asked.
+    NotNeeded,
     /// The cache has a "consistent" verdict for this call, which expires at this Unix time.
-    Remembered(i64),
-    /// The judge is asked for this reason.
-    Open(Trigger),
-    /// The judge should be asked, but its budget is used up (reading V-31).
-    Unaffordable(Trigger),
+    Cached(i64),
+    /// The judge has to be asked, for this reason.
+    Needed(Trigger),
+    /// The judge would have to be asked for this reason, but its budget is used up (reading V-31).
+    OverBudget(Trigger),
 }
 
 /// The effect of the judge's answer.
@@ -88,13 +88,13 @@ pub(super) enum JudgeEffect {
 
 /// The class of a call, its signals, and the risk that they give.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Suspect {
+pub(super) struct RiskAssessment {
     pub sensitivity: Option<Sensitivity>,
     pub signals: Signals,
     pub risk: Risk,
 }
 
-impl Suspect {
+impl RiskAssessment {
     /// Returns the risk of a call without a session: the operator's class of its tool is known, and no earlier call.
     pub fn of_tool(rules: &Rules, tool: &str) -> Self {
         let sensitivity = rules.sensitivities.of(tool, None);
@@ -103,36 +103,36 @@ impl Suspect {
             novelty: Degree::ONE,
             ..Signals::default()
         };
-        Suspect { sensitivity, signals, risk: signals.weigh(&rules.risk) }
+        RiskAssessment { sensitivity, signals, risk: signals.weigh(&rules.risk) }
     }
 }
 
-/// Decides whether the judge is asked about a call. A randomly selected call is shown to it even if a verdict is
+/// Decides whether the judge is asked about a call. It is asked about a randomly selected call even if a verdict is
 /// cached.
-pub(super) fn gate(
+pub(super) fn judge_need(
     context: &DecisionContext<'_>,
     session: &Session,
     key: VerdictKey,
-    suspect: &Suspect,
-) -> JudgeGate {
-    let Some(judge) = &context.rules.judge else { return JudgeGate::Closed };
-    let trigger = match (context.random.sample < judge.sample, suspect.risk.score >= judge.threshold) {
+    assessment: &RiskAssessment,
+) -> JudgeNeed {
+    let Some(judge) = &context.rules.judge else { return JudgeNeed::NotNeeded };
+    let trigger = match (context.random.sample < judge.sample, assessment.risk.score >= judge.threshold) {
         (true, _) => Trigger::RandomSample,
-        (false, true) => suspect.risk.loudest,
-        (false, false) => return JudgeGate::Closed,
+        (false, true) => assessment.risk.strongest,
+        (false, false) => return JudgeNeed::NotNeeded,
     };
     let remembered = session.running.verdicts.until(key, context.now);
-    match remembered.filter(|_| trigger != Trigger::RandomSample && is_cacheable(suspect.sensitivity)) {
-        Some(until) => JudgeGate::Remembered(until),
-        None => pay(judge, session.running.judge_used(), trigger),
+    match remembered.filter(|_| trigger != Trigger::RandomSample && is_cacheable(assessment.sensitivity)) {
+        Some(until) => JudgeNeed::Cached(until),
+        None => check_judge_budget(judge, session.running.judge_used(), trigger),
     }
 }
 
-/// Checks whether the judge's budget allows one more answer.
-pub(super) fn pay(judge: &JudgeRules, used: Decimal, trigger: Trigger) -> JudgeGate {
+/// Returns [`JudgeNeed::Needed`] if the judge's budget allows one more answer, otherwise [`JudgeNeed::OverBudget`].
+pub(super) fn check_judge_budget(judge: &JudgeRules, used: Decimal, trigger: Trigger) -> JudgeNeed {
     match used.checked_add(judge.reserve).is_some_and(|sum| sum <= judge.cap) {
-        true => JudgeGate::Open(trigger),
-        false => JudgeGate::Unaffordable(trigger),
+        true => JudgeNeed::Needed(trigger),
+        false => JudgeNeed::OverBudget(trigger),
     }
 }
 

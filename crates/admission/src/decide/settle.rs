@@ -16,7 +16,7 @@ use vap::audit::CallStatus;
 use vap::limits::MAX_METERS;
 
 use super::budget::{is_metered, metered};
-use super::draft::standing;
+use super::draft::session_meters;
 use super::ruling::Flag;
 
 /// The outcome of a call.
@@ -45,7 +45,7 @@ pub struct Settled {
 
 /// Restores a reservation of another call as it was at an earlier decision, in order to reproduce that decision. The
 /// principal's account is not changed.
-pub fn hold_again(session: &mut Session, held: &Reservation) -> ReservationId {
+pub fn restore_reservation(session: &mut Session, held: &Reservation) -> ReservationId {
     session.running.reserve(Reservation { by_principal: false, ..held.clone() })
 }
 
@@ -83,7 +83,7 @@ pub fn settle(
     if is_overrun(session) {
         flags.push(Flag::Overrun);
     }
-    Some(Settled { settled, meters: standing(rules, session), exceeded_reservation, flags })
+    Some(Settled { settled, meters: session_meters(rules, session), exceeded_reservation, flags })
 }
 
 /// Returns the cost of a call on one meter: the declared one, validated and limited to the operator's cap, otherwise the
@@ -103,7 +103,7 @@ pub fn refund(
     id: ReservationId,
 ) -> Option<Settled> {
     Ledgers::of(session, account).release(id)?;
-    Some(Settled { meters: standing(rules, session), ..Settled::default() })
+    Some(Settled { meters: session_meters(rules, session), ..Settled::default() })
 }
 
 /// Refunds the reservations of open questions that can no longer be answered: after a crash, or when a session closes.
@@ -128,10 +128,10 @@ pub fn close(session: &mut Session, account: &mut Account) -> bool {
     true
 }
 
-/// Updates the knowledge of a tool's cost. An executed call declares it, even by silence; a failed one only if it
-/// declared a cost. A call of unknown cost with an unknown outcome uses up one of the session's
-/// [`BLIND_CALLS`](crate::limits::BLIND_CALLS) (reading V-12). Only limited meters are stored, since a tool could
-/// declare new names without end.
+/// Stores what a call shows about the cost of its tool (reading V-12): the cost of an executed call, even if the tool
+/// declared none, and the cost of a failed call only if the tool declared it. A call of unknown cost with an unknown
+/// outcome uses up one of the session's [`BLIND_CALLS`](crate::limits::BLIND_CALLS). `learned` has only limited meters,
+/// since a tool could declare new names without end.
 fn learn(
     session: &mut Session,
     held: &Reservation,

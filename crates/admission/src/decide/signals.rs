@@ -11,7 +11,7 @@ use super::DecisionContext;
 
 /// The comparison of a call with the session's recent calls.
 #[derive(Clone, Copy)]
-pub(super) struct Seen {
+pub(super) struct Recurrence {
     pub repeats: usize,
     pub known_tool: bool,
     pub known_shape: bool,
@@ -22,15 +22,15 @@ pub(super) fn signals(
     context: &DecisionContext<'_>,
     session: &Session,
     sensitivity: Option<Sensitivity>,
-    seen: Seen,
+    recurrence: Recurrence,
     reservation: &Reservation,
 ) -> Signals {
     let used = used(session, reservation);
     Signals {
         sensitivity: risk::sensitivity(sensitivity),
         burn_rate: elapsed(context, session).map_or(Degree::ZERO, |elapsed| risk::burn_rate(used, elapsed)),
-        looping: risk::looping(seen.repeats, session.running.denied_in_a_row()),
-        novelty: risk::novelty(seen.known_tool, seen.known_shape),
+        looping: risk::looping(recurrence.repeats, session.running.denied_in_a_row()),
+        novelty: risk::novelty(recurrence.known_tool, recurrence.known_shape),
         proximity: risk::proximity(used),
     }
 }
@@ -85,12 +85,12 @@ fn times(decimal: Decimal, mut times: u64) -> Decimal {
 pub(super) fn shape(arguments: &str) -> String {
     let mut shape = String::new();
     if let Ok(value) = jose::json::parse_text(arguments) {
-        draw(&value, &mut shape);
+        append_shape(&value, &mut shape);
     }
     shape
 }
 
-fn draw(value: &Value, shape: &mut String) {
+fn append_shape(value: &Value, shape: &mut String) {
     match value {
         Value::Null => shape.push('n'),
         Value::Bool(_) => shape.push('b'),
@@ -98,14 +98,14 @@ fn draw(value: &Value, shape: &mut String) {
         Value::String(_) => shape.push('s'),
         Value::Array(items) => {
             shape.push('[');
-            items.iter().take(1).for_each(|item| draw(item, shape));
+            items.iter().take(1).for_each(|item| append_shape(item, shape));
             shape.push(']');
         }
         Value::Object(members) => {
             shape.push('{');
             for (name, member) in members {
                 shape.push_str(&Value::from(name.as_str()).to_string());
-                draw(member, shape);
+                append_shape(member, shape);
             }
             shape.push('}');
         }

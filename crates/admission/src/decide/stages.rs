@@ -1,5 +1,5 @@
-//! The stages of a decision about a call, in their order: AgentROA, then C1 to C5 for a call with an envelope, and what the operator's
-//! posture leaves of them for a call without (reading V-33).
+//! The stages of a decision about a call, in their order: AgentROA, then C1 to C5. For a call without an envelope, the
+//! operator's posture says which of them apply (reading V-33).
 //!
 //! Omitting the envelope must not be an easy way around the checks. So, while the principal has a live session, a call
 //! without an envelope is denied under every posture. A principal identified only by its signing key is unknown without
@@ -19,9 +19,9 @@ use super::budget::{Projected, Spending, project};
 use super::case::{CallCase, SemanticCheck};
 use super::decision::{CallNotAdmitted, StageFinding};
 use super::person::{Approved, check_approval, check_consent, check_state};
-use super::policy::{Policed, police};
+use super::policy::{PolicyOutcome, evaluate};
 use super::ruling::{Advised, Confirmation, Flag};
-use super::semantic::{JudgeEffect, JudgeGate, JudgeQuestion, Suspect, gate, judge_effect};
+use super::semantic::{JudgeEffect, JudgeNeed, JudgeQuestion, RiskAssessment, judge_effect, judge_need};
 use super::signals::signals;
 use super::{Authority, ToolCall};
 
@@ -61,7 +61,8 @@ fn open(case: &mut CallCase<'_>) -> StageFinding {
         Some(session) => {
             // A client repeats a call with its envelope to deliver an answer: then the state is single-use, not the
             // `jti`.
-            let repeats = case.call.before.shown.as_ref().is_some_and(|shown| shown.ticket.is_some());
+            let repeats =
+                case.call.before.returned_state.as_ref().is_some_and(|state| state.ticket.is_some());
             check_open(case.context, session, case.account, case.call.replayed && !repeats)?;
         }
         None if case.account.is_rate_limited(case.context.now) => return Err(Reason::RateLimited.into()),
@@ -111,8 +112,8 @@ pub fn denied_to_all(rules: &Rules, tool: &str, has_roa_envelope: bool) -> Optio
 }
 
 /// C2: checks the name that will be forwarded against the operator's ceiling, which may be lower than at the commitment,
-/// and against the scope. Without an envelope, the operator's list of tools was
-/// checked before.
+/// and against the scope of the session. For a call without an envelope, [`envelope`] has checked the operator's list of
+/// tools.
 fn scope(case: &mut CallCase<'_>) -> StageFinding {
     if is_above_ceiling(case) && !case.is_advisory() {
         return Err(Reason::ScopeEscape.into());
@@ -141,14 +142,14 @@ fn tool(case: &mut CallCase<'_>) -> StageFinding {
     Err(fault.reason.clone().into())
 }
 
-/// Checks the answer that was returned with a call of a session. Without a session, it counts only if a rule demands
-/// one, and is checked then.
+/// Checks the answer that the client returned with a call of a session. For a call without a session, [`person`] checks
+/// it, if a rule requires an answer.
 fn answer(case: &mut CallCase<'_>) -> StageFinding {
     if case.session.is_none() {
         return Ok(());
     }
     case.approved = returned_answer(case)?;
-    if case.call.replayed && case.approved.nonce.is_none() && case.call.before.put.is_none() {
+    if case.call.replayed && case.approved.nonce.is_none() && case.call.before.approver_question.is_none() {
         return Err(Reason::Replayed.into());
     }
     Ok(())
@@ -157,14 +158,14 @@ fn answer(case: &mut CallCase<'_>) -> StageFinding {
 /// Checks an approver's answer, or a sealed state.
 fn returned_answer(case: &mut CallCase<'_>) -> Result<Approved, Reason> {
     let before = &case.call.before;
-    match (&before.put, before.shown.as_ref().and_then(|shown| shown.ticket)) {
-        (Some(put), _) => {
+    match (&before.approver_question, before.returned_state.as_ref().and_then(|state| state.ticket)) {
+        (Some(question), _) => {
             let subject = case.subject();
-            check_approval(case.context, &mut case.draft, put, &subject)
+            check_approval(case.context, &mut case.draft, question, &subject)
         }
         (None, ticket) => {
             let expected = ticket.map(|ticket| case.ticket(ticket.purpose));
-            check_state(case.context, &mut case.draft, before.shown.as_ref(), expected.as_ref())
+            check_state(case.context, &mut case.draft, before.returned_state.as_ref(), expected.as_ref())
         }
     }
 }
@@ -189,29 +190,29 @@ fn risk(case: &mut CallCase<'_>) -> StageFinding {
     let rules = case.context.rules;
     let declared = intent_of(case.call)?.intent.sensitivity;
     let sensitivity = rules.sensitivities.of(case.call.tool, declared);
-    let signals = signals(case.context, session, sensitivity, case.marks().seen(session), reservation);
-    let suspect = Suspect { sensitivity, signals, risk: signals.weigh(&rules.risk) };
+    let signals = signals(case.context, session, sensitivity, case.hashes().recurrence(session), reservation);
+    let assessment = RiskAssessment { sensitivity, signals, risk: signals.weigh(&rules.risk) };
     if declared.is_some() && declared != sensitivity {
         case.draft.flags.push(Flag::SensitivityRaised);
     }
-    case.draft.risk = Some(suspect.risk.score);
-    case.suspect = Some(suspect);
+    case.draft.risk = Some(assessment.risk.score);
+    case.assessment = Some(assessment);
     Ok(())
 }
 
 /// C4: evaluates the operator's rules.
 fn policy(case: &mut CallCase<'_>) -> StageFinding {
-    case.draft.policed = !case.context.rules.policy.is_empty();
+    case.draft.has_rules = !case.context.rules.policy.is_empty();
     if case.is_advisory() {
         return Ok(());
     }
     let in_session = case.session.is_some();
-    match police(case.context.rules, case.facts()) {
-        Policed::Denied(reason) => return Err(reason.into()),
-        Policed::Confirm(name, by) => case.confirm = Some((Reason::Policy(name), by)),
-        Policed::Allowed(Some(name)) if in_session => case.draft.passed(&Reason::Policy(name).as_str()),
-        Policed::Allowed(None) if in_session && case.draft.policed => case.draft.passed("policy_ok"),
-        Policed::Allowed(_) => {}
+    match evaluate(case.context.rules, case.rule_input()) {
+        PolicyOutcome::Denied(reason) => return Err(reason.into()),
+        PolicyOutcome::Confirm(name, by) => case.confirm = Some((Reason::Policy(name), by)),
+        PolicyOutcome::Allowed(Some(name)) if in_session => case.draft.passed(&Reason::Policy(name).as_str()),
+        PolicyOutcome::Allowed(None) if in_session && case.draft.has_rules => case.draft.passed("policy_ok"),
+        PolicyOutcome::Allowed(_) => {}
     }
     Ok(())
 }
@@ -228,29 +229,29 @@ pub(super) fn advised(case: &CallCase<'_>) -> Advised {
     if let Some(fault) = case.call.tool_fault {
         return denied(fault.reason.clone());
     }
-    match police(case.context.rules, case.facts()) {
-        Policed::Allowed(_) => Advised { verdict: VerdictKind::Served, reason: None },
-        Policed::Confirm(name, _) => {
+    match evaluate(case.context.rules, case.rule_input()) {
+        PolicyOutcome::Allowed(_) => Advised { verdict: VerdictKind::Served, reason: None },
+        PolicyOutcome::Confirm(name, _) => {
             Advised { verdict: VerdictKind::Clarify, reason: Some(Reason::Policy(name)) }
         }
-        Policed::Denied(reason) => denied(reason),
+        PolicyOutcome::Denied(reason) => denied(reason),
     }
 }
 
-/// C5: asks the judge if needed. A call that a human has answered for was shown to the judge before.
+/// C5: asks the judge if needed. If a human has answered about the call, the judge was asked before.
 fn judge(case: &mut CallCase<'_>) -> StageFinding {
-    let (Some(session), Some(suspect)) = (case.session.as_deref(), case.suspect) else { return Ok(()) };
+    let (Some(session), Some(assessment)) = (case.session.as_deref(), case.assessment) else { return Ok(()) };
     let key = verdict_key(case, session);
     let rules = case.context.rules.judge.as_ref();
     if let Some(judged) = case.call.before.judged {
         case.draft.judged = Some(judged);
         match judge_effect(rules, &judged) {
             JudgeEffect::Denied(reason) => return Err(reason.into()),
-            JudgeEffect::Unsure => case.found.unsure = true,
+            JudgeEffect::Unsure => case.semantic.unsure = true,
             JudgeEffect::Consistent => {
                 case.draft.passed("intent_consistent");
-                let (consistent, until) = (Some(key), keep_until(case, &suspect));
-                case.found = SemanticCheck { consistent, until, ..SemanticCheck::default() };
+                let (consistent, until) = (Some(key), keep_until(case, &assessment));
+                case.semantic = SemanticCheck { consistent, until, ..SemanticCheck::default() };
             }
         }
         return Ok(());
@@ -258,18 +259,18 @@ fn judge(case: &mut CallCase<'_>) -> StageFinding {
     if case.approved.by.is_some() || case.call.before.answer.is_some() {
         return Ok(());
     }
-    match gate(case.context, session, key, &suspect) {
-        JudgeGate::Closed => {}
-        JudgeGate::Remembered(until) => {
-            case.draft.remembered = true;
+    match judge_need(case.context, session, key, &assessment) {
+        JudgeNeed::NotNeeded => {}
+        JudgeNeed::Cached(until) => {
+            case.draft.is_cached = true;
             case.draft.passed("intent_remembered");
-            case.found.until = Some(until);
+            case.semantic.until = Some(until);
         }
-        JudgeGate::Unaffordable(trigger) => {
+        JudgeNeed::OverBudget(trigger) => {
             case.draft.trigger = Some(trigger);
             return Err(Reason::JudgeBudget.into());
         }
-        JudgeGate::Open(trigger) => {
+        JudgeNeed::Needed(trigger) => {
             let question = JudgeQuestion::about_call(trigger, session, intent_of(case.call)?);
             if let Some(reservation) = &mut case.reservation {
                 reservation.judge = rules.map(|judge| judge.reserve).unwrap_or_default();
@@ -291,22 +292,22 @@ fn verdict_key(case: &CallCase<'_>, session: &Session) -> VerdictKey {
 }
 
 /// Returns the cache expiry of a verdict about this call in Unix seconds; `None` if it must not be cached.
-fn keep_until(case: &CallCase<'_>, suspect: &Suspect) -> Option<i64> {
-    let judge = case.context.rules.judge.as_ref().filter(|_| is_cacheable(suspect.sensitivity))?;
+fn keep_until(case: &CallCase<'_>, assessment: &RiskAssessment) -> Option<i64> {
+    let judge = case.context.rules.judge.as_ref().filter(|_| is_cacheable(assessment.sensitivity))?;
     let until = case.context.now.checked_add(judge.cache_for).ok()?.as_second();
     Some(until).filter(|until| *until > case.context.now.as_second())
 }
 
-/// Requires the answer of a human if a rule demands one or the judge is uncertain (reading V-26).
+/// Requires the answer of a human if a rule requires one or the judge is uncertain (reading V-26).
 fn person(case: &mut CallCase<'_>) -> StageFinding {
     let usual = case.context.rules.approvals.confirmations;
-    let unsure = case.found.unsure.then_some((Reason::ConfirmationRequired, usual));
-    let asked = case.confirm.take().or(unsure);
+    let unsure = case.semantic.unsure.then_some((Reason::ConfirmationRequired, usual));
+    let required = case.confirm.take().or(unsure);
     if case.session.is_none() {
-        return asked.map_or(Ok(()), |(reason, by)| person_without_session(case, reason, by));
+        return required.map_or(Ok(()), |(reason, by)| person_without_session(case, reason, by));
     }
-    let by = asked.as_ref().map_or(usual, |(_, by)| *by);
-    match (case.approved.by, case.call.before.answer, asked) {
+    let by = required.as_ref().map_or(usual, |(_, by)| *by);
+    match (case.approved.by, case.call.before.answer, required) {
         (None, None, None) => return Ok(()),
         (None, Some(answer), _) => check_client_answer(case, answer, by)?,
         // An answer of the client does not replace an approver's signature.

@@ -17,9 +17,9 @@ use vap::verdict::VerdictKind;
 
 use super::DecisionContext;
 use super::draft::{Draft, principal_bytes};
-use super::policy::{Facts, Policed, police};
+use super::policy::{PolicyOutcome, RuleInput, evaluate};
 use super::ruling::Ruling;
-use super::semantic::Suspect;
+use super::semantic::RiskAssessment;
 
 /// A task that a call created.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,46 +44,46 @@ pub struct FollowUp<'a> {
 /// Decides about a request for an existing task. Returns the denial, or `None` if the request may go on: then the
 /// ruling of the call covers it.
 pub fn follow_up(context: &DecisionContext<'_>, task: &Task, request: FollowUp<'_>) -> Option<Box<Ruling>> {
-    let reason = refuses(context, task, request)?;
+    let reason = denial_reason(context, task, request)?;
     // A caller other than the task's principal must not learn the session id.
-    let is_shown = reason != Reason::WrongPrincipal;
-    let mut draft = Draft::of_unaware(task.session_id.as_deref().filter(|_| is_shown));
-    draft.calls(&task.tool, CallArguments::new(request.inputs.unwrap_or("{}")).canonical());
+    let is_owner = reason != Reason::WrongPrincipal;
+    let mut draft = Draft::without_message(task.session_id.as_deref().filter(|_| is_owner));
+    draft.set_call(&task.tool, CallArguments::new(request.inputs.unwrap_or("{}")).canonical());
     draft.texts.principal = Principal::of(context.caller, None).as_ref().map(principal_bytes);
-    draft.policed = request.inputs.is_some() && !context.rules.policy.is_empty();
+    draft.has_rules = request.inputs.is_some() && !context.rules.policy.is_empty();
     Some(Box::new(draft.rule(context.rules, VerdictKind::Denied, Some(reason))))
 }
 
 /// Denies a request about an unknown task. Its principal cannot be checked, so the answer is the same as for a task of
 /// another principal. The route's posture decides whether such requests are denied (V-33).
 pub fn unknown_task(context: &DecisionContext<'_>, method: &str) -> Box<Ruling> {
-    let mut draft = Draft::of_unaware(None);
-    draft.calls(method, CallArguments::new("{}").canonical());
+    let mut draft = Draft::without_message(None);
+    draft.set_call(method, CallArguments::new("{}").canonical());
     draft.texts.principal = Principal::of(context.caller, None).as_ref().map(principal_bytes);
     Box::new(draft.rule(context.rules, VerdictKind::Denied, Some(Reason::WrongPrincipal)))
 }
 
-fn refuses(context: &DecisionContext<'_>, task: &Task, request: FollowUp<'_>) -> Option<Reason> {
-    let shows = |principal: &Principal| match principal.identity() {
-        Identity::SigningKey(key) => principal.is_shown_by(context.caller, Some(key)),
+fn denial_reason(context: &DecisionContext<'_>, task: &Task, request: FollowUp<'_>) -> Option<Reason> {
+    let is_presented = |principal: &Principal| match principal.identity() {
+        Identity::SigningKey(key) => principal.is_presented_by(context.caller, Some(key)),
         Identity::Token(_)
         | Identity::Certificate(_)
         | Identity::McpSession { .. }
-        | Identity::Unidentified { .. } => principal.is_shown_by(context.caller, None),
+        | Identity::Unidentified { .. } => principal.is_presented_by(context.caller, None),
     };
-    if !task.principal.as_ref().is_none_or(shows) {
+    if !task.principal.as_ref().is_none_or(is_presented) {
         return Some(Reason::WrongPrincipal);
     }
-    let facts = Facts {
+    let input = RuleInput {
         tool: &task.tool,
         arguments: request.inputs?,
         principal: json!({ "identity": task.principal.as_ref().map(Principal::identity) }),
         session: json!({ "id": task.session_id }),
-        suspect: Suspect::of_tool(context.rules, &task.tool),
+        assessment: RiskAssessment::of_tool(context.rules, &task.tool),
     };
-    match police(context.rules, facts) {
-        Policed::Allowed(_) => None,
-        Policed::Confirm(..) => Some(Reason::ConfirmationRequired),
-        Policed::Denied(reason) => Some(reason),
+    match evaluate(context.rules, input) {
+        PolicyOutcome::Allowed(_) => None,
+        PolicyOutcome::Confirm(..) => Some(Reason::ConfirmationRequired),
+        PolicyOutcome::Denied(reason) => Some(reason),
     }
 }

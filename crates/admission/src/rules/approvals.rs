@@ -100,9 +100,9 @@ impl Approver {
 impl Approvals {
     /// Returns `true` if an approver with a valid key may answer a question of this kind about this tool.
     #[must_use]
-    pub fn anybody_may_answer(&self, kind: SubjectKind, tool: &str, now: Timestamp) -> bool {
-        let is_there = |approver: &Approver| approver.keys.iter().any(|key| key.is_valid(now));
-        self.approvers.iter().any(|approver| approver.may_answer(kind, tool) && is_there(approver))
+    pub fn has_approver_for(&self, kind: SubjectKind, tool: &str, now: Timestamp) -> bool {
+        let has_valid_key = |approver: &Approver| approver.keys.iter().any(|key| key.is_valid(now));
+        self.approvers.iter().any(|approver| approver.may_answer(kind, tool) && has_valid_key(approver))
     }
 
     /// Verifies an answer to a question and returns its approver. Only keys that are valid now count.
@@ -120,7 +120,7 @@ impl Approvals {
         let (kind, name) = (question.subject.kind, question.subject.name());
         let mut found = Err(ApprovalError::Key(signed.kid().to_owned()));
         for approver in self.approvers.iter().filter(|approver| approver.may_answer(kind, name)) {
-            for key in approver.keys.iter().filter(|key| key.is_called(signed.kid()) && key.is_valid(now)) {
+            for key in approver.keys.iter().filter(|key| key.has_kid(signed.kid()) && key.is_valid(now)) {
                 found = match signed.check_signature(key.key()) {
                     Ok(()) if approver.name == signed.approval().approver => return Ok(approver),
                     Ok(()) => Err(ApprovalError::Approver),
@@ -137,7 +137,7 @@ impl Approvals {
     /// [`ApprovalError::Key`] if no approver signed it with a valid key.
     pub fn reader(&self, signed: &SignedReaderProof, now: Timestamp) -> Result<&Approver, ApprovalError> {
         let holds = |key: &&AgentKey| {
-            key.is_called(signed.kid()) && key.is_valid(now) && signed.check_signature(key.key()).is_ok()
+            key.has_kid(signed.kid()) && key.is_valid(now) && signed.check_signature(key.key()).is_ok()
         };
         let found = self.approvers.iter().find(|approver| approver.keys.iter().any(|key| holds(&key)));
         found.ok_or_else(|| ApprovalError::Key(signed.kid().to_owned()))

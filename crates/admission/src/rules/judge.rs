@@ -13,12 +13,12 @@ pub struct JudgeRules {
     pub model: String,
     /// The unit of the judge's cost; used here only for the digest of the rules.
     pub meter: String,
-    /// Calls with at least this risk score are shown to the judge.
+    /// The judge is asked about calls with at least this risk score.
     pub threshold: Degree,
-    /// The share of all other calls that are shown to the judge at random, in 2^32 parts; more than zero (reading
+    /// The share of all other calls about which the judge is asked at random, in parts of 2^32; more than zero (reading
     /// V-28).
     pub sample: u32,
-    /// `true` if commitments and amendments are shown to the judge (S2).
+    /// `true` if the judge is asked about commitments and amendments (S2).
     pub commitments: bool,
     /// The ceiling of the judge's cost per session, on the meter `vap.judge` (reading V-31).
     pub cap: Decimal,
@@ -49,7 +49,7 @@ impl JudgeRules {
     }
 
     /// Returns `true` if a call can reach the threshold with no signal stronger than one of this weight at its maximum.
-    fn is_reached_by(&self, loudest: Degree, weights: &Weights) -> bool {
+    fn is_reached_by(&self, strongest: Degree, weights: &Weights) -> bool {
         let Weights { sensitivity, burn_rate, looping, novelty, proximity } = *weights;
         let all = Signals {
             sensitivity: Degree::ONE,
@@ -59,12 +59,12 @@ impl JudgeRules {
             proximity: Degree::ONE,
         };
         let most = Weights {
-            sensitivity: sensitivity.min(loudest),
-            burn_rate: burn_rate.min(loudest),
-            looping: looping.min(loudest),
-            novelty: novelty.min(loudest),
-            proximity: proximity.min(loudest),
+            sensitivity: sensitivity.min(strongest),
+            burn_rate: burn_rate.min(strongest),
+            looping: looping.min(strongest),
+            novelty: novelty.min(strongest),
+            proximity: proximity.min(strongest),
         };
-        loudest > Degree::ZERO && all.weigh(&most).score >= self.threshold
+        strongest > Degree::ZERO && all.weigh(&most).score >= self.threshold
     }
 }

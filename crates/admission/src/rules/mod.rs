@@ -134,7 +134,7 @@ impl Rules {
     /// # Panics
     /// Never: the name of its one rule is valid in a record.
     #[must_use]
-    pub fn of_nothing(route: &str, issuer: &str) -> Self {
+    pub fn denying_all(route: &str, issuer: &str) -> Self {
         let mut rules = Rules::new(route, issuer, "sha256:");
         // The keyring is empty, so no signature can verify.
         rules.demands.signed = true;

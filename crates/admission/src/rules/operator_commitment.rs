@@ -169,9 +169,9 @@ mod tests {
         Rules::new("/mcp", "https://gw.example", "sha256:")
     }
 
-    fn legacy(session: &str, is_given: bool) -> Caller {
+    fn legacy(session: &str, is_session_issued: bool) -> Caller {
         let caller = Caller { route: "/mcp".into(), ..Caller::unknown(Era::Legacy) };
-        Caller { is_given, ..caller.given(Some(session.into())) }
+        Caller { is_session_issued, ..caller.with_issued_session(Some(session.into())) }
     }
 
     fn at(second: i64) -> Timestamp {

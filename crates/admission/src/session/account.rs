@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Agreed, Meters, Reservation};
+use super::{AgreedTerms, Meters, Reservation};
 use crate::limits::{DENIALS_PER_MINUTE, REMEMBERED_SESSIONS};
 use decimal::Decimal;
 
@@ -64,9 +64,9 @@ impl Account {
         !self.is_committed() && !denied && !counts(&self.spent.within(self.spent.window, now))
     }
 
-    /// Returns `true` if the account holds nothing but denials, which have no effect after a minute.
+    /// Returns `true` if the account holds nothing but denials, which count for a minute only.
     #[must_use]
-    pub fn is_passing(&self) -> bool {
+    pub fn has_only_denials(&self) -> bool {
         !self.is_committed() && self.spent == Spent::default()
     }
 
@@ -83,7 +83,7 @@ impl Account {
     }
 
     /// Adds a live session. One that the operator committed is not counted: it is no reason to demand envelopes.
-    pub(crate) fn opened(&mut self, agreed: &Agreed) {
+    pub(crate) fn opened(&mut self, agreed: &AgreedTerms) {
         match self.live.len() < REMEMBERED_SESSIONS {
             _ if agreed.is_by_operator() => {}
             true => self.live.push(agreed.session_id().to_owned()),
@@ -92,7 +92,7 @@ impl Account {
     }
 
     /// Removes a session that [`opened`](Self::opened) added.
-    pub(crate) fn closed(&mut self, agreed: &Agreed) {
+    pub(crate) fn closed(&mut self, agreed: &AgreedTerms) {
         match self.live.iter().position(|live| live == agreed.session_id()) {
             _ if agreed.is_by_operator() => {}
             Some(at) => drop(self.live.remove(at)),

@@ -15,7 +15,7 @@ use vap::record_key::StreamKey;
 /// clones, since every call clones it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Agreed(Arc<Terms>);
+pub struct AgreedTerms(Arc<Terms>);
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Terms {
@@ -53,14 +53,14 @@ pub struct Owner {
     pub key: StreamKey,
 }
 
-impl Agreed {
+impl AgreedTerms {
     /// Creates the agreed state of an accepted commitment.
     #[must_use]
     pub fn new(effective: Effective, owner: Owner) -> Self {
         let canon = effective.canon();
         let Owner { principal, signed_by, proven_by, route, committed, key } = owner;
         let ledger = principal.ledger(signed_by.as_deref());
-        Agreed(Arc::new(Terms {
+        AgreedTerms(Arc::new(Terms {
             digest: canon.digest(),
             text: String::from_utf8_lossy(&canon.bytes).into_owned(),
             raw: canon.raw,
@@ -79,7 +79,7 @@ impl Agreed {
     #[must_use]
     pub(crate) fn amended(&self, effective: Effective) -> Self {
         let canon = effective.canon();
-        Agreed(Arc::new(Terms {
+        AgreedTerms(Arc::new(Terms {
             digest: canon.digest(),
             text: String::from_utf8_lossy(&canon.bytes).into_owned(),
             raw: canon.raw,

@@ -4,12 +4,12 @@
 //! Not here: the limits, and the amounts that a call reserves (`decide::budget`).
 
 use super::account::Spent;
-use super::{Account, Meters, Reservation, ReservationId, Running, Session};
+use super::{Account, Meters, Reservation, ReservationId, RunningState, Session};
 
 /// The ledgers of a session's calls. Each reservation is on the session's ledger and, if
 /// [`by_principal`](Reservation::by_principal) is set, on the principal's.
 pub(crate) struct Ledgers<'a> {
-    session: &'a mut Running,
+    session: &'a mut RunningState,
     principal: &'a mut Spent,
 }
 

@@ -1,6 +1,6 @@
 //! Session state: the agreed commitment and the amounts spent. Its size is bounded for the whole life of a session.
 //!
-//! [`Agreed`] changes only with the commitment and its amendments, [`Running`] with every call. Each is stored as a
+//! [`AgreedTerms`] changes only with the commitment and its amendments, [`RunningState`] with every call. Each is stored as a
 //! blob of its own, so that a call writes only the small one. [`Account`] is the state of one principal across its
 //! sessions (readings V-3, V-11, V-33). Nothing here decides: [`decide`](crate::decide) does, and changes these values
 //! only when it admits a call or message.
@@ -16,12 +16,12 @@ mod recent;
 mod running;
 
 pub use account::Account;
-pub use agreed::{Agreed, Owner};
+pub use agreed::{AgreedTerms, Owner};
 pub use costs::Costs;
 pub(crate) use ledgers::Ledgers;
 pub use meters::Meters;
-pub use recent::{Mark, Recent};
-pub use running::{Reservation, ReservationId, Running, Stage};
+pub use recent::{Recent, ShortHash};
+pub use running::{Reservation, ReservationId, RunningState, Stage};
 
 use serde::{Deserialize, Serialize};
 
@@ -29,16 +29,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Session {
     /// The commitment in force and its owner.
-    pub agreed: Agreed,
+    pub agreed: AgreedTerms,
     /// The counters and reservations that change with every call.
-    pub running: Running,
+    pub running: RunningState,
 }
 
 impl Session {
     /// Creates the state of a session whose commitment was just accepted.
     #[must_use]
-    pub fn new(agreed: Agreed) -> Self {
-        Session { agreed, running: Running::default() }
+    pub fn new(agreed: AgreedTerms) -> Self {
+        Session { agreed, running: RunningState::default() }
     }
 
     /// Takes the next sequence number of the session's record stream; each is used once (reading X-5).

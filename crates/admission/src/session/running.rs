@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Costs, Mark, Meters, Recent};
+use super::{Costs, Meters, Recent, ShortHash};
 use crate::cache::Verdicts;
 use crate::limits::MAX_IN_FLIGHT;
 use decimal::Decimal;
 
 /// The counters, reservations and recent calls of a session.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Running {
+pub struct RunningState {
     next_seq: u64,
     next_reservation: u64,
     closed: bool,
@@ -43,14 +43,14 @@ pub struct Reservation {
     pub id: ReservationId,
     /// The stage of the call.
     pub stage: Stage,
-    /// The mark of the tool's name.
-    pub tool: Mark,
+    /// The hash of the tool's name.
+    pub tool: ShortHash,
     /// The reserved amount of each meter.
     pub amounts: Meters,
     /// `true` if the call counts towards `max_calls`. The retry after an upstream server's question does not (reading
     /// V-38).
     pub counted: bool,
-    /// `true` if the tool's cost was unknown when the call was admitted (reading V-12).
+    /// `true` if the tool's cost was unknown on a limited meter when the call was decided (reading V-12).
     pub blind: bool,
     /// The amount reserved for the judge.
     pub judge: Decimal,
@@ -68,7 +68,7 @@ pub enum Stage {
     Admitted,
 }
 
-impl Running {
+impl RunningState {
     /// Takes the next sequence number of the session's record stream.
     pub(super) fn take_seq(&mut self) -> u64 {
         let seq = self.next_seq;
@@ -148,9 +148,9 @@ impl Running {
         self.in_flight.len() < MAX_IN_FLIGHT
     }
 
-    /// Returns `true` if a call of the tool with unknown cost is in flight.
+    /// Returns `true` if a call of the tool is in flight whose cost is unknown.
     #[must_use]
-    pub fn is_blind(&self, tool: Mark) -> bool {
+    pub fn is_blind(&self, tool: ShortHash) -> bool {
         self.in_flight.iter().any(|held| held.blind && held.tool == tool)
     }
 

@@ -36,13 +36,13 @@ fn pay() -> Try {
 }
 
 /// The question that a call of the modern era is answered with, and the call when it comes again.
-fn asked(world: &mut World) -> (Question, Try) {
+fn ask_approver(world: &mut World) -> (Question, Try) {
     let ruling = world.ruled(&pay());
     assert_eq!(ruling.verdict.verdict, VerdictKind::Clarify);
     assert!(!ruling.is_admitted());
     let pending = ruling.ruling.pending.unwrap();
     assert_eq!(pending.ticket.purpose, Purpose::Approval);
-    let question = *pending.approval.unwrap();
+    let question = *pending.approver_question.unwrap();
     assert_eq!(pending.ticket.nonce, question.id);
     (question, pay().bringing(&pending.ticket, None))
 }
@@ -56,13 +56,13 @@ fn carol(question: &Question) -> String {
 }
 
 fn with(attempt: &Try, question: &Question, answer: Option<String>) -> Try {
-    Try { put: Some((question.clone(), answer, false)), ..attempt.clone() }
+    Try { approver_question: Some((question.clone(), answer, false)), ..attempt.clone() }
 }
 
 #[test]
 fn a_call_is_served_with_an_approvers_answer_and_the_ruling_names_the_approver() {
     let mut world = waiting();
-    let (question, retry) = asked(&mut world);
+    let (question, retry) = ask_approver(&mut world);
     let text = carol(&question);
     let ruling = world.served(&with(&retry, &question, Some(text.clone())));
     let signed = SignedApproval::parse(&text).unwrap();
@@ -79,7 +79,7 @@ fn a_call_is_served_with_an_approvers_answer_and_the_ruling_names_the_approver()
 #[test]
 fn what_a_client_says_is_no_approval() {
     let mut world = waiting();
-    let (_, retry) = asked(&mut world);
+    let (_, retry) = ask_approver(&mut world);
     let Some(Some(ticket)) = retry.ticket.clone() else { panic!("no state") };
     // The state alone, with a yes of the client's.
     assert_eq!(world.denied(&pay().bringing(&ticket, Some(HumanAnswer::Confirmed))), Reason::InvalidState);
@@ -88,19 +88,19 @@ fn what_a_client_says_is_no_approval() {
     let answered = Try { answer: Some(HumanAnswer::Confirmed), ..held.clone() };
     assert_eq!(world.denied(&answered), Reason::ApprovalUnavailable);
     assert!(
-        matches!(world.call(&held), CallDecision::Ask { question: CallQuestion::Human(asked), .. } if asked.approval.is_some())
+        matches!(world.call(&held), CallDecision::Ask { question: CallQuestion::Human(question), .. } if question.approver_question.is_some())
     );
 }
 
 #[test]
 fn an_upstreams_question_carries_on_an_approval_and_makes_none() {
     let mut world = waiting();
-    let (question, retry) = asked(&mut world);
+    let (question, retry) = ask_approver(&mut world);
     let ruling = world.served(&with(&retry, &question, Some(carol(&question))));
     let approved = *ruling.ruling.ticket.unwrap();
     world.served(&pay().bringing(&approved, None));
     // The same state without the approval.
-    let (question, retry) = asked(&mut world);
+    let (question, retry) = ask_approver(&mut world);
     let ruling = world.served(&with(&retry, &question, Some(carol(&question))));
     let unapproved = admission::clarify::SealedCall { approved: false, ..*ruling.ruling.ticket.unwrap() };
     let again = world.ruled(&pay().bringing(&unapproved, None));
@@ -110,7 +110,7 @@ fn an_upstreams_question_carries_on_an_approval_and_makes_none() {
 #[test]
 fn an_answer_counts_for_its_question_under_a_key_that_counts_now() {
     let mut world = waiting();
-    let (question, retry) = asked(&mut world);
+    let (question, retry) = ask_approver(&mut world);
     let denied = by(CAROL, "carol", &question, Decision::Deny);
     let other = Question { id: "0".repeat(32), ..question.clone() };
     let later = Question { expires: question.expires + 1, ..question.clone() };
@@ -124,7 +124,8 @@ fn an_answer_counts_for_its_question_under_a_key_that_counts_now() {
     ] {
         assert_eq!(world.denied(&with(&retry, &question, Some(text))), reason);
     }
-    let spent = Try { put: Some((question.clone(), Some(carol(&question)), true)), ..retry.clone() };
+    let spent =
+        Try { approver_question: Some((question.clone(), Some(carol(&question)), true)), ..retry.clone() };
     assert_eq!(world.denied(&spent), Reason::InvalidState);
     let dearer =
         Try { arguments: json!({ "amount": 6000 }).to_string(), ..Try::of("pay", json!({ "amount": 6000 })) };
@@ -138,7 +139,7 @@ fn an_answer_counts_for_its_question_under_a_key_that_counts_now() {
 #[test]
 fn what_is_not_answered_in_time_is_denied_and_so_is_what_nobody_may_answer() {
     let mut world = waiting();
-    let (question, retry) = asked(&mut world);
+    let (question, retry) = ask_approver(&mut world);
     world.pass(question.expires - question.asked);
     assert_eq!(world.denied(&with(&retry, &question, None)), Reason::Unanswered);
     assert_eq!(world.denied(&with(&retry, &question, Some(carol(&question)))), Reason::InvalidApproval);
@@ -149,7 +150,7 @@ fn what_is_not_answered_in_time_is_denied_and_so_is_what_nobody_may_answer() {
 #[test]
 fn an_approved_call_is_decided_again_under_all_rules() {
     let mut world = waiting();
-    let (question, retry) = asked(&mut world);
+    let (question, retry) = ask_approver(&mut world);
     let closed = PolicyRule::new("closed", None, None, Then::Deny).unwrap();
     world.rules.policy.insert(0, closed);
     let reason = world.denied(&with(&retry, &question, Some(carol(&question))));
@@ -162,7 +163,7 @@ fn confirmations_by_an_approver_are_approvals() {
     world.rules.policy.clear();
     world.rules.policy.push(PolicyRule::new("ask", None, None, Then::Confirm).unwrap());
     world.rules.approvals.confirmations = Decider::Approver;
-    let (question, retry) = asked(&mut world);
+    let (question, retry) = ask_approver(&mut world);
     world.served(&with(&retry, &question, Some(carol(&question))));
 }
 

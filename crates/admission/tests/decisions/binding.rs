@@ -73,7 +73,7 @@ fn v_2_in_the_legacy_era_the_mcp_session_is_equal_too() {
 #[test]
 fn v_2_an_invented_mcp_session_commits_to_nothing() {
     let mut world = world();
-    let invented = Caller { is_given: false, ..legacy("mcp-invented") };
+    let invented = Caller { is_session_issued: false, ..legacy("mcp-invented") };
     assert_eq!(world.commit(&invented, &unknown(calls())).reason, Some(Reason::NoPrincipal));
     let ruling = world.commit(&invented, &signed(&commitment(calls()), &key(1), json!({})));
     assert_eq!(ruling.reason, None, "its key says who it is");
@@ -84,7 +84,7 @@ fn v_2_an_invented_mcp_session_commits_to_nothing() {
 fn v_2_after_a_restart_a_session_goes_on() {
     let mut world = world();
     world.commit(&legacy("mcp-1"), &commitment(calls()));
-    let unseen = |mcp: &str| Caller { is_given: false, ..legacy(mcp) };
+    let unseen = |mcp: &str| Caller { is_session_issued: false, ..legacy(mcp) };
     world.served(&read().by(unseen("mcp-1")));
     assert_eq!(world.denied(&read().by(unseen("mcp-2"))), Reason::WrongPrincipal);
     let presumed = unseen("mcp-1").presumed().unwrap();

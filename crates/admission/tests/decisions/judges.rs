@@ -44,7 +44,7 @@ fn pay() -> Try {
     Try::of("pay", json!({ "amount": 5 }))
 }
 
-fn asked(world: &mut World, attempt: &Try) -> (Box<JudgeQuestion>, ReservationId) {
+fn ask_judge(world: &mut World, attempt: &Try) -> (Box<JudgeQuestion>, ReservationId) {
     match world.call(attempt) {
         CallDecision::Ask { question: CallQuestion::Judge(question), held } => (question, held.unwrap()),
         other => panic!("{other:?}"),
@@ -61,7 +61,7 @@ fn judge_says(finding: JudgeFinding) -> JudgeAnswer {
 }
 
 fn answered(world: &mut World, attempt: &Try, answer: JudgeAnswer) -> CallDecision {
-    let (_, held) = asked(world, attempt);
+    let (_, held) = ask_judge(world, attempt);
     world.call(&Try { held: Some(held), judged: Some(answer), ..attempt.clone() })
 }
 
@@ -87,7 +87,7 @@ fn only_a_sure_yes_lets_a_call_through() {
 #[test]
 fn an_answer_of_a_judge_that_is_not_there_is_no_answer() {
     let mut world = judged();
-    let (_, held) = asked(&mut world, &pay());
+    let (_, held) = ask_judge(&mut world, &pay());
     world.rules.judge = None;
     let attempt = Try { held: Some(held), judged: Some(judge_says(JudgeFinding::Consistent)), ..pay() };
     assert_eq!(world.denied(&attempt), Reason::JudgeUnavailable);
@@ -98,7 +98,7 @@ fn while_the_judge_thinks_the_place_is_held_and_afterwards_everything_is_checked
     let mut world = judged();
     world.sessions.clear();
     let mut world = world.with_session(json!({ "max_calls": 1 }));
-    let (_, held) = asked(&mut world, &pay());
+    let (_, held) = ask_judge(&mut world, &pay());
     assert_eq!(world.denied(&Try::of("crm.read", json!({}))), Reason::BudgetExceeded);
     world
         .rules
@@ -111,7 +111,7 @@ fn while_the_judge_thinks_the_place_is_held_and_afterwards_everything_is_checked
 
 #[test]
 fn the_judge_sees_fields_apart_from_each_other_and_nothing_else() {
-    let (question, _) = asked(&mut judged(), &pay());
+    let (question, _) = ask_judge(&mut judged(), &pay());
     let names: Vec<_> = question.fields.iter().map(|field| field.name).collect();
     let expected =
         ["goal", "tools_allow", "tools_deny", "budget", "tool", "arguments", "rationale", "expected_effect"];
@@ -149,7 +149,7 @@ fn v_28_chance_alone_brings_a_call_before_the_judge() {
     world.sample = 1;
     world.served(&Try::of("crm.read", json!({})));
     world.sample = 0;
-    let (question, _) = asked(&mut world, &Try::of("crm.read", json!({})));
+    let (question, _) = ask_judge(&mut world, &Try::of("crm.read", json!({})));
     assert_eq!(question.trigger, Trigger::RandomSample);
 }
 
@@ -164,11 +164,11 @@ fn v_29_a_yes_is_used_again_for_this_very_call_until_it_expires() {
     );
     let again = world.served(&send("a"));
     assert!(again.verdict.expires_at.is_some());
-    asked(&mut world, &send("b"));
+    ask_judge(&mut world, &send("b"));
     world.pass(599);
     world.served(&send("a"));
     world.pass(1);
-    asked(&mut world, &send("a"));
+    ask_judge(&mut world, &send("a"));
 }
 
 #[test]
@@ -180,12 +180,12 @@ fn v_29_another_commitment_or_other_rules_forget_it() {
     let mut elsewhere = world.rules.clone();
     elsewhere.policy_digest = vap::digest::Digest::of(b"other rules").to_string();
     let old = std::mem::replace(&mut world.rules, elsewhere);
-    asked(&mut world, &send);
+    ask_judge(&mut world, &send);
     world.rules = old;
     let digest = world.session().agreed.digest().to_string();
     let message = amendment(&digest, json!({ "add_scope": { "tools_allow": ["x"] } }));
     world.commit(&alice(), &signed(&message, &key(1), json!({})));
-    asked(&mut world, &send);
+    ask_judge(&mut world, &send);
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn v_29_what_chance_picked_is_asked_about_whatever_is_remembered() {
     answered(&mut world, &send, judge_says(JudgeFinding::Consistent));
     world.served(&send);
     world.sample = 0;
-    assert_eq!(asked(&mut world, &send).0.trigger, Trigger::RandomSample);
+    assert_eq!(ask_judge(&mut world, &send).0.trigger, Trigger::RandomSample);
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn v_29_what_is_remembered_of_a_harmless_call_does_not_serve_a_dangerous_one() {
     answered(&mut world, &send, judge_says(JudgeFinding::Consistent));
     let mut message = send.envelope.clone().unwrap();
     message["intent"]["sensitivity"] = "grants_access".into();
-    asked(&mut world, &send.with(message));
+    ask_judge(&mut world, &send.with(message));
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn v_29_nothing_is_remembered_about_money() {
         kind_and_reason(answered(&mut world, &pay(), judge_says(JudgeFinding::Consistent))).0,
         VerdictKind::Served
     );
-    asked(&mut world, &pay());
+    ask_judge(&mut world, &pay());
 }
 
 #[test]
@@ -227,9 +227,9 @@ fn v_30_an_agent_makes_a_call_more_sensitive_and_never_less() {
         envelope["intent"]["sensitivity"] = class.into();
         attempt.with(envelope)
     };
-    asked(&mut world, &declaring(pay(), "reads"));
-    asked(&mut world, &declaring(pay(), "sends_external"));
-    asked(&mut world, &declaring(Try::of("crm.read", json!({})), "grants_access"));
+    ask_judge(&mut world, &declaring(pay(), "reads"));
+    ask_judge(&mut world, &declaring(pay(), "sends_external"));
+    ask_judge(&mut world, &declaring(Try::of("crm.read", json!({})), "grants_access"));
     world.served(&declaring(Try::of("crm.list", json!({})), "reads"));
 }
 
@@ -248,8 +248,8 @@ fn v_31_the_judge_is_billed_to_a_meter_of_its_own_that_is_capped() {
 fn v_31_questions_under_way_count_against_the_cap() {
     let mut world = judged();
     world.rules.judge.as_mut().unwrap().cap = 25u64.into();
-    asked(&mut world, &pay());
-    asked(&mut world, &pay());
+    ask_judge(&mut world, &pay());
+    ask_judge(&mut world, &pay());
     assert_eq!(world.denied(&pay()), Reason::JudgeBudget);
 }
 
@@ -272,7 +272,7 @@ fn v_31_a_judge_who_left_it_to_a_person_is_paid_once() {
     let caller = legacy("mcp-1");
     world.commit(&caller, &commitment(json!({ "max_calls": 5 })));
     let attempt = pay().by(caller);
-    let (_, held) = asked(&mut world, &attempt);
+    let (_, held) = ask_judge(&mut world, &attempt);
     let judged = Some(judge_says(JudgeFinding::Unsure));
     let CallDecision::Ask { question: CallQuestion::Human(_), held } =
         world.call(&Try { held: Some(held), judged, ..attempt.clone() })

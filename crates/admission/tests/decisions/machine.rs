@@ -19,7 +19,7 @@ const COSTS: [(&str, u64); 3] = [("crm.free", 0), ("crm.cheap", 1), ("pay", 7)];
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    Call { tool: usize, asked: bool },
+    Call { tool: usize, needs_answer: bool },
     Answer { which: usize, yes: bool },
     Settle { which: usize, status: usize },
     Raise { calls: u64, usd: u64 },
@@ -28,7 +28,7 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
-        6 => (0..COSTS.len(), any::<bool>()).prop_map(|(tool, asked)| Step::Call { tool, asked }),
+        6 => (0..COSTS.len(), any::<bool>()).prop_map(|(tool, needs_answer)| Step::Call { tool, needs_answer }),
         3 => (0..8usize, any::<bool>()).prop_map(|(which, yes)| Step::Answer { which, yes }),
         5 => (0..8usize, 0..4usize).prop_map(|(which, status)| Step::Settle { which, status }),
         1 => (0..3u64, 0..9u64).prop_map(|(calls, usd)| Step::Raise { calls, usd }),
@@ -52,7 +52,7 @@ impl Model {
         let mut world = world();
         let costs = COSTS.map(|(tool, cost)| (Pattern::new(tool).unwrap(), usd(cost)));
         world.rules.costs.tools.extend(costs);
-        let when = Some(r#"object.get(input.arguments, "asked", false) == true"#);
+        let when = Some(r#"object.get(input.arguments, "needs_answer", false) == true"#);
         world.rules.policy.push(PolicyRule::new("ask", None, when, Then::Confirm).unwrap());
         let ceiling = PrincipalCeiling { max_calls: Some(40), limits: usd(120), window: None };
         world.rules.principal_ceiling = Some(ceiling);
@@ -64,7 +64,7 @@ impl Model {
 
     fn step(&mut self, step: Step) {
         match step {
-            Step::Call { tool, asked } => self.call(tool, asked),
+            Step::Call { tool, needs_answer } => self.call(tool, needs_answer),
             Step::Answer { which, yes } => self.answer(which, yes),
             Step::Settle { which, status } => self.settle(which, status),
             Step::Raise { calls, usd } => self.raise(calls, usd),
@@ -73,8 +73,8 @@ impl Model {
         self.check();
     }
 
-    fn call(&mut self, tool: usize, asked: bool) {
-        let attempt = Try::of(COSTS[tool].0, json!({ "asked": asked })).by(legacy("mcp-1"));
+    fn call(&mut self, tool: usize, needs_answer: bool) {
+        let attempt = Try::of(COSTS[tool].0, json!({ "needs_answer": needs_answer })).by(legacy("mcp-1"));
         match self.world.call(&attempt) {
             CallDecision::Admit(permit, _) => self.running.extend(permit.reservation().map(|id| (id, tool))),
             CallDecision::Refuse(_) => {}
@@ -139,7 +139,7 @@ impl Model {
     fn check(&self) {
         let session = self.world.session();
         let budget = session.agreed.budget();
-        let open: BTreeMap<_, _> = self.running.iter().copied().chain(self.asked_tools()).collect();
+        let open: BTreeMap<_, _> = self.running.iter().copied().chain(self.tools_of_questions()).collect();
         let reserved: u64 = open.values().map(|tool| COSTS[*tool].1).sum();
         let count = u64::try_from(open.len()).unwrap();
         assert_eq!(session.running.calls(), self.calls + count);
@@ -149,7 +149,7 @@ impl Model {
         assert!(self.calls + count <= 40 && self.spent + reserved <= 120);
     }
 
-    fn asked_tools(&self) -> Vec<(ReservationId, usize)> {
+    fn tools_of_questions(&self) -> Vec<(ReservationId, usize)> {
         let tool = |attempt: &Try| COSTS.iter().position(|(tool, _)| *tool == attempt.tool).unwrap();
         self.asking.iter().map(|(id, attempt)| (*id, tool(attempt))).collect()
     }

@@ -152,7 +152,7 @@ fn old(max_calls: u64) -> (World, Caller) {
     (world, caller)
 }
 
-fn asked(world: &mut World, attempt: &Try) -> ReservationId {
+fn reservation_of_question(world: &mut World, attempt: &Try) -> ReservationId {
     match world.call(attempt) {
         CallDecision::Ask { question: CallQuestion::Human(_), held } => held.unwrap(),
         other => panic!("{other:?}"),
@@ -163,7 +163,7 @@ fn asked(world: &mut World, attempt: &Try) -> ReservationId {
 fn v_26_legacy_the_place_is_held_while_the_question_is_open() {
     let (mut world, caller) = old(1);
     let attempt = pay().by(caller.clone());
-    let held = asked(&mut world, &attempt);
+    let held = reservation_of_question(&mut world, &attempt);
     assert_eq!(world.denied(&Try::of("crm.read", json!({})).by(caller)), Reason::BudgetExceeded);
     world.served(&Try { held: Some(held), answer: Some(HumanAnswer::Confirmed), ..attempt });
     assert_eq!((world.session().running.calls(), world.session().running.in_flight().len()), (1, 1));
@@ -176,7 +176,7 @@ fn v_26_legacy_a_no_gives_the_place_back() {
     {
         let (mut world, caller) = old(1);
         let attempt = pay().by(caller.clone());
-        let held = asked(&mut world, &attempt);
+        let held = reservation_of_question(&mut world, &attempt);
         assert_eq!(world.denied(&Try { held: Some(held), answer: Some(answer), ..attempt }), reason);
         world.served(&Try::of("crm.read", json!({})).by(caller));
     }
@@ -187,7 +187,7 @@ fn v_26_legacy_a_signed_call_does_not_grow_stale_over_its_question() {
     let (mut world, caller) = old(1);
     let header = json!({ "iat": world.now.as_second(), "jti": "once" });
     let attempt = pay().by(caller).with(signed(&envelope("pay", json!({ "amount": 5000 })), &key(1), header));
-    let held = asked(&mut world, &attempt);
+    let held = reservation_of_question(&mut world, &attempt);
     world.pass(250);
     world.served(&Try { held: Some(held), answer: Some(HumanAnswer::Confirmed), ..attempt });
 }
@@ -196,7 +196,7 @@ fn v_26_legacy_a_signed_call_does_not_grow_stale_over_its_question() {
 fn after_a_crash_open_questions_are_given_back_and_calls_are_not() {
     let (mut world, caller) = old(2);
     world.served(&Try::of("crm.read", json!({})).by(caller.clone()));
-    asked(&mut world, &pay().by(caller));
+    reservation_of_question(&mut world, &pay().by(caller));
     let mut session = world.session().clone();
     admission::decide::refund_questions(&mut session, &mut Default::default());
     assert_eq!((session.running.calls(), session.running.in_flight().len()), (1, 1));
@@ -257,7 +257,7 @@ fn v_38_a_state_that_was_used_does_not_let_a_jti_through_again() {
 #[test]
 fn v_14_a_call_that_is_still_asked_about_has_no_outcome() {
     let (mut world, caller) = old(1);
-    let held = asked(&mut world, &pay().by(caller));
+    let held = reservation_of_question(&mut world, &pay().by(caller));
     let mut session = world.session().clone();
     let outcome =
         admission::decide::CallOutcome { status: vap::audit::CallStatus::Executed, tool: "pay", cost: None };

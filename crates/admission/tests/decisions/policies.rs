@@ -66,9 +66,9 @@ fn without_a_judge_a_rule_asks_a_person_above_a_risk_or_for_a_class() {
     let by_risk = [("risky", None, Some("input.risk.score > 0.7"), Then::Confirm)];
     for rules in [by_class, by_risk] {
         let mut world = classified(&rules);
-        let asked = world.ruled(&delete());
-        assert_eq!(asked.verdict.verdict, VerdictKind::Clarify, "{rules:?}");
-        assert!(asked.verdict.verification.risk_score.is_some(), "{rules:?}");
+        let ruling = world.ruled(&delete());
+        assert_eq!(ruling.verdict.verdict, VerdictKind::Clarify, "{rules:?}");
+        assert!(ruling.verdict.verification.risk_score.is_some(), "{rules:?}");
         world.served(&read());
     }
 }

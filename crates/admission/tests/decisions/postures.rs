@@ -110,7 +110,7 @@ fn advised(world: &World, record: usize) -> serde_json::Value {
 fn v_33_advisory_forwards_records_and_tells_nothing() {
     let mut world = posture(Posture::Advisory);
     let ruling = world.ruled(&Try::of("anything", json!({})).without_vap());
-    assert!(ruling.is_admitted() && ruling.telling == VerdictDelivery::Silent);
+    assert!(ruling.is_admitted() && ruling.delivery == VerdictDelivery::NotSent);
     assert_eq!((ruling.ruling.stream, world.records.len()), (Stream::Unbound, 1));
 }
 
@@ -183,8 +183,8 @@ fn restricted_calls_are_under_the_operators_rules() {
     assert_eq!(world.denied(&stolen), Reason::InvalidState);
     assert!(world.ruled(&read().bringing(&ticket, Some(HumanAnswer::Confirmed))).is_admitted());
     assert_eq!(world.denied(&read().bringing(&ticket, Some(HumanAnswer::Confirmed))), Reason::InvalidState);
-    let asked = world.call(&read().by(legacy("mcp-1")));
-    assert!(matches!(asked, CallDecision::Ask { held: None, .. }));
+    let decision = world.call(&read().by(legacy("mcp-1")));
+    assert!(matches!(decision, CallDecision::Ask { held: None, .. }));
 }
 
 #[test]

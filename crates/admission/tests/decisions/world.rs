@@ -63,7 +63,7 @@ pub struct Try {
     pub ticket: Option<Option<SealedCall>>,
     pub ticket_answer: Option<HumanAnswer>,
     /// A question to an approver, its answer, and whether it was used.
-    pub put: Option<(Question, Option<String>, bool)>,
+    pub approver_question: Option<(Question, Option<String>, bool)>,
 }
 
 pub fn world() -> World {
@@ -109,7 +109,7 @@ pub fn nobody() -> Caller {
 
 pub fn legacy(mcp_session: &str) -> Caller {
     let caller = Caller { route: "/mcp".into(), ..Caller::unknown(Era::Legacy) };
-    caller.given(Some(mcp_session.into()))
+    caller.with_issued_session(Some(mcp_session.into()))
 }
 
 pub fn commitment(budget: Value) -> Value {
@@ -146,7 +146,7 @@ impl Try {
             answer: None,
             ticket: None,
             ticket_answer: None,
-            put: None,
+            approver_question: None,
         }
     }
 
@@ -251,7 +251,7 @@ impl World {
         let id = attempt.envelope.as_ref().and_then(|message| message["session_id"].as_str());
         let id = id.unwrap_or_default().to_owned();
         let replayed = jti.is_some_and(|jti| self.used.contains(&format!("{id} {jti}")));
-        let shown = attempt.ticket.as_ref().map(|ticket| ReturnedState {
+        let returned_state = attempt.ticket.as_ref().map(|ticket| ReturnedState {
             ticket: ticket.as_ref(),
             spent: ticket.as_ref().is_some_and(|ticket| self.used.contains(&ticket.nonce)),
             answer: attempt.ticket_answer,
@@ -279,11 +279,9 @@ impl World {
                 held: attempt.held,
                 judged: attempt.judged,
                 answer: attempt.answer,
-                shown,
-                put: attempt.put.as_ref().map(|(question, answer, spent)| ApproverQuestion {
-                    question,
-                    answer: answer.as_deref(),
-                    spent: *spent,
+                returned_state,
+                approver_question: attempt.approver_question.as_ref().map(|(question, answer, spent)| {
+                    ApproverQuestion { question, answer: answer.as_deref(), spent: *spent }
                 }),
             },
         };

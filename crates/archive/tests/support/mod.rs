@@ -1,7 +1,7 @@
 //! A log with one of everything, and a meaning that a test can follow: an entry that says `erase N` erases entry N.
 #![allow(dead_code)]
 
-use archive::{ArchivePurpose, ArchiveSummary, EntryEffects, StatementInspector};
+use archive::{ArchiveHeader, ArchivePurpose, ArchiveSummary, EntryEffects, StatementInspector};
 use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex, TreeSize};
 use store::contract::{Appender, ORIGIN, entry, statement};
@@ -133,10 +133,14 @@ pub async fn full_of(plain: u64) -> Memory {
     store
 }
 
+/// The first record of an archive of the contract's log.
+pub fn header(purpose: ArchivePurpose) -> ArchiveHeader {
+    ArchiveHeader { origin: ORIGIN.to_owned(), purpose, made_at: 1_700_000_000 }
+}
+
 /// Its archive.
 pub async fn written(store: &dyn LogStore, purpose: ArchivePurpose) -> (Vec<u8>, ArchiveSummary) {
     let mut out = Vec::new();
-    let summary =
-        archive::write(store, &Plain, (ORIGIN, purpose, 1_700_000_000), &mut out, &|_| ()).await.unwrap();
+    let summary = archive::write(store, &Plain, header(purpose), &mut out, &|_| ()).await.unwrap();
     (out, summary)
 }

@@ -16,7 +16,7 @@ fn a_list_that_somebody_shortened_is_not_told_as_the_word_of_the_log() {
     let told: Vec<&str> = verdict.checks.iter().map(|check| check.detail.as_str()).collect();
     let [listed, completeness] = told[..] else { panic!("{told:?}") };
     assert_eq!(listed, "all entries that the bundle lists of session \"session-1\": 2");
-    assert!(completeness.starts_with("nobody signed that"), "{completeness}");
+    assert!(completeness.starts_with("no signature shows that"), "{completeness}");
 }
 
 #[test]

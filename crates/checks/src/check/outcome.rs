@@ -1,7 +1,8 @@
 //! Meaning of a run's end for a check.
 //!
 //! Work that throws, crashes, or uses up fuel, memory or output fails: it does so on every machine. Work that uses up its
-//! wall time may be slow or on a slow machine, so the check is an error.
+//! wall time may be slow or on a slow machine, so the check is an error. So is work that is killed: the kernel kills guests if
+//! memory is short, also because of another guest.
 
 use sandbox::{Ending, Outcome};
 use serde_json::Value;
@@ -11,6 +12,9 @@ use crate::jobs::JobEnd;
 use crate::limits::DETAIL_BYTES;
 use crate::report::{Detail, Status};
 use crate::text::shorten;
+
+/// How work crashed that was killed. The kernel kills in the same way as a process that kills itself.
+const KILLED: &str = "SIGKILL";
 
 /// The reason why a check did not pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +70,9 @@ pub(super) fn exit_code(outcome: &Outcome) -> Result<i32, Cause> {
         Ending::OutOfMemory => Err(fail("it used up its memory (limits.memory_bytes)")),
         Ending::TooMuchOutput => Err(fail("it wrote more than allowed (limits.output_bytes)")),
         Ending::OutOfTime => Err(error("it used up its wall time (limits.time_ms)")),
+        Ending::Crashed(how) if how == KILLED => {
+            Err(error("it was killed (SIGKILL), by itself or because the machine's memory was short"))
+        }
         Ending::Crashed(how) => Err(fail(format!("it crashed: {how}"))),
     }
 }

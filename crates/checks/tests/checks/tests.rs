@@ -54,6 +54,7 @@ fn work_that_breaks_a_counted_bound_fails_and_a_slow_machine_is_an_error() {
         (Ending::Threw("x".into()), "fail"),
         (Ending::Finished, "fail"),
         (Ending::OutOfTime, "error"),
+        (Ending::Crashed("SIGKILL".into()), "error"),
     ];
     for (ending, status) in endings {
         let runner = Fake::new(|_| ended(ending.clone()));

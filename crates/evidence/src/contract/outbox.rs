@@ -41,13 +41,13 @@ pub async fn what_is_delivered_waits_no_more_and_stays_on_record(database: &impl
     let bare = Delivered { id: ids[2], leaf_index: None, receipt: None };
     store.delivered(&[delivered(ids[0]), bare]).await.unwrap();
     assert_eq!(waiting(&*store, 10).await, [ids[1]]);
-    let standings: Vec<DeliveryState> =
-        store.records("s", 0, 10).await.unwrap().into_iter().map(|stored| stored.standing).collect();
+    let deliveries: Vec<DeliveryState> =
+        store.records("s", 0, 10).await.unwrap().into_iter().map(|stored| stored.delivery).collect();
     let receipt = Some(Bytes::from_static(b"receipt"));
     let first = DeliveryState::Delivered { leaf_index: Some(7), receipt };
     let third = DeliveryState::Delivered { leaf_index: None, receipt: None };
-    assert_eq!(standings, [first.clone(), DeliveryState::Pending, third]);
-    assert_eq!(store.record(&ids[0]).await.unwrap().unwrap().standing, first);
+    assert_eq!(deliveries, [first.clone(), DeliveryState::Pending, third]);
+    assert_eq!(store.record(&ids[0]).await.unwrap().unwrap().delivery, first);
 }
 
 /// Delivery is at least once, so `delivered` may be called twice for a record.
@@ -61,8 +61,8 @@ pub async fn delivering_again_keeps_the_first_receipt(database: &impl EvidenceDa
     store.delivered(&[other.clone(), other]).await.unwrap();
     store.delivered(&[bare]).await.unwrap();
     let receipt = Some(Bytes::from_static(b"receipt"));
-    let standing = store.record(&ids[0]).await.unwrap().unwrap().standing;
-    assert_eq!(standing, DeliveryState::Delivered { leaf_index: Some(7), receipt });
+    let delivery = store.record(&ids[0]).await.unwrap().unwrap().delivery;
+    assert_eq!(delivery, DeliveryState::Delivered { leaf_index: Some(7), receipt });
     assert_eq!(store.backlog().await.unwrap().records, 1);
 }
 
@@ -88,7 +88,7 @@ pub async fn what_is_stuck_is_counted_and_not_pending(database: &impl EvidenceDa
     let stuck = store.stuck_records(10).await.unwrap();
     assert_eq!((stuck.len(), stuck[0].id, stuck[0].seq, stuck[0].stream.as_str()), (1, ids[0], 0, "s"));
     let stored = store.record(&ids[0]).await.unwrap().unwrap();
-    assert_eq!(stored.standing, DeliveryState::Stuck(stuck[0].why.clone()));
+    assert_eq!(stored.delivery, DeliveryState::Stuck(stuck[0].why.clone()));
     assert_eq!(store.stuck_records(0).await.unwrap(), []);
 }
 

@@ -24,7 +24,7 @@ pub async fn every_field_of_a_record_comes_back_as_it_went_in(database: &impl Ev
 }
 
 fn pending(record: Record) -> StoredRecord {
-    StoredRecord { record, instance: "one".into(), standing: DeliveryState::Pending }
+    StoredRecord { record, instance: "one".into(), delivery: DeliveryState::Pending }
 }
 
 /// Checks `records`, which replays and audits use.

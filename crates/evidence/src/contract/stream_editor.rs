@@ -58,7 +58,7 @@ pub async fn a_gateway_that_changes_what_a_command_changed_loads_it_first(databa
     // A command does not affect the numbers that the gateway gives to new streams and records.
     store.commit(&[first("t")]).await.unwrap();
     let stored = store.record(&record("s", 1).id).await.unwrap().unwrap();
-    assert_eq!((stored.record.seq, stored.standing), (1, DeliveryState::Pending));
+    assert_eq!((stored.record.seq, stored.delivery), (1, DeliveryState::Pending));
 }
 
 /// Checks `list` in pages, in order of name.

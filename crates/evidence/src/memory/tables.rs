@@ -21,18 +21,18 @@ pub(super) struct EvidenceTables {
     /// Number of the next record.
     next: u64,
     ids: HashMap<EntryDigest, u64>,
-    places: BTreeMap<(String, u64), u64>,
-    outbox: BTreeMap<u64, Waiting>,
+    positions: BTreeMap<(String, u64), u64>,
+    outbox: BTreeMap<u64, OutboxRow>,
     open: BTreeSet<u64>,
     leases: HashMap<String, Instant>,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct OutboxRow {
     /// Reason why the record is stuck, if it is.
     stuck: Option<String>,
     /// `true` if the record was stuck before.
-    again: bool,
+    was_stuck: bool,
 }
 
 #[derive(Debug)]
@@ -110,8 +110,8 @@ impl EvidenceTables {
         let number = self.next;
         self.next += 1;
         self.ids.insert(record.id, number);
-        self.places.insert((record.stream.clone(), record.seq), number);
-        self.outbox.insert(number, Waiting::default());
+        self.positions.insert((record.stream.clone(), record.seq), number);
+        self.outbox.insert(number, OutboxRow::default());
         let (record, instance) = (record.clone(), instance.to_owned());
         let row = RecordRow { record, instance, leaf_index: None, receipt: None };
         self.records.insert(number, row);
@@ -135,7 +135,7 @@ impl EvidenceTables {
     }
 
     pub(super) fn pending(&self, instance: &str, limit: usize) -> Vec<PendingRecord> {
-        let mine = |row: &&RecordRow| row.instance == instance || !self.lives(&row.instance);
+        let mine = |row: &&RecordRow| row.instance == instance || !self.has_lease(&row.instance);
         let waiting = self.outbox.iter().filter(|(_, waiting)| waiting.stuck.is_none());
         let rows = waiting.filter_map(|(number, _)| self.records.get(number)).filter(mine);
         let records = rows.map(|row| &row.record);
@@ -159,9 +159,9 @@ impl EvidenceTables {
         }
     }
 
-    pub(super) fn stick(&mut self, id: &EntryDigest, why: &str) {
+    pub(super) fn mark_stuck(&mut self, id: &EntryDigest, why: &str) {
         if let Some(waiting) = self.ids.get(id).and_then(|number| self.outbox.get_mut(number)) {
-            *waiting = Waiting { stuck: Some(why.to_owned()), again: true };
+            *waiting = OutboxRow { stuck: Some(why.to_owned()), was_stuck: true };
         }
     }
 
@@ -183,7 +183,7 @@ impl EvidenceTables {
             let Some(RecordRow { record, .. }) = self.records.get(number) else { continue };
             backlog.records += 1;
             backlog.bytes += record.statement.len() as u64;
-            match (&waiting.stuck, waiting.again) {
+            match (&waiting.stuck, waiting.was_stuck) {
                 (Some(_), _) => backlog.stuck += 1,
                 (None, true) => {}
                 (None, false) => backlog.oldest_at = backlog.oldest_at.or(Some(record.at)),
@@ -199,7 +199,7 @@ impl EvidenceTables {
             stream: row.record.stream.clone(),
             instance: row.instance.clone(),
         };
-        rows.filter(|row| !self.lives(&row.instance)).take(limit).map(orphan).collect()
+        rows.filter(|row| !self.has_lease(&row.instance)).take(limit).map(orphan).collect()
     }
 
     pub(super) fn record(&self, id: &EntryDigest) -> Option<StoredRecord> {
@@ -207,23 +207,23 @@ impl EvidenceTables {
     }
 
     pub(super) fn records(&self, stream: &str, from: u64, limit: usize) -> Vec<StoredRecord> {
-        let places = self.places.range((stream.to_owned(), from)..=(stream.to_owned(), u64::MAX));
-        places.take(limit).filter_map(|(_, number)| self.stored(*number)).collect()
+        let positions = self.positions.range((stream.to_owned(), from)..=(stream.to_owned(), u64::MAX));
+        positions.take(limit).filter_map(|(_, number)| self.stored(*number)).collect()
     }
 
     fn stored(&self, number: u64) -> Option<StoredRecord> {
         let row = self.records.get(&number)?;
-        let standing = match self.outbox.get(&number).map(|waiting| &waiting.stuck) {
+        let delivery = match self.outbox.get(&number).map(|waiting| &waiting.stuck) {
             None => DeliveryState::Delivered { leaf_index: row.leaf_index, receipt: row.receipt.clone() },
             Some(Some(why)) => DeliveryState::Stuck(why.clone()),
             Some(None) => DeliveryState::Pending,
         };
-        Some(StoredRecord { record: row.record.clone(), instance: row.instance.clone(), standing })
+        Some(StoredRecord { record: row.record.clone(), instance: row.instance.clone(), delivery })
     }
 
     pub(super) fn due(&self, at: u64, limit: usize) -> Vec<StreamSummary> {
         let due = self.streams.iter().filter(|(_, kept)| !kept.closed && kept.keep_until <= at);
-        let mut due: Vec<StreamSummary> = due.map(listed).collect();
+        let mut due: Vec<StreamSummary> = due.map(summary).collect();
         due.sort_by(|a, b| (a.keep_until, &a.stream).cmp(&(b.keep_until, &b.stream)));
         due.truncate(limit);
         due
@@ -231,7 +231,7 @@ impl EvidenceTables {
 
     pub(super) fn list(&self, after: Option<&str>, limit: usize) -> Vec<StreamSummary> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        self.streams.range::<str, _>((from, Bound::Unbounded)).take(limit).map(listed).collect()
+        self.streams.range::<str, _>((from, Bound::Unbounded)).take(limit).map(summary).collect()
     }
 
     pub(super) fn prune(&mut self, horizon: Horizon, limit: usize) -> Pruned {
@@ -244,17 +244,17 @@ impl EvidenceTables {
         let records: Vec<u64> = records.map(|(number, _)| *number).take(limit).collect();
         for row in records.iter().filter_map(|number| self.records.remove(number)) {
             self.ids.remove(&row.record.id);
-            self.places.remove(&(row.record.stream, row.record.seq));
+            self.positions.remove(&(row.record.stream, row.record.seq));
         }
-        let streams = self.forgettable_streams(horizon.streams, limit);
+        let streams = self.prunable_streams(horizon.streams, limit);
         streams.iter().for_each(|name| drop(self.streams.remove(name)));
         self.claims.retain(|claim| self.streams.contains_key(&claim.stream));
         self.leases.retain(|_, until| *until > Instant::now());
         Pruned { streams: streams.len() as u64, records: records.len() as u64 }
     }
 
-    fn forgettable_streams(&self, before: u64, limit: usize) -> Vec<String> {
-        let needed: BTreeSet<&String> = self.places.keys().map(|(stream, _)| stream).collect();
+    fn prunable_streams(&self, before: u64, limit: usize) -> Vec<String> {
+        let needed: BTreeSet<&String> = self.positions.keys().map(|(stream, _)| stream).collect();
         let closed = self.streams.iter().filter(|(_, kept)| kept.closed && kept.keep_until < before);
         let free = closed.map(|(name, _)| name).filter(|name| !needed.contains(name));
         free.take(limit).cloned().collect()
@@ -268,12 +268,12 @@ impl EvidenceTables {
         self.leases.remove(instance);
     }
 
-    fn lives(&self, instance: &str) -> bool {
+    fn has_lease(&self, instance: &str) -> bool {
         self.leases.get(instance).is_some_and(|until| *until > Instant::now())
     }
 }
 
-fn listed((stream, kept): (&String, &StoredStream)) -> StreamSummary {
+fn summary((stream, kept): (&String, &StoredStream)) -> StreamSummary {
     StreamSummary {
         stream: stream.clone(),
         version: kept.version,

@@ -85,9 +85,9 @@ impl AlarmsPage {
         let content = html! {
             h2 { "The log itself" }
             @if self.findings.is_empty() && self.obstacles.is_empty() && self.conflicts.is_empty() {
-                p.good { "Nothing was found that contradicts what the log has signed." }
+                p.good { "No contradiction of the signed tree heads was found." }
                 p.note {
-                    "This is the service's own word. Monitors and witnesses check from outside that everyone sees the same log: "
+                    "This is the service's own statement. Monitors and witnesses check from outside that everyone sees the same log: "
                     a href="/ui/checkpoints" { "Checkpoints and witnesses" }
                     ". The alarms of a monitor are in its own list: " code { "tabellion monitor alerts" }
                 }

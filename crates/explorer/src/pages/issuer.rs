@@ -44,7 +44,7 @@ impl IssuerPage {
         let content = html! {
             (facts(&[
                 ("Issuer", code(&self.issuer)),
-                ("Entries", html! { (self.entries) @if self.counting { " or more: the count goes on" } }),
+                ("Entries", html! { (self.entries) @if self.counting { " or more: counting continues" } }),
                 ("First", seen(&self.first)),
                 ("Last", seen(&self.last)),
             ]))

@@ -51,7 +51,7 @@ impl PolicyPage {
             @if self.verifiable {
                 p {
                     (verify_link(&[("entry", &row.id)]))
-                    ": that the operator signed this policy, and that it is in the log. What it admitted is decided again by "
+                    ": that the operator signed this policy, and that it is in the log. Its admissions are decided again by "
                     code { "tabellion audit" } "."
                 }
             }

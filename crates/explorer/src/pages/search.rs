@@ -67,7 +67,7 @@ impl SearchPage {
                 @if let Some(size) = self.indexed_to {
                     "Searched: the first " (counted(size, "entry", "entries")) " of the log. "
                 }
-                "The list is the service's word: it does not prove that no entry is missing. "
+                "The service's list is not a proof that no entry is missing. "
                 a href=(self.json) { "The same as JSON" }
             }
         };

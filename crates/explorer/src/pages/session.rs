@@ -145,7 +145,7 @@ impl SessionPage {
             @for (content_type, count) in &self.content_types {
                 span.fact { (line(rows::kind(Some(content_type)))) " " b { (count) } } " "
             }
-            @if self.counting { "or more: the count goes on" }
+            @if self.counting { "or more: counting continues" }
         }
     }
 }
@@ -185,7 +185,7 @@ fn state(stream: &SessionStream) -> Markup {
     html! {
         (code(&stream.stream)) " of " (line(&stream.gateway)) ": "
         @if stream.truncated {
-            span.bad { (records) " read: there may be more, and what they lack is not known" }
+            span.bad { (records) " read: there may be more records" }
         } @else {
             (records) ", " (missing(stream.missing)) ", "
             (counted(stream.open, "decision", "decisions")) " without outcome, "

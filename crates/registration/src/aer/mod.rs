@@ -227,7 +227,7 @@ fn digest_of(algorithm: i64, receipt: &[u8]) -> Result<Vec<u8>, Violation> {
         SHA_384 => Ok(Sha384::digest(receipt).to_vec()),
         SHA_512 => Ok(Sha512::digest(receipt).to_vec()),
         other => {
-            let detail = format!("hash algorithm {other} is none that a log admits");
+            let detail = format!("hash algorithm {other} is not admitted");
             Err(broken("hash-envelope-algorithm", Place::protected("258"), &detail))
         }
     }

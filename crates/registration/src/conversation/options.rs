@@ -79,7 +79,7 @@ pub(super) fn check(
     record: &ConversationRecord,
 ) -> Result<(), Violation> {
     if record.form == Form::TaggedCbor && !options.allow_cbor_tag_4149 {
-        return Err(Rule::Tag.in_payload("", "the policy takes no tag around a record"));
+        return Err(Rule::Tag.in_payload("", "the policy does not admit a tag around a record"));
     }
     if !options.versions.iter().any(|version| record.version.starts_with(version.as_str())) {
         let detail =

@@ -228,7 +228,7 @@ impl Trace<'_> {
     fn agree(&self, rule: Rule, member: &str, agrees: bool) -> Result<(), Violation> {
         match agrees {
             true => Ok(()),
-            false => Err(self.unlike(rule, member, "not what the signed record says".to_owned())),
+            false => Err(self.unlike(rule, member, "differs from the signed record".to_owned())),
         }
     }
 

@@ -102,7 +102,7 @@ impl<'n> Walk<'n> {
                 Err(Rule::EntryType.in_payload(
                     self.path.pointer_to("type"),
                     format!(
-                        "{found} is none of user, assistant, tool-call, tool-result, reasoning, system-event"
+                        "{found} is not one of user, assistant, tool-call, tool-result, reasoning, system-event"
                     ),
                 ))
             }

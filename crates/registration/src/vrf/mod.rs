@@ -115,7 +115,7 @@ impl VrfRecord {
         let form = Form::of_header(header)?;
         let payload = statement.payload().or(detached);
         let payload = payload
-            .ok_or_else(|| VrfRule::Form.in_payload("", "the payload is detached and did not come along"))?;
+            .ok_or_else(|| VrfRule::Form.in_payload("", "the payload is detached and was not sent"))?;
         VrfRecord::read(form, header, payload)
     }
 

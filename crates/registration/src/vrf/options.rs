@@ -51,7 +51,7 @@ impl VrfOptions {
             redacted_issuers: section.values("redacted_issuers", pattern),
         };
         if !options.allow_redacted && !options.redacted_issuers.is_empty() {
-            section.note("redacted_issuers", "without `allow_redacted = true` nobody may");
+            section.note("redacted_issuers", "without `allow_redacted = true`, no issuer may");
         }
         options
     }

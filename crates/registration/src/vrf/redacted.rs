@@ -65,9 +65,7 @@ impl VrfRedacted {
     /// checked.
     pub fn disclose(&self, byte_string: &[u8]) -> Result<VrfRecord, Violation> {
         if Sha256::digest(byte_string)[..] != self.receipt {
-            return Err(
-                VrfRule::Disclosure.in_payload("", "this is not what the statement holds the SHA-256 of")
-            );
+            return Err(VrfRule::Disclosure.in_payload("", "the statement has the SHA-256 of other bytes"));
         }
         let json = form::canonical_json(Form::B.open(byte_string)?)?;
         let receipt = Receipt::read(&json)?;

@@ -303,7 +303,7 @@ impl Document for RevocationDelta {
             true => Ok(()),
             false => Err(BrokenMemberRule {
                 pointer: "/revocations",
-                rule: "the sequence of a revocation lies after previous_sequence and up to sequence",
+                rule: "the sequence of a revocation is larger than previous_sequence and at most sequence",
             }),
         }
     }

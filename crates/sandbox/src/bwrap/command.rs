@@ -22,6 +22,9 @@ const SECCOMP: i32 = 4;
 const STATUS: i32 = 5;
 const FIRST_FILE: i32 = 6;
 
+/// The `oom_score_adj` of guests: the largest.
+const OOM_SCORE_OF_GUESTS: &str = "1000";
+
 /// Open files of a guest.
 const OPEN_FILES: u32 = 64;
 
@@ -78,7 +81,7 @@ pub(super) fn command(start: Start<'_>) -> Result<Command, SandboxError> {
     ];
     descriptors.extend(start.channel.map(|parent_fd| FdMapping { parent_fd, child_fd: CHANNEL }));
 
-    let mut command = Command::new(start.bubblewrap);
+    let mut command = first_to_be_killed(start.bubblewrap);
     command.args(ISOLATION);
     command.args(["--size", &limits.memory.to_string(), "--tmpfs", "/tmp"]);
     let of_job = start.job.files.iter().map(|(path, bytes)| (format!("/job/{path}"), bytes));
@@ -97,6 +100,18 @@ pub(super) fn command(start: Start<'_>) -> Result<Command, SandboxError> {
     cover_inherited(&mut descriptors).map_err(|error| failed("descriptors of this process", &error))?;
     command.fd_mappings(descriptors).map_err(|error| failed("descriptors for the guest", &error))?;
     Ok(command)
+}
+
+/// Returns a command that has the kernel kill the program, and what it starts, before other processes if memory is short: a guest has
+/// many processes, each smaller than the service. A machine without `choom` (util-linux 2.33) has no such order.
+fn first_to_be_killed(program: &Path) -> Command {
+    let choom = Path::new("/usr/bin/choom");
+    if !choom.exists() {
+        return Command::new(program);
+    }
+    let mut command = Command::new(choom);
+    command.args(["-n", OOM_SCORE_OF_GUESTS, "--"]).arg(program);
+    command
 }
 
 /// Puts `/dev/null` where the guest would inherit a descriptor that this process itself inherited, such as one of its supervisor.

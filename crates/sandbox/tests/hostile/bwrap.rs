@@ -115,6 +115,14 @@ fn fake_bubblewrap(script: &str) -> tempfile::TempDir {
 }
 
 #[test]
+fn the_kernel_kills_a_guest_before_other_processes_if_memory_is_short() {
+    let wrapper = fake_bubblewrap("exec cat /proc/self/oom_score_adj >&2");
+    let bwrap = Bwrap::with_program(&wrapper.path().join("bwrap")).expect("it starts");
+    let failed = bwrap.run(&function(Language::Python, "", "[]")).err().map(|error| error.to_string());
+    assert_eq!(failed.as_deref(), Some("the sandbox failed: bubblewrap: 1000"));
+}
+
+#[test]
 fn honest_jobs_are_served_among_two_hundred_hostile_ones() {
     let scripts = [
         "while :; do :; done",

@@ -272,7 +272,7 @@ fn a_key_does_not_sign_under_an_algorithm_of_another_curve() {
 }
 
 #[test]
-fn keys_of_openssl_are_read() {
+fn keys_of_openssl_are_read_and_written_as_it_writes_them() {
     // openssl genpkey -algorithm ed25519 (RFC 8410, section 10.3)
     let pem = "-----BEGIN PRIVATE KEY-----\n\
         MC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n\
@@ -282,6 +282,7 @@ fn keys_of_openssl_are_read() {
         -----END PUBLIC KEY-----\n";
     let key = SigningKey::from_pkcs8_pem(pem).unwrap();
     assert_eq!(key.public_key().to_spki_pem(), public);
+    assert_eq!(*key.to_pkcs8_pem().unwrap(), pem);
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn without_monitors_the_index_is_the_claim_of_the_log() {
     let verdict = verify(&answer(&log, vec![]), &trust());
     let check = verdict.checks.iter().find(|check| check.name == CheckName::Recomputation).unwrap();
     assert_eq!(check.code, Some(Code::NoMonitor));
-    assert_eq!(check.detail, "the log's claim: nobody you trust recomputed it");
+    assert_eq!(check.detail, "the log's claim: no party that you trust has recomputed it");
     assert_eq!(reason(&verdict), (AnswerOutcome::Complete, None));
 }
 

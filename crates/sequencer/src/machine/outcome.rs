@@ -76,7 +76,8 @@ impl<R> Machine<R> {
             self.effects.push(MachineOutput::Claim(self.pin_of(now.size(), now.root())));
             self.phase = Phase::Claiming(flight);
         } else if alone {
-            let why = format!("nobody else led, and it is at size {} after an unknown commit", now.size());
+            let why =
+                format!("no other process led, but the tree has size {} after an unknown commit", now.size());
             self.leave_with(flight.draft.items, Leave::Halt(Halt::Damaged(why)));
         } else {
             // Others led meanwhile, and may even have committed the very same batch. Their work is checked against

@@ -1,4 +1,4 @@
-//! Checks of the rows that hold statements.
+//! Checks of the entries: each statement against its digest, and recent digests against the tiles of leaves.
 
 use merkle::{EntryDigest, LeafHash, LeafIndex};
 
@@ -84,20 +84,21 @@ impl Fsck<'_> {
     }
 }
 
-/// Number of entries read at once: smaller where statements are large.
+/// Number of entries to read at once: smaller where statements are large.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pages {
+pub(super) struct PageSize {
     most: usize,
     pub(super) next: usize,
 }
 
-impl Pages {
-    pub(super) fn of(most: usize) -> Self {
+impl PageSize {
+    pub(super) fn new(most: usize) -> Self {
         let most = most.max(1);
         Self { most, next: most.min(FIRST_PAGE) }
     }
 
-    pub(super) fn saw(&mut self, page: &[Option<Entry>]) {
+    /// Adjusts the size of the next page to the statements of the last one.
+    pub(super) fn adjust(&mut self, page: &[Option<Entry>]) {
         let statements = page.iter().flatten().filter_map(|entry| entry.statement.as_ref());
         let bytes: usize = statements.map(|bytes| bytes.len()).sum();
         self.next = (PAGE_BYTES * page.len() / bytes.max(1)).clamp(1, self.most);

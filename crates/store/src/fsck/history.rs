@@ -1,11 +1,11 @@
-//! Checks of the history: the rows of committed heads.
+//! Checks of the history: the rows of committed heads, their order and their roots.
 
 use std::collections::VecDeque;
 
 use merkle::TreeSize;
 use serde::{Deserialize, Serialize};
 
-use super::grown_tree::GrownTree;
+use super::recomputed_tree::RecomputedTree;
 use super::{CheckedHead, Defect, Fsck, FsckReport, QUICK_HEADS, ROWS};
 use crate::proofs::{Prover, TileProofError};
 use crate::{CommittedHead, Head, LogReader, StoreError};
@@ -18,8 +18,8 @@ impl Fsck<'_> {
         first: u64,
         report: &mut FsckReport,
     ) -> Result<(), StoreError> {
-        let mut passed = HistoryPosition::from(first);
-        while self.check_heads(head, &mut passed, report).await?.is_some() {}
+        let mut position = HistoryPosition::from(first);
+        while self.check_heads(head, &mut position, report).await?.is_some() {}
         Ok(())
     }
 
@@ -27,33 +27,33 @@ impl Fsck<'_> {
     pub(super) async fn check_heads(
         &self,
         head: &CheckedHead,
-        passed: &mut HistoryPosition,
+        position: &mut HistoryPosition,
         report: &mut FsckReport,
     ) -> Result<Option<u64>, StoreError> {
-        let rows = self.store.heads(passed.next, ROWS).await?;
-        let looked = rows.len() as u64;
+        let rows = self.store.heads(position.next, ROWS).await?;
+        let checked = rows.len() as u64;
         let last_page = rows.len() < ROWS;
         for row in rows {
             if row.batch > head.batch {
                 self.check_beyond(&row, report).await?;
-                check_last(head, passed, report);
+                check_last(head, position, report);
                 return Ok(None);
             }
-            if row.batch > passed.next {
-                report.add(Defect::HeadsLost { first: passed.next, last: row.batch - 1 });
+            if row.batch > position.next {
+                report.add(Defect::HeadsLost { first: position.next, last: row.batch - 1 });
             }
-            passed.next = row.batch + 1;
-            if let Some(before) = passed.last
+            position.next = row.batch + 1;
+            if let Some(before) = position.last
                 && self.runs_back(&before, &row).await?
             {
                 report.add(Defect::HistoryRunsBack { batch: row.batch });
             }
-            passed.last = Some(row);
+            position.last = Some(row);
         }
         if !last_page {
-            return Ok(Some(looked));
+            return Ok(Some(checked));
         }
-        check_last(head, passed, report);
+        check_last(head, position, report);
         Ok(None)
     }
 
@@ -98,12 +98,12 @@ impl Fsck<'_> {
     }
 }
 
-fn check_last(head: &CheckedHead, passed: &HistoryPosition, report: &mut FsckReport) {
+fn check_last(head: &CheckedHead, position: &HistoryPosition, report: &mut FsckReport) {
     let is_head = |row: CommittedHead| {
         (row.batch, row.size, row.root, row.at) == (head.batch, head.size, head.root, head.at)
     };
     let empty = head.batch == 0 && head.size == TreeSize::EMPTY;
-    if !passed.last.map_or(empty, is_head) {
+    if !position.last.map_or(empty, is_head) {
         report.add(Defect::HeadNotInHistory { batch: head.batch, size: head.size });
     }
 }
@@ -147,52 +147,57 @@ impl<'a> HistoryRows<'a> {
     }
 }
 
-/// Compares the committed roots with those of a [`GrownTree`] that is grown from the digests.
+/// Compares the committed roots with those of a [`RecomputedTree`].
 #[derive(Clone)]
-pub(super) struct Roots<'a> {
+pub(super) struct RootComparison<'a> {
     rows: HistoryRows<'a>,
-    waiting: Option<CommittedHead>,
-    pub(super) wrong: Wrong,
+    /// The next head to compare.
+    next: Option<CommittedHead>,
+    pub(super) wrong: WrongRoots,
 }
 
 /// Heads with a wrong root: the first is reported, the later ones are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Wrong {
+pub(super) struct WrongRoots {
     first: Option<u64>,
     later: u64,
 }
 
-impl<'a> Roots<'a> {
-    pub(super) async fn from(store: &'a dyn LogReader, batch: u64, wrong: Wrong) -> Result<Self, StoreError> {
+impl<'a> RootComparison<'a> {
+    pub(super) async fn from(
+        store: &'a dyn LogReader,
+        batch: u64,
+        wrong: WrongRoots,
+    ) -> Result<Self, StoreError> {
         let mut rows = HistoryRows::from(store, batch);
-        let waiting = rows.next().await?;
-        Ok(Self { rows, waiting, wrong })
+        let next = rows.next().await?;
+        Ok(Self { rows, next, wrong })
     }
 
     /// First batch that was not compared.
-    pub(super) fn next(&self) -> u64 {
-        self.waiting.map_or(self.rows.next, |row| row.batch)
+    pub(super) fn next_batch(&self) -> u64 {
+        self.next.map_or(self.rows.next, |row| row.batch)
     }
 
     /// Compares the heads up to the tree's size; must be called after every appended leaf.
     pub(super) async fn compare(
         &mut self,
-        tree: &GrownTree,
+        tree: &RecomputedTree,
         report: &mut FsckReport,
     ) -> Result<(), StoreError> {
-        while let Some(row) = self.waiting.filter(|row| row.size <= tree.size()) {
+        while let Some(row) = self.next.filter(|row| row.size <= tree.size()) {
             if row.size == tree.size() {
                 report.heads += 1;
                 if row.root != tree.root() {
-                    self.wrong(&row, report);
+                    self.record_wrong(&row, report);
                 }
             }
-            self.waiting = self.rows.next().await?;
+            self.next = self.rows.next().await?;
         }
         Ok(())
     }
 
-    fn wrong(&mut self, row: &CommittedHead, report: &mut FsckReport) {
+    fn record_wrong(&mut self, row: &CommittedHead, report: &mut FsckReport) {
         if self.wrong.first.is_some() {
             self.wrong.later += 1;
             return;
@@ -202,7 +207,8 @@ impl<'a> Roots<'a> {
     }
 }
 
-impl Wrong {
+impl WrongRoots {
+    /// Reports the number of the later ones.
     pub(super) fn finish(self, report: &mut FsckReport) {
         if let Some(batch) = self.first.filter(|_| self.later > 0) {
             report.add(Defect::LaterHeadRoots { batch, count: self.later });

@@ -1,35 +1,46 @@
-//! Checking a stored log against itself.
+//! Checks of a stored log: are its statements, digests, tiles, heads, signatures and indexes consistent with each other?
 //!
 //! The quick check covers the head, the history around it, the last batches and the open tiles; a service runs it
 //! at every start. The deep check hashes every statement again, computes every level of tiles and the root of
 //! every committed head again, and checks every key, look-up key, run of the lookup index and signature.
 //!
 //! A deep check is a [`DeepCheck`]: it advances step by step, and its [`FsckState`] is small and can be stored to continue
-//! later. Memory is bounded, and the log may grow meanwhile: the target is the head at the start of the walk.
+//! later. Memory is bounded, and the log may grow meanwhile: the target is the head at the start of the check.
 //!
 //! A log that was rewritten consistently in every table is found by the signatures over its heads, which
 //! [`FsckFacts`] checks; a log that was truncated cleanly is found by the sequencer's pin.
 //!
+//! | module | checks, or holds |
+//! |---|---|
+//! | `deep_check` | the stages of a deep check, step by step |
+//! | `history` | the rows of committed heads, and their roots |
+//! | `entries` | statements against digests, digests against the tiles of leaves |
+//! | `tiles` | every tile, against the tree that `recomputed_tree` computes from the digests |
+//! | `seen_and_guards`, `lookup_index` | the keys that lead to entries |
+//! | `signatures` | keys, signatures and cosignatures |
+//! | `saved_state` | the position of a deep check, in a form that can be stored |
+//! | `defect` | the defects that a check reports |
+//!
 //! Not here: what signatures and guards mean (the caller's [`FsckFacts`]), the pace (the caller calls each step),
 //! files, and any repair.
 
+mod deep_check;
+mod defect;
 mod entries;
-mod finding;
-mod grown_tree;
 mod history;
-mod index;
-mod lookups;
+mod lookup_index;
+mod recomputed_tree;
+mod saved_state;
+mod seen_and_guards;
 mod signatures;
-mod state;
-mod tree;
-mod walk;
+mod tiles;
 
 use async_trait::async_trait;
 use merkle::{EntryDigest, LeafIndex, RootHash, TreeSize};
 
-pub use finding::Defect;
-pub use state::{BadState, FsckState};
-pub use walk::{DeepCheck, FsckStep};
+pub use deep_check::{DeepCheck, FsckStep};
+pub use defect::Defect;
+pub use saved_state::{BadState, FsckState};
 
 use crate::lookup::EntryTerms;
 use crate::{
@@ -246,17 +257,17 @@ impl<'a> Fsck<'a> {
 
     /// Runs a whole [`DeepCheck`].
     pub async fn deep(&self) -> Result<FsckReport, StoreError> {
-        let mut walk = DeepCheck::begin(self.store, self.facts).await?;
+        let mut check = DeepCheck::begin(self.store, self.facts).await?;
         loop {
-            match walk.step().await? {
-                FsckStep::Looked(_) => (self.progress)(walk.progress()),
-                FsckStep::Done => return Ok(walk.into_report()),
+            match check.step().await? {
+                FsckStep::Checked(_) => (self.progress)(check.progress()),
+                FsckStep::Done => return Ok(check.into_report()),
             }
         }
     }
 }
 
-/// Turns a damaged row into the text of a finding; any other error ends the check.
+/// Separates damage from other errors: the inner error is the text of a finding, the outer one ends the check.
 fn damage<T>(outcome: Result<T, StoreError>) -> Result<Result<T, String>, StoreError> {
     match outcome {
         Ok(value) => Ok(Ok(value)),

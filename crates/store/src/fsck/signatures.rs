@@ -21,11 +21,11 @@ pub(super) struct SignaturePosition {
     /// First batch whose signatures were not looked for.
     next: u64,
     /// Heads of the current epoch without all their signatures, up to the position of the check.
-    unsigned: Option<Unsigned>,
+    unsigned: Option<UnsignedHeads>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Unsigned {
+struct UnsignedHeads {
     epoch: u64,
     first: u64,
     last: u64,
@@ -62,23 +62,23 @@ impl Fsck<'_> {
     pub(super) async fn check_signatures(
         &self,
         head: &CheckedHead,
-        signed: &mut SignaturePosition,
+        position: &mut SignaturePosition,
         report: &mut FsckReport,
     ) -> Result<Option<u64>, StoreError> {
-        let after = signed.after.map(TreeSize::new);
+        let after = position.after.map(TreeSize::new);
         let mut page = self.store.signatures(after, ROWS).await?;
         page.retain(|signature| signature.size <= head.size);
         let Some(last) = page.last().map(|signature| signature.size) else {
-            self.check_any(head, signed, report);
+            self.check_any_signature(head, position, report);
             return Ok(None);
         };
         let keys = self.store.keys().await?;
-        let mut rows = HistoryRows::from(self.store, signed.next.max(1));
+        let mut rows = HistoryRows::from(self.store, position.next.max(1));
         let mut row = rows.next().await?;
         for of_one_head in page.chunk_by(|a, b| a.size == b.size) {
             let size = of_one_head[0].size;
             while let Some(unsigned) = row.filter(|row| row.size < size) {
-                signed.passes(&unsigned, false, report);
+                position.record_head(&unsigned, false, report);
                 row = rows.next().await?;
             }
             match row.filter(|row| row.size == size) {
@@ -86,13 +86,15 @@ impl Fsck<'_> {
                     for signature in of_one_head {
                         self.check_signature(&head, signature, &keys, report);
                     }
-                    signed.passes(&head, self.has_all(of_one_head), report);
+                    position.record_head(&head, self.has_all(of_one_head), report);
                     row = rows.next().await?;
                 }
-                None => of_one_head.iter().for_each(|signature| report.add(over_nothing(signature))),
+                None => {
+                    of_one_head.iter().for_each(|signature| report.add(signature_without_head(signature)))
+                }
             }
         }
-        signed.after = Some(last.get());
+        position.after = Some(last.get());
         Ok(Some(page.len() as u64))
     }
 
@@ -123,13 +125,13 @@ impl Fsck<'_> {
     }
 
     fn has_all(&self, signatures: &[HeadSignature]) -> bool {
-        let kept = |kind: &SignatureKind| signatures.iter().any(|signature| signature.kind == *kind);
-        self.facts.kinds().iter().all(kept)
+        let is_there = |kind: &SignatureKind| signatures.iter().any(|signature| signature.kind == *kind);
+        self.facts.kinds().iter().all(is_there)
     }
 
     /// Reports a log of many heads that has no signature at all.
-    fn check_any(&self, head: &CheckedHead, signed: &SignaturePosition, report: &mut FsckReport) {
-        if signed.after.is_none() && head.batch > UNSIGNED_HEADS && !self.facts.kinds().is_empty() {
+    fn check_any_signature(&self, head: &CheckedHead, position: &SignaturePosition, report: &mut FsckReport) {
+        if position.after.is_none() && head.batch > UNSIGNED_HEADS && !self.facts.kinds().is_empty() {
             report.add(Defect::HeadsUnsigned { first: 1, last: head.batch });
         }
     }
@@ -155,21 +157,23 @@ impl Fsck<'_> {
 
 impl SignaturePosition {
     /// Records one head, in the order of the history.
-    fn passes(&mut self, head: &CommittedHead, is_signed: bool, report: &mut FsckReport) {
+    fn record_head(&mut self, head: &CommittedHead, is_signed: bool, report: &mut FsckReport) {
         self.next = head.batch + 1;
         let before = self.unsigned.take().filter(|before| before.epoch == head.epoch);
         match (is_signed, before) {
-            (true, Some(Unsigned { first, last, .. })) => report.add(Defect::HeadsUnsigned { first, last }),
+            (true, Some(UnsignedHeads { first, last, .. })) => {
+                report.add(Defect::HeadsUnsigned { first, last })
+            }
             (true, None) => {}
             (false, before) => {
                 let first = before.map_or(head.batch, |before| before.first);
-                self.unsigned = Some(Unsigned { epoch: head.epoch, first, last: head.batch });
+                self.unsigned = Some(UnsignedHeads { epoch: head.epoch, first, last: head.batch });
             }
         }
     }
 }
 
-fn over_nothing(signature: &HeadSignature) -> Defect {
+fn signature_without_head(signature: &HeadSignature) -> Defect {
     let HeadSignature { size, kind, kid, .. } = signature.clone();
     Defect::SignatureOverNothing { size, kind, kid }
 }

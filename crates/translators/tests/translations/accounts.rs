@@ -113,9 +113,10 @@ fn claude_line(content: &str) -> Vec<u8> {
     line.replace("CONTENT", content).into_bytes()
 }
 
-fn contents(translation: &Translation) -> Vec<&str> {
-    let entries = translation.records[0].0.value()["session"]["entries"].as_array().unwrap();
-    entries.iter().map(|entry| entry["content"].as_str().unwrap()).collect()
+fn contents(translation: &Translation) -> Vec<String> {
+    let record = translation.records[0].0.value();
+    let entries = record["session"]["entries"].as_array().unwrap();
+    entries.iter().map(|entry| entry["content"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
@@ -245,7 +246,8 @@ fn lines_of_unknown_types_and_with_repeated_identifiers_are_kept_however_long_th
     let translation = translated(&SessionSource::file("s.jsonl", text));
     let kept = [(NativeOutcome::Kept("system-event"), 2)].into();
     assert_eq!(translation.account.entries["of-tomorrow"], kept);
-    let entries = &translation.records[0].0.value()["session"]["entries"];
+    let record = translation.records[0].0.value();
+    let entries = &record["session"]["entries"];
     assert_eq!(entries[1]["data"]["data"].as_str().unwrap().len(), long.len());
     let ids: Vec<&Value> = entries.as_array().unwrap().iter().map(|entry| &entry["id"]).collect();
     assert_eq!(ids, [&json!("u"), &Value::Null, &Value::Null]);

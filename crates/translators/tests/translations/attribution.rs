@@ -40,7 +40,7 @@ fn settings(root: Option<&str>) -> Settings {
 fn record(name: &str, lines: &[Value], root: Option<&str>) -> Value {
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     let translation = translate(&SessionSource::file(name, text), &settings(root)).unwrap();
-    translation.records[0].0.value().clone()
+    translation.records[0].0.value()
 }
 
 /// A call of Claude Code and the line with its result.
@@ -218,7 +218,7 @@ fn gemini_states_its_folder_as_a_digest() {
         let document = json!({ "sessionId": "s", "projectHash": hash, "messages": [message] });
         translate(&SessionSource::file("s.json", document.to_string()), &Settings::default()).unwrap()
     };
-    assert_eq!(by_model(session(digest).records[0].0.value(), "src/a.ts"), [(8, 8)]);
+    assert_eq!(by_model(&session(digest).records[0].0.value(), "src/a.ts"), [(8, 8)]);
     assert!(session(&digest.replace('e', "f")).records[0].0.value().get("file-attribution").is_none());
 }
 
@@ -247,7 +247,7 @@ fn opencode_states_diffs_in_the_metadata() {
     let export = json!({ "info": info, "messages": [message] });
     let translation =
         translate(&SessionSource::file("s.json", export.to_string()), &Settings::default()).unwrap();
-    let record = translation.records[0].0.value();
+    let record = &translation.records[0].0.value();
     assert_eq!((by_model(record, "a"), by_model(record, "b")), (vec![(2, 2)], vec![(2, 2)]));
 }
 

@@ -33,7 +33,7 @@ fn a_chain_is_verified_and_its_lines_are_events_with_their_own_times() {
     let lines = chain(3, of_jcs);
     let translation = translate(&source(&lines), &Settings::default()).unwrap();
     assert_eq!(translation.format, Format::Chained);
-    let record = translation.records[0].0.value();
+    let record = &translation.records[0].0.value();
     assert_eq!(
         record["source"]["hash-chain"],
         json!({ "rule": "sha-256-jcs", "lines": 3, "head": lines[2]["hash"], "unverified-previous": "0".repeat(64) })

@@ -94,7 +94,7 @@ pub fn divided(source: &SessionSource, record_bytes: usize) -> Translation {
 pub fn record(source: &SessionSource) -> Value {
     let translation = translated(source);
     assert_eq!(translation.records.len(), 1);
-    translation.records[0].0.value().clone()
+    translation.records[0].0.value()
 }
 
 /// All entries of a record, children after their parents.

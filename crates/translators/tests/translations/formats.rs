@@ -114,7 +114,7 @@ fn gemini_in_lines() {
 #[test]
 fn codex_reports_items_in_newer_versions() {
     let translation = translated(&file("codex-items.jsonl"));
-    let record = translation.records[0].0.value();
+    let record = &translation.records[0].0.value();
     let results = of_type(record, "tool-result");
     let errors: Vec<(&Value, &Value)> =
         results.iter().map(|result| (&result["call-id"], &result["is-error"])).collect();
@@ -145,7 +145,7 @@ fn codex_reports_items_in_newer_versions() {
 #[test]
 fn gemini_repeats_results_as_what_the_user_says() {
     let translation = translated(&file("gemini-results.jsonl"));
-    let record = translation.records[0].0.value();
+    let record = &translation.records[0].0.value();
     assert_eq!(of_type(record, "tool-result").len(), 2);
     assert_eq!(of_type(record, "user").len(), 2, "what is no result stays");
     let users = &translation.account.entries["user"];
@@ -281,7 +281,7 @@ fn opencode_has_one_record_for_each_session() {
     let translation = translated(&opencode_tree());
     let ids: Vec<&str> = translation.records.iter().map(|(record, _)| record.session_id()).collect();
     assert_eq!(ids, ["ses_1", "ses_2"]);
-    let record = translation.records[0].0.value();
+    let record = &translation.records[0].0.value();
     assert_eq!(record["session"]["session-start"], "2025-10-09T08:53:20.000Z");
     let usage =
         json!({ "input": 160, "cached": 100, "output": 20, "reasoning": 3, "total": 183, "cost": 0.25 });

@@ -115,7 +115,8 @@ fn json_that_cannot_be_in_a_record_leaves_its_digest() {
             check(&source, Some(format));
             let settings = Settings { format: Some(format), ..Settings::default() };
             let translation = translate(&source, &settings).unwrap();
-            let entry = &translation.records[0].0.value()["session"]["entries"][1];
+            let record = translation.records[0].0.value();
+            let entry = &record["session"]["entries"][1];
             assert_eq!(entry["event-type"], "unreadable-line", "{format}: {entry}");
             let digest = HEXLOWER.encode(&Sha256::digest(line));
             assert_eq!(entry["data"]["digest"], format!("sha256:{digest}"), "{format}: {entry}");

@@ -6,7 +6,7 @@ use translators::{RecordPart, Redaction, SessionRecord, SessionSource, Settings,
 use crate::attribution::written;
 use crate::fixtures::{SMALL, divided, entries, file, sources, translated, usages};
 
-fn values(translation: &Translation) -> Vec<&Value> {
+fn values(translation: &Translation) -> Vec<Value> {
     translation.records.iter().map(|(record, _)| record.value()).collect()
 }
 
@@ -15,7 +15,7 @@ fn the_parts_together_have_the_entries_and_token_counts_of_the_whole_session() {
     for source in sources() {
         let (whole, parts) = (translated(&source), divided(&source, SMALL));
         let all = |of: &Translation, what: fn(&Value) -> Vec<Value>| -> Vec<Value> {
-            values(of).into_iter().flat_map(what).collect()
+            values(of).iter().flat_map(what).collect()
         };
         let name = &source.files()[0].path;
         assert_eq!(all(&whole, entries), all(&parts, entries), "{name}");
@@ -39,7 +39,7 @@ fn each_part_says_which_entries_it_has_and_names_the_part_before() {
         translated(&source).records[0].0.value()["session"]["entries"].as_array().unwrap().len();
     let (mut before, mut next_entry) = (previous, 0);
     for (number, (record, _)) in (1..).zip(&translation.records) {
-        let part = RecordPart::of(record.value()).unwrap();
+        let part = RecordPart::of(&record.value()).unwrap();
         assert_eq!(
             (part.number, part.first_entry, part.session_entries),
             (number, next_entry, session_entries)
@@ -83,7 +83,7 @@ fn a_session_that_fits_is_one_record_without_a_part() {
     let whole = translated(&source);
     let size = whole.records[0].0.bytes().len();
     assert_eq!(divided(&source, size).records[0].0, whole.records[0].0);
-    assert_eq!(RecordPart::of(whole.records[0].0.value()), None);
+    assert_eq!(RecordPart::of(&whole.records[0].0.value()), None);
     assert!(divided(&source, size - 1).records.len() > 1);
 }
 
@@ -98,7 +98,7 @@ fn parts_keep_the_limit_and_a_single_entry_is_not_divided() {
     let sizes: Vec<(usize, usize)> = divided(&source, SMALL)
         .records
         .iter()
-        .map(|(record, _): &(SessionRecord, _)| (entries(record.value()).len(), record.bytes().len()))
+        .map(|(record, _): &(SessionRecord, _)| (entries(&record.value()).len(), record.bytes().len()))
         .collect();
     let too_large: Vec<_> = sizes.iter().filter(|(_, bytes)| *bytes > SMALL).collect();
     assert!(matches!(too_large.as_slice(), [(1, _)]), "{sizes:?}");
@@ -111,7 +111,7 @@ fn a_part_is_not_made_to_see_that_it_is_too_large_and_has_the_same_entries_as_if
         let redaction = Redaction { fields: vec![left_out.parse().unwrap()], ..Redaction::default() };
         let settings = Settings { redaction, record_bytes: SMALL, ..Settings::default() };
         let translation = translate(source, &settings).unwrap();
-        let sessions = values(&translation).into_iter().map(|record| &record["session"]["entries"]);
+        let sessions = values(&translation).into_iter().map(|record| record["session"]["entries"].clone());
         sessions.map(|entries| entries.as_array().unwrap().clone()).collect()
     };
     for source in sources() {
@@ -144,7 +144,7 @@ fn a_record_that_fits_is_not_divided_because_its_identifiers_are_numbered_in_ano
 fn the_frame_of_a_record_is_all_but_its_entries() {
     let translation = translated(&file("claude.jsonl"));
     let record = &translation.records[0].0;
-    let mut without = record.value().clone();
+    let mut without = record.value();
     assert!(without["session"].as_object_mut().unwrap().remove("entries").is_some());
     assert_eq!(record.frame(), &without);
 }

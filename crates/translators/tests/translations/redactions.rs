@@ -20,7 +20,7 @@ fn with_rules(rules: &[RedactionRule]) -> Settings {
 }
 
 fn translated(source: &SessionSource, settings: &Settings) -> Value {
-    translate(source, settings).unwrap().records[0].0.value().clone()
+    translate(source, settings).unwrap().records[0].0.value()
 }
 
 fn content(text: &str, settings: &Settings) -> Value {
@@ -231,7 +231,8 @@ fn identifiers_that_redaction_makes_equal_stay_unique_and_linked() {
     ];
     let record = json!({ "session": { "session-id": "s", "entries": entries } });
     let (redacted, _) = redact(record.to_string().as_bytes(), &Redaction::default()).unwrap();
-    let entries = &redacted.value()["session"]["entries"];
+    let redacted_value = redacted.value();
+    let entries = &redacted_value["session"]["entries"];
     let links: Vec<_> =
         entries.as_array().unwrap().iter().map(|entry| (&entry["id"], &entry["parent-id"])).collect();
     let [first, second, third] =

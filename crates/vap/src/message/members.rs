@@ -89,7 +89,7 @@ impl<'a> Members<'a> {
     ) -> Result<Option<T>, Flaw> {
         let Some((raw, at)) = self.take(name) else { return Ok(None) };
         let word = text(raw, &at, 0..=MAX_NAME)?;
-        known(&word).map(Some).ok_or_else(|| malformed(&at, "this is none of the words for it"))
+        known(&word).map(Some).ok_or_else(|| malformed(&at, "this is not one of its values"))
     }
 
     /// Takes a required digest.

@@ -48,7 +48,7 @@ fn session_id(members: &mut Members<'_>) -> Result<String, Flaw> {
     match is_reserved(&id) {
         false => Ok(id),
         true => {
-            let what = "this name stands for no session at all";
+            let what = "this name is reserved for the absence of a session";
             Err(members.flaw_of("session_id", Reason::ReservedSessionId, what))
         }
     }

@@ -203,7 +203,9 @@ impl<'a> Slot<'a> {
     fn alone(self, messages: usize, members: usize) -> Result<Slot<'a>, Box<Unreadable>> {
         match (messages, members) {
             (1, 1) => Ok(self),
-            (1, _) => Err(self.unreadable(Reason::Malformed, "something stands beside the message")),
+            (1, _) => {
+                Err(self.unreadable(Reason::Malformed, "the request has another member next to the message"))
+            }
             _ => Err(self.unreadable(Reason::TwoMessages, "more than one message")),
         }
     }

@@ -141,7 +141,7 @@ fn clarification(top: &Members<'_>, verdict: VerdictKind) -> Result<Option<Clari
     let Some(clarification) = top.optional_object("clarification")? else {
         return match verdict {
             VerdictKind::Clarify => {
-                let detail = "a verdict \"clarify\" says what has to be clarified";
+                let detail = "a verdict \"clarify\" names the open question";
                 Err(top.broken(VerdictRule::Clarification, "clarification", detail))
             }
             _ => Ok(None),

@@ -119,7 +119,7 @@ impl IndexMonitors {
     /// other heads, and by others, do not count.
     pub fn check(&self, notes: &[String], origin: &str, head: &IndexHead) -> Check {
         if self.keys.is_empty() {
-            let detail = "the log's claim: nobody you trust recomputed it";
+            let detail = "the log's claim: no party that you trust has recomputed it";
             return Check::not_done(CheckName::Recomputation, Code::NoMonitor, detail);
         }
         match self.attested(notes, origin, head) {

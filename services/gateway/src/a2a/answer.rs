@@ -13,9 +13,9 @@ use super::RECEIPT;
 use super::error_data::{self, ErrorData};
 use crate::decision_writer::{AdmittedCall, CallOutcomeReport, DecisionAnswer};
 use crate::frame::RawId;
-use crate::frame::reply::{self, Reply};
+use crate::frame::reply::Reply;
 use crate::front::failure_text;
-use crate::relay::{Over, Passing, Tap, UPSTREAM_FAILED};
+use crate::relay::{Over, Passing, Tap, lost_answer};
 use crate::upstream::UpstreamError;
 use crate::upstream::text::may_be_message;
 
@@ -48,42 +48,45 @@ const FAILED: [&str; 4] = ["failed", "rejected", "TASK_STATE_FAILED", "TASK_STAT
 pub struct AnswerTap {
     id: RawId,
     /// The call, until it is settled. If the tap is dropped before, the outcome is `unknown`.
-    pass: Option<AdmittedCall>,
+    call: Option<AdmittedCall>,
     /// The receipt, until a result has taken it.
     receipt: Option<String>,
     error_data: ErrorData,
     /// `true` if the caller's answers get the receipt; otherwise they stay unchanged (V-33, advisory).
-    annotated: bool,
-    last: Option<CallOutcomeReport>,
+    is_annotated: bool,
+    /// The outcome by the newest answer to the request.
+    outcome: Option<CallOutcomeReport>,
     /// `true` if the newest message was withheld, since it cannot be read.
     is_last_withheld: bool,
 }
 
 impl AnswerTap {
     /// Creates the tap for the answer to a request.
-    pub fn new(id: RawId, error_data: ErrorData, pass: AdmittedCall, decision: &DecisionAnswer) -> Self {
-        let annotated = decision.telling != VerdictDelivery::Silent;
-        let receipt = decision.receipt.as_ref().filter(|_| annotated).map(|receipt| receipt.json.clone());
-        Self { id, pass: Some(pass), receipt, error_data, annotated, last: None, is_last_withheld: false }
+    pub fn new(id: RawId, error_data: ErrorData, call: AdmittedCall, decision: &DecisionAnswer) -> Self {
+        let is_annotated = decision.delivery != VerdictDelivery::NotSent;
+        let receipt = decision.receipt.as_ref().filter(|_| is_annotated).map(|receipt| receipt.json.clone());
+        let (call, outcome, is_last_withheld) = (Some(call), None, false);
+        Self { id, call, receipt, error_data, is_annotated, outcome, is_last_withheld }
     }
 
-    /// Takes the outcome from an answer to the request. Any other message is none, whatever it holds.
-    async fn take(&mut self, reply: &Reply) {
+    /// Takes the outcome from an answer to the request, and settles the call with the last one. Any other message is none,
+    /// whatever it holds.
+    async fn take_outcome(&mut self, reply: &Reply) {
         if !reply.answers(&self.id) {
             return;
         }
         let result = AgentResult::of(reply);
         self.is_last_withheld = false;
-        self.last = Some(result.report(reply));
+        self.outcome = Some(result.report(reply));
         if result.is_last {
             self.settle().await;
         }
     }
 
     async fn settle(&mut self) {
-        let Some(report) = self.last.take() else { return };
-        if let Some(pass) = self.pass.take() {
-            pass.settle(report).await;
+        let Some(outcome) = self.outcome.take() else { return };
+        if let Some(call) = self.call.take() {
+            call.settle(outcome).await;
         }
     }
 
@@ -96,7 +99,7 @@ impl AnswerTap {
                 reply.with_error_member("data", &data)
             }
             false => {
-                let metadata: Vec<&str> = holder(reply)?.into_iter().chain(["metadata"]).collect();
+                let metadata: Vec<&str> = metadata_holder(reply)?.into_iter().chain(["metadata"]).collect();
                 match reply.result_at(&metadata) {
                     Some("null") => reply.with_result_at(&metadata, &format!("{{\"{RECEIPT}\":{receipt}}}")),
                     _ => reply.with_result_at(&[&metadata[..], &[RECEIPT]].concat(), receipt),
@@ -113,14 +116,14 @@ impl Tap for AnswerTap {
     async fn message(&mut self, text: Bytes) -> Passing {
         let Ok(reply) = Reply::parse(text.clone()).and_then(|reply| without_receipts(&reply)) else {
             // Another reader might see a result in it.
-            let is_withheld = self.annotated && may_be_message(&text);
+            let is_withheld = self.is_annotated && may_be_message(&text);
             if may_be_message(&text) {
-                (self.last, self.is_last_withheld) = (None, is_withheld);
+                (self.outcome, self.is_last_withheld) = (None, is_withheld);
             }
             return if is_withheld { Passing::Withheld } else { Passing::Untouched };
         };
-        self.take(&reply).await;
-        if !self.annotated {
+        self.take_outcome(&reply).await;
+        if !self.is_annotated {
             return Passing::Untouched;
         }
         let receipt = if reply.answers(&self.id) { self.with_receipt(&reply) } else { None };
@@ -144,7 +147,7 @@ impl Tap for AnswerTap {
             Over::Abandoned => return None,
             Over::Broken(error) => failure_text(&error).into_owned(),
         };
-        self.pass.take().map(|_unknown| lost_answer(&self.id, &words))
+        self.call.take().map(|_unknown| lost_answer(Some(&self.id), &words))
     }
 }
 
@@ -158,20 +161,15 @@ fn without_receipts(reply: &Reply) -> Result<Reply, JsonError> {
     }
 }
 
-/// Builds the error in place of an answer.
-pub fn lost_answer(id: &RawId, words: &str) -> Bytes {
-    reply::error(Some(id), UPSTREAM_FAILED, words, None)
-}
-
 /// Returns the path below `result` of the object with the `metadata`; `None` if the result has none, such as a list.
-fn holder(reply: &Reply) -> Option<Option<&'static str>> {
+fn metadata_holder(reply: &Reply) -> Option<Option<&'static str>> {
     if reply.result_member("kind").is_some() || reply.result_member("status").is_some() {
         return Some(None);
     }
     WRAPPERS.into_iter().find(|name| reply.result_member(name).is_some()).map(Some)
 }
 
-/// The gateway's view of a result: how the task stands.
+/// The state of a task as a result shows it.
 struct AgentResult {
     /// `true` if no further result follows.
     is_last: bool,
@@ -204,7 +202,7 @@ impl AgentResult {
 
 /// Returns the state of the task that a result is about.
 fn state(reply: &Reply) -> Option<String> {
-    let path: Vec<&str> = holder(reply)?.into_iter().chain(["status", "state"]).collect();
+    let path: Vec<&str> = metadata_holder(reply)?.into_iter().chain(["status", "state"]).collect();
     reply.result_string_at(&path)
 }
 
@@ -242,6 +240,6 @@ mod tests {
     #[test]
     fn a_result_without_metadata_has_no_place_for_a_receipt() {
         let list = Reply::parse(Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"result":[]}"#)).unwrap();
-        assert_eq!(holder(&list), None);
+        assert_eq!(metadata_holder(&list), None);
     }
 }

@@ -32,13 +32,14 @@ pub use card::{AgentCard, CardError};
 
 use crate::calls::{Calls, REFUSED, receipt_header, refusal_words, with_receipt_header};
 use crate::decision_writer::{AdmittedCall, CallOutcomeReport, DecisionAnswer};
+use crate::frame::error_code::INTERNAL_ERROR;
 use crate::frame::reply;
 use crate::front::watched::watched;
 use crate::front::{AuthorizedRequest, Protocol, RequestRefusal, unanswered};
 use crate::relay::{self, Client, Response, Unanswered};
 use crate::upstream::{Upstream, UpstreamError};
 use admission::principal::Era;
-use answer::{AnswerTap, lost_answer};
+use answer::AnswerTap;
 use request::{AgentRequest, AgentRequestError};
 use tokio_util::sync::CancellationToken;
 use vap::audit::CallStatus;
@@ -86,18 +87,18 @@ impl A2a {
             return relay::json(StatusCode::OK, too_long.message(Some(&request.id)));
         }
         let decision = self.calls.decided(request.job(&self.calls)).await;
-        self.answered(request, decision, client).await
+        self.forward_or_refuse(request, decision, client).await
     }
 
     /// Forwards a request that is admitted, and refuses it otherwise.
-    async fn answered(
+    async fn forward_or_refuse(
         &self,
         request: AgentRequest,
         mut decision: Box<DecisionAnswer>,
         client: Client,
     ) -> Response {
         let response = match decision.pass.take() {
-            Some(pass) => self.forward(request, &decision, pass, client).await,
+            Some(admitted) => self.forward(request, &decision, admitted, client).await,
             None => refusal(&request, &decision),
         };
         with_receipt_header(response, receipt_header(&decision))
@@ -107,24 +108,24 @@ impl A2a {
         &self,
         request: AgentRequest,
         decision: &DecisionAnswer,
-        mut pass: AdmittedCall,
+        mut admitted: AdmittedCall,
         client: Client,
     ) -> Response {
         let AgentRequest { id, error_data, held, .. } = request;
         if client.is_gone() {
-            never_sent(pass).await;
+            settle_unsent(admitted).await;
             return cancelled();
         }
         let limit = self.calls.limit(CancellationToken::new());
-        match limit.within(relay::ask(&*self.agent, pass.release(held), &client)).await {
+        match limit.within(relay::ask(&*self.agent, admitted.release(held), &client)).await {
             Ok(Ok(answer)) => {
-                let tap = AnswerTap::new(id.clone(), error_data, pass, decision);
+                let tap = AnswerTap::new(id.clone(), error_data, admitted, decision);
                 relay::forward(answer, Box::new(tap), (&client, limit), Some(&id)).await
             }
-            Err(why) => relay::json(StatusCode::OK, lost_answer(&id, &why.to_string())),
+            Err(why) => relay::json(StatusCode::OK, relay::lost_answer(Some(&id), &why.to_string())),
             Ok(Err(Unanswered::Upstream(error))) => {
                 if matches!(error, UpstreamError::NeverSent(_)) {
-                    never_sent(pass).await;
+                    settle_unsent(admitted).await;
                 }
                 unanswered(Some(&id), &error)
             }
@@ -134,13 +135,13 @@ impl A2a {
 }
 
 /// Settles a request of which nothing was sent: the reservation is released.
-async fn never_sent(pass: AdmittedCall) {
-    pass.settle(CallOutcomeReport { status: CallStatus::Refused, cost: None, result: None }).await;
+async fn settle_unsent(admitted: AdmittedCall) {
+    admitted.settle(CallOutcomeReport { status: CallStatus::Refused, cost: None, result: None }).await;
 }
 
 /// The response to a client that has left and does not read it.
 fn cancelled() -> Response {
-    relay::error(StatusCode::BAD_GATEWAY, -32603, "cancelled")
+    relay::error(StatusCode::BAD_GATEWAY, INTERNAL_ERROR, "cancelled")
 }
 
 #[async_trait]

@@ -10,7 +10,7 @@ use super::{CHAIN, PROOF};
 use crate::authority::ChainMaterial;
 use crate::calls::Calls;
 use crate::decision_writer::{CallJob, HeldRequest};
-use crate::frame::{Frame, FrameError, Kind, RawId};
+use crate::frame::{Frame, FrameError, Kind, RawId, error_code};
 use crate::front::AuthorizedRequest;
 use crate::front::headers::{header_chain, header_proof};
 
@@ -58,8 +58,8 @@ impl AgentRequestError {
     pub fn code(&self) -> i32 {
         match self {
             Self::Message(error) => error.code(),
-            Self::Kind => -32600,
-            Self::Params | Self::Metadata => -32602,
+            Self::Kind => error_code::INVALID_REQUEST,
+            Self::Params | Self::Metadata => error_code::INVALID_PARAMS,
         }
     }
 }
@@ -149,7 +149,7 @@ fn caller(request: &AuthorizedRequest, route: &str) -> Caller {
         token: request.authorized.token.clone(),
         certificate: request.authorized.certificate.clone(),
         mcp_session: None,
-        is_given: false,
+        is_session_issued: false,
         route: route.to_owned(),
     }
 }

@@ -79,7 +79,7 @@ pub struct DecisionInputs {
     pub state: Option<StateInputs>,
     /// The question that was put to approvers, with its answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub put: Option<PutInputs>,
+    pub put: Option<ApproverQuestionInputs>,
     /// The reservations held for questions about other messages of the session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held_for_others: Vec<Reservation>,
@@ -125,7 +125,7 @@ pub struct StateInputs {
 /// A question that was put to approvers, in its state at the time of the decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PutInputs {
+pub struct ApproverQuestionInputs {
     /// The question as it was asked.
     pub question: Question,
     /// The approver's signed answer.
@@ -136,16 +136,16 @@ pub struct PutInputs {
     pub spent: bool,
 }
 
-impl PutInputs {
+impl ApproverQuestionInputs {
     /// Returns the question in the form that `admission` takes.
     #[must_use]
-    pub fn put(&self) -> ApproverQuestion<'_> {
+    pub fn to_question(&self) -> ApproverQuestion<'_> {
         let Self { question, answer, spent } = self;
         ApproverQuestion { question, answer: answer.as_deref(), spent: *spent }
     }
 }
 
-impl From<ApproverQuestion<'_>> for PutInputs {
+impl From<ApproverQuestion<'_>> for ApproverQuestionInputs {
     fn from(put: ApproverQuestion<'_>) -> Self {
         let ApproverQuestion { question, answer, spent } = put;
         Self { question: question.clone(), answer: answer.map(str::to_owned), spent }
@@ -156,11 +156,11 @@ impl DecisionInputs {
     /// The inputs of the decision about a call, from which [`call`](Self::call) restores it.
     #[must_use]
     pub fn of_call(route: &str, context: &DecisionContext<'_>, call: &ToolCall<'_>) -> Self {
-        let state = call.before.shown.map(|shown| StateInputs {
-            ticket: shown.ticket.cloned(),
-            of_these_rules: shown.ticket.is_some_and(|ticket| ticket.policy == context.rules.policy_digest),
-            spent: shown.spent,
-            answer: shown.answer,
+        let state = call.before.returned_state.map(|state| StateInputs {
+            ticket: state.ticket.cloned(),
+            of_these_rules: state.ticket.is_some_and(|ticket| ticket.policy == context.rules.policy_digest),
+            spent: state.spent,
+            answer: state.answer,
         });
         let message = Self::of_message(route, context, call.envelope, &call.before);
         Self {
@@ -195,7 +195,7 @@ impl DecisionInputs {
             message: slot.and_then(Result::ok).map(|received| Text::whole(&received.text)),
             by_operator: slot.and_then(Result::ok).is_some_and(Authenticated::is_by_operator),
             unreadable: slot.is_some_and(|slot| slot.is_err()),
-            put: before.put.map(PutInputs::from),
+            put: before.approver_question.map(ApproverQuestionInputs::from),
             ..Self::of(route, context.caller, context.now.as_millisecond())
         }
     }
@@ -209,14 +209,15 @@ impl DecisionInputs {
         envelope: Option<Slot<'a>>,
         arguments: &'a CallArguments,
     ) -> Result<ToolCall<'a>, NotWhole> {
-        let shown = self.state.as_ref().map(|state| ReturnedState {
+        let returned_state = self.state.as_ref().map(|state| ReturnedState {
             ticket: state.ticket.as_ref(),
             spent: state.spent,
             answer: state.answer,
         });
         // A call that was sent again brought the state that names the question; a held call is first decided without
         // it.
-        let put = self.put.as_ref().filter(|_| shown.is_some()).map(PutInputs::put);
+        let approver_question =
+            self.put.as_ref().filter(|_| returned_state.is_some()).map(ApproverQuestionInputs::to_question);
         Ok(ToolCall {
             envelope,
             tool: whole(self.tool.as_ref())?.unwrap_or_default(),
@@ -227,26 +228,27 @@ impl DecisionInputs {
             authority: &self.authority,
             tool_fault: self.tool_fault.as_ref(),
             replayed: self.replayed,
-            before: EarlierResults { shown, put, ..EarlierResults::default() },
+            before: EarlierResults { returned_state, approver_question, ..EarlierResults::default() },
         })
     }
 
     /// Returns the declaration, as it was first decided: without a judge's answer.
     #[must_use]
     pub fn declaration<'a>(&'a self, message: Slot<'a>) -> Declaration<'a> {
-        let put = self.put.as_ref().map(PutInputs::put);
+        let approver_question = self.put.as_ref().map(ApproverQuestionInputs::to_question);
         Declaration {
             message,
             replayed: self.replayed,
             can_wait: self.can_wait,
-            before: EarlierResults { put, ..EarlierResults::default() },
+            before: EarlierResults { approver_question, ..EarlierResults::default() },
         }
     }
 
     /// The inputs for a message of this caller at this time, with defaults for everything else.
     #[must_use]
     pub fn of(route: &str, caller: &Caller, at: i64) -> Self {
-        let Caller { era, token, certificate, mcp_session, is_given, route: _ } = caller.clone();
+        let Caller { era, token, certificate, mcp_session, is_session_issued: is_given, route: _ } =
+            caller.clone();
         Self {
             route: route.to_owned(),
             caller: CallerInputs { era, token, certificate, mcp_session, is_given },
@@ -277,7 +279,14 @@ impl DecisionInputs {
     #[must_use]
     pub fn caller(&self) -> Caller {
         let CallerInputs { era, token, certificate, mcp_session, is_given } = self.caller.clone();
-        Caller { era, token, certificate, mcp_session, is_given, route: self.route.clone() }
+        Caller {
+            era,
+            token,
+            certificate,
+            mcp_session,
+            is_session_issued: is_given,
+            route: self.route.clone(),
+        }
     }
 }
 

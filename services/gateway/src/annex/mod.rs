@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use vap::digest::Canon;
 use vap::reason::Reason;
 
-pub use inputs::{DecisionInputs, JudgeOpinion, PutInputs};
+pub use inputs::{ApproverQuestionInputs, DecisionInputs, JudgeOpinion};
 pub use text::{NotWhole, Text, whole};
 
 use crate::limits::{ANNEX_AGREED_TEXT_BYTES, ANNEX_TEXT_BYTES, ANNEX_UNIDENTIFIED_TEXT_BYTES};
@@ -220,7 +220,8 @@ impl<'de> Deserialize<'de> for RecordedInputs {
 impl OutcomeAnnex {
     /// The annex of the outcome of a call.
     pub fn new(
-        (decision, tool): (EntryDigest, &str),
+        decision: EntryDigest,
+        tool: &str,
         reservation: Option<ReservationId>,
         cost: Option<&str>,
         result: Option<&Canon>,

@@ -147,15 +147,15 @@ async fn show(
     headers: HeaderMap,
 ) -> Result<Json<QuestionView>, JsonProblem> {
     let reader = shared.reader(&headers)?;
-    let kept = shared.kept(&id).await?;
+    let stored = shared.stored_question(&id).await?;
     // A question that an approver may not answer is reported like one that does not exist.
-    let approver = shared.may_answer(&reader, &kept.question.subject).ok_or_else(unknown)?;
-    let status = match kept.status(shared.writer.now()) {
+    let approver = shared.may_answer(&reader, &stored.question.subject).ok_or_else(unknown)?;
+    let status = match stored.status(shared.writer.now()) {
         QuestionStatus::Open => "open",
         QuestionStatus::Answered => "answered",
         QuestionStatus::Over => "over",
     };
-    let StoredQuestion { question, answer, spent: _ } = kept;
+    let StoredQuestion { question, answer, spent: _ } = stored;
     Ok(Json(QuestionView { approver, standing: status.to_owned(), question, answer }))
 }
 
@@ -219,12 +219,12 @@ impl Shared {
         approver.may_answer(kind, subject.name()).then(|| approver.name.clone())
     }
 
-    async fn kept(&self, id: &str) -> Result<StoredQuestion, JsonProblem> {
+    async fn stored_question(&self, id: &str) -> Result<StoredQuestion, JsonProblem> {
         if !is_id(id) {
             return Err(unknown());
         }
-        let kept = self.writer.question(id).await.map_err(|error| unavailable(&error))?;
-        kept.ok_or_else(unknown)
+        let stored = self.writer.question(id).await.map_err(|error| unavailable(&error))?;
+        stored.ok_or_else(unknown)
     }
 }
 
@@ -233,7 +233,8 @@ fn unknown() -> JsonProblem {
 }
 
 fn not_an_approver() -> JsonProblem {
-    let detail = "questions are shown to approvers, who sign for this address with a key of theirs, just now";
+    let detail =
+        "questions are shown to approvers only: sign a request for this address with an approver's key";
     JsonProblem::new(StatusCode::UNAUTHORIZED, "not-an-approver", detail)
 }
 

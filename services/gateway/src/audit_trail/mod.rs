@@ -57,7 +57,7 @@ fn disclosure(stored: &StoredRecord, key: &StreamKey) -> Result<Disclosure, Json
         evidence::RecordKind::Outcome => OutcomeAnnex::read(stored)?.committed(),
         _ => Default::default(),
     };
-    let receipt = match &stored.standing {
+    let receipt = match &stored.delivery {
         DeliveryState::Delivered { receipt, .. } => receipt.as_ref().map(|receipt| BASE64.encode(receipt)),
         DeliveryState::Pending | DeliveryState::Stuck(_) => None,
     };

@@ -58,8 +58,17 @@ pub struct AuthorityDecision {
     pub subject: Option<ReceiptSubject>,
     /// The time of the decision.
     pub decided_at: Timestamp,
-    /// The use of the envelope after the call, with the reserved amounts; `None` for a denial.
-    pub used: Option<(EnvelopeUse, Spending)>,
+    /// The use of the envelope by the call; `None` for a denial.
+    pub used: Option<ReservedUse>,
+}
+
+/// The use of an envelope, with the amounts that a call reserves under it.
+#[derive(Clone, Debug)]
+pub struct ReservedUse {
+    /// The use after the reservation.
+    pub used: EnvelopeUse,
+    /// The reserved amounts.
+    pub spending: Spending,
 }
 
 /// The amounts that an admitted call reserved under an envelope.
@@ -90,7 +99,7 @@ impl AgentRoa {
         AuthorityDecision { authority, denial, mode, subject, decided_at: case.now, used }
     }
 
-    fn permit(&self, case: AuthorityCase<'_>, mode: &Mode) -> Result<(EnvelopeUse, Spending), Denial> {
+    fn permit(&self, case: AuthorityCase<'_>, mode: &Mode) -> Result<ReservedUse, Denial> {
         let AuthorityCase { rules, presented, tool, .. } = case;
         let chain = presented.chain.as_ref().map_err(Clone::clone)?;
         let current = case.registry.ok_or_else(registry_unavailable)?;
@@ -125,7 +134,7 @@ impl AgentRoa {
             used.bind(verified.holder(), presenter, &current.registry)?;
         }
         let spending = used.reserve(&verified, |unit| cost_of(rules, tool, unit))?;
-        Ok((used, spending))
+        Ok(ReservedUse { used, spending })
     }
 
     /// Returns the chain as verified under the registry in force. A chain that was verified under an earlier version is
@@ -161,7 +170,7 @@ fn begin(chain: &VerifiedChain, registry: &Registry, stored_since: Timestamp) ->
     match chain.root().issued_at.unix_seconds() >= stored_since.as_second() {
         true => Ok(EnvelopeUse::begin(chain, registry)),
         false => {
-            let detail = "the envelope was issued before this gateway stored who presents envelopes";
+            let detail = "the envelope was issued before this gateway stored the presenters of envelopes";
             Err(Denial::new(DenialReason::ReplayDetected, "no_replay_state", detail).at_hop(0))
         }
     }

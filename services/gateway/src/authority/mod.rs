@@ -26,7 +26,9 @@ use std::sync::Arc;
 use roa::text::Text;
 use roa::verify::TimeBounds;
 
-pub use decision::{AuthorityCase, AuthorityDecision, UsedEnvelope, capability_of, settled_cost};
+pub use decision::{
+    AuthorityCase, AuthorityDecision, ReservedUse, UsedEnvelope, capability_of, settled_cost,
+};
 pub use presented::{ChainMaterial, PresentedChain, PresentedFor};
 pub use receipt::{CallReceipt, ChainToRegister, ReceiptReference, ReceiptSigner};
 pub use registry::{

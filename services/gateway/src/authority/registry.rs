@@ -9,6 +9,8 @@
 //! ([`RegistryPositions`]), so that neither a restart nor another gateway on the same database goes back to an earlier
 //! version, or takes another document with the same position.
 
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +21,8 @@ use roa::registry::{DeltaList, Registry, RegistryDocument, RegistryVersion};
 use roa::signed::Signed;
 use roa::text::Text;
 use scitt::PublicKey;
+use tokio::fs::File;
+use tokio::io::AsyncReadExt;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -93,7 +97,7 @@ pub struct RegistryState {
 pub enum RegistryReadError {
     /// The file cannot be read.
     #[error("the registry cannot be read: {0}")]
-    Read(#[from] std::io::Error),
+    Read(#[from] io::Error),
     /// The registry cannot be fetched.
     #[error("the registry cannot be fetched: {0}")]
     Fetch(#[from] FetchError),
@@ -148,7 +152,8 @@ impl RegistryState {
     /// # Errors
     /// [`RegistryReadError::Fetch`] if the HTTP client cannot be made.
     pub fn new(
-        (source, deltas): (RegistrySource, Option<RegistrySource>),
+        source: RegistrySource,
+        deltas: Option<RegistrySource>,
         operators: Vec<PublicKey>,
         now: TimeSource,
     ) -> Result<Self, RegistryReadError> {
@@ -268,7 +273,7 @@ impl RegistryState {
 
     async fn read(&self, source: &RegistrySource) -> Result<Vec<u8>, RegistryReadError> {
         let bytes = match source {
-            RegistrySource::File(path) => tokio::fs::read(path).await?,
+            RegistrySource::File(path) => read_beginning(path).await?,
             RegistrySource::Url(url) => get_bounded(&self.http, url, MAX_REGISTRY_BYTES).await?,
         };
         match bytes.len() <= MAX_REGISTRY_BYTES {
@@ -276,6 +281,13 @@ impl RegistryState {
             false => Err(RegistryReadError::TooLong),
         }
     }
+}
+
+/// Reads a file, at most one byte more than a registry may have.
+async fn read_beginning(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path).await?.take(MAX_REGISTRY_BYTES as u64 + 1).read_to_end(&mut bytes).await?;
+    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -326,8 +338,8 @@ mod tests {
             let now = Arc::new(move || Timestamp::from_second(clock.load(Ordering::Relaxed)).unwrap());
             let file = |name: &str| RegistrySource::File(folder.path().join(name));
             let operators = vec![key_of("operator").public_key().clone()];
-            let sources = (file("registry.json"), Some(file("deltas.json")));
-            let state = RegistryState::new(sources, operators, now).unwrap();
+            let (source, deltas) = (file("registry.json"), Some(file("deltas.json")));
+            let state = RegistryState::new(source, deltas, operators, now).unwrap();
             let site = Self { folder, seconds, state, positions: HighestPosition::default() };
             site.write("registry.json", &registry(1, |_| ()));
             site.deltas(&[]);
@@ -449,6 +461,15 @@ mod tests {
         assert!(site.revocation(2).is_some() && site.is_current());
         site.wait();
         assert!(!site.is_current());
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_too_long_is_not_read_to_its_end() {
+        let site = Site::new().await;
+        let file = std::fs::File::create(site.folder.path().join("registry.json")).unwrap();
+        file.set_len(1 << 40).unwrap();
+        assert!(matches!(site.refresh().await, Err(RegistryReadError::TooLong)));
+        assert_eq!(site.sequence(), 1, "the version in force stays");
     }
 
     #[tokio::test]

@@ -54,7 +54,7 @@ impl LatestTime {
         if is_set_back && !self.is_set_back {
             tracing::warn!(
                 time = %self.time,
-                "the clock was set back: AgentROA goes on from its own time until the clock has caught up, or a restart"
+                "the clock was set back: AgentROA continues with its own time until the clock has caught up, or until a restart"
             );
         }
         self.is_set_back = is_set_back;

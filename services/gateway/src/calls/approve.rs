@@ -17,6 +17,7 @@ use super::Calls;
 use super::pending::{NextStep, PendingCall};
 use crate::clarify::state::Sealed;
 use crate::decision_writer::{CallJob, DecisionAnswer, QuestionStatus, UndecidedCall};
+use crate::frame::error_code::INTERNAL_ERROR;
 use crate::frame::reply;
 use crate::limits::{APPROVAL_HOLD, MAX_APPROVAL_TIME, QUESTION_KEEP_ALIVE};
 use crate::relay::Response;
@@ -61,11 +62,13 @@ impl Calls {
         tokio::select! {
             _ = self.shared.writer.wait_for_answer(&question.id, MAX_APPROVAL_TIME) => {}
             // Dropping `held` releases the reservation and withdraws the question.
-            _ = call.client.gone() => return relay::error(StatusCode::BAD_GATEWAY, -32603, "cancelled"),
+            _ = call.client.gone() => return relay::error(StatusCode::BAD_GATEWAY, INTERNAL_ERROR, "cancelled"),
         }
         match self.next_step(held.approved().await).await {
             NextStep::Answer(decision) => self.answer(call, decision).await,
-            NextStep::Ask(..) => relay::error(StatusCode::INTERNAL_SERVER_ERROR, -32603, "internal error"),
+            NextStep::Ask(..) => {
+                relay::error(StatusCode::INTERNAL_SERVER_ERROR, INTERNAL_ERROR, "internal error")
+            }
         }
     }
 
@@ -83,7 +86,7 @@ impl Calls {
             NextStep::Answer(decision) => self.answer_on(opened, call, decision).await,
             // Only one question is asked about a call.
             NextStep::Ask(..) => {
-                opened.send(&reply::error(Some(&call.id), -32603, "internal error", None)).await;
+                opened.send(&reply::error(Some(&call.id), INTERNAL_ERROR, "internal error", None)).await;
             }
         }
     }

@@ -14,7 +14,8 @@ use super::refused::additions;
 use crate::clarify::asked::{self, WaitingQuestion};
 use crate::clarify::state::Sealed;
 use crate::decision_writer::{DecisionAnswer, UndecidedCall};
-use crate::frame::{Frame, RawId, reply};
+use crate::frame::error_code::INTERNAL_ERROR;
+use crate::frame::{Frame, NOTIFICATIONS_CANCELLED, RawId, reply};
 use crate::limits::QUESTION_KEEP_ALIVE;
 use crate::mcp::Inbound;
 use crate::relay::Response;
@@ -44,7 +45,7 @@ impl Calls {
             NextStep::Answer(decision) => self.answer_on(opened, call, decision).await,
             // Only one question is asked about a call: a second one is dropped, which releases the reservation.
             NextStep::Ask(..) => {
-                opened.send(&reply::error(Some(&call.id), -32603, "internal error", None)).await;
+                opened.send(&reply::error(Some(&call.id), INTERNAL_ERROR, "internal error", None)).await;
             }
         }
     }
@@ -69,7 +70,7 @@ impl Calls {
         let asked = decision.ruling.as_ref()?.pending.as_ref()?;
         let sealed = Sealed { ticket: asked.ticket.clone(), upstream: None };
         let state = Value::from(self.shared.sealer.seal(&sealed).ok()?);
-        let requests = match asked.approval {
+        let requests = match asked.approver_question {
             // The client cannot answer this question: it sends the call again until an approver has answered.
             Some(_) => String::new(),
             None => input_requests(&asked.question),
@@ -125,6 +126,6 @@ async fn answered(
 
 /// Returns the id of the request that a `notifications/cancelled` names.
 fn cancelled(notification: &Frame) -> Option<RawId> {
-    let is_one = notification.method() == Some("notifications/cancelled");
+    let is_one = notification.method() == Some(NOTIFICATIONS_CANCELLED);
     notification.param("requestId").filter(|_| is_one).and_then(RawId::read)
 }

@@ -53,7 +53,7 @@ impl Calls {
         let answer = self.shared.writer.call_with(job, queued).await;
         match self.next_step(answer).await {
             NextStep::Answer(decision) => self.answer(call, decision).await,
-            NextStep::Ask(asked, held) => match asked.approval {
+            NextStep::Ask(asked, held) => match asked.approver_question {
                 Some(question) => self.wait_for_approver(call, &question, *held).await,
                 None => self.ask(call, *asked, *held),
             },

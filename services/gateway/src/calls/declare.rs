@@ -16,6 +16,7 @@ use super::answer_stream::{AnswerStream, UnrelatedTap, clean, unreadable};
 use super::call::{parameters, place};
 use super::{Calls, list};
 use crate::decision_writer::{DecisionAnswer, MessageAnswer, MessageJob};
+use crate::frame::error_code::{INTERNAL_ERROR, INVALID_PARAMS};
 use crate::frame::reply::{self, Reply};
 use crate::frame::{Frame, RawId};
 use crate::front::unanswered;
@@ -62,7 +63,7 @@ impl Calls {
             }
             Err(Unanswered::Upstream(error)) => unanswered(Some(&id), &error),
             // The client has cancelled and does not read this.
-            Err(Unanswered::Cancelled) => relay::error(StatusCode::BAD_GATEWAY, -32603, "cancelled"),
+            Err(Unanswered::Cancelled) => relay::error(StatusCode::BAD_GATEWAY, INTERNAL_ERROR, "cancelled"),
         }
     }
 
@@ -75,7 +76,7 @@ impl Calls {
         };
         let Some(message) = message else {
             let words = "vap/amend carries a Scope Amendment in params._meta.vap";
-            return relay::json(StatusCode::OK, reply::error(Some(&id), -32602, words, None));
+            return relay::json(StatusCode::OK, reply::error(Some(&id), INVALID_PARAMS, words, None));
         };
         let additions = self.declare(&inbound.caller, inbound.invocation, message).await;
         let result = match inbound.era {
@@ -233,7 +234,7 @@ impl DeclarationTap {
 fn in_session(frame: &Frame, caller: Caller, answer: &UpstreamAnswer) -> Caller {
     let named = || fields::text(&answer.headers, &SESSION).map(str::to_owned);
     match frame.method() {
-        Some("initialize") => caller.given(named()),
+        Some("initialize") => caller.with_issued_session(named()),
         _ => caller,
     }
 }

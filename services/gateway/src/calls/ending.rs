@@ -54,7 +54,7 @@ impl Ending {
         pass: AdmittedCall,
         shared: Arc<Shared>,
     ) -> Self {
-        let is_annotated = decision.telling != VerdictDelivery::Silent;
+        let is_annotated = decision.delivery != VerdictDelivery::NotSent;
         let additions = if is_annotated { additions(call, &decision) } else { Additions::default() };
         let verdict = call.speaks_vap.then(|| call.place.shape.dress(&decision.text));
         let session_id = decision.evidence.as_ref().map(|_| decision.verdict.session_id.clone());

@@ -16,14 +16,12 @@ use vap::message::Scope;
 
 use super::{Calls, Shared};
 use crate::frame::RawId;
+use crate::frame::error_code::INTERNAL_ERROR;
 use crate::frame::reply::{self, Reply};
 use crate::tools::NotNoted;
 
 /// The method of a list of tools.
 pub const METHOD: &str = "tools/list";
-
-/// The JSON-RPC code for a list that is withheld.
-const INTERNAL_ERROR: i32 = -32603;
 
 /// The part of a tool that is read.
 #[derive(Deserialize)]

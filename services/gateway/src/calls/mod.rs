@@ -273,8 +273,8 @@ impl ClientMessages for Calls {
 impl ServerMessages for Calls {
     fn advertise(&self, opening: &Opening, message: Bytes) -> Bytes {
         let Ok(reply) = Reply::parse(message.clone()) else { return message };
-        let is_given = opening.caller.is_given && opening.frame.method() == Some("initialize");
-        if let Some(session) = opening.caller.mcp_session.as_ref().filter(|_| is_given) {
+        let is_issued = opening.caller.is_session_issued && opening.frame.method() == Some("initialize");
+        if let Some(session) = opening.caller.mcp_session.as_ref().filter(|_| is_issued) {
             self.shared.clients.met(&self.route, session, &opening.frame, &reply);
         }
         self.advertised(opening.caller.era, &reply)

@@ -61,7 +61,7 @@ impl Calls {
     pub(super) fn end_operator_session(&self, caller: &Caller) {
         let Some(commitment) = &self.rules.operator_commitment else { return };
         let given = caller.presumed().unwrap_or_else(|| caller.clone());
-        if given.mcp_session.is_some() && given.is_given {
+        if given.mcp_session.is_some() && given.is_session_issued {
             let session = commitment.session_of(&self.rules, &given, self.shared.writer.now());
             self.shared.writer.end_session_of(session.id(), caller);
         }

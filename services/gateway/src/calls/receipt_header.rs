@@ -15,7 +15,7 @@ use crate::upstream::headers::RECEIPT;
 /// `entry`, the address of the receipt's entry. `None` without a receipt, and if the answers of the caller stay as they
 /// are (V-33, advisory).
 pub fn receipt_header(decision: &DecisionAnswer) -> Option<HeaderValue> {
-    let receipt = decision.receipt.as_ref().filter(|_| decision.telling != VerdictDelivery::Silent)?;
+    let receipt = decision.receipt.as_ref().filter(|_| decision.delivery != VerdictDelivery::NotSent)?;
     HeaderValue::try_from(format!("\"{}\"; entry=\"{}\"", receipt.aer_id, receipt.audit_ref)).ok()
 }
 

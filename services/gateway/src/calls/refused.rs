@@ -12,13 +12,12 @@ use super::Calls;
 use super::additions::{AER, Additions, EVIDENCE};
 use super::pending::{CallSubject, PendingCall};
 use crate::decision_writer::DecisionAnswer;
+use crate::frame::error_code::{INVALID_PARAMS, INVALID_REQUEST};
 use crate::frame::{RawId, reply};
 use crate::relay;
 use crate::relay::Response;
 use crate::upstream::answer::no_such_session;
 
-/// The JSON-RPC code for parameters that cannot be used.
-pub(super) const INVALID_PARAMS: i32 = -32602;
 /// The JSON-RPC code for a request that is refused and has no tool result.
 pub const REFUSED: i32 = -31002;
 
@@ -120,5 +119,6 @@ impl ArgumentsTooLong {
 
 /// Refuses a request that has no id and thus cannot be answered.
 pub(super) fn no_id() -> Response {
-    relay::error(StatusCode::BAD_REQUEST, -32600, &format!("{}: a request needs an id", Reason::Malformed))
+    let words = format!("{}: a request needs an id", Reason::Malformed);
+    relay::error(StatusCode::BAD_REQUEST, INVALID_REQUEST, &words)
 }

@@ -8,13 +8,10 @@ use http::StatusCode;
 use vap::reason::Reason;
 
 use super::clients;
-use super::refused::{INVALID_PARAMS, REFUSED};
+use super::refused::REFUSED;
 use crate::frame::Frame;
+use crate::frame::error_code::{INVALID_PARAMS, METHOD_NOT_FOUND, MISSING_CAPABILITY};
 
-/// The JSON-RPC code for a method that does not exist.
-const NO_METHOD: i32 = -32601;
-/// The MCP code for a request whose client has not declared a capability that it needs.
-const MISSING_CAPABILITY: i32 = -32021;
 /// The modern extension for tasks.
 const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 /// The capabilities that a client with the extension declares.
@@ -43,14 +40,14 @@ impl TaskError {
         match era {
             _ if !is_unknown => Self::new(StatusCode::OK, REFUSED),
             Era::Legacy if is_legacy_method() => Self::new(StatusCode::OK, INVALID_PARAMS),
-            Era::Legacy => Self::new(StatusCode::OK, NO_METHOD),
+            Era::Legacy => Self::new(StatusCode::OK, METHOD_NOT_FOUND),
             Era::Modern => Self::modern(request),
         }
     }
 
     fn modern(request: &Frame) -> Self {
         if !is_one_of(request, MODERN_METHODS) {
-            return Self::new(StatusCode::NOT_FOUND, NO_METHOD);
+            return Self::new(StatusCode::NOT_FOUND, METHOD_NOT_FOUND);
         }
         match clients::modern_has_extension(request, EXTENSION) {
             true => Self::new(StatusCode::BAD_REQUEST, INVALID_PARAMS),

@@ -41,8 +41,7 @@ fn of_route(config: &Config, route: &Route) -> Vec<CheckFinding> {
         }));
     }
     if route.without_vap != Posture::Restricted && !route.restricted.is_empty() {
-        let detail =
-            "it lists what without_vap = \"restricted\" lets through, and that is not set".to_owned();
+        let detail = "it lists tools for without_vap = \"restricted\", which is not set".to_owned();
         findings.push(warn("restricted".to_owned(), detail));
     }
     if route.without_vap != Posture::Commitment && route.commitment.is_some() {

@@ -32,7 +32,7 @@ pub async fn check(config: &Config) -> Vec<CheckFinding> {
     let key = match keys::evidence(config) {
         Ok(Some(key)) => key,
         Ok(None) => {
-            let detail = "there is no evidence key yet: `tabellion gateway keys` makes it, and prints what the log's policy must list";
+            let detail = "there is no evidence key yet: `tabellion gateway keys` makes it, and prints the lines for the log's policy";
             return vec![CheckFinding::new("log", CheckOutcome::NotChecked, detail)];
         }
         Err(error) => return vec![CheckFinding::new("log", CheckOutcome::Failed, error.to_string())],

@@ -22,15 +22,22 @@ const OURS: &str = "tabellion-";
 /// The open questions of this process.
 #[derive(Clone, Default)]
 pub struct OpenQuestions {
+    /// The questions by their JSON-RPC id.
     open: Arc<Mutex<HashMap<String, AskedQuestion>>>,
-    withdrawable: Arc<Mutex<HashMap<CallName, Arc<CancellationToken>>>>,
+    /// The tokens that cancel the calls of these questions.
+    cancellations: Arc<Mutex<HashMap<CallKey, Arc<CancellationToken>>>>,
 }
 
-/// A call with an open question: its route, its MCP session and its id.
-type CallName = (Arc<str>, Option<String>, RawId);
+/// The identity of a call with an open question.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct CallKey {
+    route: Arc<str>,
+    mcp_session: Option<String>,
+    id: RawId,
+}
 
 struct AskedQuestion {
-    session: Option<String>,
+    mcp_session: Option<String>,
     answer: oneshot::Sender<Value>,
 }
 
@@ -54,7 +61,7 @@ impl OpenQuestions {
         if open.len() >= MAX_OPEN_QUESTIONS {
             return None;
         }
-        open.insert(id.clone(), AskedQuestion { session: session.map(str::to_owned), answer: sender });
+        open.insert(id.clone(), AskedQuestion { mcp_session: session.map(str::to_owned), answer: sender });
         drop(open);
         Some(WaitingQuestion { id, answer, all: self.clone() })
     }
@@ -62,17 +69,17 @@ impl OpenQuestions {
     /// Makes a call cancellable while its question is open.
     #[must_use]
     pub fn withdrawable(&self, route: &Arc<str>, session: Option<&str>, call: &RawId) -> Withdrawable {
-        let (name, token) = (call_name(route, session, call), Arc::default());
-        let mut all = self.withdrawable.lock().unwrap_or_else(PoisonError::into_inner);
-        all.insert(name.clone(), Arc::clone(&token));
-        Withdrawable { name, token, all: self.clone() }
+        let (key, token) = (CallKey::new(route, session, call), Arc::default());
+        let mut cancellations = self.cancellations.lock().unwrap_or_else(PoisonError::into_inner);
+        cancellations.insert(key.clone(), Arc::clone(&token));
+        Withdrawable { key, token, all: self.clone() }
     }
 
     /// Cancels a call. `false` if it has no open question.
     #[must_use]
     pub fn withdraw(&self, route: &Arc<str>, session: Option<&str>, call: &RawId) -> bool {
-        let name = call_name(route, session, call);
-        let token = self.withdrawable.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
+        let key = CallKey::new(route, session, call);
+        let token = self.cancellations.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
         token.is_some_and(|token| {
             token.cancel();
             true
@@ -81,9 +88,10 @@ impl OpenQuestions {
 
     /// Cancels all calls with an open question in an MCP session that has ended.
     pub fn withdraw_all(&self, route: &Arc<str>, session: &str) {
-        let is_its = |(at, of, _): &CallName| at == route && of.as_deref() == Some(session);
-        let mut all = self.withdrawable.lock().unwrap_or_else(PoisonError::into_inner);
-        all.extract_if(|name, _| is_its(name)).for_each(|(_, token)| token.cancel());
+        let is_of_session =
+            |call: &CallKey| call.route == *route && call.mcp_session.as_deref() == Some(session);
+        let mut cancellations = self.cancellations.lock().unwrap_or_else(PoisonError::into_inner);
+        cancellations.extract_if(|call, _| is_of_session(call)).for_each(|(_, token)| token.cancel());
     }
 
     /// Takes a client's JSON-RPC response, by its id and the text of its result. Returns whether the id has the form of
@@ -92,22 +100,24 @@ impl OpenQuestions {
     pub fn take(&self, session: Option<&str>, id: &RawId, result: Option<&str>) -> bool {
         let Some(id) = id.as_str().filter(|id| id.starts_with(OURS)) else { return false };
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_theirs = open.get(id).is_some_and(|open| open.session.as_deref() == session);
-        if let Some(open) = is_theirs.then(|| open.remove(id)).flatten() {
+        let is_of_session = open.get(id).is_some_and(|question| question.mcp_session.as_deref() == session);
+        if let Some(question) = is_of_session.then(|| open.remove(id)).flatten() {
             let result = result.and_then(|text| jose::json::parse_text(text).ok());
-            let _ = open.answer.send(result.unwrap_or_default());
+            let _ = question.answer.send(result.unwrap_or_default());
         }
         true
     }
 }
 
-fn call_name(route: &Arc<str>, session: Option<&str>, call: &RawId) -> CallName {
-    (route.clone(), session.map(str::to_owned), call.clone())
+impl CallKey {
+    fn new(route: &Arc<str>, session: Option<&str>, call: &RawId) -> Self {
+        Self { route: route.clone(), mcp_session: session.map(str::to_owned), id: call.clone() }
+    }
 }
 
 /// A call that can be cancelled, until this is dropped.
 pub struct Withdrawable {
-    name: CallName,
+    key: CallKey,
     token: Arc<CancellationToken>,
     all: OpenQuestions,
 }
@@ -122,9 +132,9 @@ impl Withdrawable {
 
 impl Drop for Withdrawable {
     fn drop(&mut self) {
-        let mut all = self.all.withdrawable.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.get(&self.name).is_some_and(|token| Arc::ptr_eq(token, &self.token)) {
-            all.remove(&self.name);
+        let mut cancellations = self.all.cancellations.lock().unwrap_or_else(PoisonError::into_inner);
+        if cancellations.get(&self.key).is_some_and(|token| Arc::ptr_eq(token, &self.token)) {
+            cancellations.remove(&self.key);
         }
     }
 }

@@ -139,7 +139,7 @@ pub fn check(
         let waits = |rule: &&PolicyRule| waits(route, rule);
         for rule in route.rules.iter().filter(waits).filter(|rule| !answerable(rule)) {
             let why = format!(
-                "no [[approver]] may answer what rule {} of route {} asks: give one this route and tool",
+                "no [[approver]] may answer the questions of rule {} of route {}: give one this route and tool",
                 rule.name().as_str(),
                 route.path
             );

@@ -188,7 +188,7 @@ impl GatewayReader<'_> {
         let url = self.plain_url("log.url", &log.url);
         let receipt_wait = self.time("log.receipt_wait", log.receipt_wait.as_ref());
         if let (true, None) = (log.receipt_required.get_ref(), &log.trust) {
-            let why = "a receipt is worth what it is verified with: give log.trust";
+            let why = "receipts are verified with the keys in log.trust: set it";
             self.mistake(Some(log.receipt_required.span()), "log.receipt_required", why);
         }
         Some(LogTarget {
@@ -267,7 +267,7 @@ impl GatewayReader<'_> {
             };
             let is_taken = |route: &Route| route.oauth.as_ref().is_some_and(|set| set.issuer == known.issuer);
             if !routes.iter().any(is_taken) {
-                let why = "no route takes tokens of this issuer, so nobody could be this agent";
+                let why = "no route accepts tokens of this issuer, so no caller could be this agent";
                 self.mistake(Some(oauth.issuer.span()), "agent.oauth.issuer", why);
             }
             let same = |other: &AgentSubject| other.issuer == known.issuer && other.subject == known.subject;

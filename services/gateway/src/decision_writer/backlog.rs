@@ -69,7 +69,7 @@ impl BacklogGauge {
     }
 
     /// Returns the limit that is reached, if any. `now` is in Unix seconds.
-    pub fn over(&self, limits: &OutboxLimits, now: u64) -> Option<Backpressure> {
+    pub fn reached_limit(&self, limits: &OutboxLimits, now: u64) -> Option<Backpressure> {
         let backlog = self.backlog();
         let age = age(&backlog, now);
         if backlog.records >= limits.records {
@@ -82,7 +82,7 @@ impl BacklogGauge {
     }
 
     /// Returns the largest used fraction of the three limits; from 1.0 on, calls are denied.
-    pub fn share(&self, limits: &OutboxLimits, now: u64) -> f64 {
+    pub fn used_share(&self, limits: &OutboxLimits, now: u64) -> f64 {
         let backlog = self.backlog();
         let of = |part: u64, whole: u64| fraction(part, whole.max(1));
         of(backlog.records, limits.records)
@@ -116,22 +116,22 @@ mod tests {
     fn each_limit_by_itself_is_one_that_presses_back() {
         let gauge = BacklogGauge::default();
         gauge.add(9, 900, 100);
-        assert_eq!(gauge.over(&LIMITS, 120), None);
-        assert_eq!(gauge.over(&LIMITS, 160), Some(Backpressure::Age(60)));
+        assert_eq!(gauge.reached_limit(&LIMITS, 120), None);
+        assert_eq!(gauge.reached_limit(&LIMITS, 160), Some(Backpressure::Age(60)));
         gauge.add(1, 10, 110);
-        assert_eq!(gauge.over(&LIMITS, 120), Some(Backpressure::Records(10)));
+        assert_eq!(gauge.reached_limit(&LIMITS, 120), Some(Backpressure::Records(10)));
         gauge.remove(5, 10);
         gauge.add(1, 500, 111);
-        assert_eq!(gauge.over(&LIMITS, 120), Some(Backpressure::Bytes(1400)));
+        assert_eq!(gauge.reached_limit(&LIMITS, 120), Some(Backpressure::Bytes(1400)));
         gauge.set(Backlog::default());
-        assert_eq!(gauge.over(&LIMITS, 10_000), None);
+        assert_eq!(gauge.reached_limit(&LIMITS, 10_000), None);
     }
 
     #[test]
     fn the_share_is_that_of_the_limit_that_is_nearest() {
         let gauge = BacklogGauge::default();
         gauge.add(1, 500, 100);
-        assert!((gauge.share(&LIMITS, 100) - 0.5).abs() < 1e-9);
-        assert!((gauge.share(&LIMITS, 154) - 0.9).abs() < 1e-9);
+        assert!((gauge.used_share(&LIMITS, 100) - 0.5).abs() < 1e-9);
+        assert!((gauge.used_share(&LIMITS, 154) - 0.9).abs() < 1e-9);
     }
 }

@@ -23,13 +23,13 @@ pub struct ClientStreams(Mutex<HashSet<String>>);
 
 impl ClientStreams {
     /// Adds a stream, unless it is present. Returns `false` if there are [`CLIENT_STREAMS`] others.
-    pub fn take(&self, stream: &str) -> bool {
+    pub fn insert(&self, stream: &str) -> bool {
         let mut streams = self.lock();
         streams.contains(stream) || (streams.len() < CLIENT_STREAMS && streams.insert(stream.to_owned()))
     }
 
     /// Removes a stream that has ended.
-    pub fn gone(&self, stream: &str) {
+    pub fn remove(&self, stream: &str) {
         self.lock().remove(stream);
     }
 
@@ -37,7 +37,7 @@ impl ClientStreams {
         self.lock().iter().cloned().collect()
     }
 
-    fn has(&self, stream: &str) -> bool {
+    fn contains(&self, stream: &str) -> bool {
         self.lock().contains(stream)
     }
 
@@ -50,16 +50,20 @@ impl DecisionWriter {
     /// Returns the stream name for a client's calls without VAP, a digest of its route and MCP session. `None` unless a
     /// server issued that session: otherwise the client could choose the name, or guess another client's.
     pub(super) fn client_stream(&self, caller: &Caller) -> Option<String> {
-        let session = caller.mcp_session.as_deref().filter(|_| caller.is_given)?;
+        let session = caller.mcp_session.as_deref().filter(|_| caller.is_session_issued)?;
         let named = jose::jcs::canonical(&serde_json::json!([caller.route, session]));
-        Some(format!("{}:{}", self.inner.context.unbound, HEXLOWER.encode(&Sha256::digest(&named)[..16])))
+        Some(format!(
+            "{}:{}",
+            self.inner.context.first_own_stream,
+            HEXLOWER.encode(&Sha256::digest(&named)[..16])
+        ))
     }
 
     /// Ends the client stream of a caller whose MCP session has ended.
     pub(super) fn end_client_stream(&self, caller: &Caller) {
-        let stream = self.client_stream(caller).filter(|stream| self.inner.client_streams.has(stream));
+        let stream = self.client_stream(caller).filter(|stream| self.inner.client_streams.contains(stream));
         if let Some(stream) = stream {
-            self.hand_in(Box::new(CloseWork::new(self.clone(), stream, None)));
+            self.submit(Box::new(CloseWork::new(self.clone(), stream, None)));
         }
     }
 
@@ -68,7 +72,7 @@ impl DecisionWriter {
     pub(super) async fn end_client_streams(&self) {
         let ending = self.inner.client_streams.all().into_iter().map(|stream| {
             let (reply, answer) = oneshot::channel();
-            self.hand_in(Box::new(CloseWork::new(self.clone(), stream, Some(reply))));
+            self.submit(Box::new(CloseWork::new(self.clone(), stream, Some(reply))));
             answer
         });
         let all = futures::future::join_all(ending.collect::<Vec<_>>());
@@ -83,9 +87,9 @@ mod tests {
     #[test]
     fn there_are_not_more_than_a_number_at_a_time() {
         let streams = ClientStreams::default();
-        assert!((0..CLIENT_STREAMS).all(|n| streams.take(&n.to_string())));
-        assert!(!streams.take("more") && streams.take("0"), "who has a place keeps it");
-        streams.gone("0");
-        assert!(streams.take("more") && !streams.take("0"));
+        assert!((0..CLIENT_STREAMS).all(|n| streams.insert(&n.to_string())));
+        assert!(!streams.insert("more") && streams.insert("0"), "who has a place keeps it");
+        streams.remove("0");
+        assert!(streams.insert("more") && !streams.insert("0"));
     }
 }

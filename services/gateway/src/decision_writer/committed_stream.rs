@@ -22,7 +22,7 @@ pub struct CommittedStream {
 
 impl CommittedStream {
     /// A stream that does not exist yet.
-    pub const fn nothing() -> Self {
+    pub const fn absent() -> Self {
         Self { version: None, state: None, closed: false, keep_until: 0, next_seq: 0 }
     }
 
@@ -36,7 +36,7 @@ impl CommittedStream {
 
     /// Parses a stream as stored.
     pub fn read(name: &str, stored: Option<&StoredStream>) -> Result<Self, StoreError> {
-        let Some(stored) = stored else { return Ok(Self::nothing()) };
+        let Some(stored) = stored else { return Ok(Self::absent()) };
         let damaged = |error| StoreError::Damaged(format!("the state of stream {name}: {error}"));
         Ok(Self {
             version: Some(stored.version),

@@ -22,7 +22,7 @@ pub enum WriterError {
     #[error("too many decisions wait to be made")]
     Busy,
     /// Too many calls wait for the cost of another call (V-12).
-    #[error("too many calls wait for what another call of their tool costs")]
+    #[error("too many calls wait for the cost of another call of their tool")]
     Crowded,
     /// The evidence could not be made durable, or not in time.
     #[error("the evidence could not be made durable: {0}")]
@@ -42,6 +42,11 @@ pub enum WriterError {
 }
 
 impl WriterError {
+    /// Returns whether an item that must become durable is given up: retrying it would fail again, or the writer stops.
+    pub const fn is_permanent(&self) -> bool {
+        matches!(self, Self::Unrecordable(_) | Self::Stopping)
+    }
+
     /// Returns the reason that the denial states to the caller.
     pub const fn reason(&self) -> Reason {
         match self {

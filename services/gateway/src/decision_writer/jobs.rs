@@ -1,4 +1,4 @@
-//! Jobs for the decision writer.
+//! Jobs: what callers of the decision writer want decided or recorded. `decisions` carries each out as a work item.
 
 use admission::arguments::CallArguments;
 use admission::authenticated::Authenticated;

@@ -1,28 +1,42 @@
 //! The decision writer: the single task that makes each decision durable before the first byte goes to an upstream.
 //!
-//! A caller hands in a job and awaits the answer. The writer takes all queued jobs, decides each on a copy of its
-//! session, writes and signs a record of it, and commits records, sessions and outbox in one transaction; only then are
-//! the callers answered. The outcome of a call is settled in the same way; its caller waits only if the call
-//! cost more than was reserved. Afterwards the outbox delivers every statement to the log.
+//! Owns the evidence database: the state of sessions, accounts and other streams, the records of decisions, and the outbox
+//! for the log. `calls` and `a2a` call it for each request ([`DecisionWriter::call`] and others); `gateway` opens and stops
+//! it.
+//!
+//! The order of a tool call, with what is durable before what leaves the gateway:
+//!
+//! 1. The request's task takes a slot in the queue, reads what the decision needs, and submits a work item (`requests`).
+//! 2. The writer task takes all queued items as one batch, decides each on a working copy of its session, and writes and
+//!    signs a record of it (`transactions`, `decisions`).
+//! 3. One transaction commits records, sessions, used claims and the outbox. Only then are the callers answered.
+//! 4. The answer to an admitted call has an [`AdmittedCall`], the permission to forward it. If the operator demands it, the
+//!    call first waits for the log's receipt of its decision (`required_receipts`).
+//! 5. The outcome of the call is settled and recorded by an item of its own. The caller waits for its commit only if the call
+//!    cost more than was reserved.
+//! 6. The delivery sends every committed statement to the log, in the order of its stream (`record_outbox`).
 //!
 //! | file | contents |
 //! |---|---|
-//! | `requests` | the requests of `calls` to the writer |
-//! | `jobs` | the jobs that they hand in |
-//! | `committed_stream`, `recent_reads` | streams as the database has them, and those read lately |
+//! | `requests` | the requests of `calls` for decisions |
+//! | `jobs` | the data of these requests |
 //! | `queue` | the bound on queued decisions |
-//! | `transactions` | the loop of transactions |
-//! | `decisions` | the decisions made in them, and their answers |
-//! | `client_streams` | record streams of clients without VAP |
-//! | `denial_counts` | denials without a record of their own |
+//! | `transactions` | the writer task: batches of work items, and their commits |
+//! | `decisions` | the work items, and the answers to their callers |
+//! | `states`, `committed_stream` | the states of streams, and streams as the database has them |
+//! | `session_cache`, `recent_reads` | the caches of the writer task, and of what others may change |
+//! | `context`, `settings`, `clock` | what all decisions share |
+//! | `session_ends`, `client_streams` | the ends of sessions, and the record streams of clients without VAP |
+//! | `unrecorded_denials`, `denial_counts` | denials without a record of their own |
 //! | `questions` | questions that wait for approvers outside of the client |
-//! | `scopes` | a caller's scopes, for display |
+//! | `session_lookups` | a caller's scopes, for display |
 //! | `tools` | pinned tools |
-//! | `record_signer`, `published` | statements, and the Verdict keys on the log |
-//! | `record_outbox` | the records that wait for the log, as the crate `outbox` delivers them |
-//! | `backlog` | the records that wait for the log, and their limits |
-//! | `clock`, `clock_difference` | the time of decisions, and its difference from the time of the database's server |
+//! | `record_signer`, `verdict_keys` | statements, and the Verdict keys on the log |
+//! | `record_outbox`, `backlog` | the records that wait for the log, as the crate `outbox` delivers them, and their limits |
+//! | `required_receipts` | receipts that a call waits for |
+//! | `clock_difference` | the difference of the clock from that of the database's server |
 //! | `recovery`, `upkeep` | recovery after a dead process, and periodic work |
+//! | `status`, `error` | counters and faults for the operator, and errors |
 //!
 //! Not here: admission rules (`admission`), storage of evidence (`evidence`), and the MCP answers (`calls`).
 
@@ -36,7 +50,6 @@ mod decisions;
 mod denial_counts;
 mod error;
 mod jobs;
-mod published;
 mod questions;
 mod queue;
 mod recent_reads;
@@ -44,16 +57,19 @@ mod record_outbox;
 mod record_signer;
 mod recovery;
 mod requests;
-mod scopes;
+mod required_receipts;
 mod session_cache;
+mod session_ends;
+mod session_lookups;
 mod settings;
 pub(crate) mod states;
 mod status;
 mod tools;
 mod transactions;
+mod unrecorded_denials;
 mod upkeep;
+mod verdict_keys;
 
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -64,7 +80,6 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use vap::reason::Reason;
 
 pub use backlog::{Backpressure, OutboxLimits};
 pub use clock::Clock;
@@ -86,17 +101,15 @@ pub use status::WriterStatus;
 use backlog::BacklogGauge;
 use client_streams::ClientStreams;
 use context::WriterContext;
-use decisions::{DenialsWork, EnvelopesSinceWork};
+use decisions::EnvelopesSinceWork;
 use denial_counts::DenialCounts;
 use questions::Questions;
-use queue::DecisionQueue;
+use queue::OccupiedSlots;
 pub(crate) use queue::QueuedCall;
-use recent_reads::RecentReads;
 use record_outbox::{ReceiptWaiters, RecordOutbox};
-use record_signer::RecordSigner;
 use status::Alarms;
 pub(crate) use transactions::EarlyRead;
-use transactions::{Job, Transactions};
+use transactions::{WorkItem, WriterTask};
 
 use crate::authority::AgentRoa;
 use crate::limits::{SETTLE_TIME, SUBMIT_LINGER};
@@ -114,12 +127,13 @@ pub struct DecisionWriter {
 
 struct Inner {
     context: Arc<WriterContext>,
-    jobs: mpsc::UnboundedSender<Job>,
-    /// Decisions that were requested and are not made yet.
-    queue: DecisionQueue,
-    gauge: Arc<BacklogGauge>,
+    /// The queue of the writer task.
+    items: mpsc::UnboundedSender<WorkItem>,
+    /// The queue slots of decisions that were requested and are not made yet.
+    slots: OccupiedSlots,
+    backlog: Arc<BacklogGauge>,
     alarms: Arc<Alarms>,
-    waiting: Arc<ReceiptWaiters>,
+    receipt_waiters: Arc<ReceiptWaiters>,
     denials: DenialCounts,
     client_streams: ClientStreams,
     questions: Questions,
@@ -127,17 +141,18 @@ struct Inner {
     rules: RulesOf,
     /// The enforcement of AgentROA, if a registry is configured.
     agent_roa: OnceLock<Arc<AgentRoa>>,
-    /// Tasks that have a job to hand in before the writer may stop.
-    owed_tasks: TaskTracker,
+    /// Tasks that are about to submit an item, which must be written before the writer stops.
+    submissions: TaskTracker,
 }
 
 /// The background tasks of a [`DecisionWriter`], until [`stop`](Self::stop).
 pub struct RunningWriter {
-    stop_writer: CancellationToken,
-    stop_others: CancellationToken,
-    transactions: JoinHandle<()>,
-    others: Vec<JoinHandle<()>>,
     writer: DecisionWriter,
+    writer_task: JoinHandle<()>,
+    stop_writer_task: CancellationToken,
+    /// The delivery to the log, and the periodic work.
+    other_tasks: Vec<JoinHandle<()>>,
+    stop_other_tasks: CancellationToken,
 }
 
 impl DecisionWriter {
@@ -155,100 +170,98 @@ impl DecisionWriter {
         rules: RulesOf,
     ) -> Result<(Self, RunningWriter), StoreError> {
         store.check_durability().await?;
-        let context = Arc::new(WriterContext {
-            record_signer: RecordSigner::new(keys.evidence.clone(), &settings.issuer, &log.url),
-            verdict: keys.verdict.clone(),
-            clock: clock.clone(),
-            unbound: format!("{}{}", vap::message::UNBOUND, store.instance()),
-            ended: AtomicU64::new(0),
-            instance: store.instance().to_owned(),
-            settings,
-            recent: RecentReads::default(),
-        });
-        let (gauge, alarms, waiting): (Arc<BacklogGauge>, Arc<Alarms>, Arc<ReceiptWaiters>) =
-            Default::default();
-        gauge.set(store.backlog().await?);
-        let (wake, (jobs, handed_in)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
-        let transactions = Transactions::new(
+        let backlog = Arc::new(BacklogGauge::default());
+        backlog.set(store.backlog().await?);
+        let (items, queue) = mpsc::unbounded_channel();
+        let inner = Inner {
+            context: Arc::new(WriterContext::new(keys, &log, clock, settings, store.instance())),
+            items,
+            slots: OccupiedSlots::default(),
+            backlog,
+            alarms: Arc::default(),
+            receipt_waiters: Arc::default(),
+            denials: DenialCounts::default(),
+            client_streams: ClientStreams::default(),
+            questions: Questions::default(),
+            store,
+            rules,
+            agent_roa: OnceLock::new(),
+            submissions: TaskTracker::new(),
+        };
+        let mut running = Self { inner: Arc::new(inner) }.start(log, queue);
+        let writer = running.writer.clone();
+        writer.recover().await;
+        writer.publish(&keys.jwk_set).await;
+        let upkeep = upkeep::run(writer.clone(), running.stop_other_tasks.clone());
+        running.other_tasks.push(tokio::spawn(upkeep));
+        Ok((writer, running))
+    }
+
+    /// Starts the writer task, which takes its items from `queue`, and the delivery to the log.
+    fn start(self, log: LogConnection, queue: mpsc::UnboundedReceiver<WorkItem>) -> RunningWriter {
+        let (stop_writer_task, stop_other_tasks) = (CancellationToken::new(), CancellationToken::new());
+        let new_records = Arc::new(Notify::new());
+        let Inner { context, store, backlog, alarms, receipt_waiters, .. } = &*self.inner;
+        let writer_task = WriterTask::new(
             context.clone(),
             store.clone(),
-            (gauge.clone(), alarms.clone(), wake.clone()),
-            handed_in,
+            backlog.clone(),
+            alarms.clone(),
+            new_records.clone(),
+            queue,
         );
         let records = RecordOutbox {
             store: store.clone(),
-            gauge: gauge.clone(),
-            waiting: waiting.clone(),
+            backlog: backlog.clone(),
+            receipt_waiters: receipt_waiters.clone(),
             alarms: alarms.clone(),
-            clock: clock.clone(),
+            clock: context.clock.clone(),
         };
         let linger = if context.settings.receipt_required { Duration::ZERO } else { SUBMIT_LINGER };
-        let delivery = Delivery::new(records, log, Arc::new(move || clock.seconds()), wake, linger);
-        let (queue, owed_tasks) = (DecisionQueue::default(), TaskTracker::new());
-        let writer = Self {
-            inner: Arc::new(Inner {
-                context,
-                jobs,
-                queue,
-                gauge,
-                alarms,
-                waiting,
-                denials: DenialCounts::default(),
-                client_streams: ClientStreams::default(),
-                questions: Questions::default(),
-                store,
-                rules,
-                agent_roa: OnceLock::new(),
-                owed_tasks,
-            }),
-        };
-        let (stop_writer, stop_others) = (CancellationToken::new(), CancellationToken::new());
-        let mut running = RunningWriter {
-            transactions: tokio::spawn(transactions.run(stop_writer.clone())),
-            others: vec![tokio::spawn(delivery.run(stop_others.clone()))],
-            stop_writer,
-            stop_others: stop_others.clone(),
-            writer: writer.clone(),
-        };
-        writer.recover().await;
-        writer.publish(&keys.jwk_set).await;
-        running.others.push(tokio::spawn(upkeep::run(writer.clone(), stop_others)));
-        Ok((writer, running))
+        let clock = context.clock.clone();
+        let delivery = Delivery::new(records, log, Arc::new(move || clock.seconds()), new_records, linger);
+        RunningWriter {
+            writer_task: tokio::spawn(writer_task.run(stop_writer_task.clone())),
+            stop_writer_task,
+            other_tasks: vec![tokio::spawn(delivery.run(stop_other_tasks.clone()))],
+            stop_other_tasks,
+            writer: self,
+        }
     }
 
     /// Returns the current counters and faults.
     pub fn status(&self) -> WriterStatus {
-        let Inner { context, gauge, alarms, .. } = &*self.inner;
+        let Inner { context, backlog: gauge, alarms, .. } = &*self.inner;
         let (now, limits) = (context.clock.seconds(), &context.settings.outbox);
         let backlog = gauge.backlog();
         let mut status = alarms.status();
-        if self.inner.jobs.is_closed() {
-            status.store_failing.get_or_insert_with(|| "nobody writes any more".to_owned());
+        if self.inner.items.is_closed() {
+            status.store_failing.get_or_insert_with(|| "the writer has ended".to_owned());
         }
         WriterStatus {
             open_questions: self.inner.questions.count(self.now().as_second()),
             oldest_age: backlog.oldest_at.map_or(0, |oldest| now.saturating_sub(oldest)),
-            outbox_share: gauge.share(limits, now),
-            backpressure: gauge.over(limits, now).map(|over| over.to_string()),
+            outbox_share: gauge.used_share(limits, now),
+            backpressure: gauge.reached_limit(limits, now).map(|over| over.to_string()),
             backlog,
             ..status
         }
     }
 
-    /// Returns the current rules of a route. For a route that is gone they are `Rules::of_nothing`, which admits
+    /// Returns the current rules of a route. For a route that is gone they are `Rules::denying_all`, which admits
     /// nothing.
     pub(crate) fn rules_of(&self, route: &str) -> Arc<Rules> {
         (self.inner.rules)(route)
-            .unwrap_or_else(|| Arc::new(Rules::of_nothing(route, self.inner.context.record_signer.issuer())))
+            .unwrap_or_else(|| Arc::new(Rules::denying_all(route, self.inner.context.record_signer.issuer())))
     }
 
     /// Enforces AgentROA on the routes that demand it, from the first call on. While the database does not take the time
     /// since which the uses of envelopes are stored, calls under a chain are denied.
     pub async fn enforce(&self, agent_roa: Arc<AgentRoa>) {
-        let (job, durable) = EnvelopesSinceWork::job();
-        self.hand_in(job);
-        if !matches!(tokio::time::timeout(SETTLE_TIME, durable).await, Ok(Ok(()))) {
-            tracing::error!("calls under a delegation chain are denied until the database takes writes");
+        let (item, is_durable) = EnvelopesSinceWork::item();
+        self.submit(item);
+        if !matches!(tokio::time::timeout(SETTLE_TIME, is_durable).await, Ok(Ok(()))) {
+            tracing::error!("calls under a delegation chain are denied until the database accepts writes");
         }
         self.inner.agent_roa.get_or_init(|| agent_roa);
     }
@@ -272,58 +285,45 @@ impl DecisionWriter {
     }
 
     /// Returns the name of the stream for records that belong to no session.
-    pub(crate) fn unbound(&self) -> String {
+    pub(crate) fn own_stream(&self) -> String {
         self.inner.context.own_stream()
     }
 
-    /// Counts a denial that has no record of its own, in `stream` or, without one, in the gateway's own stream.
-    fn count_denial(&self, stream: Option<&str>, reason: Reason) {
-        let own = self.unbound();
-        let now = self.inner.context.clock.milliseconds();
-        self.inner.denials.count(stream.unwrap_or(&own), &own, reason, now);
-    }
-
-    /// Hands in a [`DenialsWork`] for each stream with counted denials.
-    fn record_denials(&self) {
-        for (stream, counted) in self.inner.denials.take() {
-            self.hand_in(Box::new(DenialsWork::new(self.clone(), stream, counted)));
-        }
-    }
-
-    /// Hands a job to the writer. If the writer has stopped, the job fails with [`WriterError::Stopping`].
-    fn hand_in(&self, job: Job) {
-        if let Err(unsent) = self.inner.jobs.send(job) {
+    /// Submits an item to the writer task. If the writer has stopped, the item fails with [`WriterError::Stopping`].
+    fn submit(&self, item: WorkItem) {
+        if let Err(unsent) = self.inner.items.send(item) {
             unsent.0.failed(&WriterError::Stopping);
         }
     }
 
-    /// Spawns a task that has a job to hand in; [`RunningWriter::stop`] waits for it.
-    fn spawn_owed(&self, owed: impl Future<Output = ()> + Send + 'static) {
-        self.inner.owed_tasks.spawn(owed);
+    /// Spawns a task that submits an item; [`RunningWriter::stop`] waits for it.
+    fn spawn_submission(&self, submission: impl Future<Output = ()> + Send + 'static) {
+        self.inner.submissions.spawn(submission);
     }
 }
 
 impl RunningWriter {
-    /// Stops the tasks after all jobs handed in so far are written. The stream of this instance is closed unless it has
+    /// Stops the tasks after all items submitted so far are written. The stream of this instance is closed unless it has
     /// a call in flight. Records that the log does not take at once are sent after the next start.
     pub async fn stop(self) {
-        self.writer.inner.owed_tasks.close();
-        self.writer.inner.owed_tasks.wait().await;
-        if !self.writer.inner.alarms.is_doubting() {
-            self.writer.record_denials();
+        let inner = &self.writer.inner;
+        inner.submissions.close();
+        inner.submissions.wait().await;
+        if !inner.alarms.is_commit_in_doubt() {
+            self.writer.record_counted_denials();
             self.writer.end_client_streams().await;
-            self.writer.end_unbound().await;
+            self.writer.end_own_stream().await;
         }
-        // The writer ends before the delivery: what it writes last is delivered too, and is durable if the process is killed
-        // while the log is slow.
-        self.stop_writer.cancel();
+        // The writer task ends before the delivery: what it writes last is delivered too, and is durable if the process is
+        // killed while the log is slow.
+        self.stop_writer_task.cancel();
         // A panic of a task is logged where it happens.
-        let _ = self.transactions.await;
-        self.stop_others.cancel();
-        for other in self.others {
-            let _ = other.await;
+        let _ = self.writer_task.await;
+        self.stop_other_tasks.cancel();
+        for task in self.other_tasks {
+            let _ = task.await;
         }
-        if let Err(error) = self.writer.inner.store.leave().await {
+        if let Err(error) = inner.store.leave().await {
             tracing::warn!(%error, "the instance could not be removed; its open decisions wait until its lease ends");
         }
     }

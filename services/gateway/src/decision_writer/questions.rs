@@ -1,5 +1,5 @@
-//! Questions for approvers: the open ones of this process, the calls that wait for them, and their answers from
-//! outside.
+//! Questions for approvers: the open ones of this process, the calls that wait for them, and the answers that approvers
+//! send.
 //!
 //! A question is a stream of its own in the store, committed before the client learns of it. Its answer is stored once
 //! and consumed once, by the decision that it permits, each under the version of the stream: neither can happen twice,
@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use admission::approval::{ApprovalError, Question, SignedApproval};
+use admission::decide::ApproverQuestion;
 use evidence::StoreError;
 use jiff::Timestamp;
 use tokio::sync::{Notify, oneshot};
@@ -32,7 +33,8 @@ pub struct Questions {
 
 /// An open question, as it counts against the limits.
 struct OpenQuestion {
-    whose: String,
+    /// The key of the principal's account.
+    principal: String,
     expires: i64,
 }
 
@@ -57,16 +59,22 @@ impl StoredQuestion {
             (None, false) => QuestionStatus::Open,
         }
     }
+
+    /// Returns the question in the form that `admission` takes.
+    pub(super) fn as_input(&self) -> ApproverQuestion<'_> {
+        let Self { question, answer, spent } = self;
+        ApproverQuestion { question, answer: answer.as_deref(), spent: *spent }
+    }
 }
 
 impl Questions {
-    /// Returns whether one more question fits: [`PRINCIPAL_QUESTIONS`] of the principal `whose`, and [`OPEN_QUESTIONS`]
-    /// in all. `now` is in Unix seconds.
-    pub fn has_room(&self, whose: &str, now: i64) -> bool {
+    /// Returns whether one more question fits: [`PRINCIPAL_QUESTIONS`] of this principal, and [`OPEN_QUESTIONS`] in all.
+    /// `now` is in Unix seconds.
+    pub fn has_room(&self, principal: &str, now: i64) -> bool {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|_, question| now < question.expires);
         open.len() < OPEN_QUESTIONS
-            && open.values().filter(|question| question.whose == whose).count() < PRINCIPAL_QUESTIONS
+            && open.values().filter(|question| question.principal == principal).count() < PRINCIPAL_QUESTIONS
     }
 
     /// Returns the number of open questions. `now` is in Unix seconds.
@@ -77,10 +85,10 @@ impl Questions {
     }
 
     /// Adds an open question.
-    pub fn put(&self, question: &Question) {
-        let (whose, expires) = (question.subject.principal.clone(), question.expires);
+    pub fn insert(&self, question: &Question) {
+        let (principal, expires) = (question.subject.principal.clone(), question.expires);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.insert(question.id.clone(), OpenQuestion { whose, expires });
+        open.insert(question.id.clone(), OpenQuestion { principal, expires });
     }
 
     /// Removes a question that is answered or over, and wakes the tasks that wait for it.
@@ -90,7 +98,7 @@ impl Questions {
         waiter.iter().for_each(|notify| notify.notify_waiters());
     }
 
-    fn listen(&self, id: &str) -> Arc<Notify> {
+    fn waiter(&self, id: &str) -> Arc<Notify> {
         let mut waiters = self.waiters.lock().unwrap_or_else(PoisonError::into_inner);
         waiters.retain(|_, notify| Arc::strong_count(notify) > 1);
         waiters.entry(id.to_owned()).or_default().clone()
@@ -149,7 +157,7 @@ impl DecisionWriter {
     /// process, so the database is read every `QUESTION_POLL`.
     pub async fn wait_for_answer(&self, id: &str, longest: Duration) -> QuestionStatus {
         let until = Instant::now() + longest;
-        let notify = self.inner.questions.listen(id);
+        let notify = self.inner.questions.waiter(id);
         loop {
             let notified = notify.notified();
             tokio::pin!(notified);
@@ -162,15 +170,15 @@ impl DecisionWriter {
                 },
                 Ok(None) => return QuestionStatus::Over,
                 Err(error) => {
-                    tracing::warn!(%error, "a question cannot be looked at");
+                    tracing::warn!(%error, "a question cannot be shown");
                     i64::MAX
                 }
             };
             let left = u64::try_from(expires.saturating_sub(self.now().as_second())).unwrap_or(0);
-            let look = Instant::now() + QUESTION_POLL.min(Duration::from_secs(left.max(1)));
+            let next_read = Instant::now() + QUESTION_POLL.min(Duration::from_secs(left.max(1)));
             tokio::select! {
                 () = &mut notified => {}
-                () = sleep_until(look) => {}
+                () = sleep_until(next_read) => {}
                 () = sleep_until(until) => return QuestionStatus::Open,
             }
         }
@@ -189,7 +197,7 @@ impl DecisionWriter {
         let stored = self.question(id).await.map_err(|error| NotAnswered::Unavailable(error.to_string()))?;
         self.check_answer(stored, &signed, self.now())?;
         let (reply, answer) = oneshot::channel();
-        self.hand_in(Box::new(AnswerWork::new(self.clone(), signed, text.to_owned(), reply)));
+        self.submit(Box::new(AnswerWork::new(self.clone(), signed, text.to_owned(), reply)));
         let until = Instant::now() + self.inner.context.settings.decide_time;
         match timeout_at(until, answer).await {
             Ok(Ok(answered)) => answered,
@@ -216,8 +224,8 @@ impl DecisionWriter {
         Ok(stored)
     }
 
-    /// Hands in the withdrawal of a question for whose answer no call waits any more.
+    /// Submits the withdrawal of a question for whose answer no call waits any more.
     pub(super) fn withdraw_question(&self, id: &str) {
-        self.hand_in(Box::new(WithdrawWork::new(self.clone(), id.to_owned())));
+        self.submit(Box::new(WithdrawWork::new(self.clone(), id.to_owned())));
     }
 }

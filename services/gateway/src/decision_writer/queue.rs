@@ -1,4 +1,7 @@
 //! Slots in the queue of decisions, bounded by their number and by their bytes in total.
+//!
+//! The request's task takes a slot before it submits a decision, and holds it until it has the answer: so a caller is
+//! refused while the writer task is behind, and the queue in front of that task needs no bound of its own.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,21 +13,21 @@ use super::error::WriterError;
 use super::transactions::EarlyRead;
 use crate::limits::{QUEUED_BYTES, QUEUED_DECISIONS};
 
-/// The occupied slots and their bytes.
+/// The number of the occupied slots, and of their bytes.
 #[derive(Debug, Default)]
-pub struct DecisionQueue {
+pub struct OccupiedSlots {
     decisions: AtomicUsize,
     bytes: AtomicUsize,
 }
 
 /// A queue slot, held until the decision is made and the caller has gone. A call that waits for the cost of another one
-/// (V-12) gives it up meanwhile: such calls have a bound of their own, and must not occupy the slots of other callers.
+/// (V-12) frees it meanwhile: such calls have a bound of their own, and must not occupy the slots of other callers.
 pub struct QueueSlot {
     writer: DecisionWriter,
     bytes: usize,
     decide_by: Instant,
-    taken: AtomicBool,
-    waited: AtomicBool,
+    is_occupied: AtomicBool,
+    has_waited: AtomicBool,
 }
 
 /// A call in the queue, with what was read for its decision.
@@ -42,10 +45,10 @@ impl QueueSlot {
     /// [`WriterError::Busy`] if more than [`QUEUED_DECISIONS`] or [`QUEUED_BYTES`] would be queued.
     pub fn take(writer: &DecisionWriter, bytes: usize) -> Result<Arc<Self>, WriterError> {
         let decide_by = Instant::now() + writer.inner.context.settings.decide_time;
-        let (taken, waited) = (false.into(), false.into());
-        let slot = Self { writer: writer.clone(), bytes, decide_by, taken, waited };
-        slot.go_on();
-        let DecisionQueue { decisions, bytes } = &writer.inner.queue;
+        let (is_occupied, has_waited) = (false.into(), false.into());
+        let slot = Self { writer: writer.clone(), bytes, decide_by, is_occupied, has_waited };
+        slot.occupy();
+        let OccupiedSlots { decisions, bytes } = &writer.inner.slots;
         let fits = decisions.load(Ordering::Relaxed) <= QUEUED_DECISIONS
             && bytes.load(Ordering::Relaxed) <= QUEUED_BYTES;
         fits.then(|| Arc::new(slot)).ok_or(WriterError::Busy)
@@ -57,28 +60,28 @@ impl QueueSlot {
     }
 
     /// Occupies the slot, unless it is occupied: the call is being decided.
-    pub fn go_on(&self) {
-        if !self.taken.swap(true, Ordering::Relaxed) {
-            let DecisionQueue { decisions, bytes } = &self.writer.inner.queue;
+    pub fn occupy(&self) {
+        if !self.is_occupied.swap(true, Ordering::Relaxed) {
+            let OccupiedSlots { decisions, bytes } = &self.writer.inner.slots;
             decisions.fetch_add(1, Ordering::Relaxed);
             bytes.fetch_add(self.bytes, Ordering::Relaxed);
         }
     }
 
-    /// Gives the slot up while the call waits for the cost of another one.
-    pub fn wait(&self) {
-        self.waited.store(true, Ordering::Relaxed);
-        self.give_up();
+    /// Frees the slot while the call waits for the cost of another one.
+    pub fn free_while_waiting(&self) {
+        self.has_waited.store(true, Ordering::Relaxed);
+        self.free();
     }
 
     /// Returns whether the call has waited since the last query.
-    pub fn has_waited(&self) -> bool {
-        self.waited.swap(false, Ordering::Relaxed)
+    pub fn take_has_waited(&self) -> bool {
+        self.has_waited.swap(false, Ordering::Relaxed)
     }
 
-    fn give_up(&self) {
-        if self.taken.swap(false, Ordering::Relaxed) {
-            let DecisionQueue { decisions, bytes } = &self.writer.inner.queue;
+    fn free(&self) {
+        if self.is_occupied.swap(false, Ordering::Relaxed) {
+            let OccupiedSlots { decisions, bytes } = &self.writer.inner.slots;
             decisions.fetch_sub(1, Ordering::Relaxed);
             bytes.fetch_sub(self.bytes, Ordering::Relaxed);
         }
@@ -87,6 +90,6 @@ impl QueueSlot {
 
 impl Drop for QueueSlot {
     fn drop(&mut self) {
-        self.give_up();
+        self.free();
     }
 }

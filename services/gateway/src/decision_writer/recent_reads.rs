@@ -1,4 +1,4 @@
-//! [`RecentReads`]: streams of others as the database had them lately, names without a stream, and claims that were used.
+//! [`RecentReads`]: a cache of streams that other processes change, of names that have no stream, and of used claims.
 //!
 //! A call is decided on these without a query. Its commit is refused if such a stream has another version by then, if one
 //! that did not exist does, or if the call's claim was used; the batch is then decided again on what the database has.
@@ -30,23 +30,23 @@ impl Default for RecentReads {
 }
 
 impl RecentReads {
-    /// Returns a stream as it was read or committed lately, or [`CommittedStream::nothing`] if there was none.
+    /// Returns a stream as it was read or committed lately, or [`CommittedStream::absent`] if there was none.
     pub fn stream(&self, name: &str) -> Option<CommittedStream> {
-        let absent = || self.absent.get(name).map(|()| CommittedStream::nothing());
+        let absent = || self.absent.get(name).map(|()| CommittedStream::absent());
         self.streams.get(name).or_else(absent)
     }
 
-    /// Keeps a stream as the database has it, or that it has none. A slow reader does not replace a version that was
+    /// Adds a stream as the database has it, or that it has none. A slow reader does not replace a version that was
     /// committed meanwhile.
-    pub fn put(&self, name: &str, committed: &CommittedStream) {
+    pub fn insert(&self, name: &str, committed: &CommittedStream) {
         match committed.version {
-            Some(_) => self.put_existing(name, committed),
+            Some(_) => self.insert_existing(name, committed),
             None if self.streams.contains_key(name) => {}
             None => self.absent.insert(name.to_owned(), ()),
         }
     }
 
-    fn put_existing(&self, name: &str, committed: &CommittedStream) {
+    fn insert_existing(&self, name: &str, committed: &CommittedStream) {
         self.streams.entry_by_ref(name).and_compute_with(|known| match known {
             Some(known) if known.value().version > committed.version => Op::Nop,
             _ => Op::Put(committed.clone()),
@@ -54,8 +54,8 @@ impl RecentReads {
         self.absent.invalidate(name);
     }
 
-    /// Forgets a stream, which has another version by now.
-    pub fn forget(&self, name: &str) {
+    /// Removes a stream, which has another version by now.
+    pub fn remove(&self, name: &str) {
         self.streams.invalidate(name);
         self.absent.invalidate(name);
     }
@@ -65,8 +65,8 @@ impl RecentReads {
         self.used.contains_key(claim)
     }
 
-    /// Keeps a claim as used.
-    pub fn used(&self, claim: &Claim) {
+    /// Adds a used claim.
+    pub fn insert_used(&self, claim: &Claim) {
         self.used.insert(claim.clone(), ());
     }
 }
@@ -81,7 +81,7 @@ mod tests {
     use crate::decision_writer::states::tool_stream;
 
     fn at(version: u64) -> CommittedStream {
-        CommittedStream { version: Some(version), ..CommittedStream::nothing() }
+        CommittedStream { version: Some(version), ..CommittedStream::absent() }
     }
 
     fn claim(number: u64) -> Claim {
@@ -92,11 +92,11 @@ mod tests {
     #[test]
     fn a_slow_reader_does_not_bring_back_an_older_version() {
         let (recent, tool) = (RecentReads::default(), tool_stream("/mcp", "pay"));
-        for (put, known) in [(1, 1), (3, 3), (2, 3), (4, 4)] {
-            recent.put(&tool, &at(put));
+        for (inserted, known) in [(1, 1), (3, 3), (2, 3), (4, 4)] {
+            recent.insert(&tool, &at(inserted));
             assert_eq!(recent.stream(&tool).unwrap().version, Some(known));
         }
-        recent.forget(&tool);
+        recent.remove(&tool);
         assert!(recent.stream(&tool).is_none());
     }
 
@@ -104,15 +104,15 @@ mod tests {
     fn a_name_without_a_stream_is_known_until_it_has_one() {
         let (recent, tool) = (RecentReads::default(), tool_stream("/mcp", "pay"));
         assert!(recent.stream(&tool).is_none());
-        recent.put(&tool, &CommittedStream::nothing());
+        recent.insert(&tool, &CommittedStream::absent());
         assert_eq!(recent.stream(&tool).unwrap().version, None);
-        recent.put(&tool, &at(1));
-        recent.put(&tool, &CommittedStream::nothing());
+        recent.insert(&tool, &at(1));
+        recent.insert(&tool, &CommittedStream::absent());
         assert_eq!(recent.stream(&tool).unwrap().version, Some(1), "a slow reader does not take it away");
-        recent.forget(&tool);
+        recent.remove(&tool);
         assert!(recent.stream(&tool).is_none());
-        recent.put(&tool, &CommittedStream::nothing());
-        recent.forget(&tool);
+        recent.insert(&tool, &CommittedStream::absent());
+        recent.remove(&tool);
         assert!(recent.stream(&tool).is_none());
     }
 
@@ -120,11 +120,11 @@ mod tests {
     fn names_that_callers_make_up_keep_no_stream_out() {
         let (recent, tool) = (RecentReads::default(), tool_stream("/mcp", "pay"));
         for number in 0..RECENT_ABSENCES * 2 {
-            recent.put(&format!("made up {number}"), &CommittedStream::nothing());
+            recent.insert(&format!("made up {number}"), &CommittedStream::absent());
         }
         recent.absent.run_pending_tasks();
         assert!(recent.absent.entry_count() <= RECENT_ABSENCES);
-        recent.put(&tool, &at(1));
+        recent.insert(&tool, &at(1));
         recent.streams.run_pending_tasks();
         assert_eq!(recent.stream(&tool).unwrap().version, Some(1));
     }
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn the_claims_that_were_used_last_are_known_however_many_came_before() {
         let recent = RecentReads::default();
-        (0..RECENT_CLAIMS * 2).for_each(|number| recent.used(&claim(number)));
+        (0..RECENT_CLAIMS * 2).for_each(|number| recent.insert_used(&claim(number)));
         recent.used.run_pending_tasks();
         assert!(recent.is_used(&claim(RECENT_CLAIMS * 2 - 1)));
         assert!(!recent.is_used(&claim(0)));

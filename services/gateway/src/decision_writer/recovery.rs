@@ -1,10 +1,11 @@
 //! Recovery after a process died: calls without a known outcome, and streams without a closing record.
 
 use evidence::{OpenDecision, StoreError};
+use tokio::sync::oneshot;
 use vap::message::UNBOUND;
 
 use super::DecisionWriter;
-use super::decisions::{CloseWork, OutcomeWork};
+use super::decisions::{CallToSettle, CloseWork, OutcomeWork};
 use crate::annex::{DecisionAnnex, RecordedInputs};
 use crate::limits::{SETTLE_TIME, UPKEEP_PAGE};
 
@@ -27,7 +28,7 @@ impl DecisionWriter {
 
     /// Records the outcome `unknown` for each forwarded decision of a dead instance that has no outcome.
     pub(super) async fn settle_orphans(&self) {
-        match self.orphans_settled().await {
+        match self.settle_all_orphans().await {
             Ok(0) => {}
             Ok(count) => {
                 tracing::warn!(count, "calls of a process that died: their outcomes are unknown")
@@ -38,18 +39,20 @@ impl DecisionWriter {
         }
     }
 
-    async fn orphans_settled(&self) -> Result<usize, StoreError> {
+    /// Returns the number of settled calls.
+    async fn settle_all_orphans(&self) -> Result<usize, StoreError> {
         let mut count = 0;
         loop {
             let orphans = self.inner.store.orphans(UPKEEP_PAGE).await?;
             let mut durable = Vec::with_capacity(orphans.len());
             for orphan in &orphans {
-                let (reply, answer) = tokio::sync::oneshot::channel();
-                self.hand_in(Box::new(self.unknown(orphan).await?.notifying(reply)));
-                durable.push(answer);
+                let (reply, is_durable) = oneshot::channel();
+                let call = self.call_to_settle(orphan).await?;
+                self.submit(Box::new(OutcomeWork::unknown(self.clone(), call, reply)));
+                durable.push(is_durable);
             }
-            for answer in durable {
-                if !matches!(tokio::time::timeout(SETTLE_TIME, answer).await, Ok(Ok(()))) {
+            for is_durable in durable {
+                if !matches!(tokio::time::timeout(SETTLE_TIME, is_durable).await, Ok(Ok(()))) {
                     return Err(StoreError::Unavailable("the outcomes are not committed".to_owned()));
                 }
             }
@@ -60,14 +63,15 @@ impl DecisionWriter {
         }
     }
 
-    async fn unknown(&self, orphan: &OpenDecision) -> Result<OutcomeWork, StoreError> {
+    /// Reads what the record of an open decision says about its call.
+    async fn call_to_settle(&self, orphan: &OpenDecision) -> Result<CallToSettle, StoreError> {
         let record = self.inner.store.record(&orphan.id).await?;
         let annex = record.and_then(|stored| DecisionAnnex::read(&stored).ok()).unwrap_or_default();
         let inputs = annex.inputs.as_ref();
         let tool = inputs.and_then(RecordedInputs::tool).unwrap_or_default().to_owned();
         let rules = self.rules_of(inputs.and_then(RecordedInputs::route).unwrap_or_default());
-        let decision = (orphan.stream.clone(), orphan.id);
-        Ok(OutcomeWork::unknown(self.clone(), rules, decision, annex.reservation, tool))
+        let (stream, decision, reservation) = (orphan.stream.clone(), orphan.id, annex.reservation);
+        Ok(CallToSettle { rules, stream, decision, reservation, tool })
     }
 
     async fn end_earlier_runs(&self) -> Result<(), StoreError> {
@@ -75,9 +79,10 @@ impl DecisionWriter {
         loop {
             let page = self.inner.store.list(Some(&after), UPKEEP_PAGE).await?;
             for listed in &page {
-                let theirs = listed.stream.starts_with(UNBOUND) && !listed.stream.starts_with(INTERNAL);
-                if theirs && !listed.closed && listed.stream != self.unbound() {
-                    self.hand_in(Box::new(CloseWork::new(self.clone(), listed.stream.clone(), None)));
+                let is_of_a_gateway =
+                    listed.stream.starts_with(UNBOUND) && !listed.stream.starts_with(INTERNAL);
+                if is_of_a_gateway && !listed.closed && listed.stream != self.own_stream() {
+                    self.submit(Box::new(CloseWork::new(self.clone(), listed.stream.clone(), None)));
                 }
             }
             match page.last() {

@@ -5,50 +5,57 @@ use std::collections::{BTreeMap, HashMap};
 /// A bounded map from names to values.
 #[derive(Debug)]
 pub struct SessionCache<V> {
-    most: usize,
-    tick: u64,
-    held: HashMap<String, (u64, V)>,
-    order: BTreeMap<u64, String>,
+    capacity: usize,
+    /// Number of uses so far; the number at an entry's last use is its `last_use`.
+    uses: u64,
+    entries: HashMap<String, Entry<V>>,
+    /// The names of the entries by their last use.
+    by_last_use: BTreeMap<u64, String>,
+}
+
+#[derive(Debug)]
+struct Entry<V> {
+    last_use: u64,
+    value: V,
 }
 
 impl<V> SessionCache<V> {
-    /// An empty cache for `most` entries, at least one.
-    pub fn new(most: usize) -> Self {
-        Self { most: most.max(1), tick: 0, held: HashMap::new(), order: BTreeMap::new() }
+    /// An empty cache for `capacity` entries, at least one.
+    pub fn new(capacity: usize) -> Self {
+        Self { capacity: capacity.max(1), uses: 0, entries: HashMap::new(), by_last_use: BTreeMap::new() }
     }
 
     /// Returns the number of entries.
     pub fn len(&self) -> usize {
-        self.held.len()
+        self.entries.len()
     }
 
     /// Returns the value under this name, and marks it as used.
     pub fn get(&mut self, name: &str) -> Option<&V> {
-        let (tick, _) = self.held.get(name)?;
-        let owned = self.order.remove(tick)?;
-        self.tick += 1;
-        self.order.insert(self.tick, owned);
-        let held = self.held.get_mut(name)?;
-        held.0 = self.tick;
-        Some(&held.1)
+        let entry = self.entries.get_mut(name)?;
+        let name = self.by_last_use.remove(&entry.last_use)?;
+        self.uses += 1;
+        self.by_last_use.insert(self.uses, name);
+        entry.last_use = self.uses;
+        Some(&entry.value)
     }
 
     /// Inserts or replaces a value, and evicts the least recently used ones beyond the bound.
-    pub fn put(&mut self, name: String, value: V) {
+    pub fn insert(&mut self, name: String, value: V) {
         self.remove(&name);
-        self.tick += 1;
-        self.order.insert(self.tick, name.clone());
-        self.held.insert(name, (self.tick, value));
-        while self.held.len() > self.most {
-            let Some((_, oldest)) = self.order.pop_first() else { break };
-            self.held.remove(&oldest);
+        self.uses += 1;
+        self.by_last_use.insert(self.uses, name.clone());
+        self.entries.insert(name, Entry { last_use: self.uses, value });
+        while self.entries.len() > self.capacity {
+            let Some((_, oldest)) = self.by_last_use.pop_first() else { break };
+            self.entries.remove(&oldest);
         }
     }
 
     /// Removes the value under this name, if there is one.
     pub fn remove(&mut self, name: &str) {
-        if let Some((tick, _)) = self.held.remove(name) {
-            self.order.remove(&tick);
+        if let Some(entry) = self.entries.remove(name) {
+            self.by_last_use.remove(&entry.last_use);
         }
     }
 }
@@ -59,28 +66,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_used_last_stays() {
-        let mut shelf = SessionCache::new(2);
-        shelf.put("a".into(), 1);
-        shelf.put("b".into(), 2);
-        assert_eq!(shelf.get("a"), Some(&1));
-        shelf.put("c".into(), 3);
+    fn the_least_recently_used_entry_is_evicted() {
+        let mut cache = SessionCache::new(2);
+        cache.insert("a".into(), 1);
+        cache.insert("b".into(), 2);
+        assert_eq!(cache.get("a"), Some(&1));
+        cache.insert("c".into(), 3);
         for (name, held) in [("a", Some(&1)), ("b", None), ("c", Some(&3))] {
-            assert_eq!(shelf.get(name), held);
+            assert_eq!(cache.get(name), held);
         }
-        assert_eq!(shelf.len(), 2);
+        assert_eq!(cache.len(), 2);
     }
 
     #[test]
-    fn what_is_put_again_is_replaced_and_what_is_removed_is_gone() {
-        let mut shelf = SessionCache::new(2);
+    fn an_entry_is_replaced_by_a_later_one_of_its_name_and_can_be_removed() {
+        let mut cache = SessionCache::new(2);
         for round in 0..10 {
-            shelf.put("a".into(), round);
+            cache.insert("a".into(), round);
         }
-        assert_eq!((shelf.len(), shelf.get("a")), (1, Some(&9)));
-        shelf.remove("a");
-        shelf.remove("a");
-        assert_eq!((shelf.len(), shelf.order.len()), (0, 0));
-        assert_eq!(shelf.get("a"), None);
+        assert_eq!((cache.len(), cache.get("a")), (1, Some(&9)));
+        cache.remove("a");
+        cache.remove("a");
+        assert_eq!((cache.len(), cache.by_last_use.len()), (0, 0));
+        assert_eq!(cache.get("a"), None);
     }
 }

@@ -4,7 +4,7 @@
 //! those that hold no records of calls have `unbound:.`.
 
 use admission::approval::Question;
-use admission::session::{Account, Agreed, ReservationId, Running, Session};
+use admission::session::{Account, AgreedTerms, ReservationId, RunningState, Session};
 use admission::tool::Pin;
 use bytes::Bytes;
 use data_encoding::HEXLOWER;
@@ -182,7 +182,7 @@ pub struct ToolCount {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RunningPart {
-    running: Running,
+    running: RunningState,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     asking: Vec<QuestionReservation>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -192,7 +192,7 @@ struct RunningPart {
 /// A borrowed [`RunningPart`], for serializing.
 #[derive(Serialize)]
 struct RunningPartRef<'a> {
-    running: &'a Running,
+    running: &'a RunningState,
     #[serde(skip_serializing_if = "<[QuestionReservation]>::is_empty")]
     asking: &'a [QuestionReservation],
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -220,7 +220,7 @@ impl StreamState {
             name if name.starts_with(ACCOUNTS) => Self::Account(read(running)?),
             name if name.starts_with(UNBOUND) => Self::Unbound(read(running)?),
             _ => {
-                let agreed: Agreed = read(agreed.unwrap_or(&Bytes::new()))?;
+                let agreed: AgreedTerms = read(agreed.unwrap_or(&Bytes::new()))?;
                 let RunningPart { running, asking, ending } = read(running)?;
                 Self::Session(Box::new(SessionState { session: Session { agreed, running }, asking, ending }))
             }
@@ -252,7 +252,7 @@ impl StreamState {
         }
     }
 
-    /// Serializes the part that seldom changes: [`Agreed`] for a session, empty for other states.
+    /// Serializes the part that seldom changes: [`AgreedTerms`] for a session, empty for other states.
     ///
     /// # Errors
     /// As for [`running`](Self::running).

@@ -1,7 +1,7 @@
 //! Status for the operator: numbers for metrics, and a log line when a fault begins or ends.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use evidence::Backlog;
@@ -55,9 +55,9 @@ pub struct Alarms {
     log_silent: Mutex<Option<String>>,
     failed_write: FailedWrite,
     store_failing: AtomicBool,
-    pressing: AtomicBool,
-    doubting: AtomicBool,
-    warned: AtomicBool,
+    outbox_is_full: AtomicBool,
+    commit_is_in_doubt: AtomicBool,
+    outbox_warned: AtomicBool,
     refused: AtomicU64,
     commits: AtomicU64,
     records: AtomicU64,
@@ -72,14 +72,14 @@ pub struct Alarms {
 impl Alarms {
     /// Notes that the log accepts records.
     pub fn log_answers(&self) {
-        if take(&self.log_silent).is_some() {
+        if lock(&self.log_silent).take().is_some() {
             info!("the log takes records again");
         }
     }
 
     /// Notes that nothing could be delivered to the log.
     pub fn log_is_silent(&self, why: &str) {
-        if put(&self.log_silent, why).is_none() {
+        if lock(&self.log_silent).replace(why.to_owned()).is_none() {
             error!(why, "ALARM: nothing goes to the log; records are kept and sent again");
         }
     }
@@ -94,17 +94,17 @@ impl Alarms {
     /// Updates the alarms of the outbox. `share` is the used fraction of its limits.
     pub fn outbox(&self, over: Option<Backpressure>, share: f64) {
         match over {
-            Some(over) if !self.pressing.swap(true, Ordering::Relaxed) => {
+            Some(over) if !self.outbox_is_full.swap(true, Ordering::Relaxed) => {
                 error!(%over, "ALARM: the outbox is full; calls are denied until the log takes records");
             }
-            None if self.pressing.swap(false, Ordering::Relaxed) => info!("the outbox has room again"),
+            None if self.outbox_is_full.swap(false, Ordering::Relaxed) => info!("the outbox has room again"),
             _ => {}
         }
         match share >= OUTBOX_WARNING {
-            true if !self.warned.swap(true, Ordering::Relaxed) => {
+            true if !self.outbox_warned.swap(true, Ordering::Relaxed) => {
                 warn!(share, "the outbox fills up; when it is full, calls are denied");
             }
-            false => self.warned.store(false, Ordering::Relaxed),
+            false => self.outbox_warned.store(false, Ordering::Relaxed),
             true => {}
         }
     }
@@ -155,13 +155,13 @@ impl Alarms {
     }
 
     /// Sets whether the database cannot even say if a commit happened. Until it can, nothing else is committed.
-    pub fn doubting(&self, doubting: bool) {
-        self.doubting.store(doubting, Ordering::Relaxed);
+    pub fn set_commit_in_doubt(&self, is_in_doubt: bool) {
+        self.commit_is_in_doubt.store(is_in_doubt, Ordering::Relaxed);
     }
 
     /// Returns whether a commit's outcome is unknown, so that waiting for a decision is of no use.
-    pub fn is_doubting(&self) -> bool {
-        self.doubting.load(Ordering::Relaxed)
+    pub fn is_commit_in_doubt(&self) -> bool {
+        self.commit_is_in_doubt.load(Ordering::Relaxed)
     }
 
     /// Sets the numbers of cached streams and of parked calls.
@@ -174,7 +174,7 @@ impl Alarms {
     pub fn status(&self) -> WriterStatus {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         WriterStatus {
-            log_silent: copy(&self.log_silent),
+            log_silent: lock(&self.log_silent).clone(),
             store_failing: self.failed_write.reported(),
             refused: read(&self.refused),
             commits: read(&self.commits),
@@ -193,18 +193,8 @@ fn number(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
 }
 
-type Text = Mutex<Option<String>>;
-
-fn copy(text: &Text) -> Option<String> {
-    text.lock().unwrap_or_else(PoisonError::into_inner).clone()
-}
-
-fn take(text: &Text) -> Option<String> {
-    text.lock().unwrap_or_else(PoisonError::into_inner).take()
-}
-
-fn put(text: &Text, why: &str) -> Option<String> {
-    text.lock().unwrap_or_else(PoisonError::into_inner).replace(why.to_owned())
+fn lock(reason: &Mutex<Option<String>>) -> MutexGuard<'_, Option<String>> {
+    reason.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -1,18 +1,19 @@
-//! Pinned tools: noting a list of tools.
+//! Pinned tools: comparing a list of tools with the pins, as `tools` asks before a client gets the list.
 
 use admission::tool::{Description, Pin};
-use evidence::StoreError;
+use evidence::{StoreError, StoredStream};
 use tokio::sync::oneshot;
 
 use super::DecisionWriter;
 use super::clock::timestamp;
+use super::committed_stream::CommittedStream;
 use super::decisions::ToolsWork;
 use super::error::WriterError;
-use super::states::{StreamState, tool_stream};
+use super::states::tool_stream;
 
 impl DecisionWriter {
-    /// Pins the tools that are listed for the first time, and notes changed descriptions. Returns whether there was
-    /// anything to note. Once this returns `Ok`, the result is durable, and calls are decided by it.
+    /// Pins the tools that are listed for the first time, and records changed descriptions. Returns whether there was
+    /// anything to store. Once this returns `Ok`, the result is durable, and calls are decided by it.
     pub(crate) async fn tools_listed(
         &self,
         route: &str,
@@ -22,7 +23,7 @@ impl DecisionWriter {
             return Ok(false);
         }
         let (reply, answer) = oneshot::channel();
-        self.hand_in(Box::new(ToolsWork::listed(self.clone(), route, listed, reply)));
+        self.submit(Box::new(ToolsWork::listed(self.clone(), route, listed, reply)));
         match tokio::time::timeout(self.inner.context.settings.decide_time, answer).await {
             Ok(Ok(noted)) => noted.map(|()| true),
             Ok(Err(_)) => Err(WriterError::Stopping),
@@ -30,7 +31,7 @@ impl DecisionWriter {
         }
     }
 
-    /// Returns whether noting a list would change nothing, as for most lists.
+    /// Returns whether a list would change no pin, like most lists.
     async fn is_known(&self, route: &str, listed: &[(String, Description)]) -> Result<bool, WriterError> {
         let names: Vec<&str> = listed.iter().map(|(name, _)| name.as_str()).collect();
         let pins = self.rules_of(route).tools.pins;
@@ -50,14 +51,9 @@ impl DecisionWriter {
         let streams: Vec<String> = tools.iter().map(|tool| tool_stream(route, tool)).collect();
         let names: Vec<&str> = streams.iter().map(String::as_str).collect();
         let stored = self.inner.store.streams(&names).await?;
-        let read = |(name, stored): (&String, Option<evidence::StoredStream>)| {
-            let Some(stored) = stored else { return Ok(None) };
-            match StreamState::read(name, None, &stored.running) {
-                Ok(Some(StreamState::Tool(pin))) => Ok(Some(*pin)),
-                Ok(_) => Ok(None),
-                Err(error) => Err(StoreError::Damaged(format!("the state of stream {name}: {error}"))),
-            }
+        let pin = |(name, stored): (&String, Option<StoredStream>)| {
+            Ok(CommittedStream::read(name, stored.as_ref())?.pin().cloned())
         };
-        streams.iter().zip(stored).map(read).collect()
+        streams.iter().zip(stored).map(pin).collect()
     }
 }

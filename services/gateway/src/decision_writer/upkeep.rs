@@ -1,4 +1,5 @@
-//! Periodic work: the lease, the gauge of the outbox and its alarms, due streams, and the remains of dead instances.
+//! Periodic work: the lease, the backlog of the outbox and its alarms, counted denials, due streams, old data, and the open
+//! calls of dead instances.
 
 use evidence::Horizon;
 use tokio::sync::oneshot;
@@ -7,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::DecisionWriter;
 use super::clock_difference::ClockDifference;
-use super::decisions::{AliveWork, CloseWork};
+use super::decisions::{CloseWork, KeepAliveWork};
 use crate::limits::{
     ALIVE_EVERY, DENIALS_EVERY, DUE_EVERY, FORGET_TURNS, LEASE, LEASE_EVERY, OUTBOX_POLL, SETTLE_TIME,
     UPKEEP_PAGE,
@@ -21,14 +22,14 @@ pub async fn run(writer: DecisionWriter, stop: CancellationToken) {
         tokio::select! {
             () = stop.cancelled() => return,
             _ = outbox.tick() => writer.check_outbox().await,
-            _ = lease.tick() => writer.renew().await,
-            _ = denials.tick() => writer.record_denials(),
+            _ = lease.tick() => writer.renew_lease().await,
+            _ = denials.tick() => writer.record_counted_denials(),
             _ = alive.tick(), if writer.inner.context.settings.shared => {
-                writer.hand_in(Box::new(AliveWork::new(writer.clone())));
+                writer.submit(Box::new(KeepAliveWork::new(writer.clone())));
             }
             _ = due.tick() => {
-                writer.end_what_is_due().await;
-                writer.forget().await;
+                writer.end_due_streams().await;
+                writer.delete_old_data().await;
                 writer.settle_orphans().await;
             }
         }
@@ -49,15 +50,15 @@ impl DecisionWriter {
     async fn check_outbox(&self) {
         let inner = &*self.inner;
         match inner.store.backlog().await {
-            Ok(backlog) => inner.gauge.set(backlog),
+            Ok(backlog) => inner.backlog.set(backlog),
             Err(error) => inner.alarms.store_fails(&error.to_string()),
         }
         let (limits, now) = (&inner.context.settings.outbox, inner.context.clock.seconds());
-        inner.alarms.outbox(inner.gauge.over(limits, now), inner.gauge.share(limits, now));
+        inner.alarms.outbox(inner.backlog.reached_limit(limits, now), inner.backlog.used_share(limits, now));
     }
 
     /// Renews the lease, and compares the clock with that of the database's server.
-    async fn renew(&self) {
+    async fn renew_lease(&self) {
         let clock = &self.inner.context.clock;
         let before = clock.milliseconds();
         match self.inner.store.renew(LEASE).await {
@@ -70,12 +71,12 @@ impl DecisionWriter {
         }
     }
 
-    /// Hands in the end of each stream that is due: past its deadline, or idle for long.
-    async fn end_what_is_due(&self) {
+    /// Submits the end of each stream that is due: past its deadline, or idle for long.
+    async fn end_due_streams(&self) {
         match self.inner.store.due(self.inner.context.clock.seconds(), UPKEEP_PAGE).await {
             Ok(due) => {
                 for listed in due {
-                    self.hand_in(Box::new(CloseWork::if_due(self.clone(), listed)));
+                    self.submit(Box::new(CloseWork::if_due(self.clone(), listed)));
                 }
             }
             Err(error) => tracing::warn!(%error, "work that is due could not be looked up"),
@@ -84,7 +85,7 @@ impl DecisionWriter {
 
     /// Deletes accounts that hold nothing, and records that the log has had for the operator's retention time. Sessions
     /// stay, since the log keeps their sequence numbers for ever.
-    async fn forget(&self) {
+    async fn delete_old_data(&self) {
         let (now, keep) = (self.inner.context.clock.seconds(), self.inner.context.settings.keep);
         let records = keep.map_or(0, |keep| now.saturating_sub(keep.as_secs()));
         for _ in 0..FORGET_TURNS {
@@ -101,9 +102,9 @@ impl DecisionWriter {
 
     /// Ends the stream of this instance when the gateway stops, unless a call in it is in flight: then the next start
     /// ends it.
-    pub(super) async fn end_unbound(&self) {
+    pub(super) async fn end_own_stream(&self) {
         let (reply, answer) = oneshot::channel();
-        self.hand_in(Box::new(CloseWork::new(self.clone(), self.unbound(), Some(reply))));
+        self.submit(Box::new(CloseWork::new(self.clone(), self.own_stream(), Some(reply))));
         let _ = tokio::time::timeout(SETTLE_TIME, answer).await;
     }
 }

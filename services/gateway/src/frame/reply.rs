@@ -3,6 +3,7 @@
 //! The parser is lenient: member names may repeat anywhere but on the paths that the gateway reads. Messages that the
 //! gateway itself writes are also built here.
 
+use std::fmt::Display;
 use std::ops::Range;
 
 use bytes::Bytes;
@@ -10,7 +11,7 @@ use jose::json::{JsonError, JsonErrorKind, TextRules};
 use serde_json::Value;
 
 use super::object::{self, BLANKS, Object};
-use super::{Kind, LooseId, RawId, checked};
+use super::{Kind, LooseId, NOTIFICATIONS_CANCELLED, RawId, checked};
 use crate::limits::MAX_ANSWER_DEPTH;
 
 /// Paths at which a server could write members that clients take for the gateway's: `_meta` of a result, `data` of an
@@ -279,6 +280,13 @@ pub fn error(id: Option<&RawId>, code: i32, message: &str, data: Option<&str>) -
 pub fn request(id: &RawId, method: &str, params: &str) -> Bytes {
     let method = Value::from(method);
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{method},"params":{params}}}"#).into()
+}
+
+/// The notification that the request with this id is given up; `reason` is for the log of its receiver.
+pub fn cancelled(id: &impl Display, reason: &str) -> Bytes {
+    let reason = Value::from(reason);
+    format!(r#"{{"jsonrpc":"2.0","method":"{NOTIFICATIONS_CANCELLED}","params":{{"requestId":{id},"reason":{reason}}}}}"#)
+        .into()
 }
 
 /// The result of a failed tool (X-2): `isError: true`, with `words` as its text. `more` are further members of the

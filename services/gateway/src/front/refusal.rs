@@ -7,7 +7,7 @@ use axum::response::IntoResponse;
 use http::header::{ACCEPT_ENCODING, ALLOW, RETRY_AFTER};
 use http::{HeaderName, HeaderValue, StatusCode};
 
-use crate::frame::{FrameError, RawId, reply};
+use crate::frame::{FrameError, RawId, error_code};
 use crate::relay;
 use crate::relay::{Response, UPSTREAM_FAILED};
 use crate::upstream::UpstreamError;
@@ -45,7 +45,7 @@ pub enum RequestRefusal {
 
 impl IntoResponse for RequestRefusal {
     fn into_response(self) -> Response {
-        let invalid = |status, words: &str| relay::error(status, -32600, words);
+        let invalid = |status, words: &str| relay::error(status, error_code::INVALID_REQUEST, words);
         match self {
             Self::TooMany(wait) => {
                 let mut response =
@@ -101,7 +101,7 @@ pub fn unanswered(id: Option<&RawId>, error: &UpstreamError) -> Response {
     tracing::warn!(%error, "a request was not answered");
     let words = &failure_text(error);
     match (id, error) {
-        (Some(id), _) => relay::json(StatusCode::OK, reply::error(Some(id), UPSTREAM_FAILED, words, None)),
+        (Some(id), _) => relay::json(StatusCode::OK, relay::lost_answer(Some(id), words)),
         (None, UpstreamError::TimedOut | UpstreamError::Overdue { .. }) => {
             relay::error(StatusCode::GATEWAY_TIMEOUT, UPSTREAM_FAILED, words)
         }

@@ -8,7 +8,6 @@ use arc_swap::ArcSwap;
 use axum::body::Body;
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::IntoResponse;
-use http::request::Parts;
 use http::{Request, StatusCode};
 use serving::http_metrics::{HttpMetrics, measured};
 use serving::network::client_network;
@@ -67,7 +66,7 @@ impl Front {
         };
         let (method, begun) = (request.method().clone(), Instant::now());
         let in_flight = self.http.in_flight();
-        let response = self.at_endpoint((&plan, route), address, request).await;
+        let response = self.answer_at_endpoint(&plan, route, address, request).await;
         drop(in_flight);
         self.http.answered(&method, &route.path, response.status(), begun.elapsed());
         response
@@ -83,9 +82,11 @@ impl Front {
         page.unwrap_or_else(|never| match never {})
     }
 
-    async fn at_endpoint(
+    /// Answers a request at an endpoint after the checks of its address, its certificate and its web origin.
+    async fn answer_at_endpoint(
         &self,
-        (plan, route): (&Plan, &Route),
+        plan: &Plan,
+        route: &Route,
         address: IpAddr,
         request: Request<Body>,
     ) -> Response {
@@ -105,8 +106,9 @@ impl Front {
         if page.is_some() && origin::is_preflight(&head) {
             return readable(origin::preflight(&head), page);
         }
-        let sender = (address, certificate);
-        readable(self.routed(route, (head, body), sender, plan.intake.body_bytes).await, page)
+        let sender = Sender { address, certificate };
+        let request = Request::from_parts(head, body);
+        readable(self.answer_protocol(route, request, sender, plan.intake.body_bytes).await, page)
     }
 
     /// Counts a request of this client address, and returns the time to wait if the address is over its rate.
@@ -122,8 +124,8 @@ impl Front {
         let Some(route) = plan.routes.iter().find(|route| route.path == path).cloned() else {
             return StatusCode::NOT_FOUND.into_response();
         };
-        let sender = (IpAddr::V4(Ipv4Addr::LOCALHOST), None);
-        self.routed(&route, request.into_parts(), sender, plan.intake.body_bytes).await
+        let sender = Sender { address: IpAddr::V4(Ipv4Addr::LOCALHOST), certificate: None };
+        self.answer_protocol(&route, request, sender, plan.intake.body_bytes).await
     }
 
     /// Ends endless streams, and waits for requests in flight, at most for this time.
@@ -133,15 +135,18 @@ impl Front {
         }
     }
 
-    async fn routed(
+    /// Checks the head of a request, authenticates its sender, and lets the protocol of the endpoint answer.
+    async fn answer_protocol(
         &self,
         route: &Route,
-        (head, body): (Parts, Body),
-        (address, certificate): (IpAddr, Option<String>),
+        request: Request<Body>,
+        sender: Sender,
         body_bytes: usize,
     ) -> Response {
-        let once = headers::refuse_repeated(&head.headers, &headers::SINGLE);
-        if let Err(refusal) = once.and_then(|()| route.protocol.check(&head)) {
+        let (head, body) = request.into_parts();
+        let Sender { address, certificate } = sender;
+        let checked = headers::refuse_repeated(&head.headers, &headers::SINGLE);
+        if let Err(refusal) = checked.and_then(|()| route.protocol.check(&head)) {
             return refusal.into_response();
         }
         let authorized = match route.admits.admit(&head).await {
@@ -154,6 +159,13 @@ impl Front {
             .answer(AuthorizedRequest { head, authorized, draining, body, body_bytes, address })
             .await
     }
+}
+
+/// The sender of a request as the connection shows it.
+struct Sender {
+    address: IpAddr,
+    /// The thumbprint of the client certificate that a trusted proxy sent.
+    certificate: Option<String>,
 }
 
 /// A mark of a request whose address is over its rate: the time to wait.

@@ -44,17 +44,26 @@ pub struct Builder {
     shared: Arc<Shared>,
     sessions: Arc<McpSessions>,
     rules: CurrentRules,
-    servers: BTreeMap<String, Kept>,
+    /// The upstreams by the path of their route.
+    upstreams: BTreeMap<String, RouteUpstream>,
     fetched_keys: FetchedKeys,
     /// Children of servers that are not part of any route any more.
-    left: Vec<Arc<Stdio>>,
+    removed_children: Vec<Arc<Stdio>>,
 }
 
-/// The upstream of a route, with the configuration that it was made from.
-struct Kept {
-    config: (UpstreamConfig, Duration, OwnFiles),
+/// The upstream of a route, with its servers that are child processes.
+struct RouteUpstream {
+    settings: UpstreamSettings,
     upstream: Arc<dyn Upstream>,
     children: Vec<Arc<Stdio>>,
+}
+
+/// The settings that an upstream was made from: as long as they are the same, so is the upstream.
+#[derive(PartialEq)]
+struct UpstreamSettings {
+    upstream: UpstreamConfig,
+    timeout: Duration,
+    own_files: OwnFiles,
 }
 
 impl Builder {
@@ -62,8 +71,9 @@ impl Builder {
     pub fn new(keys: Keys, shared: Arc<Shared>, rules: CurrentRules) -> Self {
         let telemetry = shared.telemetry.clone();
         let sessions = Arc::new(McpSessions::measured(telemetry.clone()));
-        let (servers, fetched_keys, left) = (BTreeMap::new(), FetchedKeys::default(), Vec::new());
-        Self { keys, telemetry, shared, sessions, rules, servers, fetched_keys, left }
+        let (upstreams, fetched_keys) = (BTreeMap::new(), FetchedKeys::default());
+        let removed_children = Vec::new();
+        Self { keys, telemetry, shared, sessions, rules, upstreams, fetched_keys, removed_children }
     }
 
     /// Builds the plan for this configuration. On an error, the current state is not changed.
@@ -73,27 +83,27 @@ impl Builder {
     pub fn plan(&mut self, config: &Config) -> Result<Plan, StartError> {
         config.require_isolation(Host::detect())?;
         let own_files = config.own_files()?;
-        let mut servers = BTreeMap::new();
+        let mut upstreams = BTreeMap::new();
         let mut routes = Vec::new();
         let judge = judge(config)?;
         let mut pages = documents(config, &self.keys).merge(description::routes());
         for route in &config.routes {
-            let kept = self.server(config, &own_files, route)?;
+            let upstream = self.upstream(config, &own_files, route)?;
             let (admits, metadata) = self.token_check(config, route)?;
             pages = pages.merge(metadata).merge(agent_card(config, route)?);
             routes.push(Arc::new(Route {
                 path: route.path.clone(),
                 admits,
-                protocol: self.protocol(config, route, &kept, judge.as_ref()),
+                protocol: self.protocol(config, route, &upstream.upstream, judge.as_ref()),
             }));
-            servers.insert(route.path.clone(), kept);
+            upstreams.insert(route.path.clone(), upstream);
         }
         self.rules.store(Arc::new(rules_of(config)));
-        let before = std::mem::replace(&mut self.servers, servers);
-        let still: Vec<&Arc<Stdio>> = self.servers.values().flat_map(|kept| &kept.children).collect();
-        let gone = before.into_values().flat_map(|kept| kept.children);
-        let gone = gone.filter(|child| !still.iter().any(|kept| Arc::ptr_eq(kept, child)));
-        self.left.extend(gone);
+        let before = std::mem::replace(&mut self.upstreams, upstreams);
+        let children: Vec<&Arc<Stdio>> = self.upstreams.values().flat_map(|route| &route.children).collect();
+        let removed = before.into_values().flat_map(|route| route.children);
+        let removed = removed.filter(|child| !children.iter().any(|other| Arc::ptr_eq(other, child)));
+        self.removed_children.extend(removed);
         Ok(Plan {
             routes,
             hosts: config.hosts.clone(),
@@ -105,12 +115,21 @@ impl Builder {
     }
 
     /// The upstream of a route; the existing one, if its configuration is the same.
-    fn server(&self, config: &Config, own_files: &OwnFiles, route: &RouteConfig) -> Result<Kept, StartError> {
-        let wanted = (route.upstream.clone(), route.timeout, own_files.clone());
-        if let Some(kept) = self.servers.get(&route.path).filter(|kept| kept.config == wanted) {
-            let (upstream, children) = (kept.upstream.clone(), kept.children.clone());
-            return Ok(Kept { config: wanted, upstream, children });
+    fn upstream(
+        &self,
+        config: &Config,
+        own_files: &OwnFiles,
+        route: &RouteConfig,
+    ) -> Result<RouteUpstream, StartError> {
+        let (upstream, timeout, own_files) = (route.upstream.clone(), route.timeout, own_files.clone());
+        let settings = UpstreamSettings { upstream, timeout, own_files };
+        if let Some(existing) =
+            self.upstreams.get(&route.path).filter(|existing| existing.settings == settings)
+        {
+            let (upstream, children) = (existing.upstream.clone(), existing.children.clone());
+            return Ok(RouteUpstream { settings, upstream, children });
         }
+        let own_files = &settings.own_files;
         let mut children = Vec::new();
         let mut one = |server: &Server, name: String| -> Result<Arc<dyn Upstream>, StartError> {
             let confinement = |command: &CommandServer| confinement(command, own_files, config);
@@ -129,17 +148,17 @@ impl Builder {
             }
         };
         let upstream = Arc::new(Metered::new(upstream, self.telemetry.clone()));
-        Ok(Kept { config: wanted, upstream, children })
+        Ok(RouteUpstream { settings, upstream, children })
     }
 
     fn protocol(
         &self,
         config: &Config,
         route: &RouteConfig,
-        kept: &Kept,
+        upstream: &Arc<dyn Upstream>,
         judge: Option<&Judging>,
     ) -> Arc<dyn Protocol> {
-        let upstream = behind_the_door(route, &kept.upstream);
+        let upstream = without_foreign_challenges(route, upstream);
         let calls = self.calls(config, route, judge);
         if let RouteProtocol::A2a { .. } = route.protocol {
             return Arc::new(A2a::new(upstream, calls));
@@ -175,22 +194,23 @@ impl Builder {
     }
 
     /// Ends the children of servers that are not served any more.
-    pub async fn forget(&mut self) {
-        for child in std::mem::take(&mut self.left) {
+    pub async fn stop_removed_children(&mut self) {
+        for child in std::mem::take(&mut self.removed_children) {
             child.stop().await;
         }
     }
 
     /// Ends all children.
     pub async fn stop(mut self) {
-        self.left.extend(std::mem::take(&mut self.servers).into_values().flat_map(|kept| kept.children));
-        self.forget().await;
+        let upstreams = std::mem::take(&mut self.upstreams);
+        self.removed_children.extend(upstreams.into_values().flat_map(|route| route.children));
+        self.stop_removed_children().await;
     }
 }
 
 /// Hides the authentication challenges of an upstream, unless it receives the client's own token, or the gateway has
 /// neither a credential nor a check for it.
-fn behind_the_door(route: &RouteConfig, upstream: &Arc<dyn Upstream>) -> Arc<dyn Upstream> {
+fn without_foreign_challenges(route: &RouteConfig, upstream: &Arc<dyn Upstream>) -> Arc<dyn Upstream> {
     let is_ours = match &route.oauth {
         Some(oauth) => oauth.mode == OAuthMode::Gateway,
         None => has_credential(&route.upstream),

@@ -139,7 +139,7 @@ impl Gateway {
     /// stays.
     pub async fn reload(&mut self, config: Result<Config, Mistakes>) -> bool {
         let taken = match config {
-            Ok(config) => self.parts.take_up(config).await,
+            Ok(config) => self.parts.reload(config).await,
             Err(mistakes) => Err(mistakes.to_string()),
         };
         self.parts.telemetry.reloaded(if taken.is_ok() { "taken" } else { "refused" });

@@ -55,7 +55,7 @@ pub enum RulesError {
         error: Errno,
     },
     /// More than [`MAX_CHILD_RULES`] entries would have to be allowed one by one.
-    #[error("more than {MAX_CHILD_RULES} files lie beside what is hidden from the server")]
+    #[error("more than {MAX_CHILD_RULES} files are in the folders of files that are hidden from the server")]
     TooMany,
 }
 

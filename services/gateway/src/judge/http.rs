@@ -134,7 +134,7 @@ fn read(body: &[u8]) -> Opinion {
         Err(_) => return none(format!("not the answer that was asked for: {text}"), tokens),
     };
     if reply.confidence.is_some_and(|confidence| !(0.0..=1.0).contains(&confidence)) {
-        return none(format!("a confidence that is none: {text}"), tokens);
+        return none(format!("an invalid confidence: {text}"), tokens);
     }
     let finding = match reply.finding {
         FindingWord::Consistent => JudgeFinding::Consistent,

@@ -47,7 +47,7 @@ async fn advertised(inbound: Inbound) -> Response {
         Ok(answer) => {
             if opening.frame.method() == Some("initialize") {
                 let named = fields::text(&answer.headers, &SESSION);
-                opening.caller = opening.caller.given(named.map(str::to_owned));
+                opening.caller = opening.caller.with_issued_session(named.map(str::to_owned));
             }
             let id = opening.frame.id().cloned();
             let tap = Advertising { handlers: inbound.endpoint.handlers.clone(), opening };

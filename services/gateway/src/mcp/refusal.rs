@@ -3,14 +3,10 @@
 use axum::response::IntoResponse;
 use http::StatusCode;
 
+use crate::frame::error_code::{HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, UNAVAILABLE};
 use crate::frame::{RawId, reply};
 use crate::front::RequestRefusal;
 use crate::relay::{self, Response};
-
-/// MCP error code: a header does not match the body (revision 2026-07-28).
-pub const HEADER_MISMATCH: i32 = -32020;
-/// JSON-RPC error code "Invalid params".
-const INVALID_PARAMS: i32 = -32602;
 
 /// Reason why a request is refused before its handler sees it.
 #[derive(Debug)]
@@ -43,13 +39,15 @@ impl IntoResponse for McpRefusal {
                 relay::json(StatusCode::BAD_REQUEST, message)
             }
             Self::NoSession => {
-                relay::error(StatusCode::NOT_FOUND, -32001, "there is no such session (any more)")
+                relay::error(StatusCode::NOT_FOUND, UNAVAILABLE, "there is no such session (any more)")
             }
             Self::WithoutRevision(id) => {
                 let words = "params._meta lacks io.modelcontextprotocol/protocolVersion";
                 relay::json(StatusCode::BAD_REQUEST, reply::error(id.as_ref(), INVALID_PARAMS, words, None))
             }
-            Self::AmendWithoutId => relay::error(StatusCode::BAD_REQUEST, -32600, "vap/amend needs an id"),
+            Self::AmendWithoutId => {
+                relay::error(StatusCode::BAD_REQUEST, INVALID_REQUEST, "vap/amend needs an id")
+            }
         }
     }
 }

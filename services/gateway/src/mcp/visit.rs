@@ -156,7 +156,7 @@ impl Visit<'_> {
             token: authorized.token.clone(),
             certificate: authorized.certificate.clone(),
             mcp_session: self.session().map(str::to_owned),
-            is_given: self.session().is_some_and(|session| self.endpoint.handlers.gave(session)),
+            is_session_issued: self.session().is_some_and(|session| self.endpoint.handlers.gave(session)),
             route: self.endpoint.path.clone(),
         }
     }

@@ -30,7 +30,7 @@ pub enum KeysError {
     #[error("the issuer's keys: {0}")]
     Unusable(String),
     /// The URL gave no answer, and the known keys are too old.
-    #[error("the issuer's keys are out of reach: {0}")]
+    #[error("the issuer's keys cannot be fetched: {0}")]
     Unreachable(String),
     /// The HTTP client cannot be built.
     #[error("{0}")]

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use super::lost_answer::lost_answer;
+use super::lost_answer::{cause, lost_answer};
 use super::{Over, Passing, Tap};
 use crate::frame::RawId;
 use crate::frame::reply::Reply;
@@ -44,8 +44,9 @@ impl Tap for AwaitedAnswer {
     async fn over(&mut self, how: Over) -> Option<Bytes> {
         let is_overdue = matches!(how, Over::Broken(UpstreamError::Overdue { .. }));
         let is_lost = (self.is_withheld || is_overdue) && !self.has_passed;
-        let lost = is_lost.then(|| lost_answer(Some(&self.id), &how));
-        self.tap.over(how).await.or(lost)
+        let cause = cause(&how);
+        let last = self.tap.over(how).await;
+        last.or_else(|| is_lost.then(|| lost_answer(Some(&self.id), &cause)))
     }
 }
 

@@ -18,10 +18,10 @@ pub struct CallLimit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum GivenUp {
     /// The call took longer than it may.
-    #[error("the call took longer than a call may here; what came of it is unknown")]
+    #[error("the call exceeded the time limit; its outcome is unknown")]
     Overdue,
     /// The client cancelled the call.
-    #[error("the call was cancelled; what came of it is unknown")]
+    #[error("the call was cancelled; its outcome is unknown")]
     Cancelled,
 }
 

@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
 use super::{Response, error};
+use crate::frame::error_code::INTERNAL_ERROR;
 
 /// A client that waits for an answer.
 #[derive(Clone, Debug)]
@@ -81,7 +82,7 @@ impl Client {
     pub async fn finish(&self, work: impl Future<Output = Response> + Send + 'static) -> Response {
         self.tasks.spawn(work.in_current_span()).await.unwrap_or_else(|panicked| {
             tracing::error!(%panicked, "a request was not answered");
-            error(StatusCode::INTERNAL_SERVER_ERROR, -32603, "internal error")
+            error(StatusCode::INTERNAL_SERVER_ERROR, INTERNAL_ERROR, "internal error")
         })
     }
 

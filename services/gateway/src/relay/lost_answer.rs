@@ -1,5 +1,7 @@
 //! The JSON-RPC error in place of an answer that the upstream did not give, or that cannot be passed on.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 
 use super::Over;
@@ -9,14 +11,20 @@ use crate::upstream::UpstreamError;
 /// JSON-RPC error code: the upstream gave no answer.
 pub const UPSTREAM_FAILED: i32 = -31001;
 
-/// Returns the error for the request with this id, whose answer ended in this way; `None` if there is no id or it could not
-/// be read.
-pub fn lost_answer(id: Option<&RawId>, how: &Over) -> Bytes {
-    let words = match how {
+/// The text of the error where no cause is known.
+pub const CAUSE_UNKNOWN: &str = "the upstream's answer is lost";
+
+/// Returns the text of the error for an answer that ended in this way: it names a server that did not answer in time.
+pub fn cause(how: &Over) -> Cow<'static, str> {
+    match how {
         Over::Broken(error @ UpstreamError::Overdue { .. }) => {
-            format!("{error}; the outcome of the request is unknown")
+            format!("{error}; the outcome of the request is unknown").into()
         }
-        _ => "the upstream's answer is lost".to_owned(),
-    };
-    reply::error(id, UPSTREAM_FAILED, &words, None)
+        _ => CAUSE_UNKNOWN.into(),
+    }
+}
+
+/// Returns the error for the request with this id; `None` if there is none or it could not be read.
+pub fn lost_answer(id: Option<&RawId>, words: &str) -> Bytes {
+    reply::error(id, UPSTREAM_FAILED, words, None)
 }

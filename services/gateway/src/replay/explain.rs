@@ -14,7 +14,7 @@ use vap::message::slot::{self, Carrier, Unreadable};
 use vap::verdict::Verification;
 
 use super::ReplayError;
-use super::replayed_session::{RecordedPasses, ReplayResult, ReplayedSession};
+use super::replayed_session::{RecordedRounds, ReplayResult, ReplayedSession};
 use super::run::VerdictWords;
 use crate::limits::EXPLAINED_RATIONALE;
 
@@ -89,8 +89,8 @@ pub fn begin(
         Ok(None) => return Err(no_route(route)),
         Err(unreadable) => Err(unreadable),
     };
-    let passes = RecordedPasses::new(route, &caller, now);
-    let ReplayResult::Ruled(ruling) = commit(again, &passes, &read) else { return Err(no_route(route)) };
+    let rounds = RecordedRounds::new(route, &caller, now);
+    let ReplayResult::Ruled(ruling) = commit(again, &rounds, &read) else { return Err(no_route(route)) };
     Ok(match again.session() {
         Some(session) => CommitmentResult::Session(session.agreed.session_id().to_owned()),
         None => {
@@ -127,7 +127,7 @@ pub fn explain(again: &mut ReplayedSession, call: &Hypothesis<'_>) -> Result<Exp
         replayed: false,
         before: EarlierResults::default(),
     };
-    match again.call(&RecordedPasses::new(call.route, &caller, call.now), &called, None) {
+    match again.call(&RecordedRounds::new(call.route, &caller, call.now), &called, None) {
         ReplayResult::Ruled(ruling) => {
             let reason = ruling.reason.as_ref();
             let Verification { checks, .. } = &ruling.verdict.verification;
@@ -184,20 +184,20 @@ fn under_operator(
 ) -> Option<Result<Authenticated, Box<Unreadable>>> {
     let rules = again.rules(call.route)?;
     let session = rules.operator_commitment.as_ref()?.session_of(&rules, caller, call.now);
-    commit(again, &RecordedPasses::new(call.route, caller, call.now), &session.commitment());
+    commit(again, &RecordedRounds::new(call.route, caller, call.now), &session.commitment());
     Some(session.envelope(call.tool, call.arguments))
 }
 
 /// Declares a Scope Commitment.
 fn commit(
     again: &mut ReplayedSession,
-    passes: &RecordedPasses<'_>,
+    rounds: &RecordedRounds<'_>,
     commitment: &Result<Authenticated, Box<Unreadable>>,
 ) -> ReplayResult {
     let message = commitment.as_ref().map_err(|unreadable| &**unreadable);
     let before = EarlierResults::default();
     let declared = Declaration { message, replayed: false, can_wait: true, before };
-    again.declare(MessageType::ScopeCommitment, passes, &declared)
+    again.declare(MessageType::ScopeCommitment, rounds, &declared)
 }
 
 fn no_route(route: &str) -> ReplayError {
@@ -207,5 +207,5 @@ fn no_route(route: &str) -> ReplayError {
 /// A caller of this route with a legacy session and no other identity.
 fn caller(route: &str) -> Caller {
     let caller = Caller { route: route.to_owned(), ..Caller::unknown(Era::Legacy) };
-    caller.given(Some(MADE_UP_SESSION.to_owned()))
+    caller.with_issued_session(Some(MADE_UP_SESSION.to_owned()))
 }

@@ -15,7 +15,7 @@ mod run;
 use evidence::{StoreError, StoredRecord};
 
 pub use explain::{CommitmentResult, Explained, Hypothesis, begin, explain};
-pub use replayed_session::{RecordedPasses, ReplayResult, ReplayedSession};
+pub use replayed_session::{RecordedRounds, ReplayResult, ReplayedSession};
 pub use run::{ReplayedDecision, VerdictWords, replay};
 
 use crate::config::Config;

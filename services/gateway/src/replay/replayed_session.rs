@@ -34,8 +34,8 @@ pub struct ReplayedSession {
     owner: Option<(String, Caller)>,
 }
 
-/// The passes of a recorded decision: their sender, their times, and the answers between them.
-pub struct RecordedPasses<'a> {
+/// The rounds of a recorded decision: their sender, their times, and the answers between them.
+pub struct RecordedRounds<'a> {
     /// The path of the route.
     pub route: &'a str,
     /// The sender.
@@ -50,7 +50,7 @@ pub struct RecordedPasses<'a> {
     pub judged: JudgeAnswer,
     /// The person's answer on the open stream; `None` if no person was asked.
     pub answer: Option<HumanAnswer>,
-    /// The question that was put to approvers, with its answer.
+    /// The question to approvers, with its answer.
     pub put: Option<ApproverQuestion<'a>>,
     /// `true` if the state that the client returned was bound to the rules then in force.
     pub of_these_rules: bool,
@@ -60,11 +60,11 @@ pub struct RecordedPasses<'a> {
     pub account: Option<&'a Account>,
 }
 
-impl<'a> RecordedPasses<'a> {
+impl<'a> RecordedRounds<'a> {
     /// One pass at this time, without questions, answers or other reservations.
     #[must_use]
     pub fn new(route: &'a str, caller: &'a Caller, now: Timestamp) -> Self {
-        RecordedPasses {
+        RecordedRounds {
             route,
             caller,
             now,
@@ -133,15 +133,15 @@ impl ReplayedSession {
     pub fn declare(
         &mut self,
         kind: MessageType,
-        passes: &RecordedPasses<'_>,
+        rounds: &RecordedRounds<'_>,
         declared: &Declaration<'_>,
     ) -> ReplayResult {
-        let Some(rules) = self.rules.get(passes.route).cloned() else { return ReplayResult::NoRoute };
-        let others = self.begin(passes);
+        let Some(rules) = self.rules.get(rounds.route).cloned() else { return ReplayResult::NoRoute };
+        let others = self.begin(rounds);
         let mut before = declared.before;
         let ruling = loop {
             let declared = Declaration { before, ..*declared };
-            let context = context(&rules, passes, &before);
+            let context = context(&rules, rounds, &before);
             let state = DecisionState { session: &mut self.session, account: &mut self.account };
             let ruling = match kind {
                 MessageType::ScopeAmendment => decide::amendment(&context, state, &declared),
@@ -152,13 +152,13 @@ impl ReplayedSession {
             match ruling {
                 MessageRuling::Ruled(ruling) => break ruling,
                 MessageRuling::Judge { held, .. } => {
-                    before = EarlierResults { held, judged: Some(passes.judged), ..declared.before };
+                    before = EarlierResults { held, judged: Some(rounds.judged), ..declared.before };
                 }
             }
         };
         self.release(&rules, others);
         if self.owner.is_none() && self.session.is_some() {
-            self.owner = Some((passes.route.to_owned(), passes.caller.clone()));
+            self.owner = Some((rounds.route.to_owned(), rounds.caller.clone()));
         }
         ReplayResult::Ruled(ruling)
     }
@@ -166,13 +166,13 @@ impl ReplayedSession {
     /// Decides a call. `id` is the entry ID of its record, to which its outcome refers.
     pub fn call(
         &mut self,
-        passes: &RecordedPasses<'_>,
+        rounds: &RecordedRounds<'_>,
         call: &ToolCall<'_>,
         id: Option<&str>,
     ) -> ReplayResult {
-        let Some(rules) = self.rules.get(passes.route).cloned() else { return ReplayResult::NoRoute };
-        let others = self.begin(passes);
-        let now = self.decide_call(&rules, passes, call, id);
+        let Some(rules) = self.rules.get(rounds.route).cloned() else { return ReplayResult::NoRoute };
+        let others = self.begin(rounds);
+        let now = self.decide_call(&rules, rounds, call, id);
         self.release(&rules, others);
         now
     }
@@ -181,36 +181,39 @@ impl ReplayedSession {
     fn decide_call(
         &mut self,
         rules: &Rules,
-        passes: &RecordedPasses<'_>,
+        rounds: &RecordedRounds<'_>,
         call: &ToolCall<'_>,
         id: Option<&str>,
     ) -> ReplayResult {
-        let ticket = call.before.shown.and_then(|shown| shown.ticket);
-        let ticket = ticket.map(|ticket| bound_to(rules, ticket, passes.of_these_rules));
-        let shown = call.before.shown.map(|shown| ReturnedState { ticket: ticket.as_ref(), ..shown });
-        let mut before = EarlierResults { shown, ..call.before };
-        let asked = EarlierResults { shown, ..EarlierResults::default() };
+        let ticket = call.before.returned_state.and_then(|state| state.ticket);
+        let ticket = ticket.map(|ticket| bound_to(rules, ticket, rounds.of_these_rules));
+        let returned_state =
+            call.before.returned_state.map(|state| ReturnedState { ticket: ticket.as_ref(), ..state });
+        let mut before = EarlierResults { returned_state, ..call.before };
+        let asked = EarlierResults { returned_state, ..EarlierResults::default() };
         loop {
             let call = ToolCall { before, ..*call };
-            let context = context(rules, passes, &before);
+            let context = context(rules, rounds, &before);
             let state = DecisionState { session: &mut self.session, account: &mut self.account };
             before = match decide::call(&context, state, &call) {
                 CallDecision::Admit(permit, ruling) => {
                     if let (Some(id), Some(reservation)) = (id, permit.reservation()) {
-                        self.reserved.insert(id.to_owned(), (passes.route.to_owned(), reservation));
+                        self.reserved.insert(id.to_owned(), (rounds.route.to_owned(), reservation));
                     }
                     return ReplayResult::Ruled(ruling);
                 }
                 CallDecision::Refuse(ruling) => return ReplayResult::Ruled(ruling),
                 CallDecision::Wait => return ReplayResult::Waits,
                 CallDecision::Ask { question: CallQuestion::Judge(_), held } => {
-                    EarlierResults { held, judged: Some(passes.judged), ..asked }
+                    EarlierResults { held, judged: Some(rounds.judged), ..asked }
                 }
-                CallDecision::Ask { held, .. } if passes.put.is_some() && before.put.is_none() => {
-                    EarlierResults { held, put: passes.put, ..asked }
+                CallDecision::Ask { held, .. }
+                    if rounds.put.is_some() && before.approver_question.is_none() =>
+                {
+                    EarlierResults { held, approver_question: rounds.put, ..asked }
                 }
-                CallDecision::Ask { held, .. } if passes.answer.is_some() => {
-                    EarlierResults { held, answer: passes.answer, ..asked }
+                CallDecision::Ask { held, .. } if rounds.answer.is_some() => {
+                    EarlierResults { held, answer: rounds.answer, ..asked }
                 }
                 CallDecision::Ask { question: CallQuestion::Human(asked), held } => {
                     self.release(rules, held);
@@ -236,12 +239,12 @@ impl ReplayedSession {
     }
 
     /// Restores the account and the reservations at the time of a message. Returns the reservations of other messages.
-    fn begin(&mut self, passes: &RecordedPasses<'_>) -> Vec<ReservationId> {
-        if let Some(account) = passes.account {
+    fn begin(&mut self, rounds: &RecordedRounds<'_>) -> Vec<ReservationId> {
+        if let Some(account) = rounds.account {
             self.account = account.clone();
         }
         let Some(session) = self.session.as_mut() else { return Vec::new() };
-        passes.held_for_others.iter().map(|held| decide::hold_again(session, held)).collect()
+        rounds.held_for_others.iter().map(|held| decide::restore_reservation(session, held)).collect()
     }
 
     fn release(&mut self, rules: &Rules, held: impl IntoIterator<Item = ReservationId>) {
@@ -255,14 +258,16 @@ impl ReplayedSession {
 /// Builds the context of a decision. Its time is that of the first pass until the last answer is known.
 fn context<'a>(
     rules: &'a Rules,
-    passes: &'a RecordedPasses<'_>,
+    rounds: &'a RecordedRounds<'_>,
     before: &EarlierResults<'_>,
 ) -> DecisionContext<'a> {
-    let is_asked = passes.answer.is_some() || passes.put.is_some();
-    let is_last = before.answer.is_some() || before.put.is_some() || (before.judged.is_some() && !is_asked);
-    let now = if is_last { passes.now } else { passes.first };
-    let random = RandomInputs { sample: passes.sample, secret: [0; 32] };
-    DecisionContext { rules, caller: passes.caller, now, random }
+    let is_asked = rounds.answer.is_some() || rounds.put.is_some();
+    let is_last = before.answer.is_some()
+        || before.approver_question.is_some()
+        || (before.judged.is_some() && !is_asked);
+    let now = if is_last { rounds.now } else { rounds.first };
+    let random = RandomInputs { sample: rounds.sample, secret: [0; 32] };
+    DecisionContext { rules, caller: rounds.caller, now, random }
 }
 
 /// Returns the ticket of a state. One that was bound to the rules in force then is bound to these rules, since the

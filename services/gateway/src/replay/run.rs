@@ -16,10 +16,10 @@ use vap::reason::Reason;
 use vap::verdict::VerdictKind;
 
 use super::ReplayError;
-use super::replayed_session::{RecordedPasses, ReplayResult, ReplayedSession, presumed_opinion};
+use super::replayed_session::{RecordedRounds, ReplayResult, ReplayedSession, presumed_opinion};
 use crate::annex::{
-    DecisionAnnex, DecisionInputs, JudgeOpinion, NotWhole, OutcomeAnnex, PutInputs, RecordedInputs, Text,
-    whole,
+    ApproverQuestionInputs, DecisionAnnex, DecisionInputs, JudgeOpinion, NotWhole, OutcomeAnnex,
+    RecordedInputs, Text, whole,
 };
 
 /// A verdict and its reason, as words.
@@ -162,16 +162,16 @@ fn decided_again(
         return Err(NotReplayable::OfAnotherSession);
     }
     let now = Timestamp::from_millisecond(inputs.at).unwrap_or(recorded_at);
-    let passes = RecordedPasses {
+    let rounds = RecordedRounds {
         first: inputs.first_at.and_then(|at| Timestamp::from_millisecond(at).ok()).unwrap_or(now),
         sample: inputs.sample,
         judged: inputs.judge.as_ref().map_or_else(|| presumed_opinion(verdict), JudgeOpinion::semantic),
         answer: inputs.answer,
-        put: inputs.put.as_ref().map(PutInputs::put),
+        put: inputs.put.as_ref().map(ApproverQuestionInputs::to_question),
         of_these_rules: inputs.state.as_ref().is_some_and(|state| state.of_these_rules),
         held_for_others: &inputs.held_for_others,
         account: inputs.account.as_ref(),
-        ..RecordedPasses::new(&inputs.route, &caller, now)
+        ..RecordedRounds::new(&inputs.route, &caller, now)
     };
     let (carrier, kind) = match stored.record.kind {
         RecordKind::Commitment => (Carrier::ToolsList, Some(MessageType::ScopeCommitment)),
@@ -187,12 +187,12 @@ fn decided_again(
     });
     let message = read.as_ref().map(|read| read.as_ref().map_err(|unreadable| &**unreadable));
     Ok(match (kind, message) {
-        (Some(kind), Some(message)) => again.declare(kind, &passes, &inputs.declaration(message)),
+        (Some(kind), Some(message)) => again.declare(kind, &rounds, &inputs.declaration(message)),
         (Some(_), None) => ReplayResult::NoRoute,
         (None, envelope) => {
             let arguments = CallArguments::new(whole(arguments)?.unwrap_or("{}"));
             let call = inputs.call(envelope, &arguments)?;
-            again.call(&passes, &call, Some(&stored.record.id.to_string()))
+            again.call(&rounds, &call, Some(&stored.record.id.to_string()))
         }
     })
 }

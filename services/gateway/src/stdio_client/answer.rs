@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::frame::RawId;
 use crate::frame::reply::{self, Reply};
 use crate::limits::MAX_ANSWER_BYTES;
-use crate::relay::{Response, UPSTREAM_FAILED};
+use crate::relay::{Response, UPSTREAM_FAILED, lost_answer};
 use crate::upstream::events::{Splitter, is_event_stream};
 use crate::upstream::text::may_be_message;
 
@@ -28,7 +28,7 @@ pub async fn forward<F: Future<Output = ()>>(
     if let (Some(id), why) = (awaited, answered.err()) {
         let words =
             why.unwrap_or_else(|| format!("the server answered with HTTP status {}", head.status.as_u16()));
-        send(reply::error(Some(id), UPSTREAM_FAILED, &words, None)).await;
+        send(lost_answer(Some(id), &words)).await;
     }
 }
 

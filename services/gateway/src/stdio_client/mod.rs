@@ -18,14 +18,12 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::frame::error_code::PARSE_ERROR;
 use crate::frame::{Frame, Kind, reply};
 use crate::front::Front;
 use crate::limits::{CHILD_QUEUE, LOCAL_STREAM_PAUSE, MAX_LINE_BYTES};
 use crate::lines::{Line, read_line, skip_line};
 use request::McpSession;
-
-/// The JSON-RPC code for a message that cannot be parsed.
-const PARSE_ERROR: i32 = -32700;
 
 /// The client of one route.
 #[derive(Clone)]

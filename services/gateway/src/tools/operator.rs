@@ -91,7 +91,7 @@ pub enum OperatorError {
     #[error("no client has listed a tool {1:?} on {0}")]
     NoTool(String, String),
     /// The description of this tool has changed; the second field is its digest now.
-    #[error("the tool {0:?} says something else by now: {1}")]
+    #[error("the description of the tool {0:?} has changed: {1}")]
     Moved(String, String),
 }
 
@@ -103,7 +103,7 @@ pub async fn list(config: &Config) -> Result<Vec<PinnedTool>, OperatorError> {
     let store = operator_access(config).await?;
     let pins = pins(&*store).await;
     store.close().await;
-    Ok(pins?.iter().map(|(_, pin)| PinnedTool::of(pin)).collect())
+    Ok(pins?.iter().map(PinnedTool::of).collect())
 }
 
 /// Approves tools with the descriptions listed last. Returns those that were not approved before.
@@ -116,7 +116,7 @@ pub async fn approve(config: &Config, which: &ToolSelection) -> Result<Vec<Pinne
     let approved = match which {
         ToolSelection::All => approve_all(&*store).await,
         ToolSelection::One { route, tool, digest } => {
-            approve_one(&*store, (route, tool), digest.as_deref()).await.map(Vec::from_iter)
+            approve_one(&*store, route, tool, digest.as_deref()).await.map(Vec::from_iter)
         }
     };
     store.close().await;
@@ -130,18 +130,19 @@ pub async fn approve(config: &Config, which: &ToolSelection) -> Result<Vec<Pinne
 /// [`OperatorError::Store`] if the evidence store cannot be read.
 pub async fn fault(
     config: &Config,
-    (route, tool): (&str, &str),
+    route: &str,
+    tool: &str,
     arguments: &str,
 ) -> Result<Option<ToolFault>, OperatorError> {
     let Some(rules) = config.route(route).map(|route| route.tools) else { return Ok(None) };
     let pin = match &config.evidence {
         Evidence::Sqlite(path) if !path.exists() => None,
         _ => {
-            let (look, stream) = (EvidenceReader::at(config).await?, tool_stream(route, tool));
-            let kept = look.streams(&[&stream]).await;
-            look.close().await;
-            match kept?.pop().flatten() {
-                Some(kept) => read(&stream, &kept.running)?,
+            let (reader, stream) = (EvidenceReader::at(config).await?, tool_stream(route, tool));
+            let stored = reader.streams(&[&stream]).await;
+            reader.close().await;
+            match stored?.pop().flatten() {
+                Some(stored) => read_pin(&stream, &stored.running)?,
                 None => None,
             }
         }
@@ -153,25 +154,26 @@ pub async fn fault(
 
 async fn approve_all(store: &dyn StreamEditor) -> Result<Vec<PinnedTool>, OperatorError> {
     let mut approved = Vec::new();
-    for (_, pin) in pins(store).await? {
+    for pin in pins(store).await? {
         // Only the description read here is approved: a tool that changes meanwhile is an error.
         let digest = pin.newest().map(|description| description.digest.to_string());
-        approved.extend(approve_one(store, (&pin.route, &pin.tool), digest.as_deref()).await?);
+        approved.extend(approve_one(store, &pin.route, &pin.tool, digest.as_deref()).await?);
     }
     Ok(approved)
 }
 
 async fn approve_one(
     store: &dyn StreamEditor,
-    (route, tool): (&str, &str),
+    route: &str,
+    tool: &str,
     digest: Option<&str>,
 ) -> Result<Option<PinnedTool>, OperatorError> {
     let stream = tool_stream(route, tool);
     loop {
-        let kept = store.streams(&[&stream]).await?.pop().flatten();
-        let none = || OperatorError::NoTool(route.to_owned(), tool.to_owned());
-        let kept = kept.ok_or_else(none)?;
-        let mut pin = read(&stream, &kept.running)?.ok_or_else(none)?;
+        let stored = store.streams(&[&stream]).await?.pop().flatten();
+        let no_tool = || OperatorError::NoTool(route.to_owned(), tool.to_owned());
+        let stored = stored.ok_or_else(no_tool)?;
+        let mut pin = read_pin(&stream, &stored.running)?.ok_or_else(no_tool)?;
         let newest = pin.newest().map(|description| description.digest.to_string()).unwrap_or_default();
         if digest.is_some_and(|digest| digest != newest) {
             return Err(OperatorError::Moved(tool.to_owned(), newest));
@@ -184,7 +186,7 @@ async fn approve_one(
         let state = StreamState::Tool(Box::new(pin))
             .running()
             .map_err(|error| StoreError::Refused(error.to_string()))?;
-        match store.amend(&stream, kept.version, &state).await {
+        match store.amend(&stream, stored.version, &state).await {
             Ok(()) => return Ok(Some(pinned)),
             // The tool was listed again meanwhile, or the outcome is unknown: it is read once more.
             Err(CommitError::Conflict(_) | CommitError::MayHaveHappened(_)) => {}
@@ -193,7 +195,8 @@ async fn approve_one(
     }
 }
 
-async fn pins(store: &dyn StreamEditor) -> Result<Vec<(u64, Pin)>, StoreError> {
+/// Reads all pins, by route and tool.
+async fn pins(store: &dyn StreamEditor) -> Result<Vec<Pin>, StoreError> {
     let mut all = Vec::new();
     let mut after = tool_streams().to_owned();
     loop {
@@ -201,20 +204,20 @@ async fn pins(store: &dyn StreamEditor) -> Result<Vec<(u64, Pin)>, StoreError> {
         let names: Vec<&str> = listed.iter().map(|listed| listed.stream.as_str()).collect();
         let ours: Vec<&str> =
             names.iter().copied().take_while(|name| name.starts_with(tool_streams())).collect();
-        for (name, kept) in ours.iter().zip(store.streams(&ours).await?) {
-            let Some(kept) = kept else { continue };
-            all.extend(read(name, &kept.running)?.map(|pin| (kept.version, pin)));
+        for (name, stored) in ours.iter().zip(store.streams(&ours).await?) {
+            let Some(stored) = stored else { continue };
+            all.extend(read_pin(name, &stored.running)?);
         }
         match ours.last() {
             Some(last) if ours.len() == TOOLS_PAGE => after = (*last).to_owned(),
             _ => break,
         }
     }
-    all.sort_by(|(_, a), (_, b)| (&a.route, &a.tool).cmp(&(&b.route, &b.tool)));
+    all.sort_by(|a, b| (&a.route, &a.tool).cmp(&(&b.route, &b.tool)));
     Ok(all)
 }
 
-fn read(stream: &str, running: &bytes::Bytes) -> Result<Option<Pin>, StoreError> {
+fn read_pin(stream: &str, running: &bytes::Bytes) -> Result<Option<Pin>, StoreError> {
     match StreamState::read(stream, None, running) {
         Ok(Some(StreamState::Tool(pin))) => Ok(Some(*pin)),
         Ok(_) => Ok(None),

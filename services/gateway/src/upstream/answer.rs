@@ -8,21 +8,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use super::text::{RpcMessage, quoted};
 use super::{AnswerBody, UpstreamAnswer};
-
-/// JSON-RPC error code "Parse error": the body is not a JSON-RPC message.
-pub const PARSE_ERROR: i64 = -32700;
-/// JSON-RPC error code "Invalid Request".
-pub const INVALID_REQUEST: i64 = -32600;
-/// JSON-RPC error code "Method not found".
-pub const NO_METHOD: i64 = -32601;
-/// JSON-RPC error code "Invalid params".
-pub const INVALID_PARAMS: i64 = -32602;
-/// MCP error code for a header that does not match the body.
-pub const HEADER_MISMATCH: i64 = -32020;
-/// Error code that servers use for an unknown session, and for a request without one.
-pub const NO_SESSION: i64 = -32000;
-/// Error code of a server that is busy or does not start.
-pub const UNAVAILABLE: i64 = -32001;
+use crate::frame::error_code::{
+    HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, MISSING_CAPABILITY, PARSE_ERROR,
+    TRANSPORT_REFUSAL, UNAVAILABLE, UNSUPPORTED_REVISION,
+};
 
 /// An answer with a status and an empty body.
 pub fn empty(status: StatusCode) -> UpstreamAnswer {
@@ -36,20 +25,22 @@ pub fn json(status: StatusCode, text: Bytes) -> UpstreamAnswer {
     UpstreamAnswer { status, headers, body: stream::iter([Ok(text)]).boxed() }
 }
 
+/// An answer with a JSON-RPC error, as [`error_message`] writes it.
+pub fn error(status: StatusCode, id: Option<&str>, code: i32, message: &str) -> UpstreamAnswer {
+    json(status, error_message(id, code, message))
+}
+
 /// A JSON-RPC error. `id` is the raw JSON of the request's id; without one, `null` is sent.
-pub fn error(status: StatusCode, id: Option<&str>, code: i64, message: &str) -> UpstreamAnswer {
+pub fn error_message(id: Option<&str>, code: i32, message: &str) -> Bytes {
     let id = id.unwrap_or("null");
     let message = quoted(message);
-    json(
-        status,
-        format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{message}}}}}"#).into(),
-    )
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{message}}}}}"#).into()
 }
 
 /// Status 400: a request of the legacy eras without `Mcp-Session-Id`.
 pub fn session_missing(id: Option<&str>) -> UpstreamAnswer {
     let why = "an Mcp-Session-Id is missing; initialize gives one";
-    error(StatusCode::BAD_REQUEST, id, NO_SESSION, why)
+    error(StatusCode::BAD_REQUEST, id, TRANSPORT_REFUSAL, why)
 }
 
 /// Status 400: a second `initialize` in a session.
@@ -60,7 +51,7 @@ pub fn initialized_already(id: Option<&str>) -> UpstreamAnswer {
 
 /// Status 404: `initialize` at a server of the revision without sessions.
 pub fn no_sessions(id: Option<&str>) -> UpstreamAnswer {
-    error(StatusCode::NOT_FOUND, id, NO_METHOD, "there is no initialize in this revision")
+    error(StatusCode::NOT_FOUND, id, METHOD_NOT_FOUND, "there is no initialize in this revision")
 }
 
 /// Status 400: a client's response to a server that sends no requests.
@@ -87,7 +78,7 @@ pub fn unknown_revision(id: Option<&str>) -> UpstreamAnswer {
 
 /// Status 405, with the `Allow` header.
 pub fn not_allowed(allowed: &'static str) -> UpstreamAnswer {
-    let mut answer = error(StatusCode::METHOD_NOT_ALLOWED, None, NO_SESSION, "method not allowed");
+    let mut answer = error(StatusCode::METHOD_NOT_ALLOWED, None, TRANSPORT_REFUSAL, "method not allowed");
     answer.headers.insert(ALLOW, HeaderValue::from_static(allowed));
     answer
 }
@@ -127,8 +118,11 @@ pub const ALIVE: Bytes = Bytes::from_static(b": alive\n\n");
 /// for the protocol's error codes.
 pub fn modern_status(message: &RpcMessage<'_>) -> StatusCode {
     match message.error_code() {
-        Some(-32601) => StatusCode::NOT_FOUND,
-        Some(-32700 | -32600 | -32602 | -32020 | -32021 | -32022) => StatusCode::BAD_REQUEST,
+        Some(METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
+        Some(
+            PARSE_ERROR | INVALID_REQUEST | INVALID_PARAMS | HEADER_MISMATCH | MISSING_CAPABILITY
+            | UNSUPPORTED_REVISION,
+        ) => StatusCode::BAD_REQUEST,
         _ => StatusCode::OK,
     }
 }

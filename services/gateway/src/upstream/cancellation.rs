@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::{HeaderMap, Method};
 use tokio::time::timeout;
 
 use super::{ClientName, Exchange, Upstream, UpstreamError};
+use crate::frame::reply;
 use crate::limits::CANCELLATION_TIME;
 
 /// A `notifications/cancelled` that has not been sent.
@@ -29,14 +29,12 @@ impl Cancellation {
     /// Sends the notification, in the background. The server need not take it.
     pub fn send(self) {
         let Self { upstream, headers, client, id } = self;
-        let body = Bytes::from(format!(
-            r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id},"reason":"no answer in time"}}}}"#
-        ));
+        let body = reply::cancelled(&id, "no answer in time");
         tokio::spawn(async move {
             let exchange = Exchange { method: Method::POST, headers, body, client, time_limit: None };
             let sent = timeout(CANCELLATION_TIME, upstream.exchange(exchange)).await;
             if let Err(error) = sent.unwrap_or(Err(UpstreamError::TimedOut)) {
-                tracing::debug!(%error, "a server was not told of a request that was given up");
+                tracing::debug!(%error, "the cancellation of a request could not be sent to the server");
             }
         });
     }

@@ -131,6 +131,11 @@ impl<'a> RpcMessage<'a> {
         Some(Self { text, members, kind })
     }
 
+    /// Parses a message; `None` if the bytes are not a JSON-RPC message in UTF-8.
+    pub fn read_bytes(bytes: &'a [u8]) -> Option<Self> {
+        Self::read(std::str::from_utf8(bytes).ok()?)
+    }
+
     /// The original text.
     pub const fn text(&self) -> &'a str {
         self.text
@@ -172,9 +177,9 @@ impl<'a> RpcMessage<'a> {
         self.meta(meta::PROTOCOL_VERSION).is_some()
     }
 
-    /// The `error.code` of an error response.
-    pub fn error_code(&self) -> Option<i64> {
-        self.at(&["error", "code"])?.integer()
+    /// The `error.code` of an error response; `None` if it is not an integer of 32 bits.
+    pub fn error_code(&self) -> Option<i32> {
+        self.at(&["error", "code"])?.integer()?.try_into().ok()
     }
 }
 

@@ -42,7 +42,7 @@ pub fn caller() -> Caller {
 
 pub fn caller_in(mcp_session: &str) -> Caller {
     let caller = Caller { route: "/mcp".into(), ..Caller::unknown(Era::Legacy) };
-    caller.given(Some(mcp_session.into()))
+    caller.with_issued_session(Some(mcp_session.into()))
 }
 
 pub fn commitment(session: &str, budget: &Value) -> Value {

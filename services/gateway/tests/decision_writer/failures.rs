@@ -59,7 +59,7 @@ async fn records_of_a_clock_that_was_ahead_do_not_keep_later_ones_from_the_log()
     ahead.store(0, Ordering::Relaxed);
     let now = commit(&writer, SESSION, json!({ "max_calls": 1 })).await.evidence.unwrap().id;
     until("what was made at the right time is on the log", || async {
-        matches!(record(&store, &now).await.standing, DeliveryState::Delivered { .. })
+        matches!(record(&store, &now).await.delivery, DeliveryState::Delivered { .. })
     })
     .await;
     let backlog = store.backlog().await.unwrap();

@@ -170,14 +170,14 @@ async fn an_outcome_whose_decision_the_log_refused_is_in_nobodys_way() {
     run(read(&writer, SESSION, 1).await, None).await;
     until("all three are refused", || async {
         let stored = store.records(SESSION, 0, 10).await.unwrap();
-        stored.len() == 3 && stored.iter().all(|stored| matches!(stored.standing, DeliveryState::Stuck(_)))
+        stored.len() == 3 && stored.iter().all(|stored| matches!(stored.delivery, DeliveryState::Stuck(_)))
     })
     .await;
     let other = "session-of-somebody-else";
     commit(&writer, other, json!({ "max_calls": 1 })).await;
     until("others are not held up", || async {
         let stored = store.records(other, 0, 10).await.unwrap();
-        matches!(stored[0].standing, DeliveryState::Delivered { .. })
+        matches!(stored[0].delivery, DeliveryState::Delivered { .. })
     })
     .await;
     assert_eq!(store.backlog().await.unwrap().oldest_at, None, "{:?}", all(&store).await);

@@ -21,9 +21,9 @@ async fn the_keys_are_on_the_log_once_however_often_the_gateway_starts() {
     let records = store.records("unbound:.keys", 0, 10).await.unwrap();
     assert_eq!(records.len(), 1);
     assert_eq!(records[0].record.kind, RecordKind::Keys);
-    let DeliveryState::Delivered { leaf_index: Some(_), receipt: Some(receipt) } = &records[0].standing
+    let DeliveryState::Delivered { leaf_index: Some(_), receipt: Some(receipt) } = &records[0].delivery
     else {
-        panic!("{:?}", records[0].standing)
+        panic!("{:?}", records[0].delivery)
     };
     let statement = site.client().statement(&records[0].record.id).await.unwrap();
     assert_eq!(statement.bytes(), &records[0].record.statement);

@@ -25,7 +25,7 @@ use crate::site::Site;
 
 /// A caller whose MCP session no server was seen to give out.
 fn unseen(mcp_session: &str) -> Caller {
-    Caller { is_given: false, ..caller_in(mcp_session) }
+    Caller { is_session_issued: false, ..caller_in(mcp_session) }
 }
 
 async fn has_account(store: &Memory, caller: &Caller) -> bool {

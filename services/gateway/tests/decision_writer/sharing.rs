@@ -262,7 +262,7 @@ async fn a_question_of_one_gateway_is_answered_at_another_and_used_once_at_eithe
     assert!(is_accepted(&offices[0].commit(json!({ "max_calls": 20 })).await));
     let arguments = json!({ "approved": true });
     let asked = offices[0].call(arguments.clone()).await.ruling.unwrap().pending.unwrap();
-    let question = *asked.approval.unwrap();
+    let question = *asked.approver_question.unwrap();
     assert_eq!(offices[1].writer.open_questions().await.unwrap(), std::slice::from_ref(&question));
     let waiting = {
         let (office, id) = (offices[0].clone(), question.id.clone());
@@ -358,9 +358,9 @@ async fn every_record_of_both_gateways_is_on_the_log_once(store: &dyn Store) {
     .await;
     let mut leaves = Vec::new();
     for stored in records(&*evidence, SESSION).await {
-        let DeliveryState::Delivered { leaf_index: Some(leaf), receipt: Some(receipt) } = stored.standing
+        let DeliveryState::Delivered { leaf_index: Some(leaf), receipt: Some(receipt) } = stored.delivery
         else {
-            panic!("{:?}", stored.standing)
+            panic!("{:?}", stored.delivery)
         };
         let statement = site.client().statement(&stored.record.id).await.unwrap();
         assert_eq!(statement.bytes(), &stored.record.statement);

@@ -378,7 +378,7 @@ async fn a_request_that_takes_too_long_ends_with_an_error_and_its_outcome_is_unk
     let site = Site::with(&format!("{REQUIRED}call_timeout = \"500ms\"\n"), agent).await;
     let (status, text) = site.post(&request(&envelope(), "message/stream")).await;
     assert_eq!(status, 200);
-    assert!(text.contains("-31001") && text.contains("longer than a call may"), "{text}");
+    assert!(text.contains("-31001") && text.contains("exceeded the time limit"), "{text}");
     assert_eq!(site.outcome().await, "unknown");
 }
 

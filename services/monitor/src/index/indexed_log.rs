@@ -14,14 +14,14 @@ use serde::Deserialize;
 use tlog::checkpoint::Origin;
 use verifier::index::{IndexHeadEvidence, SearchProof};
 
-use crate::outside::Outside;
-use crate::seen::SeenCheckpoint;
+use crate::remote_audit_source::RemoteAuditSource;
+use crate::signed_checkpoint::SignedCheckpoint;
 
 /// A log with an index, as its client sees it.
 pub struct IndexedLog<'a> {
     client: &'a Client,
     origin: &'a Origin,
-    entries: Outside<'a>,
+    entries: RemoteAuditSource<'a>,
     /// The newest policy that was read; `None` if it describes no index.
     policy: Option<(LeafIndex, Option<IndexPolicy>)>,
 }
@@ -67,8 +67,13 @@ pub async fn payload(source: &dyn AuditSource, leaf: LeafIndex) -> Result<Option
 
 impl<'a> IndexedLog<'a> {
     /// The log of a client, whose tree was verified in this round.
-    pub fn new(client: &'a Client, origin: &'a Origin, seen: &SeenCheckpoint) -> Self {
-        Self { client, origin, entries: Outside::at(client, seen.size, seen.root, None), policy: None }
+    pub fn new(client: &'a Client, origin: &'a Origin, seen: &SignedCheckpoint) -> Self {
+        Self {
+            client,
+            origin,
+            entries: RemoteAuditSource::with_verified_head(client, seen.head(), None),
+            policy: None,
+        }
     }
 
     /// Reads the policy at a leaf; `None` if the entry describes no index.
@@ -125,7 +130,7 @@ impl<'a> IndexedLog<'a> {
     async fn path(&self, request: &str) -> Result<Vec<Hash>, ClientError> {
         let view: PathView = self.client.json(request).await?;
         let hashes = view.path.iter().map(|hash| hash.parse()).collect::<Result<_, _>>();
-        hashes.map_err(|_| ClientError::Nonsense(format!("{request}: a hash is none")))
+        hashes.map_err(|_| ClientError::Nonsense(format!("{request}: a hash is malformed")))
     }
 
     /// Fetches the proof of the entries with a term among one leaf. It is not verified.

@@ -28,7 +28,7 @@ pub use attestation::Attestor;
 pub use results::IndexResults;
 
 use crate::config::WatchedLog;
-use crate::seen::SeenCheckpoint;
+use crate::signed_checkpoint::SignedCheckpoint;
 use crate::state::{LogFolder, MonitorStateError};
 use accuse::{Accuser, run_name};
 use head_entry::HeadEntry;
@@ -72,7 +72,7 @@ impl<'a> IndexCheck<'a> {
         (target, folder): (&'a WatchedLog, &'a LogFolder),
         (trust, attestor): (Option<&'a TrustStore>, Option<&'a Attestor>),
         client: &'a Client,
-        seen: &SeenCheckpoint,
+        seen: &SignedCheckpoint,
         now: u64,
     ) -> Result<Self, IndexCheckError> {
         Ok(Self {
@@ -192,7 +192,7 @@ impl<'a> IndexCheck<'a> {
     /// Returns an [`IndexCheckError`] if a file cannot be written.
     pub fn keep(&mut self) -> Result<(), IndexCheckError> {
         // Findings first: a head that is not yet counted as read is compared again.
-        self.results.keep(self.folder)?;
+        self.results.save(self.folder)?;
         Ok(self.recomputation.save()?)
     }
 

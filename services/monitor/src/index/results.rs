@@ -1,11 +1,11 @@
-//! What the index check has found: counts, and alarms that the sink has not saved yet.
+//! Results of the index check: counts, and alarms that the sink has not saved yet.
 
 use serde::{Deserialize, Serialize};
 
 use crate::alarm::Alarm;
-use crate::book::Book;
 use crate::limits::MAX_NAMED;
 use crate::round::{CheckName, IndexHeads};
+use crate::round_results::RoundResults;
 use crate::state::{LogFolder, MonitorStateError};
 
 /// File of the results in the log's folder.
@@ -18,7 +18,8 @@ pub struct IndexResults {
     /// Counts of heads.
     pub heads: IndexHeads,
     /// Alarms that the sink has not saved.
-    found: Vec<Alarm>,
+    #[serde(rename = "found")]
+    unreported: Vec<Alarm>,
 }
 
 impl IndexResults {
@@ -30,62 +31,62 @@ impl IndexResults {
     }
 
     /// Saves the results. Once `Ok`, they survive power loss.
-    pub fn keep(&self, folder: &LogFolder) -> Result<(), MonitorStateError> {
+    pub fn save(&self, folder: &LogFolder) -> Result<(), MonitorStateError> {
         folder.write(FILE, &serde_json::to_vec(self).unwrap_or_default())
     }
 
     /// Removes the alarms after the sink has saved them.
     pub fn mark_reported(folder: &LogFolder) -> Result<(), MonitorStateError> {
         let mut results = Self::load(folder)?;
-        if results.found.is_empty() {
+        if results.unreported.is_empty() {
             return Ok(());
         }
-        results.found.clear();
-        results.keep(folder)
+        results.unreported.clear();
+        results.save(folder)
     }
 
     /// Adds an alarm, unless one of the same identity waits, or `MAX_NAMED` of its kind.
     pub fn add(&mut self, alarm: Alarm) {
         let key = alarm.key();
-        let alike = self.found.iter().filter(|other| other.kind == alarm.kind);
+        let alike = self.unreported.iter().filter(|other| other.kind == alarm.kind);
         if alike.clone().all(|other| other.key() != key) && alike.count() < MAX_NAMED {
-            self.found.push(alarm);
+            self.unreported.push(alarm);
         }
     }
 
     /// Returns `true` if evidence for an alarm with this `which` is worth a search: none waits so far, and fewer than
     /// `MAX_NAMED` of all alarms.
     pub fn wants(&self, which: &str) -> bool {
-        self.found.len() < MAX_NAMED && self.found.iter().all(|alarm| alarm.which != which)
+        self.unreported.len() < MAX_NAMED && self.unreported.iter().all(|alarm| alarm.which != which)
     }
 
     /// The alarms that the sink has not saved yet.
-    pub fn into_found(self) -> Vec<Alarm> {
-        self.found
+    pub fn into_unreported(self) -> Vec<Alarm> {
+        self.unreported
     }
 
     /// Records the check [`CheckName::Index`] and the alarms.
-    pub fn judge(self, book: &mut Book) {
-        book.index = Some(self.heads.clone());
+    pub fn record(self, results: &mut RoundResults) {
+        results.index = Some(self.heads.clone());
         let IndexHeads { right, wrong, uncompared, other_table, newest, why_uncompared } = self.heads;
         match (right, wrong, uncompared) {
-            _ if !self.found.is_empty() => {
-                book.failed(CheckName::Index, format!("wrong heads: {wrong}, right ones: {right}"));
+            _ if !self.unreported.is_empty() => {
+                results.failed(CheckName::Index, format!("wrong heads: {wrong}, right ones: {right}"));
             }
             (0, 0, 0) if other_table > 0 => {
-                let words = format!("heads under a table of terms that is not known: {other_table}");
-                book.not_checked(CheckName::Index, words);
+                let words = format!("heads under an unknown table of terms: {other_table}");
+                results.not_checked(CheckName::Index, words);
             }
-            (0, 0, 0) => book.not_checked(CheckName::Index, "the log has no heads of its index so far"),
+            (0, 0, 0) => results.not_checked(CheckName::Index, "the log has no heads of its index so far"),
             (0, _, _) => {
-                book.not_checked(CheckName::Index, why_uncompared.unwrap_or("no head is right".into()))
+                results.not_checked(CheckName::Index, why_uncompared.unwrap_or("no head is right".into()))
             }
             _ => {
                 let words = format!("heads computed again: {right}, the newest of size {newest}");
-                book.ok(CheckName::Index, words);
+                results.ok(CheckName::Index, words);
             }
         }
-        book.alarms.extend(self.found);
+        results.alarms.extend(self.unreported);
     }
 }
 

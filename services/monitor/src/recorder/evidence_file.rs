@@ -39,7 +39,7 @@ pub enum NotEvidence {
     #[error("evidence of the form {0:?}, which this release does not know")]
     Version(String),
     /// Longer than [`MAX_EVIDENCE_BYTES`].
-    #[error("longer than any evidence")]
+    #[error("longer than an evidence file can be")]
     TooLong,
 }
 

@@ -59,7 +59,7 @@ pub fn compare(notes: [&[u8]; 2], keys: &[VerifierKey], join: Join<'_>) -> Verif
     let finding = related(finding, &older, &newer, join);
     match (keys.is_empty(), finding.verdict) {
         (true, Verdict::Same | Verdict::Consistent | Verdict::Contradiction) => {
-            let words = format!("{}, but nobody checked who signed them", finding.words);
+            let words = format!("{}, but their signatures were not checked", finding.words);
             finding.ends(Verdict::Unknown, words)
         }
         _ => finding,

@@ -27,7 +27,7 @@ pub fn judge_accusation(alarm: &Alarm, file: &str, trust: Option<&TrustStore>) -
     }
     let Some(trust) = trust else {
         finding.not_checked("log keys", "give a trust file with the log's receipt keys with --trust");
-        return finding.ends(Verdict::Unknown, "nobody checked whose log it is");
+        return finding.ends(Verdict::Unknown, "the log's key was not checked");
     };
     match check_accusation(&file, trust, alarm.first_seen) {
         Ok(()) => {
@@ -72,7 +72,7 @@ pub fn judge_head(
         let words = format!("compute run ({level}, {number}) of leaves [{from}, {to}) again: root {root}");
         finding.not_checked("run", words);
     }
-    finding.ends(Verdict::OnWord, "that the runs of the head are wrong is the monitor's word")
+    finding.ends(Verdict::OnWord, "only the monitor states that the runs of the head are wrong")
 }
 
 fn read_file(file: &str) -> Result<IndexAccusationFile, String> {

@@ -26,7 +26,8 @@ const HASH_BYTES: usize = 32;
 /// generate a key of any name and sign contradictions with it. The verdict then accuses no party.
 pub fn judge(alarm: &Alarm, known: &[VerifierKey], trust: Option<&TrustStore>) -> VerificationResult {
     let Some(evidence) = &alarm.evidence else {
-        return VerificationResult::begin().ends(Verdict::OnWord, "there is nothing but the monitor's word");
+        return VerificationResult::begin()
+            .ends(Verdict::OnWord, "the monitor's statement is the only evidence");
     };
     let keys = match keys(evidence, known) {
         Ok(keys) => keys,
@@ -55,7 +56,7 @@ pub fn judge(alarm: &Alarm, known: &[VerifierKey], trust: Option<&TrustStore>) -
         }
     };
     if known.is_empty() && !keys.is_empty() {
-        let own = format!("{} stands in the evidence itself: compare it with the one you know", keys[0]);
+        let own = format!("{} is from the evidence itself: compare it with the key that you know", keys[0]);
         finding.not_checked("log key", own);
         return match finding.verdict {
             Verdict::Contradiction => finding.accuses_nobody("give the log's with --key"),
@@ -118,7 +119,7 @@ fn rollback(larger: &Sighting, smaller: &Sighting, keys: &[VerifierKey]) -> Veri
     let sound = finding.steps.iter().all(|step| step.outcome != Outcome::Failed);
     match finding.verdict {
         Verdict::Unknown | Verdict::Consistent if grew && sound => {
-            finding.not_checked("order", "that the smaller one was shown later is the monitor's word");
+            finding.not_checked("order", "only the monitor states that the smaller one was shown later");
             finding.ends(
                 Verdict::OnWord,
                 "the log signed both; after the larger one it must not show the smaller",
@@ -138,7 +139,7 @@ fn checkpoint(kind: AlarmKind, seen: &Sighting, keys: &[VerifierKey]) -> Verific
         Ok(note) => note,
         Err(why) => {
             finding.ok("note", format!("it is none: {why}"));
-            return finding.ends(Verdict::OnWord, "that the log served it is the monitor's word");
+            return finding.ends(Verdict::OnWord, "only the monitor states that the log served it");
         }
     };
     if let Ok(checkpoint) = Checkpoint::parse_text(note.text()) {
@@ -170,9 +171,11 @@ fn checkpoint(kind: AlarmKind, seen: &Sighting, keys: &[VerifierKey]) -> Verific
         }
     }
     match as_said {
-        true => finding
-            .ends(Verdict::OnWord, "the note is as said; that the log showed it then is the monitor's word"),
-        false => finding.ends(Verdict::Wrong, "the note does not show what the evidence says"),
+        true => finding.ends(
+            Verdict::OnWord,
+            "the note is as described; only the monitor states that the log showed it then",
+        ),
+        false => finding.ends(Verdict::Wrong, "the note does not prove the accusation"),
     }
 }
 
@@ -205,8 +208,8 @@ fn served(checkpoint: &Sighting, path: &str, bytes: &str, keys: &[VerifierKey]) 
         Some(root) => finding.ok("bytes", format!("they make the root {root}, which was not signed")),
         None => finding.not_checked("bytes", "more of the tree is needed to see that they are not of it"),
     }
-    finding.not_checked("served", format!("that the log served them as {path} is the monitor's word"));
-    finding.ends(Verdict::OnWord, "what the log is said to have served is not what it signed")
+    finding.not_checked("served", format!("only the monitor states that the log served them as {path}"));
+    finding.ends(Verdict::OnWord, "the bytes that the log is said to have served differ from what it signed")
 }
 
 /// The root of a level-0 tile that holds all leaves of the tree; `None` for other paths, or too few leaves.
@@ -280,7 +283,7 @@ fn of_entries(
         }
     }
     finding.not_checked("issuers", "whose keys signed is for `tabellion verify` and a trust file");
-    finding.ends(Verdict::OnWord, "the statements are those entries; where they stand is the monitor's word")
+    finding.ends(Verdict::OnWord, "the statements are those entries; only the monitor states their positions")
 }
 
 /// The two statements; `None` if there are not exactly two.

@@ -42,7 +42,10 @@ pub fn judge(
         }
     }
     if known.is_none() {
-        finding.not_checked("keys", "they stand in the evidence itself: compare them with those you know");
+        finding.not_checked(
+            "keys",
+            "they are from the evidence itself: compare them with the keys that you know",
+        );
     }
     let finding = conclude(finding, kind, &checked);
     match finding.verdict {
@@ -58,7 +61,7 @@ fn conclude(
     kind: AlarmKind,
     checked: &[Result<VerifiedReceipt, String>],
 ) -> VerificationResult {
-    let word = "that the service gave it, and when, is the monitor's word";
+    let word = "only the monitor states that the service gave it, and when";
     match (kind, checked) {
         (AlarmKind::Fork, [Ok(one), Ok(other)]) if one.is_of_the_same(other) && one.root != other.root => {
             finding.ends(Verdict::Contradiction, "the service signed two roots for one tree")
@@ -69,9 +72,10 @@ fn conclude(
             finding
                 .ends(Verdict::OnWord, format!("a receipt of a larger tree, then one of a smaller; {word}"))
         }
-        (AlarmKind::Vanished, [Ok(_)]) => {
-            finding.ends(Verdict::OnWord, "the entry was registered; that it is gone is the monitor's word")
-        }
+        (AlarmKind::Vanished, [Ok(_)]) => finding.ends(
+            Verdict::OnWord,
+            "the entry was registered; only the monitor states that it is no longer served",
+        ),
         (AlarmKind::Fork | AlarmKind::Rollback | AlarmKind::Vanished, _) | (_, [Ok(_)]) => {
             finding.ends(Verdict::Wrong, "the evidence does not show it")
         }

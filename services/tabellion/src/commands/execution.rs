@@ -84,9 +84,9 @@ impl Verify {
 }
 
 fn unknown_gateway(source: &Path) -> Failure {
-    let what = format!("{} does not say by itself which key its gateway has", source.display());
+    let what = format!("{} does not contain the key of its gateway", source.display());
     Failure::new(Exit::NotVerified, "no-gateway-key", what)
-        .why("its issuer is not a did:key, and a receipt is worth what its gateway's key is")
+        .why("its issuer is not a did:key: the gateway's key must come from a source that you trust")
         .hint("tabellion execution verify --gateway-key gateway.pem aer.json.cose")
 }
 

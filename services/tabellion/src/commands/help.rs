@@ -127,7 +127,7 @@ macro_rules! listed {
 }
 
 /// The value of `check` for profiles without a command.
-const DRY_RUN: &str = "POST /v1/policy/evaluate says what the policy would decide, and registers nothing.";
+const DRY_RUN: &str = "POST /v1/policy/evaluate returns the decision of the policy, and registers nothing.";
 /// Rules of specifications that compare a statement with the log's entries, so that only the log can check them. Rules of
 /// our own have the section `log` instead.
 const KEPT_BY_LOG: &[&str] = &[

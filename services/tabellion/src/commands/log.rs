@@ -158,5 +158,5 @@ fn not_adopted(error: AdoptError) -> Failure {
         _ => Exit::Failure,
     };
     Failure::new(exit, "not-adopted", error.to_string())
-        .why("what was signed once is never unsigned: the database must hold it")
+        .why("a signed tree head cannot be withdrawn: the database must have its tree")
 }

@@ -211,7 +211,7 @@ impl Proposal {
             OPERATOR_ACTION_CONTENT_TYPE => {
                 Ok(match Action::from_payload(payload).map_err(|why| why.to_string())? {
                     Action::Freeze { reason } => vec![
-                        "ends the log for ever: it takes no more entries".to_owned(),
+                        "ends the log for ever: no more entries are added".to_owned(),
                         format!("reason: {reason}"),
                     ],
                     Action::Hold(held) => {

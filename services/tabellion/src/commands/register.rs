@@ -178,7 +178,7 @@ impl Register {
         let stream = self.files.iter().any(|file| is_stream(file));
         match self.output.is_some() {
             true if self.files.len() > 1 => wrong("--output is for one file, and there are more"),
-            false if stream => wrong("what comes from standard input needs --output FILE, or --output -"),
+            false if stream => wrong("a statement from standard input needs --output FILE, or --output -"),
             _ => Ok(()),
         }
     }

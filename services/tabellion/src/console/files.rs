@@ -140,7 +140,7 @@ pub fn path_flag(name: &str, path: &Path) -> Result<String, Failure> {
 
 /// The error if two arguments are `-`.
 pub fn stdin_twice() -> Failure {
-    Failure::new(Exit::Usage, "stdin-twice", "standard input can stand for one file only")
+    Failure::new(Exit::Usage, "stdin-twice", "standard input can be used for one file only")
 }
 
 /// Returns the path `FILE.ending`.

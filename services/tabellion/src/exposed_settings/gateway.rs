@@ -70,14 +70,14 @@ fn listeners(config: &Config) -> Vec<SettingError> {
         !approvals.listen.ip().to_canonical().is_loopback() && !ends_tls
     }) {
         let what = format!(
-            "{} is not loopback, and the gateway speaks plain HTTP: what approvers are asked can be read on the way. Let a \
+            "{} is not loopback, and the gateway uses plain HTTP: the questions to approvers can be read in the network. Let a \
              proxy end TLS, and name its URL in approvals.url",
             approvals.listen
         );
         warnings.push(mistake("approvals.listen", what));
     }
     if let Some(admin) = config.admin_listen.filter(|admin| !admin.ip().to_canonical().is_loopback()) {
-        let what = format!("{admin} is not loopback: whoever reaches it reads the metrics");
+        let what = format!("{admin} is not loopback: everyone who can connect can read the metrics");
         warnings.push(mistake("admin_listen", what));
     }
     warnings
@@ -91,7 +91,7 @@ fn open_route(config: &Config, route: &Route) -> Option<SettingError> {
         return None;
     }
     let what = format!(
-        "{}: whoever reaches {} may call every tool: \"advisory\" denies nothing, and no [route.oauth] asks for a token",
+        "{}: everyone who can connect to {} may call every tool: \"advisory\" denies nothing, and no [route.oauth] asks for a token",
         route.path, config.listen
     );
     Some(mistake("route.without_vap", what))
@@ -103,7 +103,7 @@ fn plain_keys(route: &Route) -> Option<SettingError> {
     match &route.oauth.as_ref()?.keys {
         KeySource::Url { url, .. } if is_plain(url) => {
             let what = format!(
-                "{}: {url} is not https: whoever is on the way can say which keys sign tokens",
+                "{}: {url} is not https: an attacker in the network can replace the keys that sign tokens",
                 route.path
             );
             Some(mistake("route.oauth.jwks_url", what))

@@ -76,8 +76,6 @@ fn wrong_port(config: &Config) -> Option<SettingError> {
     if listen.port() == 0 || listen.port() == port {
         return None;
     }
-    let what = format!(
-        "says port {port}, and the service listens on {listen}: nobody answers there but a proxy of yours"
-    );
+    let what = format!("names port {port}, but the service listens on {listen}: this needs a proxy of yours");
     Some(mistake("public_url", what))
 }

@@ -29,7 +29,7 @@ pub async fn keep_erasing(log: Arc<Log>) {
         let wait = match eraser.round(&log).await {
             Ok(()) => ERASURE_POLL,
             Err(error) => {
-                tracing::error!(%error, "bytes that are to be erased are still there");
+                tracing::error!(%error, "not all bytes of an erasure could be erased yet");
                 ERASURE_RETRY
             }
         };

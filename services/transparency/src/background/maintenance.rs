@@ -102,7 +102,7 @@ async fn look_at_durability(log: &Log) {
             tracing::warn!(%error, "durability settings could not be checked");
         }
         Err(error) => {
-            tracing::error!(%error, "registration stops: the database would forget what it acknowledges");
+            tracing::error!(%error, "registration stops: the database is configured to lose acknowledged data");
             log.obstacle.store(Some(Arc::new(error.to_string())));
         }
     }

@@ -361,7 +361,7 @@ impl Config {
         check(
             !self.access.token_required || !self.access.tokens.is_empty(),
             "tokens_file",
-            "a token is required and none is listed: nobody could register".into(),
+            "a token is required, but no token is listed: no caller could register".into(),
         );
         check(
             self.access.tokens.iter().all(|token| token.secret.expose_secret().len() >= 16),
@@ -371,7 +371,7 @@ impl Config {
         check(
             self.access.anonymous_role < CallerRole::Operator,
             "anonymous_role",
-            "is public, reader or auditor: nobody is an operator without a token".into(),
+            "is public, reader or auditor: an operator needs a token".into(),
         );
         check(
             self.access.cors_origins.iter().all(|origin| origin == "*" || is_origin(origin)),

@@ -188,7 +188,7 @@ pub async fn authenticate_and_limit(
 fn may_use(caller: &AuthenticatedCaller, request: &Request) -> Result<(), Problem> {
     let Some(route) = request.extensions().get::<MatchedPath>() else { return Ok(()) };
     let needed = needed(route.as_str()).ok_or_else(|| {
-        tracing::error!(route = route.as_str(), "no role is listed for this route: nobody may use it");
+        tracing::error!(route = route.as_str(), "no role is listed for this route: all callers are refused");
         Problem::internal()
     })?;
     caller.must_be(needed)

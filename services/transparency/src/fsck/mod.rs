@@ -153,7 +153,7 @@ impl StorageCheck {
             self.found(&new);
             self.show(&walk);
             match step {
-                Ok(FsckStep::Looked(rows)) => pace.spent(rows).await,
+                Ok(FsckStep::Checked(rows)) => pace.spent(rows).await,
                 Ok(FsckStep::Done) => break,
                 Err(error) => {
                     self.keep(walk.state()).await;

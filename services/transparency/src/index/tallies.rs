@@ -106,7 +106,7 @@ async fn count_on(index: Weak<Index>, slot: Slot, values: Values, _permit: Owned
         let mut cached = slot.lock().await;
         let counted = cached.count_page(&index, &values).await;
         if let Err(error) = &counted {
-            tracing::warn!(%error, "a count stopped before its end; the next request goes on with it");
+            tracing::warn!(%error, "a count stopped before its end; the next request continues it");
         }
         let is_whole = cached.tally.complete || cached.tally.size >= end;
         if is_whole {

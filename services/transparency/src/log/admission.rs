@@ -53,7 +53,7 @@ pub enum NotAdmitted {
     #[error(transparent)]
     Refused(Refusal),
     /// The issuer is over its quota.
-    #[error("the issuer has registered enough for now")]
+    #[error("the issuer has reached its rate of registrations")]
     OverQuota(OverRate),
     /// The policy reached no decision; a retry may.
     #[error(transparent)]

@@ -52,7 +52,7 @@ impl FreeSpace {
         metrics.storage.low.set(low.is_some().into());
         match (self.low.load().is_some(), &low) {
             (false, Some(why)) => tracing::error!(why, "registration is refused: the disk is almost full"),
-            (true, None) => tracing::info!("there is space again: registration goes on"),
+            (true, None) => tracing::info!("there is space again: registration continues"),
             _ => {}
         }
         self.low.store(low.map(Arc::new));

@@ -40,9 +40,9 @@ impl Observer for Counting {
     fn role_changed(&self, role: &Role) {
         match role {
             Role::Halted(Halt::Frozen) => {
-                tracing::warn!("the log is frozen: it takes no more entries; reads go on")
+                tracing::warn!("the log is frozen: no more entries are added; reads continue")
             }
-            Role::Halted(halt) => tracing::error!(%halt, "sequencing stopped; reads go on"),
+            Role::Halted(halt) => tracing::error!(%halt, "sequencing stopped; reads continue"),
             other => {
                 tracing::info!(role = other.name(), epoch = other.epoch(), "the role of this process changed")
             }

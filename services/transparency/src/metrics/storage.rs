@@ -27,7 +27,7 @@ impl StorageMetrics {
             )?,
             fence_epoch: registry.gauge("tabellion_storage_fence_epoch", "The fencing epoch in force")?,
             frozen: registry
-                .gauge("tabellion_log_frozen", "Whether the log takes no more entries, for ever")?,
+                .gauge("tabellion_log_frozen", "Whether the log is frozen for ever")?,
             free_bytes: registry.gauge(
                 "tabellion_storage_free_bytes",
                 "Free bytes in the state directory or in the folder of a SQLite database, whichever has fewer",

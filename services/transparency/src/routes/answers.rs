@@ -114,12 +114,12 @@ impl From<RegisterError> for Problem {
             RegisterError::Halted(why) => {
                 tracing::warn!(why, "registration refused: sequencing stopped");
                 let detail =
-                    "Sequencing stopped and the operator must act; what is registered can still be read";
+                    "Sequencing stopped and the operator must act; registered statements can still be read";
                 Problem::busy("log-halted", detail, MUCH_LATER)
             }
             RegisterError::LowSpace(why) => {
                 tracing::debug!(%why, "registration refused: the disk is almost full");
-                let detail = "The log's disk is almost full; nothing was kept, and what is registered can still be read";
+                let detail = "The log's disk is almost full; nothing was stored, and registered statements can still be read";
                 Problem::busy("storage-full", detail, STORAGE_LATER)
             }
             RegisterError::Stopping => Problem::busy("stopping", "The service is restarting", LATER),
@@ -264,7 +264,7 @@ fn inbox_full(issuer_only: bool, retry_after: u64) -> Problem {
 /// The problem for a frozen log: 403, not 503, since a later retry cannot succeed.
 fn frozen() -> Problem {
     let detail =
-        "This log is frozen: it takes no more entries, and what is registered can still be read and proven";
+        "This log is frozen: no more entries are added; registered statements can still be read and proven";
     Problem::new(StatusCode::FORBIDDEN, "log-frozen", "Log Frozen", detail)
 }
 
@@ -298,7 +298,7 @@ fn storage_fails(fault: StorageFault, cause: &dyn Display) -> Problem {
 /// The problem for a damaged database: 500, not 503, since the operator must repair it before a retry can succeed.
 fn damaged(cause: &dyn Display) -> Problem {
     tracing::error!(%cause, "the database is damaged");
-    let detail = "What the log's database holds contradicts itself; the operator finds what in the log under this \
+    let detail = "The log's database contradicts itself; the operator finds the details in the service's messages under this \
                   instance, and must repair it";
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "database-damaged", "Internal Server Error", detail)
 }

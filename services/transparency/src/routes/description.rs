@@ -19,7 +19,7 @@ const TOKEN: &str = "token";
 #[openapi(
     info(
         title = "Tabellion transparency service",
-        description = "SCRAPI (draft-ietf-scitt-scrapi-11) and, under /v1, what it leaves out. Every 4xx and 5xx has problem \
+        description = "SCRAPI (draft-ietf-scitt-scrapi-11) and, under /v1, other resources. Every 4xx and 5xx has problem \
                        details: under /v1 RFC 9457 JSON unless CBOR is preferred; elsewhere a concise map \
                        (RFC 9290). Every response has the request's number in X-Request-Id. The operator \
                        may require a token, in particular for registration and for everything that is not evidence.",

@@ -63,7 +63,7 @@ pub struct DetachedForm {
         (status = 400, description = "Malformed request, Bad Signature Algorithm, Payload Missing, or Rejected",
          content_type = "application/concise-problem-details+cbor"),
         (status = 401, description = "A bearer token is required", content_type = "application/concise-problem-details+cbor"),
-        (status = 403, description = "Log Frozen: this log takes no more entries; or the token is bound to other issuers or content types", content_type = "application/concise-problem-details+cbor"),
+        (status = 403, description = "Log Frozen: no more entries are added to this log; or the token is bound to other issuers or content types", content_type = "application/concise-problem-details+cbor"),
         (status = 409, description = "On Hold: an entry that it would erase is needed for a case",
          content_type = "application/concise-problem-details+cbor"),
         (status = 413, description = "The statement is too large", content_type = "application/concise-problem-details+cbor"),

@@ -70,7 +70,7 @@ pub async fn kept(app: &App, entry: &Entry) -> Result<Option<Bytes>, Problem> {
 
 fn never_kept(entry: &Entry) -> Problem {
     let detail = format!(
-        "The payload came beside the statement and was not kept: the policy at leaf {} has it so",
+        "The payload was sent next to the statement and was not stored, as the policy at leaf {} demands",
         entry.policy
     );
     Problem::new(StatusCode::NOT_FOUND, "payload-not-kept", "Not Found", detail).by_rule(entry.rule.clone())

@@ -163,7 +163,7 @@ pub async fn consistency_path(app: &App, first: TreeSize, second: TreeSize) -> R
     responses(
         (status = 200, description = "The proof; as a COSE receipt where that type is asked for",
          content((ConsistencyView = "application/json"), (Binary = "application/scitt-receipt+cose"), (Binary = "application/cose"))),
-        (status = 400, description = "No such proof: first is larger than second, or second than what is signed; or there is \
+        (status = 400, description = "No such proof: first is larger than second, or second is larger than the newest signed tree; or there is \
                                       no receipt of it: a receipt has a path, and so 0 < first < second"),
         (status = 404, description = "No signature for this size"),
         (status = 503, description = "No second size was given, and no checkpoint has enough cosignatures yet")

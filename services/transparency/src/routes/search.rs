@@ -37,7 +37,7 @@ use crate::view::pages::{read, read_leaves};
     params(EntryQuery, EntryValues, EntryPrefixes),
     responses(
         (status = 200, description = "The entries that match, in the given order", body = Entries, headers(("Link" = String, description = "rel=next, while there may be more"))),
-        (status = 400, description = "A parameter is unknown, its value is none, too many values begin with a prefix, or the search cannot be proven"),
+        (status = 400, description = "A parameter is unknown, its value is invalid, too many values begin with a prefix, or the search cannot be proven"),
         (status = 404, description = "With proof=1: the log has no heads of its search index"),
         (status = 503, description = "The index is behind; with proof=1: there is no head of the index yet, or entries were erased since. Retry-After gives the time to wait")
     )

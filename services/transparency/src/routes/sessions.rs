@@ -105,7 +105,7 @@ pub struct StreamReference {
     params(("session" = String, Path, description = "The session, as its own documents name it, percent-encoded"), SessionPaging),
     responses(
         (status = 200, description = "The entries of the session, from the first on", body = Session, headers(("Link" = String, description = "rel=next, while there may be more"))),
-        (status = 400, description = "A parameter is unknown, or its value is none"),
+        (status = 400, description = "A parameter is unknown, or its value is invalid"),
         (status = 404, description = "No entry names this session")
     )
 )]

@@ -83,7 +83,7 @@ pub async fn transparent(
 /// 409: the issuer signed a header that leaves no room for a receipt. The statement itself was parsed at its
 /// registration.
 fn cannot_attach(cause: &scitt::Malformed) -> Problem {
-    let detail = format!("No receipt can be put into this statement ({cause}); fetch it by itself");
+    let detail = format!("The receipt cannot be attached to this statement ({cause}); fetch it separately");
     Problem::new(StatusCode::CONFLICT, "no-room-for-receipt", "Not Attachable", detail)
 }
 

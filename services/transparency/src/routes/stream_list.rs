@@ -82,7 +82,7 @@ pub struct ListedStream {
     params(("gateway" = String, Path, description = "The iss of the records, percent-encoded"), StreamPaging),
     responses(
         (status = 200, description = "The streams of the gateway, from the first on", body = Streams, headers(("Link" = String, description = "rel=next, while there may be more"))),
-        (status = 400, description = "A parameter is unknown, or its value is none"),
+        (status = 400, description = "A parameter is unknown, or its value is invalid"),
         (status = 404, description = "The log has no record of this gateway")
     )
 )]

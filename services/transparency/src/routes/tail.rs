@@ -117,7 +117,7 @@ async fn next(app: &App, requested: Option<u64>) -> Result<u64, Problem> {
     let Some(next) = requested else { return Ok(tail::signed_size(&app.log).await?) };
     let committed = app.log.store.head().await?.size().get().max(app.log.committed_size().get());
     if next > committed {
-        let detail = format!("The log has size {committed}, and cannot go on at leaf {next}");
+        let detail = format!("The log has size {committed}, and cannot continue at leaf {next}");
         return Err(Problem::malformed("stream-ahead", detail));
     }
     Ok(next)

@@ -122,6 +122,6 @@ async fn found(
 }
 
 fn unreadable(problem: Problem) -> EntriesUnreadable {
-    tracing::warn!(?problem, "a stream of entries cannot go on");
+    tracing::warn!(?problem, "a stream of entries cannot continue");
     EntriesUnreadable
 }

@@ -80,9 +80,9 @@ impl hyper::body::Body for StreamBody {
 fn detail(end: StreamEnd) -> &'static str {
     match end {
         StreamEnd::Left => "the reader has left",
-        StreamEnd::TooSlow => "events were not taken in time; go on with Last-Event-ID, nothing is lost",
-        StreamEnd::Stopping => "the service stops; go on with Last-Event-ID in a moment",
-        StreamEnd::Unavailable => "the log cannot be read at the moment; go on with Last-Event-ID",
+        StreamEnd::TooSlow => "events were not read in time; continue with Last-Event-ID, nothing is lost",
+        StreamEnd::Stopping => "the service stops; continue with Last-Event-ID in a moment",
+        StreamEnd::Unavailable => "the log cannot be read at the moment; continue with Last-Event-ID",
     }
 }
 

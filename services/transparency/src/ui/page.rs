@@ -43,7 +43,7 @@ pub fn state(log: &Log) -> &'static str {
         Role::Leading { .. } => "registers statements",
         Role::Following => "reads the log; another process registers statements",
         Role::Halted(Halt::Frozen) => {
-            "frozen: it takes no more entries, and what it holds can be read and proven"
+            "frozen: no more entries are added; all entries can still be read and proven"
         }
         Role::Halted(_) => "registration stopped",
         Role::Stopped => "stopping",
@@ -56,7 +56,7 @@ fn alarm(log: &Log) -> Option<String> {
     let count = findings.len() as u64 + omitted;
     if count > 0 {
         let findings = counted(count, "finding", "findings");
-        return Some(format!("The stored log contradicts what was signed: {findings}."));
+        return Some(format!("The stored log contradicts signed tree heads: {findings}."));
     }
     match &log.sequencer.status().borrow().role {
         Role::Halted(Halt::Frozen) | Role::Leading { .. } | Role::Following | Role::Stopped => None,

@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(
             ahead(now(1410, 110)),
             Some(295),
-            "our clock was set: what the exchange took does not count as a difference"
+            "the clock of this host was set during the exchange: the difference is not counted"
         );
         assert_eq!(ahead(now(10, 110)), Some(-1095));
         let long_after = 11 + WITNESS_CLOCK_AGE.as_secs();

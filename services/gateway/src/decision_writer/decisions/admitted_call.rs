@@ -12,8 +12,7 @@ use tokio::sync::oneshot;
 use vap::audit::CallStatus;
 use vap::digest::Canon;
 
-use super::outcome::{CallOutcomeReport, LateDenial, OutcomeWork, UnsettledCall};
-use super::writing::RecordedRuling;
+use super::outcome::{CallEnd, CallOutcomeReport, DenialWithRecord, LateDenial, OutcomeWork, UnsettledCall};
 use crate::decision_writer::DecisionWriter;
 use crate::decision_writer::error::WriterError;
 use crate::limits::{LARGE_RESULT, MAX_ANSWER_DEPTH, SETTLE_TIME};
@@ -41,18 +40,19 @@ impl HeldRequest {
 #[derive(Debug)]
 pub struct AdmittedCall {
     writer: DecisionWriter,
+    /// The call; `None` once its outcome is submitted.
     call: Option<Box<UnsettledCall>>,
-    forwarding: bool,
+    is_forwarded: bool,
 }
 
 impl AdmittedCall {
     pub(super) fn new(writer: DecisionWriter, call: UnsettledCall) -> Self {
-        Self { writer, call: Some(Box::new(call)), forwarding: false }
+        Self { writer, call: Some(Box::new(call)), is_forwarded: false }
     }
 
     /// Gives out the request of the call, to be sent once: from its first byte on it may have an effect.
     pub fn release(&mut self, request: HeldRequest) -> Exchange {
-        self.forwarding = true;
+        self.is_forwarded = true;
         request.0
     }
 
@@ -68,28 +68,23 @@ impl AdmittedCall {
     pub async fn settle(mut self, report: CallOutcomeReport) -> Settled {
         let Some(call) = self.call.take() else { return Settled::default() };
         let settled = call.preview(&report);
-        let exceeded = settled.exceeded_reservation;
-        let large = report.result.as_ref().is_some_and(|result| result.len() > LARGE_RESULT);
-        let (reply, answer) = oneshot::channel();
+        let waits_for_commit = settled.exceeded_reservation;
+        let is_large = report.result.as_ref().is_some_and(|result| result.len() > LARGE_RESULT);
+        let (durable, is_durable) = oneshot::channel();
+        let durable = waits_for_commit.then_some(durable);
         let writer = self.writer.clone();
-        let hand_in = move || {
-            let result = report.result.as_deref().and_then(canon);
-            let work = OutcomeWork::of(
-                writer.clone(),
-                *call,
-                report.status,
-                report.cost,
-                result,
-                exceeded.then_some(reply),
-            );
-            writer.hand_in(Box::new(work));
+        let submit = move || {
+            let CallOutcomeReport { status, cost, result } = report;
+            let end = CallEnd { status, cost, result: result.as_deref().and_then(canonical) };
+            let outcome = OutcomeWork::new(writer.clone(), *call, end, durable);
+            writer.submit(Box::new(outcome));
         };
-        match large {
-            false => hand_in(),
+        match is_large {
+            false => submit(),
             // The answer does not wait for the canonical form of a large result.
-            true => self.writer.spawn_owed(async move { hand_in() }),
+            true => self.writer.spawn_submission(async move { submit() }),
         }
-        if exceeded && tokio::time::timeout(SETTLE_TIME, answer).await.is_err() {
+        if waits_for_commit && tokio::time::timeout(SETTLE_TIME, is_durable).await.is_err() {
             tracing::error!(
                 "an answer is given before its cost is durable: the database refuses the settlement"
             );
@@ -103,18 +98,18 @@ impl AdmittedCall {
         mut self,
         permit: Box<Ruling>,
         why: WriterError,
-    ) -> Result<(Box<Ruling>, RecordedRuling), WriterError> {
+    ) -> Result<DenialWithRecord, WriterError> {
         let Some(call) = self.call.take() else { return Err(why) };
         let (reply, denied) = oneshot::channel();
         let denial = LateDenial::new(permit, why.clone(), reply);
-        self.writer.hand_in(Box::new(OutcomeWork::denied(self.writer.clone(), *call, denial)));
+        self.writer.submit(Box::new(OutcomeWork::denied(self.writer.clone(), *call, denial)));
         denied.await.unwrap_or(Err(why))
     }
 }
 
-/// The canonical result that the record commits to. `None` for a result that is not strict JSON, which is passed on
-/// without a commitment.
-fn canon(result: &str) -> Option<Canon> {
+/// Returns the canonical result that the record commits to. `None` for a result that is not strict JSON, which is passed
+/// on without a commitment.
+fn canonical(result: &str) -> Option<Canon> {
     let limits = Limits { bytes: result.len(), depth: MAX_ANSWER_DEPTH };
     json::check(result.as_bytes(), limits).ok().map(Canon::of)
 }
@@ -122,8 +117,8 @@ fn canon(result: &str) -> Option<Canon> {
 impl Drop for AdmittedCall {
     fn drop(&mut self) {
         let Some(call) = self.call.take() else { return };
-        let status = if self.forwarding { CallStatus::Unknown } else { CallStatus::Refused };
-        let work = OutcomeWork::of(self.writer.clone(), *call, status, None, None, None);
-        self.writer.hand_in(Box::new(work));
+        let status = if self.is_forwarded { CallStatus::Unknown } else { CallStatus::Refused };
+        let outcome = OutcomeWork::new(self.writer.clone(), *call, CallEnd::without_result(status), None);
+        self.writer.submit(Box::new(outcome));
     }
 }

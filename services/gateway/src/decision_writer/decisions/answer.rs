@@ -5,7 +5,7 @@ use vap::verdict::Verdict;
 
 use super::admitted_call::AdmittedCall;
 use super::denial::UnrecordedDenial;
-use super::writing::{RecordReference, RecordedRuling, binding};
+use super::ruling_records::{RecordReference, RecordedRuling, binding};
 use crate::authority::ReceiptReference;
 use crate::decision_writer::context::WriterContext;
 
@@ -16,8 +16,8 @@ pub struct DecisionAnswer {
     pub verdict: Verdict,
     /// The signed Verdict exactly as stored, for the VAP slot in the caller's shape.
     pub text: String,
-    /// The shape and the key of the Verdict in the answer, or [`VerdictDelivery::Silent`] if it is left out.
-    pub telling: VerdictDelivery,
+    /// The shape and the key of the Verdict in the answer, or [`VerdictDelivery::NotSent`] if it is left out.
+    pub delivery: VerdictDelivery,
     /// The location of the record. `None` if there is no record, which implies a denial.
     pub evidence: Option<RecordReference>,
     /// The execution receipt, if AgentROA was enforced.
@@ -29,14 +29,14 @@ pub struct DecisionAnswer {
 }
 
 impl DecisionAnswer {
-    /// The response for a durable ruling. `pass` permits its call.
-    pub fn of(ruling: Box<Ruling>, written: RecordedRuling, pass: Option<AdmittedCall>) -> Self {
+    /// The response for a durable ruling, with the permission to forward its call.
+    pub fn of(ruling: Box<Ruling>, recorded: RecordedRuling, pass: Option<AdmittedCall>) -> Self {
         Self {
             verdict: ruling.verdict.clone(),
-            text: written.text,
-            telling: ruling.telling,
-            evidence: Some(written.evidence),
-            receipt: written.receipt,
+            text: recorded.text,
+            delivery: ruling.delivery,
+            evidence: Some(recorded.evidence),
+            receipt: recorded.receipt,
             pass,
             ruling: Some(ruling),
         }
@@ -44,14 +44,14 @@ impl DecisionAnswer {
 
     /// The response without a record: a signed denial. It is unsigned if signing fails, too.
     pub fn unrecorded(context: &WriterContext, denial: UnrecordedDenial) -> Self {
-        let UnrecordedDenial { verdict, telling, req } = denial;
+        let UnrecordedDenial { verdict, delivery, req } = denial;
         let binding = binding(context.clock.milliseconds(), req);
         let signed = binding.and_then(|binding| Ok(verdict.sign(&context.verdict, &binding)?));
         let text = signed.unwrap_or_else(|error| {
-            tracing::error!(%error, "a denial goes out unsigned");
+            tracing::error!(%error, "a denial is sent unsigned");
             verdict.to_value().to_string()
         });
-        Self { verdict, text, telling, evidence: None, receipt: None, pass: None, ruling: None }
+        Self { verdict, text, delivery, evidence: None, receipt: None, pass: None, ruling: None }
     }
 
     /// Returns the effective commitment E(n) as JSON, after a commitment or an amendment was accepted (V-17).

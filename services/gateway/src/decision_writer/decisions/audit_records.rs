@@ -45,29 +45,30 @@ pub fn sign_next(
 pub fn append_next(
     batch: &mut Batch<'_>,
     stream: &str,
-    (kind, annex): (RecordKind, Bytes),
+    kind: RecordKind,
+    annex: Bytes,
     encode: impl FnOnce(&RecordPosition<'_>) -> Vec<u8>,
 ) -> Result<(), WriterError> {
     let SignedAuditRecord { signed, .. } = sign_next(batch, stream, encode)?;
     batch.append(NewRecord { stream: stream.to_owned(), kind, signed, verdict: None, annex })
 }
 
-/// Returns a stream's commitment key and its next sequence number. The gateway's own streams begin with their first
-/// record.
+/// Returns a stream's commitment key and its next sequence number. The gateway's own stream and client streams begin with
+/// their first record, and each record postpones the due time of a client stream.
 fn next_position(batch: &mut Batch<'_>, stream: &str) -> Result<(StreamKey, u64), WriterError> {
-    let is_own = stream == batch.context.own_stream();
-    let is_ours = stream.starts_with(&batch.context.unbound);
-    let due = match is_own {
-        true => batch.context.unbound_due(batch.now / 1000),
+    let is_own_stream = stream == batch.context.own_stream();
+    let is_own_or_client_stream = stream.starts_with(&batch.context.first_own_stream);
+    let due_at = match is_own_stream {
+        true => batch.context.own_stream_due(batch.now / 1000),
         false => due_after(batch.now / 1000, batch.context.settings.session_idle),
     };
     let copy = batch.loaded(stream)?;
-    if is_ours && copy.state().is_none() {
-        copy.put(StreamState::Unbound(UnboundState::generate()?), false);
-        copy.keep(due);
+    if is_own_or_client_stream && copy.state().is_none() {
+        copy.set_state(StreamState::Unbound(UnboundState::generate()?));
+        copy.set_due(due_at);
     }
-    if is_ours && !is_own && !copy.is_closed() {
-        copy.keep(due);
+    if is_own_or_client_stream && !is_own_stream && !copy.is_closed() {
+        copy.set_due(due_at);
     }
     let key = match copy.state() {
         Some(StreamState::Session(state)) => state.session.agreed.key().clone(),

@@ -1,20 +1,21 @@
-//! AgentROA in the decision of a call: its inputs from the batch, and what an admitted call changes.
-
-use std::time::Instant;
+//! AgentROA in the decision of a call: its inputs from the batch, its statements about the decision, and the use of the
+//! envelope by an admitted call.
 
 use admission::decide::Authority;
 use admission::rules::{AuthorityDemand, Rules};
 use bytes::Bytes;
 use evidence::{Claim, ClaimKind, RecordKind};
 use jiff::Timestamp;
+use roa::usage::EnvelopeUse;
 use serde_json::json;
 use tokio::sync::oneshot;
 
-use super::registry_position::highest;
-use super::writing::claim;
+use super::registry_position::highest_version;
+use super::ruling_records::claim;
 use crate::annex::EMPTY;
 use crate::authority::{
-    AgentRoa, AuthorityCase, AuthorityDecision, CallReceipt, PresentedChain, ReceiptReference, UsedEnvelope,
+    AgentRoa, AuthorityCase, AuthorityDecision, CallReceipt, PresentedChain, ReceiptReference, ReservedUse,
+    UsedEnvelope,
 };
 use crate::config::ReceiptForm;
 use crate::decision_writer::DecisionWriter;
@@ -25,7 +26,9 @@ use crate::decision_writer::states::{
     ENVELOPES_SINCE, EnvelopesSince, ReceiptCount, StreamState, chain_stream, envelope_stream, random,
     receipts_stream, registry_stream,
 };
-use crate::decision_writer::transactions::{Batch, Job, JobStep, NewRecord, Work};
+use crate::decision_writer::transactions::{
+    Batch, DecideError, NewRecord, StreamNotLoaded, Work, WorkItem, WorkStep,
+};
 use crate::limits::{CHAIN_REMEMBERED, FOR_EVER};
 
 /// The decision of AgentROA about one call, with the stream of its envelope.
@@ -39,12 +42,12 @@ pub struct CallAuthority {
     proof: Option<Claim>,
 }
 
-/// The statements with which AgentROA attests a decision.
+/// The statements of AgentROA about a decision.
 #[derive(Default)]
-pub struct AttestedAuthority {
+pub struct AuthorityStatements {
     /// The statements, in the order in which they are to be appended.
     pub statements: Vec<NewRecord>,
-    /// The execution receipt among them; `None` without AgentROA.
+    /// The reference to the execution receipt among them; `None` without AgentROA.
     pub receipt: Option<ReceiptReference>,
 }
 
@@ -52,8 +55,8 @@ pub struct AttestedAuthority {
 pub fn streams(writer: &DecisionWriter, job: &CallJob) -> Vec<String> {
     let Some(presented) = &job.chain else { return Vec::new() };
     let mut streams = vec![ENVELOPES_SINCE.to_owned(), receipts_stream(writer.instance())];
-    streams.extend(envelope_of(presented));
-    streams.extend(chain_of(writer, presented));
+    streams.extend(envelope_stream_of(presented));
+    streams.extend(chain_stream_of(writer, presented));
     let current = writer.agent_roa().and_then(|agent_roa| agent_roa.registry().current());
     streams.extend(current.map(|current| registry_stream(current.registry_id())));
     streams
@@ -62,62 +65,48 @@ pub fn streams(writer: &DecisionWriter, job: &CallJob) -> Vec<String> {
 /// Returns the claim on the proof of a call, which is used once.
 pub fn proof_claim(job: &CallJob) -> Option<Claim> {
     let presented = job.chain.as_ref()?;
-    let (stream, proof) = (envelope_of(presented)?, presented.proof.as_ref()?);
+    let (stream, proof) = (envelope_stream_of(presented)?, presented.proof.as_ref()?);
     let chain = presented.chain.as_ref().ok()?;
     Some(claim(&stream, ClaimKind::MessageId, &format!("{} {}", chain.holder(), proof.jti)))
 }
 
-fn envelope_of(presented: &PresentedChain) -> Option<String> {
+/// Returns the stream of the use of the chain's root envelope.
+fn envelope_stream_of(presented: &PresentedChain) -> Option<String> {
     presented.chain.as_ref().ok().map(|chain| envelope_stream(chain.root().document()))
 }
 
 /// Returns the stream of the chain's own statement, if chains are registered.
-fn chain_of(writer: &DecisionWriter, presented: &PresentedChain) -> Option<String> {
+fn chain_stream_of(writer: &DecisionWriter, presented: &PresentedChain) -> Option<String> {
     writer.agent_roa()?.registered_digest(presented).map(chain_stream)
 }
 
 /// Decides about a call. `None` if the route does not enforce AgentROA.
 ///
 /// # Errors
-/// [`JobStep::Needs`] if a stream is not loaded yet.
+/// [`StreamNotLoaded`].
 pub fn decide(
     writer: &DecisionWriter,
     batch: &mut Batch<'_>,
     job: &CallJob,
     rules: &Rules,
-) -> Result<Option<CallAuthority>, JobStep> {
+) -> Result<Option<CallAuthority>, StreamNotLoaded> {
     let agent_roa = writer.agent_roa().filter(|_| rules.authority.demand != AuthorityDemand::Off);
     let Some(agent_roa) = agent_roa else { return Ok(None) };
     // The route began to enforce AgentROA after the call arrived.
     let absent = PresentedChain::absent();
     let presented = job.chain.as_ref().unwrap_or(&absent);
-    let stored_since = match batch.stream(ENVELOPES_SINCE) {
-        Some(copy) => match copy.state() {
-            Some(StreamState::EnvelopesSince(stored)) => timestamp(stored.since),
-            _ => Timestamp::MAX,
-        },
-        None => return Err(JobStep::Needs(batch.missing())),
-    };
-    let stream = envelope_of(presented);
+    let stored_since = uses_stored_since(batch)?;
+    let stream = envelope_stream_of(presented);
     let used = match &stream {
-        Some(stream) => match batch.stream(stream) {
-            Some(copy) => match copy.state() {
-                Some(StreamState::Envelope(used)) => Some((**used).clone()),
-                _ => None,
-            },
-            None => return Err(JobStep::Needs(batch.missing())),
-        },
+        Some(stream) => envelope_use(batch, stream)?,
         None => None,
     };
-    for stream in [receipts_stream(writer.instance())].into_iter().chain(chain_of(writer, presented)) {
-        if batch.stream(&stream).is_none() {
-            return Err(JobStep::Needs(batch.missing()));
-        }
+    // These are written once the call is decided.
+    for stream in [receipts_stream(writer.instance())].into_iter().chain(chain_stream_of(writer, presented)) {
+        batch.stream(&stream)?;
     }
-    let current = agent_roa.registry().current();
-    let registry = match current.as_ref().map(|current| highest(batch, current.registry_id())) {
-        Some(Some(highest)) => agent_roa.registry().current_at(highest),
-        Some(None) => return Err(JobStep::Needs(batch.missing())),
+    let registry = match agent_roa.registry().current() {
+        Some(current) => agent_roa.registry().current_at(highest_version(batch, current.registry_id())?),
         None => None,
     };
     let proof = proof_claim(job);
@@ -134,6 +123,22 @@ pub fn decide(
     Ok(Some(CallAuthority { decision, stream, proof }))
 }
 
+/// Returns the time since which the uses of envelopes are stored; the maximum if that is not noted yet.
+fn uses_stored_since(batch: &mut Batch<'_>) -> Result<Timestamp, StreamNotLoaded> {
+    Ok(match batch.stream(ENVELOPES_SINCE)?.state() {
+        Some(StreamState::EnvelopesSince(stored)) => timestamp(stored.since),
+        _ => Timestamp::MAX,
+    })
+}
+
+/// Returns the stored use of an envelope.
+fn envelope_use(batch: &mut Batch<'_>, stream: &str) -> Result<Option<EnvelopeUse>, StreamNotLoaded> {
+    Ok(match batch.stream(stream)?.state() {
+        Some(StreamState::Envelope(used)) => Some((**used).clone()),
+        _ => None,
+    })
+}
+
 /// Returns the decision as VAP's stages take it.
 pub fn for_stages(authority: Option<&CallAuthority>, job: &CallJob) -> Authority {
     match authority {
@@ -143,19 +148,20 @@ pub fn for_stages(authority: Option<&CallAuthority>, job: &CallJob) -> Authority
     }
 }
 
-/// Attests a decision: by its execution receipt, and by the statement of its chain unless the chain's stream has it.
-pub fn attest(
+/// Signs the statements about a decision: its execution receipt, and the statement of its chain unless the chain's stream
+/// has it.
+pub fn sign_statements(
     writer: &DecisionWriter,
     batch: &mut Batch<'_>,
     job: &CallJob,
     rules: &Rules,
     authority: &CallAuthority,
-) -> Result<AttestedAuthority, WriterError> {
-    let Some(agent_roa) = writer.agent_roa() else { return Ok(AttestedAuthority::default()) };
+) -> Result<AuthorityStatements, WriterError> {
+    let Some(agent_roa) = writer.agent_roa() else { return Ok(AuthorityStatements::default()) };
     let chain = chain_statement(agent_roa, batch, job, authority)?;
     let stream = receipts_stream(writer.instance());
     let (receipt, reference) = execution_receipt(agent_roa, batch, stream, job, rules, authority)?;
-    Ok(AttestedAuthority {
+    Ok(AuthorityStatements {
         statements: chain.into_iter().chain([receipt]).collect(),
         receipt: Some(reference),
     })
@@ -199,8 +205,8 @@ fn count_receipt(batch: &mut Batch<'_>, stream: &str) -> Result<(), WriterError>
         Some(StreamState::Receipts(count)) => count.receipts,
         _ => 0,
     };
-    copy.put(StreamState::Receipts(ReceiptCount { receipts: receipts + 1 }), false);
-    copy.keep(FOR_EVER);
+    copy.set_state(StreamState::Receipts(ReceiptCount { receipts: receipts + 1 }));
+    copy.set_due(FOR_EVER);
     Ok(())
 }
 
@@ -226,29 +232,28 @@ fn chain_statement(
 }
 
 /// Stores the use of the envelope by an admitted call, and uses up its proof.
-pub fn keep(batch: &mut Batch<'_>, authority: CallAuthority) -> Option<UsedEnvelope> {
+pub fn store_envelope_use(batch: &mut Batch<'_>, authority: CallAuthority) -> Option<UsedEnvelope> {
     let CallAuthority { decision, stream, proof } = authority;
-    let ((used, spending), stream) = (decision.used?, stream?);
-    let copy = batch.stream(&stream)?;
-    copy.keep(u64::try_from(used.expires_at().unix_seconds()).unwrap_or(FOR_EVER));
-    copy.put(StreamState::Envelope(Box::new(used)), false);
+    let (ReservedUse { used, spending }, stream) = (decision.used?, stream?);
+    let copy = batch.stream(&stream).ok()?;
+    copy.set_due(u64::try_from(used.expires_at().unix_seconds()).unwrap_or(FOR_EVER));
+    copy.set_state(StreamState::Envelope(Box::new(used)));
     if let Some(proof) = proof {
-        copy.claim(proof);
+        copy.use_claim(proof);
     }
     Some(UsedEnvelope { stream, spending })
 }
 
-/// A job that notes the time since which the uses of envelopes are stored, unless a time is noted.
+/// Notes the time since which the uses of envelopes are stored, unless a time is noted.
 pub struct EnvelopesSinceWork {
-    since: Instant,
     reply: oneshot::Sender<()>,
 }
 
 impl EnvelopesSinceWork {
-    /// Creates the job; the receiver is notified when the time is durable.
-    pub fn job() -> (Job, oneshot::Receiver<()>) {
+    /// Creates the work item; the receiver is notified when the time is durable.
+    pub fn item() -> (WorkItem, oneshot::Receiver<()>) {
         let (reply, answer) = oneshot::channel();
-        (Box::new(Self { since: Instant::now(), reply }), answer)
+        (Box::new(Self { reply }), answer)
     }
 }
 
@@ -257,29 +262,22 @@ impl Work for EnvelopesSinceWork {
         vec![ENVELOPES_SINCE.to_owned()]
     }
 
-    fn since(&self) -> Instant {
-        self.since
-    }
-
-    fn decide(&mut self, batch: &mut Batch<'_>) -> JobStep {
+    fn decide(&mut self, batch: &mut Batch<'_>) -> Result<WorkStep, DecideError> {
         let since = batch.now;
-        let Some(copy) = batch.stream(ENVELOPES_SINCE) else { return JobStep::Needs(batch.missing()) };
+        let copy = batch.stream(ENVELOPES_SINCE)?;
         if copy.state().is_some() {
-            return JobStep::Nothing;
+            return Ok(WorkStep::Unchanged);
         }
-        copy.put(StreamState::EnvelopesSince(EnvelopesSince { since }), false);
-        copy.keep(FOR_EVER);
-        JobStep::Decided
+        copy.set_state(StreamState::EnvelopesSince(EnvelopesSince { since }));
+        copy.set_due(FOR_EVER);
+        Ok(WorkStep::Decided)
     }
 
     fn committed(self: Box<Self>) {
         let _ = self.reply.send(());
     }
 
-    fn failed(self: Box<Self>, why: &WriterError) -> Option<Job> {
-        match why {
-            WriterError::Unrecordable(_) | WriterError::Stopping => None,
-            _ => Some(self),
-        }
+    fn failed(self: Box<Self>, why: &WriterError) -> Option<WorkItem> {
+        if why.is_permanent() { None } else { Some(self) }
     }
 }

@@ -1,4 +1,8 @@
 //! Tool calls: each is decided, its cost reserved and its record committed before it is forwarded.
+//!
+//! An attempt reads what may have changed while the call waited, decides under AgentROA and then under VAP, and records the
+//! ruling. It ends without a ruling if the arguments have to be checked again, if another call must be settled first (V-12),
+//! or if a judge or a person must be asked.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,102 +18,125 @@ use admission::principal::Caller;
 use admission::rules::Rules;
 use admission::session::{Account, ReservationId, Session};
 use admission::tool::ToolFault;
-use evidence::{Claim, ClaimKind};
+use evidence::Claim;
 
 use super::admitted_call::AdmittedCall;
-use super::authority::{self, AttestedAuthority, CallAuthority};
-use super::copies::{SentMessage, WorkingCopies, depends_on_others};
-use super::earlier_passes::EarlierPasses;
+use super::authority::{self, AuthorityStatements, CallAuthority};
+use super::call_needs::{call_message_id_claim, claims_of, session_id, state_claim, streams_of};
+use super::earlier_rounds::EarlierRounds;
 use super::outcome::UnsettledCall;
 use super::question;
 use super::request::{Request, Ruled};
+use super::ruling_records::{CallRecordParts, RecordedRuling, record_call_ruling};
+use super::session_with_account::{SentMessage, SessionWithAccount, depends_on_account};
 use super::tools::ToolsWork;
 use super::undecided::{CallAnswer, UndecidedCall};
-use super::writing::{CallParts, RecordedRuling, claim, jti_of, states_stream, write_call};
-use crate::annex::{DecisionInputs, PutInputs};
+use crate::annex::DecisionInputs;
 use crate::authority::UsedEnvelope;
-use crate::decision_writer::DecisionWriter;
 use crate::decision_writer::clock::timestamp;
 use crate::decision_writer::error::WriterError;
 use crate::decision_writer::jobs::CallJob;
-use crate::decision_writer::queue::QueueSlot;
+use crate::decision_writer::queue::{QueueSlot, QueuedCall};
 use crate::decision_writer::states::{
-    STATES_STREAM, StoredQuestion, StreamState, is_changed_by_others, question_stream, tool_stream,
+    STATES_STREAM, StoredQuestion, StreamState, question_stream, tool_stream,
 };
-use crate::decision_writer::transactions::{AwaitedSettlement, Batch, EarlyRead, Job, JobStep, Work};
+use crate::decision_writer::transactions::{
+    AwaitedSettlement, Batch, DecideError, EarlyRead, SettlementWait, StreamNotLoaded, Work, WorkItem,
+    WorkStep,
+};
 
-/// A job that decides a [`CallJob`].
+/// Decides a [`CallJob`].
 pub struct CallWork {
     request: Request<CallAnswer>,
     job: Arc<CallJob>,
-    passes: EarlierPasses,
+    rounds: EarlierRounds,
     random: RandomInputs,
     slot: Arc<QueueSlot>,
+    since: Instant,
     /// What was read at the call's arrival, for the first attempt.
     early: Option<EarlyRead>,
-    /// The rules in force, read again for each attempt.
-    rules: Arc<Rules>,
-    tool: Tool,
     /// The client stream for a call without a session; `None` if its record goes into the gateway's own stream.
     client_stream: Option<String>,
-    /// The stored question to approvers, with its answer.
-    put: Option<PutInputs>,
-    /// `true` if the client can wait for an approver, and there is room for one more question.
-    can_wait: bool,
-    /// The decision of AgentROA, as VAP's stages take it.
-    authority: Authority,
+    /// The inputs of the current attempt.
+    inputs: AttemptInputs,
     /// The session after the admission.
     snapshot: Option<Box<Session>>,
     /// The amounts that the admitted call reserved under its envelope.
     envelope: Option<UsedEnvelope>,
-    made: Option<DecidedCall>,
+    /// The result, which is answered once it is durable.
+    result: Option<CallResult>,
+}
+
+/// The inputs of a decision that are read again for each attempt.
+struct AttemptInputs {
+    /// The rules in force.
+    rules: Arc<Rules>,
+    tool: ToolState,
+    /// The stored question to approvers, with its answer.
+    stored_question: Option<StoredQuestion>,
+    /// `true` if the client can wait for an approver, and there is room for one more question.
+    can_wait: bool,
+    /// The decision of AgentROA, as VAP's stages take it.
+    authority: Authority,
 }
 
 /// The state of a tool as it affects one call.
 #[derive(Default)]
-struct Tool {
+struct ToolState {
     fault: Option<ToolFault>,
     /// `true` if the arguments were checked against another description than the one in force.
     is_outdated: bool,
     approval_unrecorded: bool,
 }
 
-/// A decision whose answer is sent once it is durable.
-enum DecidedCall {
+/// Result of a round.
+enum CallResult {
     Ruled(Ruled, Option<CallPermit>),
+    /// A judge or a person must be asked. The reservation is held meanwhile.
     Ask(CallQuestion, Option<ReservationId>),
     /// The arguments have to be checked again.
-    Check,
+    CheckArguments,
+}
+
+/// A ruling that is to be recorded, with what belongs to it.
+struct CallRuling {
+    ruling: Box<decide::Ruling>,
+    permit: Option<CallPermit>,
+    /// The decision of AgentROA, if it is enforced.
+    authority: Option<CallAuthority>,
+    /// The principal's account before the decision.
+    account: Account,
 }
 
 impl CallWork {
     pub fn new(
         request: Request<CallAnswer>,
         job: Arc<CallJob>,
-        passes: EarlierPasses,
+        rounds: EarlierRounds,
         random: RandomInputs,
-        slot: Arc<QueueSlot>,
-        early: EarlyRead,
+        queued: QueuedCall,
     ) -> Self {
-        let writer = &request.writer;
-        let rules = writer.rules_of(&job.route);
-        let client_stream = writer.client_stream(&job.caller).filter(|_| job.envelope.is_none());
-        Self {
+        let (writer, QueuedCall { slot, early }) = (&request.writer, queued);
+        let inputs = AttemptInputs {
+            rules: writer.rules_of(&job.route),
+            tool: ToolState::default(),
+            stored_question: None,
             can_wait: job.can_wait,
+            authority: Authority::default(),
+        };
+        Self {
+            client_stream: writer.client_stream(&job.caller).filter(|_| job.envelope.is_none()),
             request,
             job,
-            passes,
+            rounds,
             random,
             slot,
+            since: Instant::now(),
             early: Some(early),
-            rules,
-            tool: Tool::default(),
-            client_stream,
-            put: None,
-            authority: Authority::default(),
+            inputs,
             snapshot: None,
             envelope: None,
-            made: None,
+            result: None,
         }
     }
 
@@ -121,39 +148,38 @@ impl CallWork {
         session_id(&self.job)
     }
 
-    fn before(&self, batch: &Batch<'_>) -> EarlierResults<'_> {
+    fn earlier_results(&self, batch: &Batch<'_>) -> EarlierResults<'_> {
         let spent = state_claim(&self.job).is_some_and(|claim| batch.is_used(&claim));
-        let shown = self.job.state.as_ref();
         EarlierResults {
-            held: self.passes.held,
-            judged: self.passes.judged,
-            answer: self.passes.answer,
-            shown: shown.map(|state| ReturnedState {
+            held: self.rounds.held,
+            judged: self.rounds.judged,
+            answer: self.rounds.answer,
+            returned_state: self.job.state.as_ref().map(|state| ReturnedState {
                 ticket: state.ticket.as_ref(),
                 spent,
                 answer: state.answer,
             }),
-            put: self.put.as_ref().map(PutInputs::put),
+            approver_question: self.inputs.stored_question.as_ref().map(StoredQuestion::as_input),
         }
     }
 
-    /// The id of the question that was put to approvers about this call: kept in `passes`, or named by the returned state
-    /// token.
+    /// Returns the id of the question that was put to approvers about this call: from an earlier round, or from the returned
+    /// state token.
     fn question_id(&self) -> Option<&str> {
-        let shown = || {
+        let of_state = || {
             let ticket = self.job.state.as_ref()?.ticket.as_ref()?;
             (ticket.purpose == Purpose::Approval).then_some(ticket.nonce.as_str())
         };
-        self.passes.question.as_deref().or_else(shown)
+        self.rounds.question.as_deref().or_else(of_state)
     }
 
     fn context<'a>(&'a self, caller: &'a Caller, batch: &Batch<'_>) -> DecisionContext<'a> {
-        DecisionContext { rules: &self.rules, caller, now: timestamp(batch.now), random: self.random }
+        DecisionContext { rules: &self.inputs.rules, caller, now: timestamp(batch.now), random: self.random }
     }
 
     fn sent<'a>(&'a self, caller: &'a Caller, batch: &Batch<'_>) -> SentMessage<'a> {
         let context = self.context(caller, batch);
-        SentMessage { context, received: self.received(), before: self.before(batch) }
+        SentMessage { context, received: self.received(), before: self.earlier_results(batch) }
     }
 
     fn call(&self, batch: &Batch<'_>) -> ToolCall<'_> {
@@ -165,99 +191,177 @@ impl CallWork {
             header: job.header.as_deref(),
             arguments: &job.arguments,
             can_ask: job.can_ask,
-            can_wait: self.can_wait,
-            authority: &self.authority,
-            tool_fault: self.tool.fault.as_ref(),
-            replayed: jti(&self.job).is_some_and(|claim| batch.is_used(&claim)),
-            before: self.before(batch),
+            can_wait: self.inputs.can_wait,
+            authority: &self.inputs.authority,
+            tool_fault: self.inputs.tool.fault.as_ref(),
+            replayed: call_message_id_claim(&self.job).is_some_and(|claim| batch.is_used(&claim)),
+            before: self.earlier_results(batch),
         }
     }
 
-    /// Compares the tool and the arguments with the stored pin. `None` if the tool's stream is not loaded yet.
-    fn tool_now(&self, batch: &mut Batch<'_>) -> Option<Tool> {
-        let Some(checked) = self.passes.checked.as_ref().or(self.job.checked.as_ref()) else {
-            return Some(Tool::default());
+    /// Compares the tool and the arguments with the stored pin.
+    fn tool_state(&self, batch: &mut Batch<'_>) -> Result<ToolState, StreamNotLoaded> {
+        let Some(checked) = self.rounds.checked.as_ref().or(self.job.checked.as_ref()) else {
+            return Ok(ToolState::default());
         };
         let pin = match batch.stream(&tool_stream(&self.job.route, &self.job.tool))?.state() {
             Some(StreamState::Tool(pin)) => Some(&**pin),
             _ => None,
         };
-        Some(Tool {
-            fault: self.rules.tools.fault_of(pin, checked),
-            is_outdated: self.rules.tools.is_outdated(pin, checked),
+        let rules = self.inputs.rules.tools;
+        Ok(ToolState {
+            fault: rules.fault_of(pin, checked),
+            is_outdated: rules.is_outdated(pin, checked),
             approval_unrecorded: pin.is_some_and(|pin| pin.approval_unrecorded),
         })
     }
 
-    fn ruling(&self, batch: &Batch<'_>, copies: &mut WorkingCopies) -> CallDecision {
-        let caller = copies.caller.clone();
-        let state = DecisionState { session: &mut copies.session, account: &mut copies.account };
-        decide::call(&self.context(&caller, batch), state, &self.call(batch))
-    }
-
     /// Decides under AgentROA, before the stages of VAP.
-    fn authorize(&mut self, batch: &mut Batch<'_>) -> Result<Option<CallAuthority>, JobStep> {
-        let decided = authority::decide(&self.request.writer, batch, &self.job, &self.rules)?;
-        self.authority = authority::for_stages(decided.as_ref(), &self.job);
+    fn decide_authority(&mut self, batch: &mut Batch<'_>) -> Result<Option<CallAuthority>, StreamNotLoaded> {
+        let decided = authority::decide(&self.request.writer, batch, &self.job, &self.inputs.rules)?;
+        self.inputs.authority = authority::for_stages(decided.as_ref(), &self.job);
         Ok(decided)
     }
 
-    /// Attests AgentROA's decision, and keeps the use of the envelope by an admitted call.
-    fn attest_authority(
-        &mut self,
-        batch: &mut Batch<'_>,
-        decided: Option<CallAuthority>,
-        is_admitted: bool,
-    ) -> Result<AttestedAuthority, WriterError> {
-        let Some(decided) = decided else { return Ok(AttestedAuthority::default()) };
-        let attested = authority::attest(&self.request.writer, batch, &self.job, &self.rules, &decided)?;
-        self.envelope = is_admitted.then(|| authority::keep(batch, decided)).flatten();
-        Ok(attested)
+    /// Decides under VAP.
+    fn decide_on(&self, batch: &Batch<'_>, working: &mut SessionWithAccount) -> CallDecision {
+        let caller = working.caller.clone();
+        let state = DecisionState { session: &mut working.session, account: &mut working.account };
+        decide::call(&self.context(&caller, batch), state, &self.call(batch))
     }
 
-    /// Writes the ruling. `account` is the principal's account before the decision.
-    fn rule(
+    fn is_only_counted(
+        &self,
+        batch: &Batch<'_>,
+        working: &SessionWithAccount,
+        denial: &decide::Ruling,
+    ) -> bool {
+        let sent = self.sent(&working.caller, batch);
+        self.request.writer.is_only_counted(batch, &sent, working.session.as_ref(), denial)
+    }
+
+    fn settlement_wait(&self, working: SessionWithAccount) -> SettlementWait {
+        let stream = working.stream.unwrap_or_default();
+        let awaited = AwaitedSettlement { stream, tool: self.job.tool.clone() };
+        SettlementWait { awaited, since: self.since, bytes: self.job.bytes() }
+    }
+
+    fn has_room_for_question(&self, batch: &Batch<'_>, working: &SessionWithAccount) -> bool {
+        let now = timestamp(batch.now).as_second();
+        self.request.writer.questions().has_room(&question_account(working), now)
+    }
+
+    /// Holds the reservation for the question, until it is answered or over.
+    fn ask(
         &mut self,
         batch: &mut Batch<'_>,
-        copies: WorkingCopies,
-        account: Account,
-        mut ruling: Box<decide::Ruling>,
-        permit: Option<CallPermit>,
-        decided: Option<CallAuthority>,
+        working: SessionWithAccount,
+        question: CallQuestion,
+        held: Option<ReservationId>,
+    ) {
+        self.rounds.first_at.get_or_insert(timestamp(batch.now).as_millisecond());
+        let expires = match &question {
+            CallQuestion::Judge(_) => 0,
+            CallQuestion::Human(human) => human.approval.as_ref().map_or(0, |question| question.expires),
+        };
+        working.write_undecided(batch, self.rounds.held, held, u64::try_from(expires).unwrap_or(0));
+        self.result = Some(CallResult::Ask(question, held));
+    }
+
+    /// Records a ruling, with the statements of AgentROA.
+    fn record(
+        &mut self,
+        batch: &mut Batch<'_>,
+        working: SessionWithAccount,
+        decided: CallRuling,
     ) -> Result<(), WriterError> {
-        let AttestedAuthority { statements, receipt } =
-            self.attest_authority(batch, decided, permit.is_some())?;
+        let CallRuling { mut ruling, permit, authority, account } = decided;
+        let AuthorityStatements { statements, receipt } =
+            self.sign_authority_statements(batch, authority, permit.is_some())?;
         ruling.aer_id = receipt.as_ref().map(|receipt| receipt.aer_id.clone());
         let reservation = permit.as_ref().and_then(CallPermit::reservation);
-        self.snapshot = reservation.and(copies.session.clone()).map(Box::new);
-        let (context, call) = (self.context(&copies.caller, batch), self.call(batch));
+        self.snapshot = reservation.and(working.session.clone()).map(Box::new);
+        let (context, call) = (self.context(&working.caller, batch), self.call(batch));
         let inputs = DecisionInputs::of_call(&self.job.route, &context, &call);
-        let account = depends_on_others(&ruling, &self.rules).then_some(account);
-        let inputs = self.passes.recorded(inputs, &copies, account);
-        copies.hold(batch, self.passes.held, None);
+        let account = depends_on_account(&ruling, &self.inputs.rules).then_some(account);
+        let inputs = self.rounds.add_to_inputs(inputs, &working, account);
+        working.write_ruled(batch, self.rounds.held);
         ruling.asserted_client.clone_from(&self.job.asserted_client);
+        let client_stream = self.client_stream_of(permit.as_ref());
+        let parts = CallRecordParts { permit: permit.as_ref(), client_stream, roa_statements: statements };
         let invocation = self.job.invocation.as_ref();
-        // A denied call does not begin a client stream.
-        let client_streams = &self.request.writer.inner.client_streams;
-        let client = self.client_stream.as_deref();
-        let client = client.filter(|stream| permit.is_none() || client_streams.take(stream));
-        let parts = CallParts { permit: permit.as_ref(), client, attested: statements };
-        let mut written = write_call(batch, &mut ruling, parts, invocation, inputs.into())?;
-        written.receipt = receipt;
+        let mut recorded = record_call_ruling(batch, &mut ruling, parts, invocation, inputs.into())?;
+        recorded.receipt = receipt;
         if permit.is_some() && reservation.is_none() {
-            batch.count_open(&written.stream);
+            batch.count_open(&recorded.stream);
         }
-        question::used_up_by(&ruling).for_each(|id| question::spend(batch, id));
-        self.made = Some(DecidedCall::Ruled(Ruled::Recorded(ruling, Box::new(written)), permit));
+        question::consumed_by(&ruling).for_each(|id| question::consume(batch, id));
+        self.result = Some(CallResult::Ruled(Ruled::Recorded(ruling, Box::new(recorded)), permit));
         Ok(())
     }
 
+    /// Signs the statements of AgentROA about its decision, and stores the use of the envelope by an admitted call.
+    fn sign_authority_statements(
+        &mut self,
+        batch: &mut Batch<'_>,
+        authority: Option<CallAuthority>,
+        is_admitted: bool,
+    ) -> Result<AuthorityStatements, WriterError> {
+        let Some(decided) = authority else { return Ok(AuthorityStatements::default()) };
+        let (writer, rules) = (&self.request.writer, &self.inputs.rules);
+        let statements = authority::sign_statements(writer, batch, &self.job, rules, &decided)?;
+        self.envelope = is_admitted.then(|| authority::store_envelope_use(batch, decided)).flatten();
+        Ok(statements)
+    }
+
+    /// Returns the client stream for the record. An admitted call begins it, if there is room for one more; a denied call
+    /// does not.
+    fn client_stream_of(&self, permit: Option<&CallPermit>) -> Option<&str> {
+        let client_streams = &self.request.writer.inner.client_streams;
+        let client_stream = self.client_stream.as_deref();
+        client_stream.filter(|stream| permit.is_none() || client_streams.insert(stream))
+    }
+
+    /// Returns the answer for a result that is durable.
+    fn answer(&mut self, result: CallResult) -> CallAnswer {
+        match result {
+            CallResult::Ruled(ruled, permit) => self.ruled_answer(ruled, permit),
+            CallResult::Ask(CallQuestion::Judge(question), held) => {
+                CallAnswer::Judge(question, self.undecided(held, None))
+            }
+            CallResult::Ask(CallQuestion::Human(question), held) => {
+                let to_approvers = question.approver_question.as_deref();
+                to_approvers
+                    .into_iter()
+                    .for_each(|question| self.request.writer.questions().insert(question));
+                let id = to_approvers.map(|question| question.id.clone());
+                CallAnswer::Ask(question, self.undecided(held, id))
+            }
+            CallResult::CheckArguments => CallAnswer::Check(self.undecided(None, None)),
+        }
+    }
+
+    fn ruled_answer(&mut self, ruled: Ruled, permit: Option<CallPermit>) -> CallAnswer {
+        let writer = self.request.writer.clone();
+        let admitted = match &ruled {
+            Ruled::Recorded(ruling, recorded) => {
+                let pending =
+                    ruling.pending.as_ref().and_then(|pending| pending.approver_question.as_deref());
+                pending.into_iter().for_each(|question| writer.questions().insert(question));
+                question::consumed_by(ruling).for_each(|id| writer.questions().notify(id));
+                permit.map(|permit| self.admitted(permit, recorded))
+            }
+            Ruled::Counted(_) => None,
+        };
+        CallAnswer::Ruled(Box::new(ruled.answer(&writer, admitted)))
+    }
+
     /// Returns the permitted call, ready to be forwarded.
-    fn admitted(&mut self, permit: CallPermit, written: &RecordedRuling) -> AdmittedCall {
+    fn admitted(&mut self, permit: CallPermit, recorded: &RecordedRuling) -> AdmittedCall {
         let call = UnsettledCall {
-            rules: self.rules.clone(),
-            stream: written.stream.clone(),
-            decision: written.id,
+            rules: self.inputs.rules.clone(),
+            stream: recorded.stream.clone(),
+            decision: recorded.id,
             permit,
             tool: self.job.tool.clone(),
             snapshot: self.snapshot.take(),
@@ -265,57 +369,33 @@ impl CallWork {
         };
         AdmittedCall::new(self.request.writer.clone(), call)
     }
-}
 
-/// Returns the claims that a call may use.
-pub fn claims_of(job: &CallJob) -> Vec<Claim> {
-    jti(job).into_iter().chain(state_claim(job)).chain(authority::proof_claim(job)).collect()
-}
-
-/// Returns the streams that hold the state of a call's tool and authority.
-fn streams_of(writer: &DecisionWriter, job: &CallJob) -> Vec<String> {
-    let tool = job.checked.is_some().then(|| tool_stream(&job.route, &job.tool));
-    tool.into_iter().chain(authority::streams(writer, job)).collect()
-}
-
-/// Returns those of a call's streams that others change while the gateway runs.
-pub fn streams_of_others(writer: &DecisionWriter, job: &CallJob) -> Vec<String> {
-    streams_of(writer, job).into_iter().filter(|name| is_changed_by_others(name)).collect()
-}
-
-fn session_id(job: &CallJob) -> Option<&str> {
-    job.received().map(|received| received.message.session_id())
-}
-
-fn jti(job: &CallJob) -> Option<Claim> {
-    jti_of(job.received()?)
-}
-
-fn state_claim(job: &CallJob) -> Option<Claim> {
-    let ticket = job.state.as_ref()?.ticket.as_ref()?;
-    Some(claim(states_stream(session_id(job)), ClaimKind::Question, &ticket.nonce))
-}
-
-/// Returns the key of the account against whose limit a question about the call would count.
-fn whose(copies: &WorkingCopies) -> String {
-    match &copies.session {
-        Some(session) => session.agreed.account().to_owned(),
-        None => admission::principal::account_key(&copies.caller, None).unwrap_or_default(),
+    fn undecided(&self, held: Option<ReservationId>, question: Option<String>) -> UndecidedCall {
+        let writer = self.request.writer.clone();
+        UndecidedCall::new(writer, self.job.clone(), held, question, self.rounds.clone())
     }
 }
 
-/// The question to approvers that a decision raises, if any.
-fn asked_of_approvers(decision: &CallDecision) -> Option<&approval::Question> {
+/// Returns the key of the account against whose limit a question about the call would count.
+fn question_account(working: &SessionWithAccount) -> String {
+    match &working.session {
+        Some(session) => session.agreed.account().to_owned(),
+        None => admission::principal::account_key(&working.caller, None).unwrap_or_default(),
+    }
+}
+
+/// Returns the question to approvers that a decision raises, if any.
+fn raised_question(decision: &CallDecision) -> Option<&approval::Question> {
     match decision {
-        CallDecision::Ask { question: CallQuestion::Human(asked), .. } => asked.approval.as_deref(),
-        CallDecision::Refuse(ruling) => ruling.pending.as_ref()?.approval.as_deref(),
+        CallDecision::Ask { question: CallQuestion::Human(human), .. } => human.approver_question.as_deref(),
+        CallDecision::Refuse(ruling) => ruling.pending.as_ref()?.approver_question.as_deref(),
         CallDecision::Admit(..) | CallDecision::Wait | CallDecision::Ask { .. } => None,
     }
 }
 
 impl Work for CallWork {
     fn streams(&self) -> Vec<String> {
-        let mut streams = vec![self.request.writer.unbound()];
+        let mut streams = vec![self.request.writer.own_stream()];
         streams.extend(self.client_stream.clone());
         streams.extend(self.session_id().map(str::to_owned));
         if self.job.state.is_some() {
@@ -339,133 +419,68 @@ impl Work for CallWork {
         self.request.is_abandoned()
     }
 
-    fn may_be_refused(&self) -> bool {
+    fn is_refused_while_outbox_is_full(&self) -> bool {
         true
     }
 
-    fn since(&self) -> Instant {
-        self.request.since
-    }
-
-    fn bytes(&self) -> usize {
-        self.job.bytes()
-    }
-
-    fn decide(&mut self, batch: &mut Batch<'_>) -> JobStep {
-        self.slot.go_on();
-        // The rules may have changed while the call waited, or since the last attempt.
-        self.rules = self.request.writer.rules_of(&self.job.route);
-        self.tool = match self.tool_now(batch) {
-            Some(tool) => tool,
-            None => return JobStep::Needs(batch.missing()),
-        };
-        if self.tool.is_outdated && self.passes.may_check_again() {
-            self.made = Some(DecidedCall::Check);
-            return JobStep::Nothing;
+    fn decide(&mut self, batch: &mut Batch<'_>) -> Result<WorkStep, DecideError> {
+        self.slot.occupy();
+        self.inputs.rules = self.request.writer.rules_of(&self.job.route);
+        self.inputs.tool = self.tool_state(batch)?;
+        if self.inputs.tool.is_outdated && self.rounds.may_check_again() {
+            self.result = Some(CallResult::CheckArguments);
+            return Ok(WorkStep::Unchanged);
         }
-        if let Some(id) = self.question_id() {
-            let Some(stored) = question::stored(batch, id) else { return JobStep::Needs(batch.missing()) };
-            self.put = stored.map(|StoredQuestion { question, answer, spent }| PutInputs {
-                question,
-                answer,
-                spent,
-            });
-        }
-        let authority = match self.authorize(batch) {
-            Ok(authority) => authority,
-            Err(step) => return step,
+        self.inputs.stored_question = match self.question_id() {
+            Some(id) => question::read(batch, id)?,
+            None => None,
         };
+        let authority = self.decide_authority(batch)?;
         let sent = self.sent(&self.job.caller, batch);
-        let Some(mut copies) = WorkingCopies::of_message(batch, &sent) else {
-            return JobStep::Needs(batch.missing());
-        };
-        copies.forget_questions(batch, &self.rules);
-        let account = copies.account.clone();
-        let now = timestamp(batch.now);
-        self.can_wait =
-            self.job.can_wait && self.request.writer.questions().has_room(&whose(&copies), now.as_second());
-        let decision = self.ruling(batch, &mut copies);
+        let mut working = SessionWithAccount::of_message(batch, &sent)?;
+        working.release_ended_questions(batch, &self.inputs.rules);
+        let account = working.account.clone();
+        self.inputs.can_wait = self.job.can_wait && self.has_room_for_question(batch, &working);
+        let decision = self.decide_on(batch, &mut working);
         // The commit of a question uses up no claim, so it would not find out that the call is a replay.
         if matches!(decision, CallDecision::Ask { .. }) && !batch.has_looked_up(&self.claims()) {
-            return JobStep::NeedsClaims(self.claims());
+            return Err(DecideError::ClaimsNotLookedUp(self.claims()));
         }
-        if let Some(question) = asked_of_approvers(&decision)
-            && !question::put(batch, question)
-        {
-            return JobStep::Needs(batch.missing());
+        if let Some(question) = raised_question(&decision) {
+            question::store(batch, question)?;
         }
         let (ruling, permit) = match decision {
             CallDecision::Admit(permit, ruling) => (ruling, Some(permit)),
-            CallDecision::Refuse(ruling) => {
-                let sent = self.sent(&copies.caller, batch);
-                if self.request.writer.is_only_counted(batch, &sent, copies.session.as_ref(), &ruling) {
-                    self.made = Some(DecidedCall::Ruled(Ruled::Counted(ruling), None));
-                    return JobStep::Nothing;
-                }
-                (ruling, None)
-            }
+            CallDecision::Refuse(ruling) => (ruling, None),
             CallDecision::Wait => {
-                self.slot.wait();
-                let stream = copies.stream.unwrap_or_default();
-                return JobStep::Wait(AwaitedSettlement { stream, tool: self.job.tool.clone() });
+                self.slot.free_while_waiting();
+                return Ok(WorkStep::Wait(self.settlement_wait(working)));
             }
             CallDecision::Ask { question, held } => {
-                self.passes.first_at.get_or_insert(now.as_millisecond());
-                match &question {
-                    CallQuestion::Judge(_) => copies.hold(batch, self.passes.held, held),
-                    CallQuestion::Human(asked) => {
-                        let until = asked.approval.as_ref().map_or(0, |question| question.expires);
-                        copies.hold_until(batch, self.passes.held, held, u64::try_from(until).unwrap_or(0));
-                    }
-                }
-                self.made = Some(DecidedCall::Ask(question, held));
-                return JobStep::Decided;
+                self.ask(batch, working, question, held);
+                return Ok(WorkStep::Decided);
             }
         };
-        match self.rule(batch, copies, account, ruling, permit, authority) {
-            Ok(()) => JobStep::Decided,
-            Err(why) => JobStep::Impossible(why),
+        if permit.is_none() && self.is_only_counted(batch, &working, &ruling) {
+            self.result = Some(CallResult::Ruled(Ruled::Counted(ruling), None));
+            return Ok(WorkStep::Unchanged);
         }
+        self.record(batch, working, CallRuling { ruling, permit, authority, account })?;
+        Ok(WorkStep::Decided)
     }
 
     fn committed(mut self: Box<Self>) {
-        let writer = self.request.writer.clone();
-        if self.tool.approval_unrecorded {
-            let work = ToolsWork::approved(writer.clone(), &self.job.route, &self.job.tool);
-            writer.hand_in(Box::new(work));
+        let writer = &self.request.writer;
+        if self.inputs.tool.approval_unrecorded {
+            let approval = ToolsWork::approved(writer.clone(), &self.job.route, &self.job.tool);
+            writer.submit(Box::new(approval));
         }
-        let undecided = |held, question| {
-            UndecidedCall::new(writer.clone(), self.job.clone(), (held, question), self.passes.clone())
-        };
-        let answer = match self.made.take() {
-            Some(DecidedCall::Ruled(made, permit)) => {
-                let pass = match &made {
-                    Ruled::Recorded(ruling, written) => {
-                        let pending = ruling.pending.as_ref().and_then(|asked| asked.approval.as_deref());
-                        pending.into_iter().for_each(|question| writer.questions().put(question));
-                        question::used_up_by(ruling).for_each(|id| writer.questions().notify(id));
-                        permit.map(|permit| self.admitted(permit, written))
-                    }
-                    Ruled::Counted(_) => None,
-                };
-                CallAnswer::Ruled(Box::new(made.answer(&writer, pass)))
-            }
-            Some(DecidedCall::Ask(CallQuestion::Judge(question), held)) => {
-                CallAnswer::Judge(question, undecided(held, None))
-            }
-            Some(DecidedCall::Ask(CallQuestion::Human(asked), held)) => {
-                let put = asked.approval.as_deref();
-                put.into_iter().for_each(|question| writer.questions().put(question));
-                let id = put.map(|question| question.id.clone());
-                CallAnswer::Ask(asked, undecided(held, id))
-            }
-            Some(DecidedCall::Check) => CallAnswer::Check(undecided(None, None)),
-            None => return,
-        };
+        let Some(result) = self.result.take() else { return };
+        let answer = self.answer(result);
         self.request.answer(answer);
     }
 
-    fn failed(self: Box<Self>, why: &WriterError) -> Option<Job> {
+    fn failed(self: Box<Self>, why: &WriterError) -> Option<WorkItem> {
         self.request.fail(why);
         None
     }

@@ -1,6 +1,7 @@
 //! The end of a stream: a closing record that no other record follows, so that a missing tail is detectable.
-
-use std::time::Instant;
+//!
+//! A stream of calls is first marked as ending, and its closing record is written when none of its calls is in flight any
+//! more: by [`CloseWork`], or by the item that settles or releases the last of them ([`close_if_drained`]).
 
 use admission::decide;
 use admission::principal::Caller;
@@ -10,24 +11,25 @@ use evidence::{RecordKind, StreamSummary};
 use tokio::sync::oneshot;
 
 use super::audit_records::append_next;
-use super::copies::WorkingCopies;
+use super::session_with_account::SessionWithAccount;
 use crate::annex::EMPTY;
 use crate::decision_writer::DecisionWriter;
 use crate::decision_writer::clock::timestamp;
 use crate::decision_writer::error::WriterError;
-use crate::decision_writer::states::StreamState;
-use crate::decision_writer::transactions::{Batch, Job, JobStep, StreamChanges, Work};
+use crate::decision_writer::states::{StreamState, UnboundState};
+use crate::decision_writer::transactions::{
+    Batch, DecideError, SeenVersion, StreamNotLoaded, Work, WorkItem, WorkStep, WorkingCopy,
+};
 use crate::limits::{ACCOUNT_DUE, ENDING_AGAIN_AFTER, FOR_EVER, QUESTION_SHOWN};
 
-/// A job that closes a stream, at once or as soon as none of its calls is in flight.
+/// Closes a stream, at once or as soon as none of its calls is in flight.
 pub struct CloseWork {
     writer: DecisionWriter,
     stream: String,
-    /// Close only if the stream is due, which it was at this version in the database.
-    due: Option<u64>,
+    /// The version at which the database listed the stream as due; if present, close only if the stream is due.
+    due_version: Option<u64>,
     /// Close only if this caller is the session's principal.
     caller: Option<Caller>,
-    since: Instant,
     reply: Option<oneshot::Sender<Closed>>,
     closed: Closed,
 }
@@ -44,202 +46,178 @@ pub enum Closed {
 }
 
 impl CloseWork {
-    /// A job that closes `stream` and reports the result to `reply`.
+    /// The work item that closes `stream` and reports the result to `reply`.
     pub fn new(writer: DecisionWriter, stream: String, reply: Option<oneshot::Sender<Closed>>) -> Self {
-        Self {
-            writer,
-            stream,
-            due: None,
-            caller: None,
-            since: Instant::now(),
-            reply,
-            closed: Closed::Nothing,
-        }
+        Self { writer, stream, due_version: None, caller: None, reply, closed: Closed::Nothing }
     }
 
-    /// A job that closes a stream that the database listed as due, past its deadline or idle for long, if it still is.
+    /// The work item that closes a stream that the database listed as due, past its deadline or idle for long, if it still is.
     pub fn if_due(writer: DecisionWriter, listed: StreamSummary) -> Self {
-        Self { due: Some(listed.version), ..Self::new(writer, listed.stream, None) }
+        Self { due_version: Some(listed.version), ..Self::new(writer, listed.stream, None) }
     }
 
-    /// A job that closes `stream` if `caller` is its session's principal.
+    /// The work item that closes `stream` if `caller` is its session's principal.
     pub fn of_caller(writer: DecisionWriter, stream: String, caller: Caller) -> Self {
         Self { caller: Some(caller), ..Self::new(writer, stream, None) }
     }
 
-    fn is_meant(&self, copy: &StreamChanges, now: u64) -> bool {
-        let is_shown = |caller: &Caller| match copy.state() {
-            Some(StreamState::Session(state)) => state.session.agreed.principal().is_shown_by(caller, None),
+    /// Returns whether the stream is open and meets the conditions.
+    fn applies_to(&self, copy: &WorkingCopy, now: u64) -> bool {
+        let is_principal = |caller: &Caller| match copy.state() {
+            Some(StreamState::Session(state)) => {
+                state.session.agreed.principal().is_presented_by(caller, None)
+            }
             _ => false,
         };
-        let due = self.due.is_none() || copy.keep_until() <= now;
-        copy.state().is_some() && !copy.is_closed() && due && self.caller.as_ref().is_none_or(is_shown)
+        let is_due = self.due_version.is_none() || copy.due_at() <= now;
+        let is_open = copy.state().is_some() && !copy.is_closed();
+        is_open && is_due && self.caller.as_ref().is_none_or(is_principal)
     }
+}
 
-    fn close(&mut self, batch: &mut Batch<'_>) -> Result<JobStep, WriterError> {
-        let (now, at) = (batch.now / 1000, timestamp(batch.now));
-        let Some(copy) = batch.stream(&self.stream) else { return Ok(JobStep::Needs(batch.missing())) };
-        let copy: &StreamChanges = copy;
-        if !self.is_meant(copy, now) {
-            self.closed = Closed::Nothing;
-            return Ok(JobStep::Nothing);
-        }
-        if let Some(StreamState::Account(account)) = copy.state() {
-            // An account has no records, and an idle one holds nothing that could be lost.
-            let idle = account.is_idle(at);
-            if let Some(copy) = batch.stream(&self.stream) {
-                if idle { copy.close(now) } else { copy.keep(now + ACCOUNT_DUE.as_secs()) }
-            }
-            return Ok(JobStep::Decided);
-        }
-        if let Some(StreamState::Envelope(_)) = copy.state() {
-            // The envelope has ended, so no call can use it any more.
-            if let Some(copy) = batch.stream(&self.stream) {
-                copy.close(now);
-            }
-            return Ok(JobStep::Decided);
-        }
-        if let Some(StreamState::Question(_)) = copy.state() {
-            if let Some(copy) = batch.stream(&self.stream) {
-                copy.close(now + QUESTION_SHOWN.as_secs());
-            }
-            return Ok(JobStep::Decided);
-        }
-        if self.due.is_some() && is_at_work(copy, now) {
-            // The session was idle for long, but a task is running, and its agent may return.
-            if let Some(copy) = batch.stream(&self.stream) {
-                copy.keep(now + ENDING_AGAIN_AFTER.as_secs());
-            }
-            self.closed = Closed::Later;
-            return Ok(JobStep::Decided);
-        }
-        if !mark(batch, &self.stream) {
-            return Ok(JobStep::Needs(batch.missing()));
-        }
-        self.closed = if end(batch, &self.stream)? { Closed::Now } else { Closed::Later };
-        Ok(JobStep::Decided)
+/// Closes a stream without records of its own calls, which needs no closing record, if it has ended. Returns `false` for
+/// other streams.
+fn close_without_record(copy: &mut WorkingCopy, batch_time: u64) -> bool {
+    let now = batch_time / 1000;
+    match copy.state() {
+        // An account has no records, and an idle one holds nothing that could be lost.
+        Some(StreamState::Account(account)) => match account.is_idle(timestamp(batch_time)) {
+            true => copy.close(now),
+            false => copy.set_due(now + ACCOUNT_DUE.as_secs()),
+        },
+        // The envelope has ended, so no call can use it any more.
+        Some(StreamState::Envelope(_)) => copy.close(now),
+        Some(StreamState::Question(_)) => copy.close(now + QUESTION_SHOWN.as_secs()),
+        _ => return false,
     }
+    true
 }
 
 /// Returns whether a session has calls in flight, is not marked as ending and is not past its deadline. Calls at
 /// [`Stage::Asking`] do not count.
-fn is_at_work(copy: &StreamChanges, now: u64) -> bool {
+fn has_live_calls(copy: &WorkingCopy, now: u64) -> bool {
     let Some(StreamState::Session(state)) = copy.state() else { return false };
     let ends = state.session.agreed.ends().and_then(|ends| u64::try_from(ends.as_second()).ok());
     let is_over = state.ending || ends.is_some_and(|ends| ends <= now);
     !is_over && state.session.running.in_flight().iter().any(|held| held.stage != Stage::Asking)
 }
 
-/// Marks a stream as ending. `false` if a stream is not loaded yet.
-fn mark(batch: &mut Batch<'_>, stream: &str) -> bool {
-    let now = batch.now / 1000;
-    if let Some(copy) = batch.stream(stream)
-        && let Some(StreamState::Unbound(unbound)) = copy.state().cloned()
-    {
-        copy.put(
-            StreamState::Unbound(crate::decision_writer::states::UnboundState { ending: true, ..unbound }),
-            false,
-        );
-        copy.keep(now + ENDING_AGAIN_AFTER.as_secs());
-        return true;
+/// Marks a stream as ending.
+fn mark_as_ending(batch: &mut Batch<'_>, stream: &str) -> Result<(), StreamNotLoaded> {
+    let copy = batch.stream(stream)?;
+    if let Some(StreamState::Unbound(unbound)) = copy.state().cloned() {
+        copy.set_state(StreamState::Unbound(UnboundState { ending: true, ..unbound }));
+    } else {
+        let mut working = SessionWithAccount::of_session(batch, stream)?;
+        working.ending = true;
+        working.write_to(batch);
     }
-    let Some(mut copies) = WorkingCopies::of_session(batch, stream) else { return false };
-    copies.ending = true;
-    copies.keep(batch);
-    if let Some(copy) = batch.stream(stream) {
-        copy.keep(now + ENDING_AGAIN_AFTER.as_secs());
-    }
-    true
+    let due_at = batch.now / 1000 + ENDING_AGAIN_AFTER.as_secs();
+    batch.stream(stream)?.set_due(due_at);
+    Ok(())
 }
 
 /// Writes the closing record of a stream that is marked as ending and has no call in flight. Returns whether it did.
-pub fn end(batch: &mut Batch<'_>, stream: &str) -> Result<bool, WriterError> {
-    let Some(copy) = batch.stream(stream) else { return Ok(false) };
-    let over = match copy.state() {
+pub fn close_if_drained(batch: &mut Batch<'_>, stream: &str) -> Result<bool, WriterError> {
+    let Ok(copy) = batch.stream(stream) else { return Ok(false) };
+    let is_drained = match copy.state() {
         Some(StreamState::Unbound(unbound)) => unbound.ending && unbound.open == 0,
-        Some(StreamState::Session(state)) if state.ending => {
-            let Some(mut copies) = WorkingCopies::of_session(batch, stream) else { return Ok(false) };
-            let Some(session) = &mut copies.session else { return Ok(false) };
-            let over = decide::close(session, &mut copies.account);
-            copies.asking.clear();
-            copies.keep(batch);
-            over
-        }
+        Some(StreamState::Session(state)) if state.ending => close_session(batch, stream),
         _ => false,
     };
-    if !over {
+    if !is_drained {
         return Ok(false);
     }
-    append_next(batch, stream, (RecordKind::Closed, EMPTY), record::closed)?;
+    append_next(batch, stream, RecordKind::Closed, EMPTY, record::closed)?;
     // The log keeps the stream's sequence numbers for ever, so the name is never used again (V-2).
     batch.loaded(stream)?.close(FOR_EVER);
     Ok(true)
 }
 
+/// Closes a session in its state, unless a call is in flight. Returns whether it is closed.
+fn close_session(batch: &mut Batch<'_>, stream: &str) -> bool {
+    let Ok(mut working) = SessionWithAccount::of_session(batch, stream) else { return false };
+    let Some(session) = &mut working.session else { return false };
+    let is_drained = decide::close(session, &mut working.account);
+    working.asking.clear();
+    working.write_to(batch);
+    is_drained
+}
+
 impl Work for CloseWork {
     fn streams(&self) -> Vec<String> {
-        vec![self.stream.clone(), self.writer.unbound()]
+        vec![self.stream.clone(), self.writer.own_stream()]
     }
 
-    fn seen(&self) -> Option<(&str, u64)> {
-        Some((&self.stream, self.due?))
+    fn seen_version(&self) -> Option<SeenVersion<'_>> {
+        Some(SeenVersion { stream: &self.stream, version: self.due_version? })
     }
 
-    fn since(&self) -> Instant {
-        self.since
-    }
-
-    fn decide(&mut self, batch: &mut Batch<'_>) -> JobStep {
-        self.close(batch).unwrap_or_else(JobStep::Impossible)
+    fn decide(&mut self, batch: &mut Batch<'_>) -> Result<WorkStep, DecideError> {
+        let batch_time = batch.now;
+        let now = batch_time / 1000;
+        let copy = batch.stream(&self.stream)?;
+        if !self.applies_to(copy, now) {
+            self.closed = Closed::Nothing;
+            return Ok(WorkStep::Unchanged);
+        }
+        if close_without_record(copy, batch_time) {
+            return Ok(WorkStep::Decided);
+        }
+        if self.due_version.is_some() && has_live_calls(copy, now) {
+            // The session was idle for long, but a task is running, and its agent may return.
+            copy.set_due(now + ENDING_AGAIN_AFTER.as_secs());
+            self.closed = Closed::Later;
+            return Ok(WorkStep::Decided);
+        }
+        mark_as_ending(batch, &self.stream)?;
+        self.closed = if close_if_drained(batch, &self.stream)? { Closed::Now } else { Closed::Later };
+        Ok(WorkStep::Decided)
     }
 
     fn committed(self: Box<Self>) {
         if self.closed != Closed::Later {
-            self.writer.inner.client_streams.gone(&self.stream);
+            self.writer.inner.client_streams.remove(&self.stream);
         }
         if let Some(reply) = self.reply {
             let _ = reply.send(self.closed);
         }
     }
 
-    fn failed(self: Box<Self>, why: &WriterError) -> Option<Job> {
-        match why {
-            WriterError::Unrecordable(_) | WriterError::Stopping => None,
-            // The next round of upkeep finds the stream due again.
-            _ if self.due.is_some() => None,
-            _ => Some(self),
-        }
+    fn failed(self: Box<Self>, why: &WriterError) -> Option<WorkItem> {
+        // The next round of upkeep finds a stream due again.
+        if why.is_permanent() || self.due_version.is_some() { None } else { Some(self) }
     }
 }
 
-/// A job that postpones the due time of this instance's own stream, which other instances on the database would end.
-pub struct AliveWork(DecisionWriter);
+/// Postpones the due time of this instance's own stream, which other instances on the database would end.
+pub struct KeepAliveWork(DecisionWriter);
 
-impl AliveWork {
+impl KeepAliveWork {
     pub fn new(writer: DecisionWriter) -> Self {
         Self(writer)
     }
 }
 
-impl Work for AliveWork {
+impl Work for KeepAliveWork {
     fn streams(&self) -> Vec<String> {
-        vec![self.0.unbound()]
+        vec![self.0.own_stream()]
     }
 
-    fn decide(&mut self, batch: &mut Batch<'_>) -> JobStep {
-        let due = batch.context.unbound_due(batch.now / 1000);
-        match batch.stream(&self.0.unbound()) {
-            Some(copy) if copy.state().is_some() && !copy.is_closed() => {
-                copy.keep(due);
-                JobStep::Decided
+    fn decide(&mut self, batch: &mut Batch<'_>) -> Result<WorkStep, DecideError> {
+        let due_at = batch.context.own_stream_due(batch.now / 1000);
+        match batch.stream(&self.0.own_stream()) {
+            Ok(copy) if copy.state().is_some() && !copy.is_closed() => {
+                copy.set_due(due_at);
+                Ok(WorkStep::Decided)
             }
-            _ => JobStep::Nothing,
+            _ => Ok(WorkStep::Unchanged),
         }
     }
 
     fn committed(self: Box<Self>) {}
 
-    fn failed(self: Box<Self>, _: &WriterError) -> Option<Job> {
+    fn failed(self: Box<Self>, _: &WriterError) -> Option<WorkItem> {
         None
     }
 }

@@ -1,5 +1,5 @@
-//! Denials that no decision about a call or a message makes: of requests about tasks, of calls whose admission cannot be
-//! completed, and of messages that cannot be decided or recorded.
+//! Denials outside of the decision about a call or a message: of requests about tasks, of admitted calls that must not be
+//! forwarded after all, and of messages that cannot be decided or recorded.
 
 use admission::authenticated::Authenticated;
 use admission::decide::{self, FollowUp, RandomInputs, Ruling, Settled, Task, VerdictDelivery};
@@ -13,7 +13,7 @@ use vap::message::{MessageType, NO_SESSION};
 use vap::reason::Reason;
 use vap::verdict::{Verdict, VerdictKind, Verification};
 
-use super::copies::SentMessage;
+use super::session_with_account::SentMessage;
 use crate::decision_writer::DecisionWriter;
 use crate::decision_writer::transactions::Batch;
 
@@ -25,7 +25,7 @@ pub struct UnrecordedDenial {
     /// The Verdict.
     pub verdict: Verdict,
     /// The form in which it is delivered.
-    pub telling: VerdictDelivery,
+    pub delivery: VerdictDelivery,
     /// The digest of the VAP message (V-25).
     pub req: Option<Digest>,
 }
@@ -47,13 +47,13 @@ impl UnrecordedDenial {
         let verification = Verification { reason: Some(reason), ..Verification::default() };
         let session_id = session_id.unwrap_or(NO_SESSION);
         let verdict = Verdict::new(session_id, Some(response), VerdictKind::Denied, verification);
-        Self { verdict, telling: VerdictDelivery::Told(shape, key), req }
+        Self { verdict, delivery: VerdictDelivery::Sent(shape, key), req }
     }
 }
 
 impl From<&Ruling> for UnrecordedDenial {
     fn from(ruling: &Ruling) -> Self {
-        Self { verdict: ruling.verdict.clone(), telling: ruling.telling, req: ruling.req.clone() }
+        Self { verdict: ruling.verdict.clone(), delivery: ruling.delivery, req: ruling.req.clone() }
     }
 }
 
@@ -108,9 +108,9 @@ impl DecisionWriter {
         ruling: &Ruling,
     ) -> bool {
         let is_denied = ruling.verdict.verdict == VerdictKind::Denied && ruling.stream == Stream::Unbound;
-        let uses_up = ruling.claims.iter().any(|claim| claim.kind != ClaimKind::Jti);
+        let uses_claim = ruling.claims.iter().any(|claim| claim.kind != ClaimKind::Jti);
         is_denied
-            && !uses_up
+            && !uses_claim
             && is_unidentified(sent, session)
             && !self.inner.denials.records_unidentified(batch.now / 1000)
     }

@@ -1,7 +1,9 @@
 //! Scope commitments and amendments whose carrier request succeeded: decided, and in force as soon as they are durable.
+//!
+//! A ruling may raise a question for approvers. Its id follows from its content: if the same question was put before, the
+//! message is decided once more with the stored question and its answer.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use admission::approval::Question;
 use admission::authenticated::Authenticated;
@@ -13,63 +15,73 @@ use admission::rules::Rules;
 use admission::session::{Account, ReservationId};
 use evidence::Claim;
 
-use super::copies::{SentMessage, WorkingCopies, depends_on_others};
-use super::earlier_passes::EarlierPasses;
+use super::earlier_rounds::EarlierRounds;
 use super::question;
 use super::request::{Request, Ruled};
+use super::ruling_records::{message_id_claim, record_ruling};
+use super::session_with_account::{SentMessage, SessionWithAccount, depends_on_account};
 use super::undecided::{MessageAnswer, UndecidedMessage};
-use super::writing::{jti_of, write};
-use crate::annex::{DecisionInputs, PutInputs};
+use crate::annex::DecisionInputs;
 use crate::decision_writer::clock::timestamp;
 use crate::decision_writer::error::WriterError;
 use crate::decision_writer::jobs::{MessageJob, MessageKind};
 use crate::decision_writer::states::StoredQuestion;
-use crate::decision_writer::transactions::{Batch, Job, JobStep, Work};
+use crate::decision_writer::transactions::{Batch, DecideError, StreamNotLoaded, Work, WorkItem, WorkStep};
 
-/// A job that decides a [`MessageJob`].
+/// Decides a [`MessageJob`].
 pub struct MessageWork {
     request: Request<MessageAnswer>,
     job: Arc<MessageJob>,
     kind: MessageKind,
-    passes: EarlierPasses,
+    rounds: EarlierRounds,
     random: RandomInputs,
     /// The rules in force, read again for each attempt.
     rules: Arc<Rules>,
     /// The stored question to approvers, if it is still usable.
-    put: Option<PutInputs>,
+    stored_question: Option<StoredQuestion>,
     /// `true` if there is room for one more question.
     can_wait: bool,
-    made: Option<MessageDecision>,
+    /// The result, which is answered once it is durable.
+    result: Option<MessageResult>,
 }
 
-/// A decision whose answer is sent once it is durable.
-enum MessageDecision {
+/// Result of a round.
+enum MessageResult {
     Ruled(Ruled),
-    Judge(Box<decide::JudgeQuestion>, Option<ReservationId>),
+    /// The judge must be asked. The reservation is held meanwhile.
+    AskJudge(Box<decide::JudgeQuestion>, Option<ReservationId>),
 }
 
 impl MessageWork {
     pub fn new(
         request: Request<MessageAnswer>,
-        (job, kind): (Arc<MessageJob>, MessageKind),
-        passes: EarlierPasses,
+        job: Arc<MessageJob>,
+        kind: MessageKind,
+        rounds: EarlierRounds,
         random: RandomInputs,
     ) -> Self {
         let rules = request.writer.rules_of(&job.route);
-        Self { request, job, kind, passes, random, rules, put: None, can_wait: true, made: None }
+        let (stored_question, can_wait, result) = (None, true, None);
+        Self { request, job, kind, rounds, random, rules, stored_question, can_wait, result }
     }
 
-    fn jti(&self) -> Option<Claim> {
-        jti_of(self.received()?)
+    fn message_id_claim(&self) -> Option<Claim> {
+        message_id_claim(self.received()?)
     }
 
     fn received(&self) -> Option<&Authenticated> {
         self.job.message.as_ref().ok()
     }
 
-    fn before(&self) -> EarlierResults<'_> {
-        let put = self.put.as_ref().map(PutInputs::put);
-        EarlierResults { held: self.passes.held, judged: self.passes.judged, answer: None, shown: None, put }
+    fn earlier_results(&self) -> EarlierResults<'_> {
+        let approver_question = self.stored_question.as_ref().map(StoredQuestion::as_input);
+        EarlierResults {
+            held: self.rounds.held,
+            judged: self.rounds.judged,
+            answer: None,
+            returned_state: None,
+            approver_question,
+        }
     }
 
     fn context<'a>(&'a self, caller: &'a Caller, batch: &Batch<'_>) -> DecisionContext<'a> {
@@ -78,26 +90,47 @@ impl MessageWork {
 
     fn sent<'a>(&'a self, caller: &'a Caller, batch: &Batch<'_>) -> SentMessage<'a> {
         let context = self.context(caller, batch);
-        SentMessage { context, received: self.received(), before: self.before() }
+        SentMessage { context, received: self.received(), before: self.earlier_results() }
     }
 
     fn declaration(&self, batch: &Batch<'_>) -> Declaration<'_> {
         Declaration {
             message: self.job.message.as_ref().map_err(|unreadable| &**unreadable),
-            replayed: self.jti().is_some_and(|claim| batch.is_used(&claim)),
+            replayed: self.message_id_claim().is_some_and(|claim| batch.is_used(&claim)),
             can_wait: self.can_wait,
-            before: self.before(),
+            before: self.earlier_results(),
         }
     }
 
-    fn ruling(&self, batch: &Batch<'_>, copies: &mut WorkingCopies) -> MessageRuling {
-        let caller = copies.caller.clone();
+    fn decide_on(&self, batch: &Batch<'_>, working: &mut SessionWithAccount) -> MessageRuling {
+        let caller = working.caller.clone();
         let (context, declared) = (self.context(&caller, batch), self.declaration(batch));
-        let state = DecisionState { session: &mut copies.session, account: &mut copies.account };
+        let state = DecisionState { session: &mut working.session, account: &mut working.account };
         match self.kind {
             MessageKind::Commitment => decide::commitment(&context, state, &declared),
             MessageKind::Amendment => decide::amendment(&context, state, &declared),
         }
+    }
+
+    /// Decides the message. If it raises a question for approvers that was put before, or for which there is no room, it is
+    /// decided once more with that knowledge.
+    fn decide_with_question(
+        &mut self,
+        batch: &mut Batch<'_>,
+        working: &mut SessionWithAccount,
+    ) -> Result<MessageRuling, StreamNotLoaded> {
+        let before = (working.session.clone(), working.asking.clone(), working.account.clone());
+        (self.stored_question, self.can_wait) = (None, true);
+        let ruling = self.decide_on(batch, working);
+        let Some(question) = raised_question(&ruling) else { return Ok(ruling) };
+        let (stored, now) = (question::read(batch, &question.id)?, timestamp(batch.now));
+        self.stored_question = stored.filter(|stored| is_usable(stored, question, now));
+        self.can_wait = self.stored_question.is_some() || self.has_room(question, batch);
+        if self.stored_question.is_none() && self.can_wait {
+            return Ok(ruling);
+        }
+        (working.session, working.asking, working.account) = before;
+        Ok(self.decide_on(batch, working))
     }
 
     fn has_room(&self, question: &Question, batch: &Batch<'_>) -> bool {
@@ -105,126 +138,100 @@ impl MessageWork {
         self.request.writer.questions().has_room(&question.subject.principal, now)
     }
 
-    /// Writes the ruling. `account` is the principal's account before the decision.
-    fn rule(
-        &mut self,
+    /// Records the ruling. `account` is the principal's account before the decision.
+    fn record(
+        &self,
         batch: &mut Batch<'_>,
-        copies: WorkingCopies,
+        working: SessionWithAccount,
         account: Account,
         mut ruling: Box<decide::Ruling>,
-    ) -> Result<(), WriterError> {
-        let (context, declared) = (self.context(&copies.caller, batch), self.declaration(batch));
+    ) -> Result<Ruled, WriterError> {
+        let (context, declared) = (self.context(&working.caller, batch), self.declaration(batch));
         let inputs = DecisionInputs::of_declaration(&self.job.route, &context, &declared);
-        let account = depends_on_others(&ruling, &self.rules).then_some(account);
-        let inputs = self.passes.recorded(inputs, &copies, account);
-        copies.hold(batch, self.passes.held, None);
-        let written = write(batch, &mut ruling, self.job.invocation.as_ref(), inputs.into())?;
-        if let Some(question) = ruling.put.as_ref().filter(|_| self.put.is_none()) {
-            question::put(batch, question);
+        let account = depends_on_account(&ruling, &self.rules).then_some(account);
+        let inputs = self.rounds.add_to_inputs(inputs, &working, account);
+        working.write_ruled(batch, self.rounds.held);
+        let recorded = record_ruling(batch, &mut ruling, self.job.invocation.as_ref(), inputs.into())?;
+        if let Some(question) = ruling.approver_question.as_ref().filter(|_| self.stored_question.is_none()) {
+            // Its stream is loaded: it was read when the ruling raised the question.
+            let _ = question::store(batch, question);
         }
         // A refusal is not consumed: it counts until the question expires.
         if ruling.verdict.verdict.is_permit() {
-            question::used_up_by(&ruling).for_each(|id| question::spend(batch, id));
+            question::consumed_by(&ruling).for_each(|id| question::consume(batch, id));
         }
-        self.made = Some(MessageDecision::Ruled(Ruled::Recorded(ruling, Box::new(written))));
-        Ok(())
+        Ok(Ruled::Recorded(ruling, Box::new(recorded)))
     }
 }
 
-/// The question to approvers that a ruling raises, if any.
-fn put_by(ruling: &MessageRuling) -> Option<&Question> {
+/// Returns the question to approvers that a ruling raises, if any.
+fn raised_question(ruling: &MessageRuling) -> Option<&Question> {
     match ruling {
-        MessageRuling::Ruled(ruling) => ruling.put.as_deref(),
+        MessageRuling::Ruled(ruling) => ruling.approver_question.as_deref(),
         MessageRuling::Judge { .. } => None,
     }
 }
 
-/// Returns an earlier question about the same subject, if it is open or its answer still counts.
-fn usable(stored: StoredQuestion, question: &Question, now: jiff::Timestamp) -> Option<PutInputs> {
-    let is_usable =
-        !stored.spent && !stored.question.is_over(now) && stored.question.subject == question.subject;
-    is_usable.then_some(PutInputs { question: stored.question, answer: stored.answer, spent: false })
+/// Returns whether a stored question is about the same subject, and is open or its answer still counts.
+fn is_usable(stored: &StoredQuestion, question: &Question, now: jiff::Timestamp) -> bool {
+    !stored.spent && !stored.question.is_over(now) && stored.question.subject == question.subject
 }
 
 impl Work for MessageWork {
     fn streams(&self) -> Vec<String> {
-        let mut streams = vec![self.request.writer.unbound()];
+        let mut streams = vec![self.request.writer.own_stream()];
         streams.extend(self.received().map(|received| received.message.session_id().to_owned()));
         streams
     }
 
     fn claims(&self) -> Vec<Claim> {
-        self.jti().into_iter().collect()
+        self.message_id_claim().into_iter().collect()
     }
 
     fn is_abandoned(&self) -> bool {
         self.request.is_abandoned()
     }
 
-    fn may_be_refused(&self) -> bool {
+    fn is_refused_while_outbox_is_full(&self) -> bool {
         true
     }
 
-    fn since(&self) -> Instant {
-        self.request.since
-    }
-
-    fn decide(&mut self, batch: &mut Batch<'_>) -> JobStep {
+    fn decide(&mut self, batch: &mut Batch<'_>) -> Result<WorkStep, DecideError> {
         self.rules = self.request.writer.rules_of(&self.job.route);
         let sent = self.sent(&self.job.caller, batch);
-        let Some(mut copies) = WorkingCopies::of_message(batch, &sent) else {
-            return JobStep::Needs(batch.missing());
-        };
-        copies.forget_questions(batch, &self.rules);
-        let account = copies.account.clone();
-        let (session, asking) = (copies.session.clone(), copies.asking.clone());
-        (self.put, self.can_wait) = (None, true);
-        let mut ruling = self.ruling(batch, &mut copies);
-        if let Some(question) = put_by(&ruling) {
-            // The question's id shows whether it was asked before, and perhaps answered meanwhile.
-            let Some(stored) = question::stored(batch, &question.id) else {
-                return JobStep::Needs(batch.missing());
-            };
-            self.put = stored.and_then(|stored| usable(stored, question, timestamp(batch.now)));
-            self.can_wait = self.put.is_some() || self.has_room(question, batch);
-            if self.put.is_some() || !self.can_wait {
-                (copies.session, copies.asking, copies.account) = (session, asking, account.clone());
-                ruling = self.ruling(batch, &mut copies);
-            }
-        }
-        match ruling {
+        let mut working = SessionWithAccount::of_message(batch, &sent)?;
+        working.release_ended_questions(batch, &self.rules);
+        let account = working.account.clone();
+        match self.decide_with_question(batch, &mut working)? {
             MessageRuling::Ruled(ruling) => {
-                let sent = self.sent(&copies.caller, batch);
-                if self.request.writer.is_only_counted(batch, &sent, copies.session.as_ref(), &ruling) {
-                    self.made = Some(MessageDecision::Ruled(Ruled::Counted(ruling)));
-                    return JobStep::Nothing;
+                let sent = self.sent(&working.caller, batch);
+                if self.request.writer.is_only_counted(batch, &sent, working.session.as_ref(), &ruling) {
+                    self.result = Some(MessageResult::Ruled(Ruled::Counted(ruling)));
+                    return Ok(WorkStep::Unchanged);
                 }
-                match self.rule(batch, copies, account, ruling) {
-                    Ok(()) => JobStep::Decided,
-                    Err(why) => JobStep::Impossible(why),
-                }
+                let ruled = self.record(batch, working, account, ruling)?;
+                self.result = Some(MessageResult::Ruled(ruled));
             }
             MessageRuling::Judge { question, held } => {
-                self.passes.first_at.get_or_insert(timestamp(batch.now).as_millisecond());
-                copies.hold(batch, self.passes.held, held);
-                self.made = Some(MessageDecision::Judge(question, held));
-                JobStep::Decided
+                self.rounds.first_at.get_or_insert(timestamp(batch.now).as_millisecond());
+                working.write_undecided(batch, self.rounds.held, held, 0);
+                self.result = Some(MessageResult::AskJudge(question, held));
             }
         }
+        Ok(WorkStep::Decided)
     }
 
     fn committed(self: Box<Self>) {
         let writer = &self.request.writer;
-        let answer = match self.made {
-            Some(MessageDecision::Ruled(made)) => {
-                if let Ruled::Recorded(ruling, _) = &made {
-                    ruling.put.iter().for_each(|question| writer.questions().put(question));
+        let answer = match self.result {
+            Some(MessageResult::Ruled(ruled)) => {
+                if let Ruled::Recorded(ruling, _) = &ruled {
+                    ruling.approver_question.iter().for_each(|question| writer.questions().insert(question));
                 }
-                MessageAnswer::Ruled(Box::new(made.answer(writer, None)))
+                MessageAnswer::Ruled(Box::new(ruled.answer(writer, None)))
             }
-            Some(MessageDecision::Judge(question, held)) => {
-                let undecided =
-                    UndecidedMessage::new(writer.clone(), (self.job, self.kind), held, self.passes);
+            Some(MessageResult::AskJudge(question, held)) => {
+                let undecided = UndecidedMessage::new(writer.clone(), self.job, self.kind, held, self.rounds);
                 MessageAnswer::Judge(question, Box::new(undecided))
             }
             None => return,
@@ -232,7 +239,7 @@ impl Work for MessageWork {
         self.request.answer(answer);
     }
 
-    fn failed(self: Box<Self>, why: &WriterError) -> Option<Job> {
+    fn failed(self: Box<Self>, why: &WriterError) -> Option<WorkItem> {
         self.request.fail(why);
         None
     }

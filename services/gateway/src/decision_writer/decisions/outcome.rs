@@ -1,7 +1,6 @@
 //! Outcomes of forwarded calls: settled, recorded, and retried until they are durable.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use admission::decide::{self, CallOutcome, CallPermit, Ruling, Settled};
 use admission::record;
@@ -15,16 +14,16 @@ use vap::audit::CallStatus;
 use vap::digest::Canon;
 
 use super::audit_records::append_next;
-use super::close::end;
-use super::copies::WorkingCopies;
+use super::close::close_if_drained;
 use super::denial;
-use super::writing::{RecordedRuling, claim, write};
+use super::ruling_records::{RecordedRuling, claim, record_ruling};
+use super::session_with_account::SessionWithAccount;
 use crate::annex::{OutcomeAnnex, RecordedInputs};
 use crate::authority::{UsedEnvelope, settled_cost};
 use crate::decision_writer::DecisionWriter;
 use crate::decision_writer::error::WriterError;
 use crate::decision_writer::states::StreamState;
-use crate::decision_writer::transactions::{Batch, Job, JobStep, Work};
+use crate::decision_writer::transactions::{Batch, DecideError, StreamNotLoaded, Work, WorkItem, WorkStep};
 
 /// An admitted call whose outcome is not recorded.
 #[derive(Debug)]
@@ -56,22 +55,48 @@ pub struct CallOutcomeReport {
     pub result: Option<String>,
 }
 
-/// A job that settles a call and records its outcome.
+/// The end of a call as its record states it.
+#[derive(Debug)]
+pub struct CallEnd {
+    /// The status of the outcome.
+    pub status: CallStatus,
+    /// The text of the cost that the tool declared, if any.
+    pub cost: Option<String>,
+    /// The canonical result, if there is one to commit to.
+    pub result: Option<Canon>,
+}
+
+impl CallEnd {
+    /// The end of a call without cost and result.
+    pub const fn without_result(status: CallStatus) -> Self {
+        Self { status, cost: None, result: None }
+    }
+}
+
+/// A call as the record of its decision names it.
+pub struct CallToSettle {
+    /// The rules under which the call is settled.
+    pub rules: Arc<Rules>,
+    /// The stream of the decision.
+    pub stream: String,
+    /// The entry ID of the decision.
+    pub decision: EntryDigest,
+    /// The reservation of the call, if it belongs to a session.
+    pub reservation: Option<ReservationId>,
+    /// The tool's name.
+    pub tool: String,
+}
+
+/// Settles a call and records its outcome.
 pub struct OutcomeWork {
     writer: DecisionWriter,
-    rules: Arc<Rules>,
-    stream: String,
-    decision: EntryDigest,
-    reservation: Option<ReservationId>,
-    tool: String,
-    status: CallStatus,
-    cost: Option<String>,
-    result: Option<Canon>,
-    since: Instant,
-    /// Whether another job may settle the same call: another gateway's, or another round of the recovery's.
+    call: CallToSettle,
+    end: CallEnd,
+    /// Whether another item may settle the same call: another gateway's, or another round of the recovery's.
     may_be_settled: bool,
+    /// Notified when the outcome is durable.
     durable: Option<oneshot::Sender<()>>,
-    denied: Option<LateDenial>,
+    denial: Option<LateDenial>,
     /// The amounts to settle under the envelope. After a crash they stay spent, like those of every unknown outcome.
     envelope: Option<UsedEnvelope>,
 }
@@ -80,8 +105,16 @@ pub struct OutcomeWork {
 pub struct LateDenial {
     permit: Box<Ruling>,
     why: WriterError,
-    reply: oneshot::Sender<Result<(Box<Ruling>, RecordedRuling), WriterError>>,
-    written: Option<(Box<Ruling>, RecordedRuling)>,
+    reply: oneshot::Sender<Result<DenialWithRecord, WriterError>>,
+    recorded: Option<DenialWithRecord>,
+}
+
+/// A denial with its record.
+pub struct DenialWithRecord {
+    /// The denial.
+    pub ruling: Box<Ruling>,
+    /// Its record.
+    pub recorded: RecordedRuling,
 }
 
 impl LateDenial {
@@ -89,9 +122,9 @@ impl LateDenial {
     pub fn new(
         permit: Box<Ruling>,
         why: WriterError,
-        reply: oneshot::Sender<Result<(Box<Ruling>, RecordedRuling), WriterError>>,
+        reply: oneshot::Sender<Result<DenialWithRecord, WriterError>>,
     ) -> Self {
-        Self { permit, why, reply, written: None }
+        Self { permit, why, reply, recorded: None }
     }
 }
 
@@ -112,156 +145,99 @@ impl UnsettledCall {
 
 impl OutcomeWork {
     /// The outcome of a call. `durable` is notified when the outcome is committed.
-    pub fn of(
+    pub fn new(
         writer: DecisionWriter,
         call: UnsettledCall,
-        status: CallStatus,
-        cost: Option<String>,
-        result: Option<Canon>,
+        end: CallEnd,
         durable: Option<oneshot::Sender<()>>,
     ) -> Self {
         let UnsettledCall { rules, stream, decision, permit, tool, envelope, .. } = call;
+        let call = CallToSettle { rules, stream, decision, reservation: permit.reservation(), tool };
         let may_be_settled = writer.inner.context.settings.shared;
-        let work = Self::unknown(writer, rules, (stream, decision), permit.reservation(), tool);
-        Self { status, cost, result, may_be_settled, durable, envelope, ..work }
+        Self { writer, call, end, may_be_settled, durable, denial: None, envelope }
     }
 
     /// The outcome [`CallStatus::Refused`] of a call that is denied after its admission, before anything of it was sent.
-    pub fn denied(writer: DecisionWriter, call: UnsettledCall, denied: LateDenial) -> Self {
-        Self { denied: Some(denied), ..Self::of(writer, call, CallStatus::Refused, None, None, None) }
+    pub fn denied(writer: DecisionWriter, call: UnsettledCall, denial: LateDenial) -> Self {
+        let end = CallEnd::without_result(CallStatus::Refused);
+        Self { denial: Some(denial), ..Self::new(writer, call, end, None) }
     }
 
-    /// The outcome [`CallStatus::Unknown`] of a call whose process died.
-    pub fn unknown(
-        writer: DecisionWriter,
-        rules: Arc<Rules>,
-        (stream, decision): (String, EntryDigest),
-        reservation: Option<ReservationId>,
-        tool: String,
-    ) -> Self {
-        let (status, since) = (CallStatus::Unknown, Instant::now());
-        let (cost, result, durable, denied) = (None, None, None, None);
-        Self {
-            writer,
-            rules,
-            stream,
-            decision,
-            reservation,
-            tool,
-            status,
-            cost,
-            result,
-            since,
-            may_be_settled: true,
-            durable,
-            denied,
-            envelope: None,
-        }
+    /// The outcome [`CallStatus::Unknown`] of a call whose process died. `durable` is notified when it is committed.
+    pub fn unknown(writer: DecisionWriter, call: CallToSettle, durable: oneshot::Sender<()>) -> Self {
+        let end = CallEnd::without_result(CallStatus::Unknown);
+        let durable = Some(durable);
+        Self { writer, call, end, may_be_settled: true, durable, denial: None, envelope: None }
     }
 
-    /// Adds the channel that is notified when the outcome is durable.
-    pub fn notifying(self, durable: oneshot::Sender<()>) -> Self {
-        Self { durable: Some(durable), ..self }
-    }
-
-    /// Returns the claim on the only outcome of a call that holds no reservation in a session, if another job may settle
+    /// Returns the claim on the only outcome of a call that holds no reservation in a session, if another item may settle
     /// it, too.
     fn claim(&self) -> Option<Claim> {
-        let is_needed = self.may_be_settled && self.reservation.is_none();
-        is_needed.then(|| claim(&self.stream, ClaimKind::Outcome, &self.decision.to_string()))
+        let is_needed = self.may_be_settled && self.call.reservation.is_none();
+        is_needed.then(|| claim(&self.call.stream, ClaimKind::Outcome, &self.call.decision.to_string()))
     }
 
-    /// Settles the reservation. `None` if another job settled it before, such as one of a gateway that took this one for
+    /// Settles the reservation. `None` if another item settled it before, such as one of a gateway that took this one for
     /// dead.
-    fn settle(&self, copies: &mut WorkingCopies) -> Option<Settled> {
-        let (Some(reservation), Some(session)) = (self.reservation, &mut copies.session) else {
+    fn settle(&self, working: &mut SessionWithAccount) -> Option<Settled> {
+        let (Some(reservation), Some(session)) = (self.call.reservation, &mut working.session) else {
             return Some(Settled::default());
         };
-        let outcome = CallOutcome { status: self.status, tool: &self.tool, cost: self.cost.as_deref() };
-        decide::settle(&self.rules, session, &mut copies.account, reservation, outcome)
+        let CallEnd { status, cost, .. } = &self.end;
+        let outcome = CallOutcome { status: *status, tool: &self.call.tool, cost: cost.as_deref() };
+        decide::settle(&self.call.rules, session, &mut working.account, reservation, outcome)
     }
 
-    /// Settles the amounts that the call reserved under its envelope. `false` if the stream is not loaded yet.
-    fn settle_envelope(&self, batch: &mut Batch<'_>) -> bool {
-        let Some(UsedEnvelope { stream, spending }) = &self.envelope else { return true };
-        let cost = match self.status {
-            CallStatus::Unknown => return true,
+    /// Settles the amounts that the call reserved under its envelope.
+    fn settle_envelope(&self, batch: &mut Batch<'_>) -> Result<(), StreamNotLoaded> {
+        let Some(UsedEnvelope { stream, spending }) = &self.envelope else { return Ok(()) };
+        let cost = match self.end.status {
+            CallStatus::Unknown => return Ok(()),
             CallStatus::Refused => Decimal::ZERO,
             CallStatus::Executed | CallStatus::Errored => {
-                settled_cost(&self.rules, &self.tool, self.cost.as_deref(), spending)
+                settled_cost(&self.call.rules, &self.call.tool, self.end.cost.as_deref(), spending)
             }
         };
-        let Some(copy) = batch.stream(stream) else { return false };
+        let copy = batch.stream(stream)?;
         if let Some(StreamState::Envelope(used)) = copy.state() {
             let mut used = used.clone();
             used.settle(spending, cost);
-            copy.put(StreamState::Envelope(used), false);
+            copy.set_state(StreamState::Envelope(used));
         }
-        true
-    }
-
-    fn write(&mut self, batch: &mut Batch<'_>) -> Result<JobStep, WriterError> {
-        if let Some(denied) = &mut self.denied {
-            // What an earlier attempt wrote was not committed.
-            denied.written = None;
-        }
-        let claims = self.claims();
-        if !batch.has_looked_up(&claims) {
-            return Ok(JobStep::NeedsClaims(claims));
-        }
-        if claims.iter().any(|claim| batch.is_used(claim)) {
-            return Ok(JobStep::Nothing);
-        }
-        let Some(mut copies) = WorkingCopies::of_session(batch, &self.stream) else {
-            return Ok(JobStep::Needs(batch.missing()));
-        };
-        let Some(settled) = self.settle(&mut copies) else { return Ok(JobStep::Nothing) };
-        if !self.settle_envelope(batch) {
-            return Ok(JobStep::Needs(batch.missing()));
-        }
-        let in_session = copies.session.is_some();
-        copies.keep(batch);
-        if !in_session && self.reservation.is_none() {
-            batch.count_settled(&self.stream);
-        }
-        self.record(batch, &settled)?;
-        if let Some(denied) = &mut self.denied {
-            let mut ruling = denial::after_admission(&denied.permit, &settled, denied.why.reason());
-            let inputs = RecordedInputs::LateDenial {
-                instead_of: self.decision.to_string(),
-                why: denied.why.to_string(),
-            };
-            let written = write(batch, &mut ruling, None, inputs)?;
-            denied.written = Some((ruling, written));
-        }
-        end(batch, &self.stream)?;
-        Ok(JobStep::Decided)
+        Ok(())
     }
 
     fn record(&self, batch: &mut Batch<'_>, settled: &Settled) -> Result<(), WriterError> {
-        let outcome = record::OutcomeRecord {
-            decision: self.decision,
-            status: self.status,
-            settled: &settled.settled,
-            result: self.result.as_ref(),
-        };
-        let call = (self.decision, self.tool.as_str());
-        let result = self.result.as_ref();
+        let CallToSettle { stream, decision, reservation, tool, .. } = &self.call;
+        let CallEnd { status, cost, result } = &self.end;
+        let (decision, result) = (*decision, result.as_ref());
+        let outcome = record::OutcomeRecord { decision, status: *status, settled: &settled.settled, result };
         let annex =
-            OutcomeAnnex::new(call, self.reservation, self.cost.as_deref(), result, settled).to_bytes();
-        append_next(batch, &self.stream, (RecordKind::Outcome, annex), |position| {
+            OutcomeAnnex::new(decision, tool, *reservation, cost.as_deref(), result, settled).to_bytes();
+        append_next(batch, stream, RecordKind::Outcome, annex, |position| {
             record::outcome(position, &outcome)
         })?;
-        let copy = batch.loaded(&self.stream)?;
-        copy.settle(self.decision);
-        self.claim().into_iter().for_each(|claim| copy.claim(claim));
+        let copy = batch.loaded(stream)?;
+        copy.settle_decision(decision);
+        self.claim().into_iter().for_each(|claim| copy.use_claim(claim));
+        Ok(())
+    }
+
+    /// Records the denial of a call that was admitted, if it is denied late.
+    fn record_denial(&mut self, batch: &mut Batch<'_>, settled: &Settled) -> Result<(), WriterError> {
+        let Some(denial) = &mut self.denial else { return Ok(()) };
+        let mut ruling = denial::after_admission(&denial.permit, settled, denial.why.reason());
+        let (instead_of, why) = (self.call.decision.to_string(), denial.why.to_string());
+        let inputs = RecordedInputs::LateDenial { instead_of, why };
+        let recorded = record_ruling(batch, &mut ruling, None, inputs)?;
+        denial.recorded = Some(DenialWithRecord { ruling, recorded });
         Ok(())
     }
 }
 
 impl Work for OutcomeWork {
     fn streams(&self) -> Vec<String> {
-        let mut streams = vec![self.stream.clone(), self.writer.unbound()];
+        let mut streams = vec![self.call.stream.clone(), self.writer.own_stream()];
         streams.extend(self.envelope.as_ref().map(|used| used.stream.clone()));
         streams
     }
@@ -270,34 +246,49 @@ impl Work for OutcomeWork {
         self.claim().into_iter().collect()
     }
 
-    fn since(&self) -> Instant {
-        self.since
-    }
-
     fn is_urgent(&self) -> bool {
-        self.durable.is_some() || self.denied.is_some()
+        self.durable.is_some() || self.denial.is_some()
     }
 
-    fn decide(&mut self, batch: &mut Batch<'_>) -> JobStep {
-        self.write(batch).unwrap_or_else(JobStep::Impossible)
+    fn decide(&mut self, batch: &mut Batch<'_>) -> Result<WorkStep, DecideError> {
+        if let Some(denial) = &mut self.denial {
+            // The record of an earlier attempt was not committed.
+            denial.recorded = None;
+        }
+        let claims = self.claims();
+        if !batch.has_looked_up(&claims) {
+            return Err(DecideError::ClaimsNotLookedUp(claims));
+        }
+        if claims.iter().any(|claim| batch.is_used(claim)) {
+            return Ok(WorkStep::Unchanged);
+        }
+        let mut working = SessionWithAccount::of_session(batch, &self.call.stream)?;
+        let Some(settled) = self.settle(&mut working) else { return Ok(WorkStep::Unchanged) };
+        self.settle_envelope(batch)?;
+        let is_in_session = working.session.is_some();
+        working.write_to(batch);
+        if !is_in_session && self.call.reservation.is_none() {
+            batch.count_settled(&self.call.stream);
+        }
+        self.record(batch, &settled)?;
+        self.record_denial(batch, &settled)?;
+        close_if_drained(batch, &self.call.stream)?;
+        Ok(WorkStep::Decided)
     }
 
     fn committed(self: Box<Self>) {
         if let Some(durable) = self.durable {
             let _ = durable.send(());
         }
-        let Some(LateDenial { why, reply, written, .. }) = self.denied else { return };
-        let _ = reply.send(written.ok_or(why));
+        let Some(LateDenial { why, reply, recorded, .. }) = self.denial else { return };
+        let _ = reply.send(recorded.ok_or(why));
     }
 
-    fn failed(mut self: Box<Self>, why: &WriterError) -> Option<Job> {
-        // The caller is denied now, without a record of the denial. The outcome `refused` is still owed.
-        if let Some(denied) = self.denied.take() {
-            let _ = denied.reply.send(Err(why.clone()));
+    fn failed(mut self: Box<Self>, why: &WriterError) -> Option<WorkItem> {
+        // The caller is denied now, without a record of the denial. The outcome `refused` must still become durable.
+        if let Some(denial) = self.denial.take() {
+            let _ = denial.reply.send(Err(why.clone()));
         }
-        match why {
-            WriterError::Unrecordable(_) => None,
-            _ => Some(self),
-        }
+        if why.is_permanent() { None } else { Some(self) }
     }
 }

@@ -1,28 +1,26 @@
 //! The release of a reservation (V-14) whose call was never forwarded.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use admission::decide;
 use admission::rules::Rules;
 use admission::session::ReservationId;
 
-use super::close::end;
-use super::copies::WorkingCopies;
+use super::close::close_if_drained;
+use super::session_with_account::SessionWithAccount;
 use crate::decision_writer::error::WriterError;
-use crate::decision_writer::transactions::{Batch, Job, JobStep, Work};
+use crate::decision_writer::transactions::{Batch, DecideError, Work, WorkItem, WorkStep};
 
-/// A job that releases a reservation held while a judge or a person was asked.
+/// Releases a reservation that was held while a judge or a person was asked.
 pub struct RefundWork {
     rules: Arc<Rules>,
     stream: String,
     held: ReservationId,
-    since: Instant,
 }
 
 impl RefundWork {
     pub fn new(rules: Arc<Rules>, stream: String, held: ReservationId) -> Self {
-        Self { rules, stream, held, since: Instant::now() }
+        Self { rules, stream, held }
     }
 }
 
@@ -31,35 +29,24 @@ impl Work for RefundWork {
         vec![self.stream.clone()]
     }
 
-    fn since(&self) -> Instant {
-        self.since
-    }
-
-    fn decide(&mut self, batch: &mut Batch<'_>) -> JobStep {
-        let Some(mut copies) = WorkingCopies::of_session(batch, &self.stream) else {
-            return JobStep::Needs(batch.missing());
-        };
+    fn decide(&mut self, batch: &mut Batch<'_>) -> Result<WorkStep, DecideError> {
+        let mut working = SessionWithAccount::of_session(batch, &self.stream)?;
         // The call was decided since: it has another reservation now, or none.
-        if !copies.asking.iter().any(|asking| asking.held == self.held) {
-            return JobStep::Nothing;
+        if !working.asking.iter().any(|asking| asking.held == self.held) {
+            return Ok(WorkStep::Unchanged);
         }
-        copies.asking.retain(|asking| asking.held != self.held);
-        if let Some(session) = &mut copies.session {
-            decide::refund(&self.rules, session, &mut copies.account, self.held);
+        working.asking.retain(|asking| asking.held != self.held);
+        if let Some(session) = &mut working.session {
+            decide::refund(&self.rules, session, &mut working.account, self.held);
         }
-        copies.keep(batch);
-        match end(batch, &self.stream) {
-            Ok(_) => JobStep::Decided,
-            Err(why) => JobStep::Impossible(why),
-        }
+        working.write_to(batch);
+        close_if_drained(batch, &self.stream)?;
+        Ok(WorkStep::Decided)
     }
 
     fn committed(self: Box<Self>) {}
 
-    fn failed(self: Box<Self>, why: &WriterError) -> Option<Job> {
-        match why {
-            WriterError::Unrecordable(_) | WriterError::Stopping => None,
-            _ => Some(self),
-        }
+    fn failed(self: Box<Self>, why: &WriterError) -> Option<WorkItem> {
+        if why.is_permanent() { None } else { Some(self) }
     }
 }

@@ -1,81 +1,69 @@
 //! Refusals of requests that are not tool calls: recorded, and answered with a signed Verdict (V-37).
 
-use std::time::Instant;
-
 use admission::decide::{DecisionContext, EarlierResults, RandomInputs};
 
 use super::answer::DecisionAnswer;
-use super::copies::SentMessage;
 use super::request::{Request, Ruled};
-use super::writing::write;
+use super::ruling_records::record_ruling;
+use super::session_with_account::SentMessage;
 use crate::annex::{DecisionInputs, Text};
 use crate::decision_writer::clock::timestamp;
 use crate::decision_writer::error::WriterError;
 use crate::decision_writer::jobs::RefusalJob;
-use crate::decision_writer::transactions::{Batch, Job, JobStep, Work};
+use crate::decision_writer::transactions::{Batch, DecideError, Work, WorkItem, WorkStep};
 
-/// A job that records a [`RefusalJob`].
+/// Records the denial of a [`RefusalJob`].
 pub struct RefusalWork {
     request: Request<DecisionAnswer>,
     job: RefusalJob,
-    made: Option<Ruled>,
+    /// The result, which is answered once it is durable.
+    ruled: Option<Ruled>,
 }
 
 impl RefusalWork {
     pub fn new(request: Request<DecisionAnswer>, job: RefusalJob) -> Self {
-        Self { request, job, made: None }
+        Self { request, job, ruled: None }
     }
 }
 
 impl Work for RefusalWork {
     fn streams(&self) -> Vec<String> {
-        vec![self.request.writer.unbound()]
+        vec![self.request.writer.own_stream()]
     }
 
-    fn may_be_refused(&self) -> bool {
+    fn is_refused_while_outbox_is_full(&self) -> bool {
         true
     }
 
-    fn since(&self) -> Instant {
-        self.request.since
-    }
-
-    fn decide(&mut self, batch: &mut Batch<'_>) -> JobStep {
+    fn decide(&mut self, batch: &mut Batch<'_>) -> Result<WorkStep, DecideError> {
         let (job, writer) = (&self.job, &self.request.writer);
+        batch.stream(&writer.own_stream())?;
+        let now = timestamp(batch.now);
+        let rules = writer.rules_of(&job.route);
+        let random = RandomInputs::default();
+        let context = DecisionContext { rules: &rules, caller: &job.caller, now, random };
+        let sent = SentMessage { context, received: None, before: EarlierResults::default() };
+        let mut ruling = job.ruling.clone();
+        if writer.is_only_counted(batch, &sent, None, &ruling) {
+            self.ruled = Some(Ruled::Counted(ruling));
+            return Ok(WorkStep::Unchanged);
+        }
         let inputs = DecisionInputs {
             method: Some(Text::whole(&job.method)),
-            ..DecisionInputs::of(&job.route, &job.caller, timestamp(batch.now).as_millisecond())
+            ..DecisionInputs::of(&job.route, &job.caller, now.as_millisecond())
         };
-        let mut ruling = job.ruling.clone();
-        if batch.stream(&writer.unbound()).is_none() {
-            return JobStep::Needs(batch.missing());
-        }
-        let rules = writer.rules_of(&job.route);
-        let context = DecisionContext {
-            rules: &rules,
-            caller: &job.caller,
-            now: timestamp(batch.now),
-            random: RandomInputs::default(),
-        };
-        let sent = SentMessage { context, received: None, before: EarlierResults::default() };
-        if writer.is_only_counted(batch, &sent, None, &ruling) {
-            self.made = Some(Ruled::Counted(ruling));
-            return JobStep::Nothing;
-        }
-        match write(batch, &mut ruling, job.invocation.as_ref(), inputs.into()) {
-            Ok(written) => self.made = Some(Ruled::Recorded(ruling, Box::new(written))),
-            Err(why) => return JobStep::Impossible(why),
-        }
-        JobStep::Decided
+        let recorded = record_ruling(batch, &mut ruling, job.invocation.as_ref(), inputs.into())?;
+        self.ruled = Some(Ruled::Recorded(ruling, Box::new(recorded)));
+        Ok(WorkStep::Decided)
     }
 
     fn committed(self: Box<Self>) {
-        let Some(made) = self.made else { return };
-        let answer = made.answer(&self.request.writer, None);
+        let Some(ruled) = self.ruled else { return };
+        let answer = ruled.answer(&self.request.writer, None);
         self.request.answer(answer);
     }
 
-    fn failed(self: Box<Self>, why: &WriterError) -> Option<Job> {
+    fn failed(self: Box<Self>, why: &WriterError) -> Option<WorkItem> {
         self.request.fail(why);
         None
     }

@@ -1,9 +1,8 @@
-//! The highest version of a registry that was in force: its position and the digest of its content are durable before it is
-//! in force, so that replicas and later runs neither go back nor accept another document with its number. Each
-//! decision compares the position.
+//! The highest version of an AgentROA registry that was in force. It is durable, with the digest of its content, before it
+//! is in force: so replicas and later runs neither go back to an earlier version nor accept another document with its number
+//! . Each decision compares the version.
 
 use std::cmp::Ordering;
-use std::time::Instant;
 
 use async_trait::async_trait;
 use roa::registry::{Registry, RegistryVersion};
@@ -14,17 +13,22 @@ use crate::authority::{PositionError, RegistryPositions};
 use crate::decision_writer::DecisionWriter;
 use crate::decision_writer::error::WriterError;
 use crate::decision_writer::states::{HighestRegistry, StreamState, registry_stream};
-use crate::decision_writer::transactions::{Batch, Job, JobStep, Work};
+use crate::decision_writer::transactions::{Batch, DecideError, StreamNotLoaded, Work, WorkItem, WorkStep};
 use crate::limits::{FOR_EVER, SETTLE_TIME};
 
-/// Returns the highest position of a registry. Outer `None`: the stream is not loaded yet; inner `None`: no version of it
-/// was in force.
-pub fn highest(batch: &mut Batch<'_>, registry_id: &Text) -> Option<Option<RegistryVersion>> {
-    Some(stored(batch, registry_id)?.map(HighestRegistry::version))
+/// Returns the highest version of a registry; `None` if no version of it was in force.
+///
+/// # Errors
+/// [`StreamNotLoaded`].
+pub fn highest_version(
+    batch: &mut Batch<'_>,
+    registry_id: &Text,
+) -> Result<Option<RegistryVersion>, StreamNotLoaded> {
+    Ok(read(batch, registry_id)?.map(HighestRegistry::version))
 }
 
-fn stored(batch: &mut Batch<'_>, registry_id: &Text) -> Option<Option<HighestRegistry>> {
-    Some(match batch.stream(&registry_stream(registry_id))?.state() {
+fn read(batch: &mut Batch<'_>, registry_id: &Text) -> Result<Option<HighestRegistry>, StreamNotLoaded> {
+    Ok(match batch.stream(&registry_stream(registry_id))?.state() {
         Some(StreamState::Registry(stored)) => Some(*stored),
         _ => None,
     })
@@ -45,11 +49,10 @@ fn is_new(stored: Option<HighestRegistry>, found: HighestRegistry) -> Result<boo
     }
 }
 
-/// A job that raises the position of a registry.
+/// Raises the highest version of a registry.
 struct RegistryPositionWork {
     registry_id: Text,
     found: HighestRegistry,
-    since: Instant,
     result: Result<(), PositionError>,
     reply: oneshot::Sender<Result<(), PositionError>>,
 }
@@ -59,29 +62,23 @@ impl Work for RegistryPositionWork {
         vec![registry_stream(&self.registry_id)]
     }
 
-    fn since(&self) -> Instant {
-        self.since
-    }
-
-    fn decide(&mut self, batch: &mut Batch<'_>) -> JobStep {
-        let Some(stored) = stored(batch, &self.registry_id) else { return JobStep::Needs(batch.missing()) };
-        let is_new = is_new(stored, self.found);
+    fn decide(&mut self, batch: &mut Batch<'_>) -> Result<WorkStep, DecideError> {
+        let is_new = is_new(read(batch, &self.registry_id)?, self.found);
         self.result = is_new.clone().map(drop);
         if is_new != Ok(true) {
-            return JobStep::Nothing;
+            return Ok(WorkStep::Unchanged);
         }
-        if let Some(copy) = batch.stream(&registry_stream(&self.registry_id)) {
-            copy.put(StreamState::Registry(self.found), false);
-            copy.keep(FOR_EVER);
-        }
-        JobStep::Decided
+        let copy = batch.stream(&registry_stream(&self.registry_id))?;
+        copy.set_state(StreamState::Registry(self.found));
+        copy.set_due(FOR_EVER);
+        Ok(WorkStep::Decided)
     }
 
     fn committed(self: Box<Self>) {
         let _ = self.reply.send(self.result);
     }
 
-    fn failed(self: Box<Self>, why: &WriterError) -> Option<Job> {
+    fn failed(self: Box<Self>, why: &WriterError) -> Option<WorkItem> {
         let _ = self.reply.send(Err(PositionError::NotStored(why.to_string())));
         None
     }
@@ -91,9 +88,8 @@ impl Work for RegistryPositionWork {
 impl RegistryPositions for DecisionWriter {
     async fn raise(&self, registry: &Registry) -> Result<(), PositionError> {
         let (reply, answer) = oneshot::channel();
-        let (registry_id, since) = (registry.document().registry_id.clone(), Instant::now());
-        let found = registry.into();
-        self.hand_in(Box::new(RegistryPositionWork { registry_id, found, since, result: Ok(()), reply }));
+        let (registry_id, found) = (registry.document().registry_id.clone(), registry.into());
+        self.submit(Box::new(RegistryPositionWork { registry_id, found, result: Ok(()), reply }));
         match tokio::time::timeout(SETTLE_TIME, answer).await {
             Ok(Ok(raised)) => raised,
             _ => Err(PositionError::NotStored("the database does not answer".to_owned())),

@@ -1,13 +1,12 @@
-//! The parts that the requests for a decision share: calls, messages, and refusals of other requests.
-
-use std::time::Instant;
+//! [`Request`]: the channel to the caller that every request for a decision has: a call, a message, or the refusal of
+//! another request.
 
 use admission::decide::Ruling;
 use tokio::sync::oneshot;
 
 use super::admitted_call::AdmittedCall;
 use super::answer::DecisionAnswer;
-use super::writing::RecordedRuling;
+use super::ruling_records::RecordedRuling;
 use crate::decision_writer::DecisionWriter;
 use crate::decision_writer::error::WriterError;
 
@@ -15,8 +14,6 @@ use crate::decision_writer::error::WriterError;
 pub struct Request<A> {
     /// The decision writer.
     pub writer: DecisionWriter,
-    /// When the request was made.
-    pub since: Instant,
     reply: oneshot::Sender<Result<A, WriterError>>,
 }
 
@@ -29,9 +26,9 @@ pub enum Ruled {
 }
 
 impl<A> Request<A> {
-    /// A request that is made now; `reply` receives its answer.
+    /// A request whose answer `reply` receives.
     pub fn new(writer: DecisionWriter, reply: oneshot::Sender<Result<A, WriterError>>) -> Self {
-        Self { writer, since: Instant::now(), reply }
+        Self { writer, reply }
     }
 
     /// Returns whether the caller has gone.
@@ -53,10 +50,10 @@ impl<A> Request<A> {
 
 impl Ruled {
     /// Returns the answer, with the permission to forward an admitted call.
-    pub fn answer(self, writer: &DecisionWriter, pass: Option<AdmittedCall>) -> DecisionAnswer {
+    pub fn answer(self, writer: &DecisionWriter, admitted: Option<AdmittedCall>) -> DecisionAnswer {
         match self {
-            Self::Recorded(ruling, written) => DecisionAnswer::of(ruling, *written, pass),
-            Self::Counted(ruling) => writer.count_and_tell(&ruling),
+            Self::Recorded(ruling, recorded) => DecisionAnswer::of(ruling, *recorded, admitted),
+            Self::Counted(ruling) => writer.deny_counted(&ruling),
         }
     }
 }

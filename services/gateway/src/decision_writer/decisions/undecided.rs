@@ -1,5 +1,5 @@
-//! The answers to calls and messages, and those that are undecided: their reservation is held while a judge or a person
-//! is asked. Dropping one releases the reservation.
+//! The answers to calls and messages. One that needs the answer of a judge or a person is undecided: it holds its
+//! reservation meanwhile, and is then decided again, in another round. Dropping an undecided one releases the reservation.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use admission::tool::CheckedArguments;
 use vap::message::slot::Received;
 
 use super::answer::DecisionAnswer;
-use super::earlier_passes::EarlierPasses;
+use super::earlier_rounds::EarlierRounds;
 use super::refund::RefundWork;
 use crate::decision_writer::DecisionWriter;
 use crate::decision_writer::error::WriterError;
@@ -48,8 +48,8 @@ pub struct UndecidedCall {
     reservation: HeldReservation,
     /// The id of the question that was put to approvers about the call.
     question: Option<String>,
-    /// Results of earlier passes: when a person is asked, the judge's opinion.
-    passes: EarlierPasses,
+    /// Results of earlier rounds: when a person is asked, the judge's opinion.
+    rounds: EarlierRounds,
 }
 
 /// A commitment or an amendment that is held until the judge answers.
@@ -58,7 +58,7 @@ pub struct UndecidedMessage {
     job: Arc<MessageJob>,
     kind: MessageKind,
     reservation: HeldReservation,
-    passes: EarlierPasses,
+    rounds: EarlierRounds,
 }
 
 /// A reservation that is released when it is dropped, unless a decision released it or took it over.
@@ -72,15 +72,17 @@ struct HeldReservation {
 }
 
 impl UndecidedCall {
+    /// A call that holds the reservation `held`. `question` is the id of its question to approvers.
     pub(super) fn new(
         writer: DecisionWriter,
         job: Arc<CallJob>,
-        (held, question): (Option<ReservationId>, Option<String>),
-        passes: EarlierPasses,
+        held: Option<ReservationId>,
+        question: Option<String>,
+        rounds: EarlierRounds,
     ) -> Self {
-        let received = job.envelope.as_ref().and_then(|envelope| envelope.as_deref().ok());
+        let received = job.received().map(|received| &**received);
         let reservation = HeldReservation::new(writer, &job.route, received, held);
-        Self { job, reservation, question, passes }
+        Self { job, reservation, question, rounds }
     }
 
     /// Returns the job of the held call.
@@ -94,34 +96,34 @@ impl UndecidedCall {
         checked: Option<CheckedArguments>,
         queued: Result<QueuedCall, WriterError>,
     ) -> CallAnswer {
-        let passes = EarlierPasses { checked, ..self.passes.clone() };
-        let answer = self.reservation.writer.decided_call(self.job.clone(), passes, queued).await;
+        let rounds = EarlierRounds { checked, ..self.rounds.clone() };
+        let answer = self.reservation.writer.decide_queued_call(self.job.clone(), rounds, queued).await;
         drop(self);
         answer
     }
 
     /// Decides the call again, from step C1 on, with the judge's conclusion and its wording.
     pub async fn judged(self, judged: JudgeAnswer, words: &str) -> CallAnswer {
-        let passes = self.passes.judged(self.reservation.id, judged, words);
-        self.again(passes).await
+        let rounds = self.rounds.next_judged(self.reservation.id, judged, words);
+        self.decide_again(rounds).await
     }
 
     /// Decides the call again, from step C1 on, with the person's answer, or without one.
     pub async fn answered(self, answer: HumanAnswer) -> CallAnswer {
-        let passes = EarlierPasses { answer: Some(answer), ..self.passes.next(self.reservation.id) };
-        self.again(passes).await
+        let rounds = EarlierRounds { answer: Some(answer), ..self.rounds.next(self.reservation.id) };
+        self.decide_again(rounds).await
     }
 
     /// Decides the call again, from step C1 on, with the stored state of its question to approvers, which is answered
     /// or over.
     pub async fn approved(self) -> CallAnswer {
         let question = self.question.clone();
-        let passes = EarlierPasses { question, ..self.passes.next(self.reservation.id) };
-        self.again(passes).await
+        let rounds = EarlierRounds { question, ..self.rounds.next(self.reservation.id) };
+        self.decide_again(rounds).await
     }
 
-    async fn again(self, passes: EarlierPasses) -> CallAnswer {
-        let answer = self.reservation.writer.decide_call(self.job.clone(), passes).await;
+    async fn decide_again(self, rounds: EarlierRounds) -> CallAnswer {
+        let answer = self.reservation.writer.decide_call(self.job.clone(), rounds).await;
         drop(self);
         answer
     }
@@ -138,18 +140,19 @@ impl Drop for UndecidedCall {
 impl UndecidedMessage {
     pub(super) fn new(
         writer: DecisionWriter,
-        (job, kind): (Arc<MessageJob>, MessageKind),
+        job: Arc<MessageJob>,
+        kind: MessageKind,
         held: Option<ReservationId>,
-        passes: EarlierPasses,
+        rounds: EarlierRounds,
     ) -> Self {
         let reservation = HeldReservation::new(writer, &job.route, job.message.as_deref().ok(), held);
-        Self { job, kind, reservation, passes }
+        Self { job, kind, reservation, rounds }
     }
 
     /// Decides the message again, with the judge's conclusion and its wording.
     pub async fn judged(self, judged: JudgeAnswer, words: &str) -> MessageAnswer {
-        let passes = self.passes.judged(self.reservation.id, judged, words);
-        let answer = self.reservation.writer.decide_message(self.job.clone(), self.kind, passes).await;
+        let rounds = self.rounds.next_judged(self.reservation.id, judged, words);
+        let answer = self.reservation.writer.decide_message(self.job.clone(), self.kind, rounds).await;
         drop(self);
         answer
     }
@@ -170,8 +173,8 @@ impl HeldReservation {
 impl Drop for HeldReservation {
     fn drop(&mut self) {
         if let (Some(id), Some(stream)) = (self.id, self.stream.take()) {
-            let work = RefundWork::new(self.writer.rules_of(&self.route), stream, id);
-            self.writer.hand_in(Box::new(work));
+            let refund = RefundWork::new(self.writer.rules_of(&self.route), stream, id);
+            self.writer.submit(Box::new(refund));
         }
     }
 }

@@ -4,9 +4,9 @@
 //!
 //! Not here: the content of a statement ([`record_signer`](super::record_signer)), and the delivery itself.
 
+mod receipt_waiters;
 mod records;
-mod waiting;
 
+pub use receipt_waiters::NoReceipt;
+pub(super) use receipt_waiters::ReceiptWaiters;
 pub(super) use records::RecordOutbox;
-pub use waiting::NoReceipt;
-pub(super) use waiting::ReceiptWaiters;

@@ -26,8 +26,8 @@ const IN_FUTURE: [(&str, &str); 2] =
 /// The outbox of the evidence database. Deliveries and refusals also reach the backlog, waiting calls and alarms.
 pub struct RecordOutbox {
     pub store: Arc<dyn EvidenceStore>,
-    pub gauge: Arc<BacklogGauge>,
-    pub waiting: Arc<ReceiptWaiters>,
+    pub backlog: Arc<BacklogGauge>,
+    pub receipt_waiters: Arc<ReceiptWaiters>,
     pub alarms: Arc<Alarms>,
     pub clock: Clock,
 }
@@ -43,9 +43,9 @@ impl Outbox for RecordOutbox {
         let taken: Vec<Delivered> = delivered.iter().map(record_of).collect();
         self.store.delivered(&taken).await.map_err(storage_error)?;
         let bytes = delivered.iter().map(|one| number(one.sent.statement.len())).sum();
-        self.gauge.remove(number(taken.len()), bytes);
+        self.backlog.remove(number(taken.len()), bytes);
         for one in delivered {
-            self.waiting.notify(&one.sent.id, &Ok(one.receipt.clone()));
+            self.receipt_waiters.notify(&one.sent.id, &Ok(one.receipt.clone()));
         }
         Ok(())
     }
@@ -71,7 +71,7 @@ impl Outbox for RecordOutbox {
         let why = &refusal.text;
         self.store.stuck(&statement.id, why).await.map_err(storage_error)?;
         self.alarms.refused(statement, why);
-        self.waiting.notify(&statement.id, &Err(NoReceipt::Refused(why.clone())));
+        self.receipt_waiters.notify(&statement.id, &Err(NoReceipt::Refused(why.clone())));
         Ok(())
     }
 
@@ -91,8 +91,8 @@ impl Outbox for RecordOutbox {
 impl RecordOutbox {
     async fn is_decision_refused(&self, outcome: &PendingStatement) -> Result<bool, StoreError> {
         let Some(decision) = decision_of(outcome) else { return Ok(false) };
-        let standing = self.store.record(&decision).await?.map(|stored| stored.standing);
-        Ok(matches!(standing, Some(DeliveryState::Stuck(_))))
+        let delivery = self.store.record(&decision).await?.map(|stored| stored.delivery);
+        Ok(matches!(delivery, Some(DeliveryState::Stuck(_))))
     }
 
     /// Returns whether the time of a statement, in the member `dated` of its payload, is further ahead of this gateway's

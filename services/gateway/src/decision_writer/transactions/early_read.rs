@@ -18,32 +18,56 @@ pub struct EarlyRead {
     pub streams: Vec<(String, CommittedStream)>,
     /// Those of the claims that are known to be used.
     pub used: Vec<Claim>,
-    /// The claims about which the database was asked.
+    /// The claims about which the database was asked. Of other claims only [`used`](Self::used) ones are known.
     pub looked_up: Vec<Claim>,
 }
 
+/// The streams and claims that are read for a call.
+pub struct NeededData {
+    /// The names of the streams.
+    pub streams: Vec<String>,
+    /// The claims.
+    pub claims: Vec<Claim>,
+}
+
 impl EarlyRead {
-    /// Takes these streams from the recent reads if `is_enough` for the call, and reads the others. A stream that is damaged
-    /// is left out; the writer reads it again and says why.
+    /// Takes the streams from the recent reads if `is_enough` for the call, and reads the others. Looks up the claims in the
+    /// recent reads only. A stream that is damaged is left out; the writer reads it again and logs why.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
-    pub async fn of(
+    pub async fn read(
         recent: &RecentReads,
         store: &dyn EvidenceStore,
-        (names, mut claims): (Vec<String>, Vec<Claim>),
+        needed: NeededData,
         is_enough: impl Fn(&str, &CommittedStream) -> bool,
     ) -> Result<Self, StoreError> {
-        claims.retain(|claim| recent.is_used(claim));
+        let used = needed.claims.into_iter().filter(|claim| recent.is_used(claim)).collect();
         let (mut streams, mut unknown) = (Vec::new(), Vec::new());
-        for name in names {
+        for name in needed.streams {
             match recent.stream(&name).filter(|stream| is_enough(&name, stream)) {
                 Some(committed) => streams.push((name, committed)),
                 None => unknown.push(name),
             }
         }
-        streams.extend(read(recent, store, unknown).await?);
-        Ok(Self { streams, used: claims, looked_up: Vec::new() })
+        streams.extend(read_streams(recent, store, unknown).await?);
+        Ok(Self { streams, used, looked_up: Vec::new() })
+    }
+
+    /// Asks the database which of these claims are used.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn look_up_claims(
+        recent: &RecentReads,
+        store: &dyn EvidenceStore,
+        claims: Vec<Claim>,
+    ) -> Result<Self, StoreError> {
+        let are_used = store.claimed(&claims).await?;
+        let used = claims.iter().zip(are_used).filter(|(_, is_used)| *is_used);
+        let used: Vec<Claim> = used.map(|(claim, _)| claim.clone()).collect();
+        used.iter().for_each(|claim| recent.insert_used(claim));
+        Ok(Self { streams: Vec::new(), used, looked_up: claims })
     }
 
     /// Returns the pin of a tool; `None` if it was not read, or no server has listed the tool.
@@ -51,25 +75,10 @@ impl EarlyRead {
         let stream = tool_stream(route, tool);
         self.streams.iter().find(|(name, _)| *name == stream)?.1.pin()
     }
-
-    /// Asks the database which of these claims are used.
-    ///
-    /// # Errors
-    /// [`StoreError`] if the database does not answer.
-    pub async fn of_claims(
-        recent: &RecentReads,
-        store: &dyn EvidenceStore,
-        claims: Vec<Claim>,
-    ) -> Result<Self, StoreError> {
-        let taken = store.claimed(&claims).await?;
-        let used = claims.iter().zip(taken).filter(|(_, taken)| *taken).map(|(claim, _)| claim.clone());
-        let used: Vec<Claim> = used.collect();
-        used.iter().for_each(|claim| recent.used(claim));
-        Ok(Self { streams: Vec::new(), used, looked_up: claims })
-    }
 }
 
-async fn read(
+/// Reads these streams from the database into the recent reads.
+async fn read_streams(
     recent: &RecentReads,
     store: &dyn EvidenceStore,
     names: Vec<String>,
@@ -80,7 +89,7 @@ async fn read(
     let stored = store.streams(&names.iter().map(String::as_str).collect::<Vec<_>>()).await?;
     let read = names.into_iter().zip(stored).filter_map(|(name, stored)| {
         let committed = CommittedStream::read(&name, stored.as_ref()).ok()?;
-        recent.put(&name, &committed);
+        recent.insert(&name, &committed);
         Some((name, committed))
     });
     Ok(read.collect())

@@ -1,6 +1,6 @@
-//! Owed jobs that could not be committed: outcomes, closings, refunds.
+//! Items that must become durable and could not be committed: outcomes, closings, refunds.
 //!
-//! They are retried with exponential back-off and, while that fails, in ever smaller batches, so that one faulty job
+//! They are retried with exponential back-off and, while that fails, in ever smaller batches, so that one faulty item
 //! does not keep the others from being committed.
 
 use std::collections::VecDeque;
@@ -8,59 +8,61 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::decision_writer::transactions::Job;
-use crate::limits::{COMMIT_JOBS, OWED_AGAIN_AFTER, OWED_LONGEST_WAIT};
+use super::work_item::WorkItem;
+use crate::limits::{COMMIT_ITEMS, RETRY_FIRST_WAIT, RETRY_LONGEST_WAIT};
 
-/// The queue of owed jobs.
+/// The queue of items to retry.
 pub struct RetryQueue {
-    jobs: VecDeque<Job>,
-    at_once: usize,
-    wait: Duration,
-    again: Instant,
+    items: VecDeque<WorkItem>,
+    batch_size: usize,
+    backoff: Duration,
+    due_at: Instant,
 }
 
 impl RetryQueue {
     /// An empty queue.
-    pub fn nothing() -> Self {
-        Self { jobs: VecDeque::new(), at_once: COMMIT_JOBS, wait: OWED_AGAIN_AFTER, again: Instant::now() }
+    pub fn new() -> Self {
+        let (items, due_at) = (VecDeque::new(), Instant::now());
+        Self { items, batch_size: COMMIT_ITEMS, backoff: RETRY_FIRST_WAIT, due_at }
     }
 
     pub fn len(&self) -> usize {
-        self.jobs.len()
+        self.items.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.jobs.is_empty()
+        self.items.is_empty()
     }
 
     /// Returns when the next retry is due.
-    pub fn again(&self) -> Instant {
-        self.again
+    pub fn due_at(&self) -> Instant {
+        self.due_at
     }
 
-    /// Adds a job.
-    pub fn put(&mut self, job: Job) {
-        if self.jobs.is_empty() {
-            self.again = Instant::now() + self.wait;
+    /// Adds an item.
+    pub fn push(&mut self, item: WorkItem) {
+        if self.items.is_empty() {
+            self.due_at = Instant::now() + self.backoff;
         }
-        self.jobs.push_back(job);
+        self.items.push_back(item);
     }
 
-    /// Takes the jobs for the next attempt, at most `most`.
-    pub fn some(&mut self, most: usize) -> Vec<Job> {
-        let count = self.at_once.min(most).min(self.jobs.len());
-        self.jobs.drain(..count).collect()
+    /// Takes the items for the next attempt, at most `most`.
+    pub fn take_batch(&mut self, most: usize) -> Vec<WorkItem> {
+        let count = self.batch_size.min(most).min(self.items.len());
+        self.items.drain(..count).collect()
     }
 
     /// Resets the back-off after an attempt that is durable.
     pub fn succeeded(&mut self) {
-        (self.at_once, self.wait) = ((self.at_once * 2).min(COMMIT_JOBS), OWED_AGAIN_AFTER);
+        self.batch_size = (self.batch_size * 2).min(COMMIT_ITEMS);
+        self.backoff = RETRY_FIRST_WAIT;
     }
 
-    /// Backs off after an attempt with `tried` jobs, of which some failed.
-    pub fn failed_again(&mut self, tried: usize) {
-        self.at_once = (tried / 2).max(1);
-        self.again = Instant::now() + self.wait;
-        self.wait = (self.wait * 2).min(OWED_LONGEST_WAIT);
+    /// Backs off after an attempt with `tried` items, of which some failed.
+    pub fn failed(&mut self, tried: usize) {
+        self.batch_size = (tried / 2).max(1);
+        self.due_at = Instant::now() + self.backoff;
+        self.backoff = (self.backoff * 2).min(RETRY_LONGEST_WAIT);
     }
 }

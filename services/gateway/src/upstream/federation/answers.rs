@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use super::names::ServerIndex;
 use super::sessions::FederatedSession;
-use crate::upstream::Exchange;
 use crate::upstream::text::{Id, RpcKind, RpcMessage, may_be_message};
 
 /// The responses that may appear on a stream.
@@ -23,12 +22,6 @@ pub enum Awaited {
 }
 
 impl Awaited {
-    /// The response awaited by the message of an exchange.
-    pub fn of(request: &Exchange) -> Self {
-        let text = std::str::from_utf8(&request.body).ok();
-        Self::to(text.and_then(RpcMessage::read).as_ref())
-    }
-
     /// The response awaited by this message.
     pub fn to(message: Option<&RpcMessage<'_>>) -> Self {
         let request = message.filter(|message| message.kind == RpcKind::Request);
@@ -36,16 +29,15 @@ impl Awaited {
     }
 
     /// Returns whether this server may send this text on the stream.
-    pub fn takes(&self, whose: ServerIndex, text: &[u8]) -> bool {
-        let message = std::str::from_utf8(text).ok().and_then(RpcMessage::read);
-        match message {
+    pub fn takes(&self, server: ServerIndex, text: &[u8]) -> bool {
+        match RpcMessage::read_bytes(text) {
             None => !may_be_message(text),
             Some(message) if message.get("result").is_none() && message.get("error").is_none() => true,
-            Some(message) => self.takes_response(whose, &message),
+            Some(message) => self.takes_response(server, &message),
         }
     }
 
-    fn takes_response(&self, whose: ServerIndex, message: &RpcMessage<'_>) -> bool {
+    fn takes_response(&self, server: ServerIndex, message: &RpcMessage<'_>) -> bool {
         // Some readers treat a message with `result` and `method` as a response, others as a request.
         if message.kind != RpcKind::Response {
             return false;
@@ -57,7 +49,7 @@ impl Awaited {
         match (self, Id::read(id)) {
             (_, None) => false,
             (Self::Of(awaited), Some(id)) => awaited.as_ref() == Some(&id),
-            (Self::Session(session), Some(id)) => session.asked().is_of(&id, whose),
+            (Self::Session(session), Some(id)) => session.sent_requests().is_of(&id, server),
         }
     }
 }

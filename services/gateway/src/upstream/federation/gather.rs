@@ -8,17 +8,26 @@ use tokio::time::timeout;
 
 use super::answers::Awaited;
 use super::names::ServerIndex;
+use crate::frame::error_code;
 use crate::limits;
 use crate::memory::ANSWERS;
 use crate::upstream::events::Splitter;
 use crate::upstream::text::{Json, RpcKind, RpcMessage};
 use crate::upstream::{AnswerBody, UpstreamAnswer, UpstreamError, answer};
 
+/// One server's answer, with a body that is not read yet.
+pub struct UnreadAnswer {
+    /// The server's index.
+    pub server: ServerIndex,
+    /// The answer.
+    pub answer: UpstreamAnswer,
+}
+
 /// One server's complete answer.
 #[derive(Clone, Debug)]
 pub struct ServerAnswer {
     /// The server's index.
-    pub whose: ServerIndex,
+    pub server: ServerIndex,
     /// The HTTP status.
     pub status: StatusCode,
     /// The HTTP headers.
@@ -30,7 +39,7 @@ pub struct ServerAnswer {
 impl ServerAnswer {
     /// The JSON-RPC message; `None` if the body is none.
     pub fn message(&self) -> Option<RpcMessage<'_>> {
-        RpcMessage::read(std::str::from_utf8(&self.text).ok()?)
+        RpcMessage::read_bytes(&self.text)
     }
 
     /// The `result`, if the HTTP status is a success.
@@ -38,9 +47,9 @@ impl ServerAnswer {
         self.message()?.get("result").filter(|_| self.status.is_success())
     }
 
-    /// Returns whether the server answered "Method not found" ([`NO_METHOD`](answer::NO_METHOD)).
+    /// Returns whether the server answered "Method not found".
     pub fn has_no_such_method(&self) -> bool {
-        self.message().and_then(|message| message.error_code()) == Some(answer::NO_METHOD)
+        self.message().and_then(|message| message.error_code()) == Some(error_code::METHOD_NOT_FOUND)
     }
 
     /// Converts back into an HTTP answer, with the original `Content-Type` if the body is not a message.
@@ -57,20 +66,26 @@ impl ServerAnswer {
     }
 }
 
-/// Reads the answer of the server with this index and name until its response message. Other messages of the stream are
-/// dropped: they have no place in a merged answer.
+/// The results of the successful answers, with the servers' indices.
+pub fn results<'a>(answers: impl IntoIterator<Item = &'a ServerAnswer>) -> Vec<(ServerIndex, Json<'a>)> {
+    answers.into_iter().filter_map(|answer| Some((answer.server, answer.result()?))).collect()
+}
+
+/// Reads the answer of the server with this name until its response message. Other messages of the stream are dropped: they
+/// have no place in a merged answer.
 ///
 /// # Errors
 /// An [`UpstreamError`] if the body breaks off, is too long, takes longer than `GATHER_TIME`, or answers another
 /// request.
 pub async fn read(
-    (whose, name): (ServerIndex, &str),
-    answer: UpstreamAnswer,
+    name: &str,
+    unread: UnreadAnswer,
     awaited: &Awaited,
 ) -> Result<ServerAnswer, UpstreamError> {
+    let UnreadAnswer { server, answer } = unread;
     let reading = async {
         match is_events(&answer.headers) {
-            true => response(answer.body, whose, awaited).await,
+            true => response(answer.body, server, awaited).await,
             false => whole(answer.body, limits::MAX_GATHERED_BYTES).await,
         }
     };
@@ -79,10 +94,10 @@ pub async fn read(
         after: limits::GATHER_TIME,
     };
     let text = timeout(limits::GATHER_TIME, reading).await.map_err(overdue)??;
-    if !awaited.takes(whose, &text) {
+    if !awaited.takes(server, &text) {
         return Err(other_answer());
     }
-    Ok(ServerAnswer { whose, status: answer.status, headers: answer.headers, text })
+    Ok(ServerAnswer { server, status: answer.status, headers: answer.headers, text })
 }
 
 /// Returns whether the body is an event stream.
@@ -116,15 +131,16 @@ pub async fn whole(mut body: AnswerBody, most: usize) -> Result<Bytes, UpstreamE
 
 async fn response(
     mut body: AnswerBody,
-    whose: ServerIndex,
+    server: ServerIndex,
     awaited: &Awaited,
 ) -> Result<Bytes, UpstreamError> {
     let mut splitter = Splitter::default();
     while let Some(chunk) = body.next().await {
         let events = splitter.push(chunk?).map_err(|error| UpstreamError::Lost(error.to_string()))?;
         for data in events.iter().filter_map(crate::upstream::events::Event::data) {
-            let message = std::str::from_utf8(&data).ok().and_then(RpcMessage::read);
-            if message.is_some_and(|message| message.kind == RpcKind::Response) && awaited.takes(whose, &data)
+            let message = RpcMessage::read_bytes(&data);
+            if message.is_some_and(|message| message.kind == RpcKind::Response)
+                && awaited.takes(server, &data)
             {
                 return Ok(data);
             }

@@ -116,7 +116,7 @@ fn introduced(names: &ServerNames, parts: &[ServerResult<'_>]) -> ObjectBuilder 
     all.set("capabilities", united(&capabilities));
     let instructions: Vec<String> = parts
         .iter()
-        .filter_map(|(whose, result)| Some((names.server(*whose), result.get("instructions")?.string()?)))
+        .filter_map(|(server, result)| Some((names.name_of(*server), result.get("instructions")?.string()?)))
         .map(|(server, text)| format!("# {server}\n\n{text}"))
         .collect();
     if !instructions.is_empty() {
@@ -129,11 +129,11 @@ fn introduced(names: &ServerNames, parts: &[ServerResult<'_>]) -> ObjectBuilder 
 pub fn listed(names: &ServerNames, list: &str, parts: &[ServerResult<'_>]) -> String {
     let mut items = Vec::new();
     let mut cursors = vec![None; names.len()];
-    for (whose, result) in parts {
+    for (server, result) in parts {
         for item in result.get(list).map(Json::items).unwrap_or_default() {
-            items.push(String::from_utf8_lossy(&item_outward(names, *whose, list, item)).into_owned());
+            items.push(String::from_utf8_lossy(&item_outward(names, *server, list, item)).into_owned());
         }
-        cursors[*whose] = result.get("nextCursor").and_then(Json::string);
+        cursors[*server] = result.get("nextCursor").and_then(Json::string);
     }
     let mut all = ObjectBuilder::default();
     all.set(list, format!("[{}]", items.join(",")));
@@ -183,11 +183,11 @@ pub fn acknowledged(names: &ServerNames, acks: &[ServerResult<'_>]) -> String {
     }
     let uris: Vec<String> = acks
         .iter()
-        .flat_map(|(whose, ack)| {
+        .flat_map(|(server, ack)| {
             let uris = ack.at(&["params", "notifications", "resourceSubscriptions"]).map(Json::items);
             uris.unwrap_or_default()
                 .into_iter()
-                .filter_map(|uri| Some(names.uri_outside(*whose, &uri.string()?)))
+                .filter_map(|uri| Some(names.uri_outside(*server, &uri.string()?)))
         })
         .collect();
     let filters: Vec<Json<'_>> = params.iter().filter_map(|params| params.get("notifications")).collect();

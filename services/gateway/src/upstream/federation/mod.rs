@@ -15,9 +15,10 @@
 
 mod answers;
 mod gather;
+mod lifecycle;
+mod listen;
 mod merge;
 mod names;
-mod opening;
 mod requests;
 mod rewrite;
 mod sent_requests;
@@ -34,7 +35,7 @@ use futures::stream::FuturesUnordered;
 use http::{HeaderMap, Method, StatusCode};
 
 use self::answers::Awaited;
-use self::gather::ServerAnswer;
+use self::gather::{ServerAnswer, UnreadAnswer};
 pub use self::names::BadName;
 use self::names::{ServerIndex, ServerNames};
 use self::requests::{no_such_method, no_such_name};
@@ -43,6 +44,7 @@ use super::fields::text;
 use super::request::{LAST_EVENT, SESSION, header, is_initialize, is_method_of_the_past, is_modern};
 use super::text::{Json, RpcKind, RpcMessage};
 use super::{Exchange, SessionHold, Upstream, UpstreamAnswer, UpstreamError, answer};
+use crate::frame::error_code;
 use crate::limits;
 
 /// Several servers as one [`Upstream`].
@@ -92,7 +94,7 @@ impl Upstream for Federation {
         let at_servers = session
             .members()
             .iter()
-            .map(|member| self.0.servers[member.whose].hold(&member.headers(&HeaderMap::new())));
+            .map(|member| self.0.servers[member.server].hold(&member.headers(&HeaderMap::new())));
         at_servers.fold(SessionHold::of(session.clone()), SessionHold::and)
     }
 }
@@ -100,160 +102,176 @@ impl Upstream for Federation {
 /// A client's request, with its session in the legacy eras.
 #[derive(Clone, Copy)]
 struct FederatedRequest<'a> {
-    request: &'a Exchange,
+    exchange: &'a Exchange,
+    message: &'a RpcMessage<'a>,
     session: Option<&'a Arc<FederatedSession>>,
 }
 
 impl FederatedRequest<'_> {
     /// The exchange with one server, with that server's session headers.
-    fn to(&self, whose: ServerIndex, body: Bytes) -> Exchange {
+    fn to(&self, server: ServerIndex, body: Bytes) -> Exchange {
         let headers = match self.session {
-            Some(session) => session.headers(whose, &self.request.headers),
-            None => without_session(&self.request.headers),
+            Some(session) => session.headers(server, &self.exchange.headers),
+            None => without_session(&self.exchange.headers),
         };
-        let (client, time_limit) = (self.request.client.clone(), self.request.time_limit);
-        Exchange { method: self.request.method.clone(), headers, body, client, time_limit }
+        let (client, time_limit) = (self.exchange.client.clone(), self.exchange.time_limit);
+        Exchange { method: self.exchange.method.clone(), headers, body, client, time_limit }
+    }
+
+    fn id(&self) -> Option<&str> {
+        self.message.id().map(Json::raw)
+    }
+
+    /// The response that the client awaits.
+    fn awaited(&self) -> Awaited {
+        Awaited::to(Some(self.message))
     }
 
     /// Records the request for its session: only streams of a session can be resumed later.
-    fn remember(&self, message: &RpcMessage<'_>, whose: Option<ServerIndex>) {
+    fn remember(&self, server: Option<ServerIndex>) {
         if let Some(session) = self.session {
-            session.asked().remember(message.id(), whose);
+            session.sent_requests().remember(self.message.id(), server);
         }
     }
 }
 
 impl FederationState {
-    async fn post(&self, request: &Exchange) -> Result<UpstreamAnswer, UpstreamError> {
-        let Some(message) = std::str::from_utf8(&request.body).ok().and_then(RpcMessage::read) else {
+    async fn post(&self, exchange: &Exchange) -> Result<UpstreamAnswer, UpstreamError> {
+        let Some(message) = RpcMessage::read_bytes(&exchange.body) else {
             return Ok(answer::no_message());
         };
-        if is_modern(request, &message) {
-            let asked = FederatedRequest { request, session: None };
+        let request = FederatedRequest { exchange, message: &message, session: None };
+        if is_modern(exchange, &message) {
             return match message.kind {
-                RpcKind::Request => self.request(asked, &message).await,
+                RpcKind::Request => self.request(request).await,
                 RpcKind::Notification => Ok(answer::empty(StatusCode::ACCEPTED)),
                 RpcKind::Response => Ok(answer::no_responses()),
             };
         }
-        let id = message.id().map(Json::raw);
-        let session = match self.session(request, &message) {
-            Ok(Some(_)) if is_initialize(&message) => return Ok(answer::initialized_already(id)),
-            Ok(Some(session)) if session.speaks(&request.headers) => session,
-            Ok(Some(_)) => return Ok(answer::unknown_revision(id)),
-            Ok(None) => return self.initialize(request, &message).await,
+        let session = match self.session(request) {
+            Ok(Some(_)) if is_initialize(&message) => return Ok(answer::initialized_already(request.id())),
+            Ok(Some(session)) if session.speaks(&exchange.headers) => session,
+            Ok(Some(_)) => return Ok(answer::unknown_revision(request.id())),
+            Ok(None) => return self.initialize(request).await,
             Err(refusal) => return Ok(refusal),
         };
-        let asked = FederatedRequest { request, session: Some(&session) };
+        let request = FederatedRequest { session: Some(&session), ..request };
         let answer = match message.kind {
-            RpcKind::Request => self.request(asked, &message).await,
-            RpcKind::Notification => self.tell(asked, &message).await,
-            RpcKind::Response => self.reply(asked, &message).await,
+            RpcKind::Request => self.request(request).await,
+            RpcKind::Notification => self.notify(request).await,
+            RpcKind::Response => self.reply(request).await,
         };
-        self.noticed(request, answer).await
+        self.end_lost_session(exchange, answer).await
     }
 
     /// The session that a request names; `None` if the request opens one.
     fn session(
         &self,
-        request: &Exchange,
-        message: &RpcMessage<'_>,
+        request: FederatedRequest<'_>,
     ) -> Result<Option<Arc<FederatedSession>>, UpstreamAnswer> {
-        let id = message.id().map(Json::raw);
-        match header(request, &SESSION) {
-            Some(named) => match self.sessions.get(named) {
-                Some(session) => Ok(Some(session)),
-                None if is_initialize(message) => Ok(None),
-                None => Err(answer::no_such_session(id)),
-            },
-            None if is_initialize(message) => Ok(None),
-            None => Err(answer::session_missing(id)),
+        let named = header(request.exchange, &SESSION);
+        match (named.and_then(|id| self.sessions.get(id)), named) {
+            (Some(session), _) => Ok(Some(session)),
+            (None, _) if is_initialize(request.message) => Ok(None),
+            (None, Some(_)) => Err(answer::no_such_session(request.id())),
+            (None, None) => Err(answer::session_missing(request.id())),
         }
     }
 
     /// Ends the client's session if a server answered 404, because it lost its own session.
-    async fn noticed(
+    async fn end_lost_session(
         &self,
-        request: &Exchange,
+        exchange: &Exchange,
         answer: Result<UpstreamAnswer, UpstreamError>,
     ) -> Result<UpstreamAnswer, UpstreamError> {
-        let lost = answer.as_ref().is_ok_and(|answer| answer.status == StatusCode::NOT_FOUND);
-        let named = header(request, &SESSION).filter(|_| lost);
+        let is_lost = answer.as_ref().is_ok_and(|answer| answer.status == StatusCode::NOT_FOUND);
+        let named = header(exchange, &SESSION).filter(|_| is_lost);
         if let Some(session) = named.and_then(|id| self.sessions.remove(id)) {
             self.close(session.members()).await;
         }
         answer
     }
 
-    async fn request(
-        &self,
-        asked: FederatedRequest<'_>,
-        message: &RpcMessage<'_>,
-    ) -> Result<UpstreamAnswer, UpstreamError> {
-        let method = message.method().unwrap_or_default();
+    async fn request(&self, request: FederatedRequest<'_>) -> Result<UpstreamAnswer, UpstreamError> {
+        let method = request.message.method().unwrap_or_default();
         if let Some(named) = rewrite::named(&method) {
-            let target = rewrite::target(&self.names, message, named);
-            asked.remember(message, target.as_ref().map(|target| target.whose));
+            let target = rewrite::target(&self.names, request.message, named);
+            request.remember(target.as_ref().map(|target| target.server));
             return match target {
-                Some(target) => self.one(asked, message, &target).await,
-                None => Ok(no_such_name(asked, message, named)),
+                Some(target) => self.forward(request, &target).await,
+                None => Ok(no_such_name(request, named)),
             };
         }
-        asked.remember(message, None);
+        request.remember(None);
         match method.as_str() {
-            "server/discover" => self.discover(asked, message).await,
-            "tools/list" => self.list(asked, message, "tools").await,
-            "prompts/list" => self.list(asked, message, "prompts").await,
-            "resources/list" => self.list(asked, message, "resources").await,
-            "resources/templates/list" => self.list(asked, message, "resourceTemplates").await,
-            "tasks/list" => self.list(asked, message, "tasks").await,
-            "subscriptions/listen" => self.subscribe(asked, message).await,
-            "ping" | "logging/setLevel" => self.all(asked, message).await,
-            _ => Ok(no_such_method(asked, message)),
+            "server/discover" => self.discover(request).await,
+            "tools/list" => self.list(request, "tools").await,
+            "prompts/list" => self.list(request, "prompts").await,
+            "resources/list" => self.list(request, "resources").await,
+            "resources/templates/list" => self.list(request, "resourceTemplates").await,
+            "tasks/list" => self.list(request, "tasks").await,
+            "subscriptions/listen" => self.subscribe(request).await,
+            "ping" | "logging/setLevel" => self.first_success(request).await,
+            _ => Ok(no_such_method(request)),
         }
     }
 
-    fn to_everybody(&self, message: &RpcMessage<'_>) -> Vec<(ServerIndex, Bytes)> {
-        let body = Bytes::copy_from_slice(message.text().as_bytes());
-        (0..self.servers.len()).map(|whose| (whose, body.clone())).collect()
+    /// The message, for each server.
+    fn to_all_servers(&self, request: FederatedRequest<'_>) -> Vec<(ServerIndex, Bytes)> {
+        let body = Bytes::copy_from_slice(request.message.text().as_bytes());
+        (0..self.servers.len()).map(|server| (server, body.clone())).collect()
     }
 
+    /// The answers to these requests, in the order of the requests.
     async fn ask(
         &self,
-        asked: FederatedRequest<'_>,
+        request: FederatedRequest<'_>,
         bodies: Vec<(ServerIndex, Bytes)>,
-    ) -> Result<Vec<(ServerIndex, UpstreamAnswer)>, UpstreamError> {
-        let asking = bodies.into_iter().map(|(whose, body)| async move {
-            Ok((whose, self.servers[whose].exchange(asked.to(whose, body)).await?))
-        });
+    ) -> Result<Vec<UnreadAnswer>, UpstreamError> {
+        let asking = bodies.into_iter().map(|(server, body)| self.send(request, server, body));
         join_all(asking).await.into_iter().collect()
     }
 
     /// The complete answers to these requests, in the order of the requests.
     async fn gather(
         &self,
-        asked: FederatedRequest<'_>,
+        request: FederatedRequest<'_>,
         bodies: Vec<(ServerIndex, Bytes)>,
     ) -> Result<Vec<ServerAnswer>, UpstreamError> {
-        let awaited = &Awaited::of(asked.request);
-        let asking = bodies.into_iter().map(|(whose, body)| async move {
-            let answer = self.servers[whose].exchange(asked.to(whose, body)).await?;
-            gather::read((whose, self.names.server(whose)), answer, awaited).await
+        let awaited = &request.awaited();
+        let asking = bodies.into_iter().map(|(server, body)| async move {
+            let answer = self.send(request, server, body).await?;
+            gather::read(self.names.name_of(server), answer, awaited).await
         });
         join_all(asking).await.into_iter().collect()
+    }
+
+    async fn send(
+        &self,
+        request: FederatedRequest<'_>,
+        server: ServerIndex,
+        body: Bytes,
+    ) -> Result<UnreadAnswer, UpstreamError> {
+        let answer = self.servers[server].exchange(request.to(server, body)).await?;
+        Ok(UnreadAnswer { server, answer })
+    }
+
+    /// One server's answer, rewritten for the client.
+    fn passed(&self, answer: UnreadAnswer, awaited: Awaited) -> UpstreamAnswer {
+        streams::passed(Arc::clone(&self.names), answer, awaited)
     }
 }
 
 const NO_COMMON_REVISION: &str = "the servers behind this endpoint have no revision in common";
 
 /// A JSON-RPC error as answer. In the legacy eras the HTTP status is 200, in the modern era it is an error as well.
-fn bad(asked: FederatedRequest<'_>, message: &RpcMessage<'_>, code: i64, why: &str) -> UpstreamAnswer {
-    let status = match (asked.session.is_some(), code) {
+fn rpc_error(request: FederatedRequest<'_>, code: i32, why: &str) -> UpstreamAnswer {
+    let status = match (request.session.is_some(), code) {
         (true, _) => StatusCode::OK,
-        (false, answer::NO_METHOD) => StatusCode::NOT_FOUND,
+        (false, error_code::METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
         (false, _) => StatusCode::BAD_REQUEST,
     };
-    answer::error(status, message.id().map(Json::raw), code, why)
+    answer::error(status, request.id(), code, why)
 }
 
 fn without_session(headers: &HeaderMap) -> HeaderMap {

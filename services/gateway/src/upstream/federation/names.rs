@@ -40,7 +40,7 @@ pub enum BadName {
     #[error("two servers are named {0:?}")]
     Twice(String),
     /// The separator is empty, or has characters that a name may not have.
-    #[error("the separator is empty, or holds what no name may hold")]
+    #[error("the separator is empty, or has a character that names may not have")]
     Separator,
 }
 
@@ -75,8 +75,8 @@ impl ServerNames {
     }
 
     /// The name of a server.
-    pub fn server(&self, whose: ServerIndex) -> &str {
-        &self.servers[whose]
+    pub fn name_of(&self, server: ServerIndex) -> &str {
+        &self.servers[server]
     }
 
     fn find(&self, name: &str) -> Option<ServerIndex> {
@@ -84,8 +84,8 @@ impl ServerNames {
     }
 
     /// The name of a tool, prompt or task as the client sees it.
-    pub fn outside(&self, whose: ServerIndex, name: &str) -> String {
-        [self.server(whose), &self.separator, name].concat()
+    pub fn outside(&self, server: ServerIndex, name: &str) -> String {
+        [self.name_of(server), &self.separator, name].concat()
     }
 
     /// The server of a tool, prompt or task, and the name there. `None` if the prefix names no server.
@@ -95,8 +95,8 @@ impl ServerNames {
     }
 
     /// The URI of a resource as the client sees it.
-    pub fn uri_outside(&self, whose: ServerIndex, uri: &str) -> String {
-        format!("{}+{uri}", self.server(whose).to_ascii_lowercase())
+    pub fn uri_outside(&self, server: ServerIndex, uri: &str) -> String {
+        format!("{}+{uri}", self.name_of(server).to_ascii_lowercase())
     }
 
     /// The server of a resource, and the URI there. The comparison ignores case, because clients may change the case of
@@ -107,8 +107,8 @@ impl ServerNames {
     }
 
     /// The id or progress token of a server's request as the client sees it, as JSON text.
-    pub fn id_outside(&self, whose: ServerIndex, id: Json<'_>) -> String {
-        quoted(&format!("{}:{}", self.server(whose), id.raw()))
+    pub fn id_outside(&self, server: ServerIndex, id: Json<'_>) -> String {
+        quoted(&format!("{}:{}", self.name_of(server), id.raw()))
     }
 
     /// The server that sent the request with this id, and the raw JSON of the id there.
@@ -120,8 +120,8 @@ impl ServerNames {
     }
 
     /// The id of an event on a stream of one server.
-    pub fn event_outside(&self, whose: ServerIndex, id: &str) -> String {
-        format!("{}:{id}", self.server(whose))
+    pub fn event_outside(&self, server: ServerIndex, id: &str) -> String {
+        format!("{}:{id}", self.name_of(server))
     }
 
     /// The id of an event on a stream of several servers: it packs the position of each of them.

@@ -6,13 +6,14 @@
 use bytes::Bytes;
 
 use super::names::{ServerIndex, ServerNames};
+use crate::frame::NOTIFICATIONS_CANCELLED;
 use crate::upstream::text::{Edits, Json, RpcKind, RpcMessage, meta, quoted};
 
 /// The destination of a request that names something of one server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedTarget<'a> {
     /// The server.
-    pub whose: ServerIndex,
+    pub server: ServerIndex,
     /// The name in the request's text.
     pub part: Json<'a>,
     /// The name at the server.
@@ -49,13 +50,13 @@ pub fn named(method: &str) -> Option<NameKind> {
 pub fn target<'a>(names: &ServerNames, request: &RpcMessage<'a>, named: NameKind) -> Option<NamedTarget<'a>> {
     let by_name = |part: Json<'a>| {
         let name = part.string()?;
-        let (whose, inside) = names.inside(&name)?;
-        Some(NamedTarget { whose, part, inside: inside.to_owned() })
+        let (server, inside) = names.inside(&name)?;
+        Some(NamedTarget { server, part, inside: inside.to_owned() })
     };
     let by_uri = |part: Json<'a>| {
         let uri = part.string()?;
-        let (whose, inside) = names.uri_inside(&uri)?;
-        Some(NamedTarget { whose, part, inside: inside.to_owned() })
+        let (server, inside) = names.uri_inside(&uri)?;
+        Some(NamedTarget { server, part, inside: inside.to_owned() })
     };
     match named {
         NameKind::Name(path) => by_name(request.at(path)?),
@@ -80,11 +81,11 @@ pub fn inward(names: &ServerNames, request: &RpcMessage<'_>, target: &NamedTarge
 /// The client's response to a server's request with the id that the server wrote, and that server.
 pub fn reply_inward(names: &ServerNames, reply: &RpcMessage<'_>) -> Option<(ServerIndex, Bytes)> {
     let id = reply.id()?;
-    let (whose, raw) = names.id_inside(id)?;
+    let (server, raw) = names.id_inside(id)?;
     let mut edits = Edits::of(reply.text());
     edits.replace(id, raw);
     task_inward(names, reply.at(&["result", "_meta", meta::RELATED_TASK, "taskId"]), &mut edits);
-    Some((whose, edits.done()))
+    Some((server, edits.done()))
 }
 
 fn task_inward<'a>(names: &ServerNames, task: Option<Json<'a>>, edits: &mut Edits<'a>) {
@@ -95,10 +96,9 @@ fn task_inward<'a>(names: &ServerNames, task: Option<Json<'a>>, edits: &mut Edit
 }
 
 /// A server's message with the names that the client sees. `None` if nothing changes.
-pub fn outward(names: &ServerNames, whose: ServerIndex, text: &[u8]) -> Option<Bytes> {
-    let text = std::str::from_utf8(text).ok()?;
-    let message = RpcMessage::read(text)?;
-    let mut out = Outward { names, whose, edits: Edits::of(text) };
+pub fn outward(names: &ServerNames, server: ServerIndex, text: &[u8]) -> Option<Bytes> {
+    let message = RpcMessage::read_bytes(text)?;
+    let mut out = Outward { names, server, edits: Edits::of(message.text()) };
     match message.kind {
         RpcKind::Request => out.question(&message),
         RpcKind::Notification => out.notification(&message),
@@ -112,8 +112,8 @@ pub fn outward(names: &ServerNames, whose: ServerIndex, text: &[u8]) -> Option<B
 }
 
 /// A list item with the names that the client sees.
-pub fn item_outward(names: &ServerNames, whose: ServerIndex, list: &str, item: Json<'_>) -> Bytes {
-    let mut out = Outward { names, whose, edits: Edits::of(item.raw()) };
+pub fn item_outward(names: &ServerNames, server: ServerIndex, list: &str, item: Json<'_>) -> Bytes {
+    let mut out = Outward { names, server, edits: Edits::of(item.raw()) };
     match list {
         "tools" | "prompts" => out.name(item.get("name")),
         "resources" => out.uri(item.get("uri")),
@@ -128,7 +128,7 @@ pub fn item_outward(names: &ServerNames, whose: ServerIndex, list: &str, item: J
 
 struct Outward<'n, 'a> {
     names: &'n ServerNames,
-    whose: ServerIndex,
+    server: ServerIndex,
     edits: Edits<'a>,
 }
 
@@ -142,7 +142,7 @@ impl<'a> Outward<'_, 'a> {
     fn notification(&mut self, message: &RpcMessage<'a>) {
         self.name(message.meta(meta::RELATED_TASK).and_then(|task| task.get("taskId")));
         match message.method().unwrap_or_default().as_str() {
-            "notifications/cancelled" => self.id(message.param("requestId")),
+            NOTIFICATIONS_CANCELLED => self.id(message.param("requestId")),
             "notifications/resources/updated" => self.uri(message.param("uri")),
             "notifications/tasks" | "notifications/tasks/status" => self.name(message.param("taskId")),
             _ => {}
@@ -191,19 +191,19 @@ impl<'a> Outward<'_, 'a> {
 
     fn id(&mut self, part: Option<Json<'a>>) {
         if let Some(part) = part {
-            self.edits.replace(part, self.names.id_outside(self.whose, part));
+            self.edits.replace(part, self.names.id_outside(self.server, part));
         }
     }
 
     fn name(&mut self, part: Option<Json<'a>>) {
         if let Some((part, name)) = part.and_then(|part| Some((part, part.string()?))) {
-            self.edits.replace(part, quoted(&self.names.outside(self.whose, &name)));
+            self.edits.replace(part, quoted(&self.names.outside(self.server, &name)));
         }
     }
 
     fn uri(&mut self, part: Option<Json<'a>>) {
         if let Some((part, uri)) = part.and_then(|part| Some((part, part.string()?))) {
-            self.edits.replace(part, quoted(&self.names.uri_outside(self.whose, &uri)));
+            self.edits.replace(part, quoted(&self.names.uri_outside(self.server, &uri)));
         }
     }
 }
@@ -226,7 +226,7 @@ mod tests {
         let text = r#"{"id":1e0, "method":"tools/call","params":{"name" : "b.x.y","arguments":{"name":"b.x","n":1.0}}}"#;
         let message = RpcMessage::read(text).unwrap();
         let target = target(&names(), &message, named("tools/call").unwrap()).unwrap();
-        assert_eq!(target.whose, 1);
+        assert_eq!(target.server, 1);
         assert_eq!(inward(&names(), &message, &target), text.replace("\"b.x.y\"", "\"x.y\"").as_bytes());
     }
 
@@ -260,8 +260,8 @@ mod tests {
             r#"{"id":"b:0","method":"elicitation/create","params":{"_meta":{"progressToken":"b:\"p\""}}}"#;
         assert_eq!(question, expected);
         let reply = r#"{"id":"b:0","result":{ "action":"accept" }}"#;
-        let (whose, text) = reply_inward(&names(), &RpcMessage::read(reply).unwrap()).unwrap();
-        assert_eq!((whose, &text[..]), (1, &br#"{"id":0,"result":{ "action":"accept" }}"#[..]));
+        let (server, text) = reply_inward(&names(), &RpcMessage::read(reply).unwrap()).unwrap();
+        assert_eq!((server, &text[..]), (1, &br#"{"id":0,"result":{ "action":"accept" }}"#[..]));
     }
 
     #[test]

@@ -21,15 +21,15 @@ struct Requests {
 impl SentRequests {
     /// Records that the request with this id goes to this server. With `None` it goes to all servers, and no single one
     /// may answer it.
-    pub fn remember(&self, id: Option<Json<'_>>, whose: Option<ServerIndex>) {
+    pub fn remember(&self, id: Option<Json<'_>>, server: Option<ServerIndex>) {
         let id = id.filter(|id| id.raw().len() <= MAX_ASKED_ID_BYTES);
         let Some(id) = id.and_then(Id::read) else { return };
         let mut requests = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(whose) = whose else {
+        let Some(server) = server else {
             requests.servers.remove(&id);
             return;
         };
-        if requests.servers.insert(id.clone(), whose).is_none() {
+        if requests.servers.insert(id.clone(), server).is_none() {
             requests.order.push_back(id);
         }
         while requests.order.len() > FEDERATED_ASKED {
@@ -40,9 +40,9 @@ impl SentRequests {
     }
 
     /// Returns whether the request with this id went to this server, and to no other.
-    pub fn is_of(&self, id: &Id, whose: ServerIndex) -> bool {
+    pub fn is_of(&self, id: &Id, server: ServerIndex) -> bool {
         let requests = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        requests.servers.get(id) == Some(&whose)
+        requests.servers.get(id) == Some(&server)
     }
 }
 
@@ -54,11 +54,11 @@ mod tests {
 
     #[test]
     fn old_requests_are_forgotten() {
-        let asked = SentRequests::default();
+        let sent = SentRequests::default();
         for id in 0..=FEDERATED_ASKED {
-            asked.remember(Json::whole(&id.to_string()), Some(1));
+            sent.remember(Json::whole(&id.to_string()), Some(1));
         }
         let id = |text: &str| Json::whole(text).and_then(Id::read).unwrap();
-        assert!(!asked.is_of(&id("0"), 1) && asked.is_of(&id("1"), 1) && !asked.is_of(&id("1"), 0));
+        assert!(!sent.is_of(&id("0"), 1) && sent.is_of(&id("1"), 1) && !sent.is_of(&id("1"), 0));
     }
 }

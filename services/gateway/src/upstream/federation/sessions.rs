@@ -15,7 +15,7 @@ use crate::upstream::request::{LAST_EVENT, SESSION, VERSION, speaks_legacy};
 #[derive(Debug)]
 pub struct FederatedSession {
     members: Vec<ServerSession>,
-    asked: SentRequests,
+    sent_requests: SentRequests,
     used: Mutex<Instant>,
 }
 
@@ -23,7 +23,7 @@ pub struct FederatedSession {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerSession {
     /// The server's index.
-    pub whose: ServerIndex,
+    pub server: ServerIndex,
     /// The `Mcp-Session-Id` that the server issued; `None` if the server has no sessions.
     pub id: Option<HeaderValue>,
     /// The agreed protocol revision.
@@ -33,12 +33,12 @@ pub struct ServerSession {
 impl FederatedSession {
     /// Makes a session that is open at all servers.
     pub fn new(members: Vec<ServerSession>) -> Self {
-        Self { members, asked: SentRequests::default(), used: Mutex::new(Instant::now()) }
+        Self { members, sent_requests: SentRequests::default(), used: Mutex::new(Instant::now()) }
     }
 
     /// The headers of a request, with the session and revision of this server.
-    pub fn headers(&self, whose: ServerIndex, headers: &HeaderMap) -> HeaderMap {
-        self.members[whose].headers(headers)
+    pub fn headers(&self, server: ServerIndex, headers: &HeaderMap) -> HeaderMap {
+        self.members[server].headers(headers)
     }
 
     /// Returns whether a request names a revision that has sessions, or the one that all servers agreed to. True without
@@ -54,8 +54,8 @@ impl FederatedSession {
     }
 
     /// The record of which request went to which server.
-    pub fn asked(&self) -> &SentRequests {
-        &self.asked
+    pub fn sent_requests(&self) -> &SentRequests {
+        &self.sent_requests
     }
 
     fn touch(&self) {

@@ -11,7 +11,7 @@ use http::{HeaderValue, StatusCode};
 use tokio::time::timeout;
 
 use super::answers::Awaited;
-use super::gather::{self, is_events};
+use super::gather::{self, UnreadAnswer, is_events};
 use super::names::{ServerIndex, ServerNames};
 use super::sessions::FederatedSession;
 use super::{merge, rewrite};
@@ -22,18 +22,14 @@ use crate::upstream::text::Json;
 use crate::upstream::{AnswerBody, UpstreamAnswer, UpstreamError, answer};
 
 /// One server's answer, rewritten for the client. Responses to anything but the awaited request are removed.
-pub fn passed(
-    names: Arc<ServerNames>,
-    whose: ServerIndex,
-    mut answer: UpstreamAnswer,
-    awaited: Awaited,
-) -> UpstreamAnswer {
+pub fn passed(names: Arc<ServerNames>, unread: UnreadAnswer, awaited: Awaited) -> UpstreamAnswer {
+    let UnreadAnswer { server, mut answer } = unread;
     answer.headers.remove(SESSION);
     answer.headers.remove(CONTENT_LENGTH);
     if is_events(&answer.headers) {
         answer.headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
         let renamed = events(answer.body).map(move |event| {
-            Ok(renamed(&names, whose, event?, &awaited, |id| Some(names.event_outside(whose, id))))
+            Ok(renamed(&names, server, event?, &awaited, |id| Some(names.event_outside(server, id))))
         });
         answer.body = renamed.boxed();
         return answer;
@@ -42,8 +38,8 @@ pub fn passed(
     let body = answer.body;
     let renamed = async move {
         let text = gather::whole(body, limits::MAX_ANSWER_BYTES).await?;
-        match awaited.takes(whose, &text) {
-            true => Ok(rewrite::outward(&names, whose, &text).unwrap_or(text)),
+        match awaited.takes(server, &text) {
+            true => Ok(rewrite::outward(&names, server, &text).unwrap_or(text)),
             false => Err(gather::other_answer()),
         }
     };
@@ -56,15 +52,15 @@ pub fn passed(
 pub fn common(
     names: Arc<ServerNames>,
     session: &Arc<FederatedSession>,
-    mut places: Vec<Option<String>>,
-    answers: Vec<(ServerIndex, UpstreamAnswer)>,
+    mut last_events: Vec<Option<String>>,
+    open: Vec<UnreadAnswer>,
 ) -> UpstreamAnswer {
     let awaited = Awaited::Session(Arc::clone(session));
-    let streams = answers.into_iter().map(|(whose, answer)| (whose, events(answer.body))).collect();
-    let renamed = until_one_ends(streams).map(move |(whose, event)| {
-        Ok(renamed(&names, whose, event?, &awaited, |id| {
-            places[whose] = Some(id.to_owned());
-            let all = names.place_outside(&places);
+    let streams = open.into_iter().map(|stream| (stream.server, events(stream.answer.body))).collect();
+    let renamed = until_one_ends(streams).map(move |(server, event)| {
+        Ok(renamed(&names, server, event?, &awaited, |id| {
+            last_events[server] = Some(id.to_owned());
+            let all = names.place_outside(&last_events);
             (all.len() <= limits::MAX_PACKED_BYTES).then_some(all)
         }))
     });
@@ -77,14 +73,14 @@ pub fn common(
 /// An [`UpstreamError`] if a server does not acknowledge within `GATHER_TIME`.
 pub async fn subscribed(
     names: Arc<ServerNames>,
-    answers: Vec<(ServerIndex, UpstreamAnswer)>,
+    open: Vec<UnreadAnswer>,
     awaited: Awaited,
 ) -> Result<UpstreamAnswer, UpstreamError> {
-    let acknowledging = answers.into_iter().map(|(whose, answer)| async move {
+    let acknowledging = open.into_iter().map(|UnreadAnswer { server, answer }| async move {
         let mut events = events(answer.body);
         while let Some(event) = events.next().await {
             if let Some(ack) = event?.data() {
-                return Ok((whose, ack, events));
+                return Ok((server, ack, events));
             }
         }
         Err(UpstreamError::Lost("a subscription ended before it began".to_owned()))
@@ -93,29 +89,29 @@ pub async fn subscribed(
     let acknowledged = acknowledged.await.map_err(|_| UpstreamError::TimedOut)??;
     let texts: Vec<(ServerIndex, String)> = acknowledged
         .iter()
-        .map(|(whose, ack, _)| (*whose, String::from_utf8_lossy(ack).into_owned()))
+        .map(|(server, ack, _)| (*server, String::from_utf8_lossy(ack).into_owned()))
         .collect();
-    let acks: Vec<_> = texts.iter().filter_map(|(whose, text)| Some((*whose, Json::whole(text)?))).collect();
+    let acks: Vec<_> =
+        texts.iter().filter_map(|(server, text)| Some((*server, Json::whole(text)?))).collect();
     let ack = answer::event(None, merge::acknowledged(&names, &acks).as_bytes());
-    let streams = acknowledged.into_iter().map(|(whose, _, events)| (whose, events)).collect();
-    let rest = until_one_ends(streams).map(move |(whose, event)| {
-        Ok(renamed(&names, whose, event?, &awaited, |id| Some(names.event_outside(whose, id))))
+    let streams = acknowledged.into_iter().map(|(server, _, events)| (server, events)).collect();
+    let rest = until_one_ends(streams).map(move |(server, event)| {
+        Ok(renamed(&names, server, event?, &awaited, |id| Some(names.event_outside(server, id))))
     });
     Ok(answer::events(stream::once(future::ready(Ok(ack))).chain(rest).boxed()))
 }
 
-/// A server's index, and its answer.
-type ServerAnswer = (ServerIndex, UpstreamAnswer);
-
 /// Separates the answers to opening a stream. Returns the open streams, or the refusal to pass on; `Err(None)` if no
 /// server was asked. Refusals with 404 or 405 are ignored while another server's stream is open.
-pub fn opened(answers: Vec<ServerAnswer>) -> Result<Vec<ServerAnswer>, Option<Box<ServerAnswer>>> {
-    let (open, mut refusals): (Vec<_>, Vec<_>) =
-        answers.into_iter().partition(|(_, answer)| answer.status.is_success() && is_events(&answer.headers));
-    let serious = |(_, answer): &ServerAnswer| {
-        !matches!(answer.status, StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_FOUND) || open.is_empty()
+pub fn opened(answers: Vec<UnreadAnswer>) -> Result<Vec<UnreadAnswer>, Option<Box<UnreadAnswer>>> {
+    let (open, mut refusals): (Vec<_>, Vec<_>) = answers
+        .into_iter()
+        .partition(|unread| unread.answer.status.is_success() && is_events(&unread.answer.headers));
+    let is_serious = |refusal: &UnreadAnswer| {
+        !matches!(refusal.answer.status, StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_FOUND)
+            || open.is_empty()
     };
-    match refusals.iter().position(serious) {
+    match refusals.iter().position(is_serious) {
         Some(at) => Err(Some(Box::new(refusals.swap_remove(at)))),
         None if open.is_empty() => Err(None),
         None => Ok(open),
@@ -140,23 +136,23 @@ fn events(body: AnswerBody) -> Events {
 fn until_one_ends(
     streams: Vec<(ServerIndex, Events)>,
 ) -> impl futures::Stream<Item = (ServerIndex, Result<Event, UpstreamError>)> + Send + 'static {
-    let marked = streams.into_iter().map(|(whose, events)| {
+    let marked = streams.into_iter().map(|(server, events)| {
         let end = stream::once(future::ready(None));
-        events.map(move |event| Some((whose, event))).chain(end).boxed()
+        events.map(move |event| Some((server, event))).chain(end).boxed()
     });
     select_all(marked).take_while(|next| future::ready(next.is_some())).filter_map(future::ready)
 }
 
 fn renamed(
     names: &ServerNames,
-    whose: ServerIndex,
+    server: ServerIndex,
     event: Event,
     awaited: &Awaited,
     id_outside: impl FnMut(&str) -> Option<String>,
 ) -> Bytes {
     let raw = match event.data() {
-        Some(data) if !awaited.takes(whose, &data) => event.without_data().unwrap_or_default(),
-        Some(data) => match rewrite::outward(names, whose, &data) {
+        Some(data) if !awaited.takes(server, &data) => event.without_data().unwrap_or_default(),
+        Some(data) => match rewrite::outward(names, server, &data) {
             Some(data) => event.with_data(&data),
             None => event.into_raw(),
         },

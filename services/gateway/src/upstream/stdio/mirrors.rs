@@ -8,6 +8,7 @@
 use data_encoding::BASE64;
 use http::{HeaderMap, HeaderName, StatusCode};
 
+use crate::frame::error_code;
 use crate::limits;
 use crate::upstream::request::{METHOD, NAME, VERSION, mirrored_member};
 use crate::upstream::text::{Json, RpcMessage, meta};
@@ -35,7 +36,7 @@ pub fn check(headers: &HeaderMap, message: &RpcMessage<'_>) -> Result<(), Box<Up
     let version = message.meta(meta::PROTOCOL_VERSION);
     let (Some(version), Some(_)) = (version, message.meta(meta::CLIENT_CAPABILITIES)) else {
         let why = "params._meta lacks io.modelcontextprotocol/protocolVersion or …/clientCapabilities";
-        return Err(refused(message, answer::INVALID_PARAMS, why));
+        return Err(refused(message, error_code::INVALID_PARAMS, why));
     };
     let method = message.method().unwrap_or_default();
     let name = mirrored_member(&method).and_then(|member| message.param(member));
@@ -45,8 +46,9 @@ pub fn check(headers: &HeaderMap, message: &RpcMessage<'_>) -> Result<(), Box<Up
     match agree {
         true => Ok(()),
         false => {
-            let why = "MCP-Protocol-Version, Mcp-Method or Mcp-Name is missing, repeated, or not what the body says";
-            Err(refused(message, answer::HEADER_MISMATCH, why))
+            let why =
+                "MCP-Protocol-Version, Mcp-Method or Mcp-Name is missing, repeated, or differs from the body";
+            Err(refused(message, error_code::HEADER_MISMATCH, why))
         }
     }
 }
@@ -77,8 +79,8 @@ pub fn check_parameters(
         None => Ok(()),
         Some(one) => {
             let why =
-                format!("the header {} is missing, repeated, or not what the arguments say", one.header);
-            Err(refused(message, answer::HEADER_MISMATCH, &why))
+                format!("the header {} is missing, repeated, or differs from the arguments", one.header);
+            Err(refused(message, error_code::HEADER_MISMATCH, &why))
         }
     }
 }
@@ -167,7 +169,7 @@ fn decoded(value: &str) -> Option<String> {
     }
 }
 
-fn refused(message: &RpcMessage<'_>, code: i64, why: &str) -> Box<UpstreamAnswer> {
+fn refused(message: &RpcMessage<'_>, code: i32, why: &str) -> Box<UpstreamAnswer> {
     Box::new(answer::error(StatusCode::BAD_REQUEST, message.id().map(Json::raw), code, why))
 }
 

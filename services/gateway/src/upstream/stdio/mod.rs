@@ -4,8 +4,8 @@
 //! ends both. A session whose child has ended is unknown (404), so that the client opens a new one. Each client may
 //! have a share of the sessions; a further one replaces the client's own session that was idle for longest, never that
 //! of another client. The rate of session starts per client is limited, too. In the modern era all requests share one
-//! child (`shared`). A child writes a single sequence of messages; `routing` finds the stream of each, and `streams`
-//! keeps it for the reader, also after a reconnection.
+//! child (`shared`, `multiplexer`). A child writes a single sequence of messages; `routing` finds the stream of each,
+//! and `streams` keeps it for the reader, also after a reconnection.
 //!
 //! Messages pass byte for byte, except for ids on the shared child. Concurrent requests with one id in one session are
 //! refused, because their answers could not be told apart.
@@ -15,8 +15,8 @@
 mod catalog;
 mod child;
 mod mirrors;
+mod multiplexer;
 mod routing;
-mod running;
 mod session;
 mod shared;
 mod streams;
@@ -37,6 +37,7 @@ use super::request::{
 };
 use super::text::{Json, RpcKind, RpcMessage};
 use super::{ClientName, Exchange, SessionHold, Upstream, UpstreamAnswer, UpstreamError, answer, fields};
+use crate::frame::error_code;
 use crate::limits;
 
 /// An [`Upstream`] that is a program with the stdio transport.
@@ -93,13 +94,8 @@ impl Stdio {
     }
 
     async fn post(&self, request: &Exchange) -> Result<UpstreamAnswer, UpstreamError> {
-        let Some(message) = std::str::from_utf8(&request.body).ok().and_then(RpcMessage::read) else {
-            return Ok(answer::error(
-                StatusCode::BAD_REQUEST,
-                None,
-                -32700,
-                "the body is not a JSON-RPC message",
-            ));
+        let Some(message) = RpcMessage::read_bytes(&request.body) else {
+            return Ok(answer::no_message());
         };
         if is_modern(request, &message) {
             return match message.kind {
@@ -108,7 +104,7 @@ impl Stdio {
                     false => self.initialize(&request.client, &message).await,
                 },
                 RpcKind::Request => self.shared.request(&request.headers, &message).await,
-                RpcKind::Notification => self.shared.tell(&message).await,
+                RpcKind::Notification => self.shared.notify(&message).await,
                 RpcKind::Response => Ok(answer::no_responses()),
             };
         }
@@ -121,7 +117,7 @@ impl Stdio {
             };
         }
         match self.session(request, id) {
-            Ok(session) if message.kind != RpcKind::Request => Ok(session.tell(&message).await),
+            Ok(session) if message.kind != RpcKind::Request => Ok(session.notify(&message).await),
             Ok(session) => session.request(&message, accepts_events(request)).await,
             Err(refusal) => Ok(refusal),
         }
@@ -364,9 +360,10 @@ async fn end_idle(sessions: Weak<StdioSessions>) {
 
 /// The HTTP status for a refused `initialize`: 400 for the error codes of the modern era, otherwise 200.
 fn refusal_status(text: &[u8]) -> StatusCode {
-    let message = std::str::from_utf8(text).ok().and_then(RpcMessage::read);
-    match message.and_then(|message| message.error_code()) {
-        Some(-32022..=-32020) => StatusCode::BAD_REQUEST,
+    match RpcMessage::read_bytes(text).and_then(|message| message.error_code()) {
+        Some(
+            error_code::HEADER_MISMATCH | error_code::MISSING_CAPABILITY | error_code::UNSUPPORTED_REVISION,
+        ) => StatusCode::BAD_REQUEST,
         _ => StatusCode::OK,
     }
 }

@@ -11,6 +11,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::streams::{COMMON, StreamNo};
+use crate::frame::NOTIFICATIONS_CANCELLED;
 use crate::limits;
 use crate::upstream::text::{Id, RpcKind, RpcMessage, meta};
 
@@ -98,7 +99,7 @@ impl Routing {
     /// Records that a message of the client cancels a request, if it does. Beyond [`limits::SESSION_CALLS`] of them, the
     /// oldest cancelled request is removed, and its stream returned.
     pub fn note_cancellation(&mut self, message: &RpcMessage<'_>) -> Option<StreamNo> {
-        if message.method().as_deref() != Some("notifications/cancelled") {
+        if message.method().as_deref() != Some(NOTIFICATIONS_CANCELLED) {
             return None;
         }
         let id = message.param("requestId").and_then(Id::read)?;
@@ -158,7 +159,7 @@ impl Routing {
                 let token = message.param(meta::PROGRESS_TOKEN).and_then(Id::read);
                 self.find(|call| token.is_some() && call.token == token).unwrap_or(COMMON)
             }
-            Some("notifications/cancelled") => {
+            Some(NOTIFICATIONS_CANCELLED) => {
                 let id = message.param("requestId").and_then(Id::read);
                 id.and_then(|id| self.asked.remove(&id)).unwrap_or(COMMON)
             }

@@ -1,4 +1,8 @@
-//! A legacy session: one child process, and the streams on which its client receives messages.
+//! A legacy session: one child process, and the streams on which its client receives messages. [`Stdio`](super::Stdio)
+//! opens it with `initialize`, and sends it the client's later requests.
+//!
+//! A request is open from [`StdioSession::open`], which gives it a stream, until the child answers it, its client
+//! cancels it, or it cannot be sent. `routing` knows which requests are open, and `streams` keeps their messages.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,7 +14,10 @@ use tokio::time::timeout;
 
 use super::child::{Child, Gone, Lines, Program};
 use super::routing::{MessageRoute, NotTaken, Routing};
-use super::streams::{COMMON, EventPosition, NextEvent, NoReader, SessionStreams, StreamNo, StreamReader};
+use super::streams::{
+    COMMON, EventPosition, NextEvent, NotReadable, SessionStreams, StreamEvent, StreamNo, StreamReader,
+};
+use crate::frame::error_code;
 use crate::limits;
 use crate::upstream::answer;
 use crate::upstream::text::{Edits, Json, RpcMessage};
@@ -49,12 +56,12 @@ impl StdioSession {
             version: OnceLock::new(),
             used: Mutex::new(Instant::now()),
         });
-        let listener = ChildReader {
+        let reader = ChildReader {
             session: Arc::downgrade(&session),
             streams: Arc::clone(&session.streams),
             name: Arc::clone(name),
         };
-        tokio::spawn(listener.hear(lines));
+        tokio::spawn(reader.read_messages(lines));
         Ok(session)
     }
 
@@ -63,19 +70,19 @@ impl StdioSession {
     /// # Errors
     /// An [`UpstreamError`] if no response arrives within `INITIALIZE_TIME`.
     pub async fn initialize(&self, message: &RpcMessage<'_>) -> Result<Begun, UpstreamError> {
-        let (stream, mut reader) = self.open(message).await.map_err(|_| gone())?;
+        let mut reader = self.open(message).await.map_err(|_| gone())?;
         let answer = async {
             loop {
                 match reader.next().await {
-                    NextEvent::Event(event) if event.last => return Ok(event.text),
-                    NextEvent::Event(event) => self.streams.say(COMMON, event.text, false).await,
+                    NextEvent::Event(event) if event.is_last => return Ok(event.text),
+                    NextEvent::Event(event) => self.streams.send(COMMON, event.text, false).await,
                     NextEvent::End | NextEvent::Broken => return Err(lost()),
                 }
             }
         };
         let text = timeout(limits::INITIALIZE_TIME, answer).await.map_err(|_| UpstreamError::TimedOut)??;
-        self.streams.forget(stream);
-        let Some(response) = std::str::from_utf8(&text).ok().and_then(RpcMessage::read) else {
+        self.streams.remove(reader.stream());
+        let Some(response) = RpcMessage::read_bytes(&text) else {
             return Ok(Begun::Refused(text));
         };
         let version = response.at(&["result", "protocolVersion"]).and_then(|version| version.string());
@@ -96,34 +103,31 @@ impl StdioSession {
         events: bool,
     ) -> Result<UpstreamAnswer, UpstreamError> {
         self.touch();
-        let (stream, mut reader) = match self.open(message).await {
-            Ok(open) => open,
+        let mut reader = match self.open(message).await {
+            Ok(reader) => reader,
             Err(PostRefusal::NotTaken(why)) => return Ok(not_taken(why, message)),
             Err(PostRefusal::Gone) => return Ok(answer::no_such_session(message.id().map(Json::raw))),
         };
         if events {
-            return Ok(self.stream(reader, None));
+            return Ok(self.event_stream(reader, None));
         }
-        let first = timeout(limits::FIRST_MESSAGE_TIME, reader.next()).await.ok();
-        match first {
-            Some(NextEvent::Event(event)) if event.last => {
-                self.streams.forget(stream);
+        match timeout(limits::FIRST_MESSAGE_TIME, reader.next()).await {
+            Err(_) => Ok(self.event_stream(reader, None)),
+            Ok(NextEvent::Event(event)) if event.is_last => {
+                self.streams.remove(reader.stream());
                 Ok(answer::json(StatusCode::OK, event.text))
             }
-            Some(NextEvent::End | NextEvent::Broken) => Err(lost()),
-            Some(NextEvent::Event(event)) => {
-                Ok(self.stream(reader, Some(answer::event(Some(&event.place.to_string()), &event.text))))
-            }
-            None => Ok(self.stream(reader, None)),
+            Ok(NextEvent::Event(event)) => Ok(self.event_stream(reader, Some(sse_event(&event)))),
+            Ok(NextEvent::End | NextEvent::Broken) => Err(lost()),
         }
     }
 
     /// Forwards a notification, or a response to a request of the server.
-    pub async fn tell(&self, message: &RpcMessage<'_>) -> UpstreamAnswer {
+    pub async fn notify(&self, message: &RpcMessage<'_>) -> UpstreamAnswer {
         self.touch();
         let removed = self.routing().note_cancellation(message);
         if let Some(stream) = removed {
-            self.streams.forget(stream);
+            self.streams.remove(stream);
         }
         match self.child.write(message.text().as_bytes()).await {
             Ok(()) => answer::empty(StatusCode::ACCEPTED),
@@ -137,21 +141,21 @@ impl StdioSession {
         let reader = match last_event {
             None => self.streams.read(COMMON),
             Some(text) => EventPosition::read(text)
-                .ok_or(NoReader::Unknown)
-                .and_then(|place| self.streams.resume(place)),
+                .ok_or(NotReadable::Unknown)
+                .and_then(|position| self.streams.resume(position)),
         };
-        let bad = |why| answer::error(StatusCode::BAD_REQUEST, None, answer::NO_SESSION, why);
+        let bad = |why| answer::error(StatusCode::BAD_REQUEST, None, error_code::TRANSPORT_REFUSAL, why);
         match reader {
-            Ok(reader) if last_event.is_none() => self.stream(reader, None),
+            Ok(reader) if last_event.is_none() => self.event_stream(reader, None),
             Ok(reader) => answer::events(as_events(reader, Vec::new())),
-            Err(NoReader::Taken) => answer::error(
+            Err(NotReadable::HasReader) => answer::error(
                 StatusCode::CONFLICT,
                 None,
-                answer::NO_SESSION,
+                error_code::TRANSPORT_REFUSAL,
                 "this session has a stream of events already",
             ),
-            Err(NoReader::Unknown) => bad("Last-Event-ID names no event of this session"),
-            Err(NoReader::NotKept) => bad("the events after Last-Event-ID are not kept any more"),
+            Err(NotReadable::Unknown) => bad("Last-Event-ID names no event of this session"),
+            Err(NotReadable::Dropped) => bad("the events after Last-Event-ID are not kept any more"),
         }
     }
 
@@ -194,7 +198,7 @@ impl StdioSession {
     /// The time since the client's last message, or since it last read a stream. `None` while a stream is read.
     fn unused_for(&self) -> Option<Duration> {
         let silent = self.last_used().elapsed();
-        self.streams.unread_for().map(|unread| unread.min(silent))
+        self.streams.time_without_reader().map(|unread| unread.min(silent))
     }
 
     /// The time of the client's last message.
@@ -202,7 +206,8 @@ impl StdioSession {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn open(&self, message: &RpcMessage<'_>) -> Result<(StreamNo, StreamReader), PostRefusal> {
+    /// Opens a request: gives it a stream, and sends it to the child.
+    async fn open(&self, message: &RpcMessage<'_>) -> Result<StreamReader, PostRefusal> {
         let stream = {
             let mut routing = self.routing();
             routing.may_open(message).map_err(PostRefusal::NotTaken)?;
@@ -210,19 +215,19 @@ impl StdioSession {
             routing.opened(stream, message);
             stream
         };
-        let mut unsent = Unsent(Some((self, stream)));
+        let mut unsent = UnsentRequest { session: self, stream, is_sent: false };
         let reader = self.streams.read(stream).map_err(|_| PostRefusal::Gone)?;
         self.child.write(message.text().as_bytes()).await.map_err(|Gone| PostRefusal::Gone)?;
-        unsent.0 = None;
-        Ok((stream, reader))
+        unsent.is_sent = true;
+        Ok(reader)
     }
 
     /// The answer with this stream: an event that was already read comes first, and before it, since revision
     /// 2025-11-25, a priming event.
-    fn stream(&self, reader: StreamReader, first: Option<Bytes>) -> UpstreamAnswer {
-        let primed = self.version().is_some_and(|version| version >= PRIMING_SINCE);
-        let place = EventPosition { stream: reader.place().stream, number: 0 };
-        let start = (primed && place.stream != COMMON).then(|| answer::priming(&place.to_string()));
+    fn event_stream(&self, reader: StreamReader, first: Option<Bytes>) -> UpstreamAnswer {
+        let is_primed = self.version().is_some_and(|version| version >= PRIMING_SINCE);
+        let position = EventPosition { stream: reader.stream(), number: 0 };
+        let start = (is_primed && position.stream != COMMON).then(|| answer::priming(&position.to_string()));
         answer::events(as_events(reader, start.into_iter().chain(first).collect()))
     }
 
@@ -240,14 +245,18 @@ impl StdioSession {
 /// order is their order.
 const PRIMING_SINCE: &str = "2025-11-25";
 
-/// A request that is not sent to the child yet; dropping it removes its stream.
-struct Unsent<'a>(Option<(&'a StdioSession, StreamNo)>);
+/// A request that is not sent to the child yet. If it is dropped before that, its stream is removed.
+struct UnsentRequest<'a> {
+    session: &'a StdioSession,
+    stream: StreamNo,
+    is_sent: bool,
+}
 
-impl Drop for Unsent<'_> {
+impl Drop for UnsentRequest<'_> {
     fn drop(&mut self) {
-        if let Some((session, stream)) = self.0 {
-            session.routing().closed(stream);
-            session.streams.forget(stream);
+        if !self.is_sent {
+            self.session.routing().closed(self.stream);
+            self.session.streams.remove(self.stream);
         }
     }
 }
@@ -266,27 +275,27 @@ struct ChildReader {
 }
 
 impl ChildReader {
-    async fn hear(self, mut lines: Lines) {
+    async fn read_messages(self, mut lines: Lines) {
         while let Some(line) = lines.recv().await {
-            let Some(message) = std::str::from_utf8(&line).ok().and_then(RpcMessage::read) else {
+            let Some(message) = RpcMessage::read_bytes(&line) else {
                 tracing::debug!(server = %self.name, "a line that is not a message");
                 continue;
             };
             let route = match self.session.upgrade() {
-                Some(session) => session.routing().route(&message, self.streams.somebody_listens()),
+                Some(session) => session.routing().route(&message, self.streams.has_common_reader()),
                 None => break,
             };
             match route {
                 MessageRoute::Answer(stream, id) => {
-                    self.streams.say(stream, with_id(&message, &id, &line), true).await;
+                    self.streams.send(stream, with_id(&message, &id, &line), true).await;
                 }
-                MessageRoute::On(stream) => self.streams.say(stream, line.clone(), false).await,
+                MessageRoute::On(stream) => self.streams.send(stream, line.clone(), false).await,
                 MessageRoute::Nowhere => {
-                    tracing::debug!(server = %self.name, "an answer that nobody waits for")
+                    tracing::debug!(server = %self.name, "a response without an open request")
                 }
             }
         }
-        self.streams.break_off();
+        self.streams.set_child_ended();
     }
 }
 
@@ -308,15 +317,16 @@ fn as_events(reader: StreamReader, first: Vec<Bytes>) -> AnswerBody {
         let mut reader = reader?;
         match timeout(limits::KEEP_ALIVE, reader.next()).await {
             Err(_) => Some((Ok(answer::ALIVE), Some(reader))),
-            Ok(NextEvent::Event(event)) => {
-                let reader = (!event.last).then_some(reader);
-                Some((Ok(answer::event(Some(&event.place.to_string()), &event.text)), reader))
-            }
+            Ok(NextEvent::Event(event)) => Some((Ok(sse_event(&event)), (!event.is_last).then_some(reader))),
             Ok(NextEvent::End) => None,
             Ok(NextEvent::Broken) => Some((Err(lost()), None)),
         }
     });
     first.chain(rest).boxed()
+}
+
+fn sse_event(event: &StreamEvent) -> Bytes {
+    answer::event(Some(&event.position.to_string()), &event.text)
 }
 
 fn not_taken(why: NotTaken, message: &RpcMessage<'_>) -> UpstreamAnswer {
@@ -325,12 +335,12 @@ fn not_taken(why: NotTaken, message: &RpcMessage<'_>) -> UpstreamAnswer {
         NotTaken::SameId => answer::error(
             StatusCode::BAD_REQUEST,
             id,
-            answer::INVALID_REQUEST,
+            error_code::INVALID_REQUEST,
             "a request with this id is open in this session",
         ),
         NotTaken::TooMany => answer::busy(id, "too many requests are open in this session"),
         NotTaken::NoId => {
-            answer::error(StatusCode::BAD_REQUEST, None, answer::INVALID_REQUEST, "the id is not an id")
+            answer::error(StatusCode::BAD_REQUEST, None, error_code::INVALID_REQUEST, "the id is not an id")
         }
     }
 }

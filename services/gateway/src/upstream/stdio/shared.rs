@@ -1,8 +1,8 @@
-//! The one child process that all modern requests share.
+//! The child process that serves all modern requests, and the era of its program. [`Stdio`](super::Stdio) sends the
+//! requests here; the [`multiplexer`](super::multiplexer) passes them to a running child.
 //!
-//! The modern era has no sessions: each request carries all that it needs, so one process ([`running`](super::running))
-//! serves all clients. If it ends, the next request starts another, at most
-//! `limits::RESTARTS` times within the restart window.
+//! The modern era has no sessions: each request carries all that it needs, so one process serves all clients. If it
+//! ends, the next request starts another, at most `limits::RESTARTS` times within the restart window.
 //!
 //! The gateway asks once, with its own `server/discover`, whether the program speaks this era. If not, the client
 //! receives the program's error, and learns from it that it has to send `initialize`.
@@ -17,12 +17,13 @@ use tokio::time::timeout;
 
 use super::child::Program;
 use super::mirrors;
-use super::running::RunningChild;
+use super::multiplexer::Multiplexer;
+use crate::frame::{NOTIFICATIONS_CANCELLED, error_code};
 use crate::limits;
 use crate::upstream::text::{Edits, Json, RpcMessage};
 use crate::upstream::{UpstreamAnswer, UpstreamError, answer};
 
-/// The shared child, started on demand, and the known era of its program.
+/// The shared child, started on demand.
 #[derive(Debug)]
 pub struct SharedChild {
     program: Program,
@@ -32,21 +33,31 @@ pub struct SharedChild {
 
 #[derive(Debug, Default)]
 struct SharedChildState {
-    running: Option<Arc<RunningChild>>,
-    starts: VecDeque<Instant>,
     era: ProgramEra,
+    /// The times of the starts within the restart window.
+    starts: VecDeque<Instant>,
 }
 
-#[derive(Clone, Debug, Default)]
+/// The known era of the program. Only [`SharedChild::server`] changes it.
+#[derive(Debug, Default)]
 enum ProgramEra {
     #[default]
     Unknown,
-    Modern,
-    /// The program answered `server/discover` with this error, or not in time.
+    /// The program's newest process, which may have ended.
+    Modern(Arc<Multiplexer>),
+    /// The error with which the program answered `server/discover`. `None` if it did not answer in time, or with
+    /// something else.
     Legacy(Option<Bytes>),
-    /// The program ended instead of answering. Some legacy servers do, but the cause may be a temporary fault, so it is
-    /// asked again after the restart window.
+    /// The time at which the program ended instead of answering. Some legacy servers do so, but the cause may be a
+    /// temporary fault, so the program is asked again after the restart window.
     Ended(Instant),
+}
+
+/// The server for a modern request.
+enum ModernServer {
+    Running(Arc<Multiplexer>),
+    /// There is none, because the program is a legacy server, with the error as in [`ProgramEra::Legacy`].
+    Legacy(Option<Bytes>),
 }
 
 impl SharedChild {
@@ -60,7 +71,7 @@ impl SharedChild {
     /// # Errors
     /// [`UpstreamError::NeverSent`] if the program does not start.
     pub async fn is_modern(&self) -> Result<bool, UpstreamError> {
-        Ok(matches!(self.get().await?, ProbedProgram::Modern(_)))
+        Ok(matches!(self.server().await?, ModernServer::Running(_)))
     }
 
     /// Forwards a request, after checking that its headers match its body.
@@ -72,123 +83,105 @@ impl SharedChild {
         headers: &HeaderMap,
         message: &RpcMessage<'_>,
     ) -> Result<UpstreamAnswer, UpstreamError> {
-        let running = match self.get().await? {
-            ProbedProgram::Modern(running) => running,
-            ProbedProgram::Legacy(error) => return Ok(refused(message, error.as_ref())),
+        let child = match self.server().await? {
+            ModernServer::Running(child) => child,
+            ModernServer::Legacy(error) => return Ok(legacy_answer(message, error.as_ref())),
         };
         if let Err(refusal) = mirrors::check(headers, message) {
             return Ok(*refusal);
         }
         if mirrors::may_have_parameters(headers, message) {
             let tool = message.param("name").and_then(Json::string).unwrap_or_default();
-            let declared = running.declared(&tool, message).await;
+            let declared = child.declared_headers(&tool, message).await;
             if let Err(refusal) = mirrors::check_parameters(&declared, headers, message) {
                 return Ok(*refusal);
             }
         }
-        running.request(message).await
+        child.request(message).await
     }
 
-    /// Forwards a notification, except `notifications/cancelled`: in this revision it is for other transports, and it
-    /// would contain an id that the child does not know.
+    /// Forwards a notification, except `notifications/cancelled`: a modern client cancels over HTTP by a disconnect, and
+    /// the notification would contain an id that the child does not know.
     ///
     /// # Errors
     /// An [`UpstreamError`] if the child does not start or has ended.
-    pub async fn tell(&self, message: &RpcMessage<'_>) -> Result<UpstreamAnswer, UpstreamError> {
-        let is_for_others = message.method().as_deref() == Some("notifications/cancelled");
-        if !is_for_others && let ProbedProgram::Modern(running) = self.get().await? {
-            running.tell(message).await?;
+    pub async fn notify(&self, message: &RpcMessage<'_>) -> Result<UpstreamAnswer, UpstreamError> {
+        let is_cancellation = message.method().as_deref() == Some(NOTIFICATIONS_CANCELLED);
+        if !is_cancellation && let ModernServer::Running(child) = self.server().await? {
+            child.notify(message).await?;
         }
         Ok(answer::empty(StatusCode::ACCEPTED))
     }
 
     /// Ends the child, and waits until its process has exited.
     pub async fn stop(&self) {
-        let running = self.state.lock().await.running.take();
-        if let Some(running) = running {
-            running.stop().await;
-        }
+        let child = match &self.state.lock().await.era {
+            ProgramEra::Modern(child) => Arc::clone(child),
+            ProgramEra::Unknown | ProgramEra::Legacy(_) | ProgramEra::Ended(_) => return,
+        };
+        child.stop().await;
     }
 
-    async fn get(&self) -> Result<ProbedProgram, UpstreamError> {
+    /// The server for a modern request. Starts the program if no process runs, and asks it for its era if that is not
+    /// known; other requests wait meanwhile.
+    async fn server(&self) -> Result<ModernServer, UpstreamError> {
         let mut state = self.state.lock().await;
-        if let Some(running) = state.running.as_ref().filter(|running| running.is_alive()) {
-            return Ok(ProbedProgram::Modern(Arc::clone(running)));
+        if state.era.needs_start() {
+            let child = self.start(&mut state.starts)?;
+            state.era = match state.era {
+                ProgramEra::Modern(_) => ProgramEra::Modern(child),
+                ProgramEra::Unknown | ProgramEra::Legacy(_) | ProgramEra::Ended(_) => probe(child).await,
+            };
         }
-        match &state.era {
-            ProgramEra::Legacy(error) => return Ok(ProbedProgram::Legacy(error.clone())),
-            ProgramEra::Ended(when) if when.elapsed() < limits::RESTART_WINDOW => {
-                return Ok(ProbedProgram::Legacy(None));
-            }
-            ProgramEra::Unknown | ProgramEra::Modern | ProgramEra::Ended(_) => {}
-        }
-        state.running = None;
-        let running = self.start(&mut state)?;
-        if !matches!(state.era, ProgramEra::Modern) {
-            state.era = ask(&running).await;
-        }
-        match &state.era {
-            ProgramEra::Legacy(error) => Ok(ProbedProgram::Legacy(error.clone())),
-            ProgramEra::Ended(_) => Ok(ProbedProgram::Legacy(None)),
-            ProgramEra::Modern | ProgramEra::Unknown => {
-                state.running = Some(Arc::clone(&running));
-                Ok(ProbedProgram::Modern(running))
-            }
-        }
+        Ok(state.era.server())
     }
 
-    fn start(&self, state: &mut SharedChildState) -> Result<Arc<RunningChild>, UpstreamError> {
-        let never = |why: String| UpstreamError::NeverSent(why);
-        while state.starts.front().is_some_and(|start| start.elapsed() > limits::RESTART_WINDOW) {
-            state.starts.pop_front();
+    fn start(&self, starts: &mut VecDeque<Instant>) -> Result<Arc<Multiplexer>, UpstreamError> {
+        while starts.front().is_some_and(|start| start.elapsed() > limits::RESTART_WINDOW) {
+            starts.pop_front();
         }
-        if state.starts.len() >= limits::RESTARTS {
-            return Err(never(format!("{}: its process ends again and again", self.name)));
+        if starts.len() >= limits::RESTARTS {
+            let why = format!("{}: its process ends again and again", self.name);
+            return Err(UpstreamError::NeverSent(why));
         }
-        state.starts.push_back(Instant::now());
-        let running = RunningChild::start(&self.program, &self.name);
-        running.map_err(|error| never(format!("{} does not start: {error}", self.name)))
+        starts.push_back(Instant::now());
+        Multiplexer::start(&self.program, &self.name)
+            .map_err(|error| UpstreamError::NeverSent(format!("{} does not start: {error}", self.name)))
     }
 }
 
-enum ProbedProgram {
-    Modern(Arc<RunningChild>),
-    Legacy(Option<Bytes>),
-}
-
-/// The answer to a modern client from a legacy server. `server/discover` is answered with the server's own error.
-fn refused(message: &RpcMessage<'_>, error: Option<&Bytes>) -> UpstreamAnswer {
-    let id = message.id().map(Json::raw);
-    let error = error
-        .filter(|_| message.method().as_deref() == Some("server/discover"))
-        .and_then(|error| std::str::from_utf8(error).ok())
-        .and_then(RpcMessage::read);
-    if let (Some(error), Some(id)) = (error, message.id()) {
-        let mut edits = Edits::of(error.text());
-        if let Some(ours) = error.id() {
-            edits.replace(ours, id.raw());
+impl ProgramEra {
+    /// Returns whether the program has to be started, to serve a request or to learn its era.
+    fn needs_start(&self) -> bool {
+        match self {
+            Self::Unknown => true,
+            Self::Modern(child) => !child.is_alive(),
+            Self::Legacy(_) => false,
+            Self::Ended(at) => at.elapsed() >= limits::RESTART_WINDOW,
         }
-        return answer::json(answer::modern_status(&error), edits.done());
     }
-    answer::error(
-        StatusCode::BAD_REQUEST,
-        id,
-        answer::NO_SESSION,
-        "this server has sessions: it is spoken to with initialize first, and then with an Mcp-Session-Id",
-    )
+
+    fn server(&self) -> ModernServer {
+        match self {
+            Self::Modern(child) => ModernServer::Running(Arc::clone(child)),
+            Self::Legacy(error) => ModernServer::Legacy(error.clone()),
+            Self::Unknown | Self::Ended(_) => ModernServer::Legacy(None),
+        }
+    }
 }
 
-/// Asks the child for its era.
-async fn ask(running: &Arc<RunningChild>) -> ProgramEra {
-    let Ok(reply) = timeout(limits::PROBE_TIME, running.answer(DISCOVER)).await else {
+/// Asks a child for the era of its program. A child that is not modern is ended.
+async fn probe(child: Arc<Multiplexer>) -> ProgramEra {
+    let Ok(answer) = timeout(limits::PROBE_TIME, child.ask(DISCOVER)).await else {
         return ProgramEra::Legacy(None);
     };
-    let reply = reply.as_deref().and_then(|text| std::str::from_utf8(text).ok()).and_then(RpcMessage::read);
-    match reply {
-        Some(reply) if reply.at(&["result", "supportedVersions"]).is_some() => ProgramEra::Modern,
-        Some(reply) if reply.error_code() == Some(-32022) => ProgramEra::Modern,
-        Some(reply) => {
-            ProgramEra::Legacy(reply.get("error").is_some().then(|| reply.text().to_owned().into()))
+    match answer.as_deref().and_then(RpcMessage::read_bytes) {
+        Some(answer) if answer.at(&["result", "supportedVersions"]).is_some() => ProgramEra::Modern(child),
+        Some(answer) if answer.error_code() == Some(error_code::UNSUPPORTED_REVISION) => {
+            ProgramEra::Modern(child)
+        }
+        Some(answer) => {
+            ProgramEra::Legacy(answer.get("error").is_some().then(|| answer.text().to_owned().into()))
         }
         None => ProgramEra::Ended(Instant::now()),
     }
@@ -203,3 +196,22 @@ const DISCOVER: &str = concat!(
     env!("CARGO_PKG_VERSION"),
     r#""}}}}"#
 );
+
+/// The answer to a modern client from a legacy server. `server/discover` is answered with the server's own error.
+fn legacy_answer(message: &RpcMessage<'_>, error: Option<&Bytes>) -> UpstreamAnswer {
+    let is_discover = message.method().as_deref() == Some("server/discover");
+    let error = error.filter(|_| is_discover).and_then(|error| RpcMessage::read_bytes(error));
+    if let (Some(error), Some(id)) = (error, message.id()) {
+        let mut edits = Edits::of(error.text());
+        if let Some(gateway_id) = error.id() {
+            edits.replace(gateway_id, id.raw());
+        }
+        return answer::json(answer::modern_status(&error), edits.done());
+    }
+    answer::error(
+        StatusCode::BAD_REQUEST,
+        message.id().map(Json::raw),
+        error_code::TRANSPORT_REFUSAL,
+        "this server has sessions: it is spoken to with initialize first, and then with an Mcp-Session-Id",
+    )
+}

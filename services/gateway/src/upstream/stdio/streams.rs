@@ -1,9 +1,15 @@
-//! The event streams of a legacy session: their events, their readers, and the events that are kept for resumption.
+//! The event streams of a legacy session, as `session` needs them to answer POST and GET, with the events that are kept
+//! so that a client can resume a stream with `Last-Event-ID`.
 //!
 //! Every message to the client is an event of one stream: that of its request, or the common one that a GET opens.
 //! Events are numbered within their stream, so that `Last-Event-ID` denotes a position. A stream has one reader at a
-//! time; a reader that resumes it replaces the previous one. Events that were read are kept while there is room; unread
-//! events are kept as long as a reader may come. If a client reads slowly, its child has to wait.
+//! time; a reader that resumes it replaces the previous one.
+//!
+//! If the kept events of a session exceed `KEPT_EVENTS` or `KEPT_EVENT_BYTES`, those that were read are dropped first,
+//! then those of streams without a reader. Unread events of a stream with a reader are never dropped: if they are too
+//! many, the child has to wait until the client reads.
+//!
+//! Not here: to which stream a message belongs (`routing`).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::pin;
@@ -50,11 +56,11 @@ impl std::fmt::Display for EventPosition {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamEvent {
     /// The position of the event.
-    pub place: EventPosition,
+    pub position: EventPosition,
     /// The message.
     pub text: Bytes,
     /// True if this is the response that ends the stream.
-    pub last: bool,
+    pub is_last: bool,
 }
 
 /// The result of [`StreamReader::next`].
@@ -62,7 +68,7 @@ pub struct StreamEvent {
 pub enum NextEvent {
     /// The next event.
     Event(StreamEvent),
-    /// The stream has ended, or another reader has taken over.
+    /// The stream has ended, or another reader has replaced this one.
     End,
     /// The child has ended, so that the response will never arrive.
     Broken,
@@ -70,76 +76,71 @@ pub enum NextEvent {
 
 /// Reason why a stream cannot be read from a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoReader {
+pub enum NotReadable {
     /// The stream or the event does not exist.
     Unknown,
     /// Events after this position were already dropped.
-    NotKept,
+    Dropped,
     /// The stream has a reader.
-    Taken,
+    HasReader,
 }
 
 /// All streams of one session.
 #[derive(Debug, Default)]
 pub struct SessionStreams {
-    inner: Mutex<StreamTable>,
+    table: Mutex<StreamTable>,
+    /// Notifies readers that wait for an event, and senders that wait for room.
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
 struct StreamTable {
     streams: BTreeMap<StreamNo, EventQueue>,
-    next: u64,
-    readers: u64,
+    newest_stream: u64,
+    newest_reader: u64,
     kept_bytes: usize,
     kept_events: usize,
-    broken: bool,
-    /// The time at which the last reader left.
-    left: Option<Instant>,
+    child_ended: bool,
+    last_reader_left: Option<Instant>,
 }
 
+/// The kept events of one stream, and the number of its newest event in each state.
 #[derive(Debug, Default)]
 struct EventQueue {
     events: VecDeque<StreamEvent>,
-    /// The number of the newest event.
     newest: u64,
-    /// The number of the newest event that was read.
-    read: u64,
-    /// The number of the newest event that was dropped.
-    dropped: u64,
-    over: bool,
+    newest_read: u64,
+    newest_dropped: u64,
+    /// True after the last event was added.
+    is_complete: bool,
+    /// The number of the reader.
     reader: Option<u64>,
 }
 
 impl SessionStreams {
     /// Opens a stream for a request.
     pub fn open(&self) -> StreamNo {
-        let mut inner = self.lock();
-        inner.next += 1;
-        let stream = StreamNo(inner.next);
-        inner.streams.insert(stream, EventQueue::default());
+        let mut table = self.table();
+        table.newest_stream += 1;
+        let stream = StreamNo(table.newest_stream);
+        table.streams.insert(stream, EventQueue::default());
         stream
     }
 
     /// Removes a stream, because its answer was sent in another way, or there is none.
-    pub fn forget(&self, stream: StreamNo) {
-        let mut inner = self.lock();
-        if let Some(gone) = inner.streams.remove(&stream) {
-            inner.kept_bytes -= gone.events.iter().map(|event| event.text.len()).sum::<usize>();
-            inner.kept_events -= gone.events.len();
-        }
-        drop(inner);
+    pub fn remove(&self, stream: StreamNo) {
+        self.table().remove(stream);
         self.changed.notify_waiters();
     }
 
-    /// Adds a message to a stream, then waits while the readers have too much unread. Readers that stall longer than
-    /// `STALL_TIME` are cut off.
-    pub async fn say(&self, stream: StreamNo, text: Bytes, last: bool) {
-        self.lock().add(stream, text, last);
+    /// Adds a message to a stream, then waits while the readers have too much unread. If that takes longer than
+    /// `STALL_TIME`, the readers with unread events are cut off.
+    pub async fn send(&self, stream: StreamNo, text: Bytes, is_last: bool) {
+        self.table().add(stream, text, is_last);
         self.changed.notify_waiters();
         if timeout(limits::STALL_TIME, self.until_read()).await.is_err() {
             tracing::warn!("a client does not read: its streams are cut");
-            self.lock().cut();
+            self.table().cut_off_slow_readers();
             self.changed.notify_waiters();
         }
     }
@@ -148,132 +149,130 @@ impl SessionStreams {
         loop {
             let mut changed = pin!(self.changed.notified());
             changed.as_mut().enable();
-            if !self.lock().is_too_much_unread() {
+            if !self.table().has_too_much_unread() {
                 return;
             }
             changed.await;
         }
     }
 
-    /// Marks all streams as broken: no further message will come.
-    pub fn break_off(&self) {
-        self.lock().broken = true;
+    /// Records that the child has ended: no stream gets a further message.
+    pub fn set_child_ended(&self) {
+        self.table().child_ended = true;
         self.changed.notify_waiters();
     }
 
     /// Returns whether the common stream has a reader.
-    pub fn somebody_listens(&self) -> bool {
-        self.lock().streams.get(&COMMON).is_some_and(|common| common.reader.is_some())
+    pub fn has_common_reader(&self) -> bool {
+        self.table().streams.get(&COMMON).is_some_and(|common| common.reader.is_some())
     }
 
-    /// The time since a stream was read, [`Duration::MAX`] if none was. `None` while one has a reader.
-    pub fn unread_for(&self) -> Option<Duration> {
-        let inner = self.lock();
-        let is_read = inner.streams.values().any(|stream| stream.reader.is_some());
-        (!is_read).then(|| inner.left.map_or(Duration::MAX, |left| left.elapsed()))
+    /// The time since the last reader left, [`Duration::MAX`] if there was none. `None` while a stream has a reader.
+    pub fn time_without_reader(&self) -> Option<Duration> {
+        let table = self.table();
+        let is_read = table.streams.values().any(|stream| stream.reader.is_some());
+        (!is_read).then(|| table.last_reader_left.map_or(Duration::MAX, |left| left.elapsed()))
     }
 
     /// Reads a stream from its first unread event.
     ///
     /// # Errors
-    /// [`NoReader::Taken`] if the stream has a reader, [`NoReader::Unknown`] if it does not exist.
-    pub fn read(self: &Arc<Self>, stream: StreamNo) -> Result<StreamReader, NoReader> {
-        let mut inner = self.lock();
-        let from = match inner.streams.get(&stream) {
-            Some(taken) if taken.reader.is_some() => return Err(NoReader::Taken),
-            Some(open) => open.read.max(open.dropped),
+    /// [`NotReadable::HasReader`] if the stream has a reader, [`NotReadable::Unknown`] if it does not exist.
+    pub fn read(self: &Arc<Self>, stream: StreamNo) -> Result<StreamReader, NotReadable> {
+        let mut table = self.table();
+        let number = match table.streams.get(&stream) {
+            Some(queue) if queue.reader.is_some() => return Err(NotReadable::HasReader),
+            Some(queue) => queue.newest_read.max(queue.newest_dropped),
             None if stream == COMMON => 0,
-            None => return Err(NoReader::Unknown),
+            None => return Err(NotReadable::Unknown),
         };
-        Ok(self.reader(&mut inner, EventPosition { stream, number: from }))
+        Ok(self.reader(&mut table, EventPosition { stream, number }))
     }
 
     /// Resumes a stream after this position. A previous reader is replaced. On the common stream, dropped events are
     /// skipped.
     ///
     /// # Errors
-    /// [`NoReader::Unknown`] if there is no such position, [`NoReader::NotKept`] if later events were already dropped.
-    pub fn resume(self: &Arc<Self>, mut from: EventPosition) -> Result<StreamReader, NoReader> {
-        let mut inner = self.lock();
-        let stream = inner.streams.get(&from.stream).ok_or(NoReader::Unknown)?;
-        if from.number > stream.newest {
-            return Err(NoReader::Unknown);
+    /// [`NotReadable::Unknown`] if there is no such position, [`NotReadable::Dropped`] if later events were already
+    /// dropped.
+    pub fn resume(self: &Arc<Self>, mut from: EventPosition) -> Result<StreamReader, NotReadable> {
+        let mut table = self.table();
+        let queue = table.streams.get(&from.stream).ok_or(NotReadable::Unknown)?;
+        if from.number > queue.newest {
+            return Err(NotReadable::Unknown);
         }
-        if from.number < stream.dropped {
+        if from.number < queue.newest_dropped {
             if from.stream != COMMON {
-                return Err(NoReader::NotKept);
+                return Err(NotReadable::Dropped);
             }
-            from.number = stream.dropped;
+            from.number = queue.newest_dropped;
         }
-        let reader = self.reader(&mut inner, from);
-        drop(inner);
+        let reader = self.reader(&mut table, from);
+        drop(table);
         self.changed.notify_waiters();
         Ok(reader)
     }
 
-    fn reader(self: &Arc<Self>, inner: &mut StreamTable, at: EventPosition) -> StreamReader {
-        inner.readers += 1;
-        let number = inner.readers;
-        let stream = inner.streams.entry(at.stream).or_default();
-        stream.reader = Some(number);
-        stream.read = at.number;
-        StreamReader { streams: Arc::clone(self), at, number }
+    fn reader(self: &Arc<Self>, table: &mut StreamTable, position: EventPosition) -> StreamReader {
+        table.newest_reader += 1;
+        let number = table.newest_reader;
+        let queue = table.streams.entry(position.stream).or_default();
+        queue.reader = Some(number);
+        queue.newest_read = position.number;
+        StreamReader { streams: Arc::clone(self), position, number }
     }
 
-    fn lock(&self) -> MutexGuard<'_, StreamTable> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    fn table(&self) -> MutexGuard<'_, StreamTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl StreamTable {
-    fn add(&mut self, stream: StreamNo, text: Bytes, last: bool) {
-        if self.broken || (stream != COMMON && !self.streams.contains_key(&stream)) {
+    /// Adds an event. A message for a stream that is complete or was removed is dropped.
+    fn add(&mut self, stream: StreamNo, text: Bytes, is_last: bool) {
+        if self.child_ended || (stream != COMMON && !self.streams.contains_key(&stream)) {
             return;
         }
-        let open = self.streams.entry(stream).or_default();
-        if open.over {
+        let queue = self.streams.entry(stream).or_default();
+        if queue.is_complete {
             return;
         }
-        open.newest += 1;
-        open.over = last;
+        queue.newest += 1;
+        queue.is_complete = is_last;
         self.kept_bytes += text.len();
         self.kept_events += 1;
-        open.events.push_back(StreamEvent {
-            place: EventPosition { stream, number: open.newest },
-            text,
-            last,
-        });
+        let position = EventPosition { stream, number: queue.newest };
+        queue.events.push_back(StreamEvent { position, text, is_last });
         self.make_room();
     }
 
-    /// Drops events above the limits: first those that were read, oldest stream first, then those of streams without a
-    /// reader.
-    fn make_room(&mut self) {
-        let over: Vec<StreamNo> = self.finished().collect();
-        for stream in &over[..over.len().saturating_sub(limits::KEPT_STREAMS)] {
-            if let Some(gone) = self.streams.remove(stream) {
-                self.kept_bytes -= gone.events.iter().map(|event| event.text.len()).sum::<usize>();
-                self.kept_events -= gone.events.len();
-            }
+    fn remove(&mut self, stream: StreamNo) {
+        if let Some(queue) = self.streams.remove(&stream) {
+            self.kept_bytes -= queue.events.iter().map(|event| event.text.len()).sum::<usize>();
+            self.kept_events -= queue.events.len();
         }
-        self.drop_events(|stream, event| event.place.number <= stream.read);
-        self.drop_events(|stream, _| stream.reader.is_none());
     }
 
-    fn finished(&self) -> impl Iterator<Item = StreamNo> + '_ {
-        self.streams
-            .iter()
-            .filter(|(_, stream)| stream.over && stream.reader.is_none())
-            .map(|(stream, _)| *stream)
+    /// Removes the oldest complete streams above `KEPT_STREAMS`, and drops events above the other limits: first those
+    /// that were read, oldest stream first, then those of streams without a reader.
+    fn make_room(&mut self) {
+        let complete = self.streams.iter().filter(|(_, queue)| queue.is_complete && queue.reader.is_none());
+        let complete: Vec<StreamNo> = complete.map(|(stream, _)| *stream).collect();
+        for stream in &complete[..complete.len().saturating_sub(limits::KEPT_STREAMS)] {
+            self.remove(*stream);
+        }
+        self.drop_events(|queue, event| event.position.number <= queue.newest_read);
+        self.drop_events(|queue, _| queue.reader.is_none());
     }
 
-    fn drop_events(&mut self, may_go: impl Fn(&EventQueue, &StreamEvent) -> bool) {
-        for stream in self.streams.values_mut() {
+    /// Drops the oldest events of each stream, as long as there are too many and `may_drop` permits it.
+    fn drop_events(&mut self, may_drop: impl Fn(&EventQueue, &StreamEvent) -> bool) {
+        for queue in self.streams.values_mut() {
             while (self.kept_bytes > limits::KEPT_EVENT_BYTES || self.kept_events > limits::KEPT_EVENTS)
-                && stream.events.front().is_some_and(|event| may_go(stream, event))
+                && queue.events.front().is_some_and(|event| may_drop(queue, event))
             {
-                if let Some(event) = stream.events.pop_front() {
-                    stream.dropped = event.place.number;
+                if let Some(event) = queue.events.pop_front() {
+                    queue.newest_dropped = event.position.number;
                     self.kept_bytes -= event.text.len();
                     self.kept_events -= 1;
                 }
@@ -281,10 +280,11 @@ impl StreamTable {
         }
     }
 
-    fn is_too_much_unread(&self) -> bool {
-        let read_by_somebody = self.streams.values().filter(|stream| stream.reader.is_some());
-        let unread = read_by_somebody.flat_map(|stream| {
-            stream.events.iter().rev().take_while(|event| event.place.number > stream.read)
+    /// Returns whether the streams with readers have more unread events than the child may send ahead.
+    fn has_too_much_unread(&self) -> bool {
+        let with_reader = self.streams.values().filter(|queue| queue.reader.is_some());
+        let unread = with_reader.flat_map(|queue| {
+            queue.events.iter().rev().take_while(|event| event.position.number > queue.newest_read)
         });
         let (events, bytes) =
             unread.fold((0, 0), |(events, bytes), event| (events + 1, bytes + event.text.len()));
@@ -292,26 +292,27 @@ impl StreamTable {
     }
 
     /// Ends the streams of readers with unread events.
-    fn cut(&mut self) {
-        for stream in self.streams.values_mut().filter(|stream| stream.read < stream.newest) {
-            stream.reader = None;
+    fn cut_off_slow_readers(&mut self) {
+        for queue in self.streams.values_mut().filter(|queue| queue.newest_read < queue.newest) {
+            queue.reader = None;
         }
         self.make_room();
     }
 }
 
-/// The reader of one stream.
+/// The reader of one stream. Dropping it leaves the stream to the next reader.
 #[derive(Debug)]
 pub struct StreamReader {
     streams: Arc<SessionStreams>,
-    at: EventPosition,
+    /// The position of the last event that was read.
+    position: EventPosition,
     number: u64,
 }
 
 impl StreamReader {
-    /// The position of the last event that was read.
-    pub const fn place(&self) -> EventPosition {
-        self.at
+    /// The stream that is read.
+    pub const fn stream(&self) -> StreamNo {
+        self.position.stream
     }
 
     /// Waits for the next event.
@@ -322,7 +323,7 @@ impl StreamReader {
             changed.as_mut().enable();
             if let Some(next) = self.try_next() {
                 if matches!(next, NextEvent::Event(_)) {
-                    streams.changed.notify_waiters(); // Somebody may wait for room.
+                    streams.changed.notify_waiters(); // A sender may wait for room.
                 }
                 return next;
             }
@@ -330,36 +331,38 @@ impl StreamReader {
         }
     }
 
+    /// The next event; `None` if the reader has to wait for it.
     fn try_next(&mut self) -> Option<NextEvent> {
-        let mut inner = self.streams.lock();
-        let broken = inner.broken;
-        let Some(stream) = inner.streams.get_mut(&self.at.stream) else { return Some(NextEvent::End) };
-        if stream.reader != Some(self.number) {
+        let mut table = self.streams.table();
+        let child_ended = table.child_ended;
+        let queue = table.streams.get_mut(&self.position.stream);
+        let Some(queue) = queue.filter(|queue| queue.reader == Some(self.number)) else {
             return Some(NextEvent::End);
-        }
-        let index = stream.events.partition_point(|event| event.place.number <= self.at.number);
-        if let Some(event) = stream.events.get(index).cloned() {
-            self.at = event.place;
-            stream.read = event.place.number;
+        };
+        let index = queue.events.partition_point(|event| event.position.number <= self.position.number);
+        if let Some(event) = queue.events.get(index).cloned() {
+            self.position = event.position;
+            queue.newest_read = event.position.number;
             return Some(NextEvent::Event(event));
         }
-        if stream.over {
+        if queue.is_complete {
             return Some(NextEvent::End);
         }
-        let nothing_lost = self.at.stream == COMMON;
-        broken.then_some(if nothing_lost { NextEvent::End } else { NextEvent::Broken })
+        // The common stream awaits no response, so it cannot lose one.
+        let is_common = self.position.stream == COMMON;
+        child_ended.then_some(if is_common { NextEvent::End } else { NextEvent::Broken })
     }
 }
 
 impl Drop for StreamReader {
     fn drop(&mut self) {
-        let mut inner = self.streams.lock();
-        inner.left = Some(Instant::now());
-        let stream = inner.streams.get_mut(&self.at.stream);
-        if let Some(stream) = stream.filter(|stream| stream.reader == Some(self.number)) {
-            stream.reader = None;
+        let mut table = self.streams.table();
+        table.last_reader_left = Some(Instant::now());
+        let queue = table.streams.get_mut(&self.position.stream);
+        if let Some(queue) = queue.filter(|queue| queue.reader == Some(self.number)) {
+            queue.reader = None;
         }
-        drop(inner);
+        drop(table);
         self.streams.changed.notify_waiters();
     }
 }
@@ -378,10 +381,10 @@ mod tests {
     #[tokio::test]
     async fn what_was_said_while_nobody_listened_is_read_by_who_comes() {
         let streams = Arc::new(SessionStreams::default());
-        streams.say(COMMON, "a".into(), false).await;
+        streams.send(COMMON, "a".into(), false).await;
         let mut reader = streams.read(COMMON).unwrap();
         assert_eq!(event(reader.next().await), "a");
-        assert_eq!(streams.read(COMMON).unwrap_err(), NoReader::Taken);
+        assert_eq!(streams.read(COMMON).unwrap_err(), NotReadable::HasReader);
     }
 
     #[tokio::test]
@@ -390,13 +393,13 @@ mod tests {
         let call = streams.open();
         let mut first = streams.read(call).unwrap();
         for text in ["a", "b"] {
-            streams.say(call, text.into(), false).await;
+            streams.send(call, text.into(), false).await;
         }
         assert_eq!(event(first.next().await), "a");
         let mut second = streams.resume(EventPosition { stream: call, number: 1 }).unwrap();
         assert_eq!(first.next().await, NextEvent::End, "another one reads on");
         assert_eq!(event(second.next().await), "b");
-        streams.say(call, "c".into(), true).await;
+        streams.send(call, "c".into(), true).await;
         assert_eq!(event(second.next().await), "c");
         assert_eq!(second.next().await, NextEvent::End);
     }
@@ -407,14 +410,20 @@ mod tests {
         let call = streams.open();
         let big = Bytes::from(vec![b'x'; limits::KEPT_EVENT_BYTES / 2 + 1]);
         for _ in 0..3 {
-            streams.say(call, big.clone(), false).await;
+            streams.send(call, big.clone(), false).await;
         }
-        assert_eq!(streams.resume(EventPosition { stream: call, number: 9 }).unwrap_err(), NoReader::Unknown);
+        assert_eq!(
+            streams.resume(EventPosition { stream: call, number: 9 }).unwrap_err(),
+            NotReadable::Unknown
+        );
         assert_eq!(
             streams.resume(EventPosition { stream: StreamNo(7), number: 0 }).unwrap_err(),
-            NoReader::Unknown
+            NotReadable::Unknown
         );
-        assert_eq!(streams.resume(EventPosition { stream: call, number: 0 }).unwrap_err(), NoReader::NotKept);
+        assert_eq!(
+            streams.resume(EventPosition { stream: call, number: 0 }).unwrap_err(),
+            NotReadable::Dropped
+        );
     }
 
     #[tokio::test]
@@ -422,7 +431,7 @@ mod tests {
         let streams = Arc::new(SessionStreams::default());
         let mut call = streams.read(streams.open()).unwrap();
         let mut common = streams.read(COMMON).unwrap();
-        streams.break_off();
+        streams.set_child_ended();
         assert_eq!(call.next().await, NextEvent::Broken);
         assert_eq!(common.next().await, NextEvent::End);
     }
@@ -436,8 +445,8 @@ mod tests {
         let saying = tokio::spawn({
             let streams = Arc::clone(&streams);
             async move {
-                streams.say(call, big, false).await;
-                streams.say(call, "small".into(), false).await;
+                streams.send(call, big, false).await;
+                streams.send(call, "small".into(), false).await;
             }
         });
         assert!(matches!(reader.next().await, NextEvent::Event(_)));
@@ -448,11 +457,11 @@ mod tests {
     #[tokio::test]
     async fn the_time_without_a_reader_begins_when_the_last_one_leaves() {
         let streams = Arc::new(SessionStreams::default());
-        assert_eq!(streams.unread_for(), Some(Duration::MAX));
+        assert_eq!(streams.time_without_reader(), Some(Duration::MAX));
         let reader = streams.read(COMMON).unwrap();
-        assert_eq!(streams.unread_for(), None);
+        assert_eq!(streams.time_without_reader(), None);
         drop(reader);
-        assert!(streams.unread_for().is_some_and(|unread| unread < Duration::from_secs(60)));
+        assert!(streams.time_without_reader().is_some_and(|unread| unread < Duration::from_secs(60)));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use audit::{Audit as Walk, AuditError, AuditSource, AuditState, AuditStateError, SourceError, StoreSource};
 use clap::{Args, Subcommand};
-use monitor::outside::Outside;
+use monitor::remote_audit_source::RemoteAuditSource;
 use transparency::storage;
 
 use super::serve::config;
@@ -63,7 +63,8 @@ impl Audit {
         if self.service.url.is_some() {
             let trust = self.trust(context)?;
             let service = self.service.connect(context)?;
-            return service.drive(session.audit(&Outside::of(&service.client, &trust.store), state));
+            return service
+                .drive(session.audit(&RemoteAuditSource::new(&service.client, &trust.store), state));
         }
         let database = config::database_of(&context.log_settings(self.flags.typed())?)?;
         let runtime = runtime::multi_threaded()?;

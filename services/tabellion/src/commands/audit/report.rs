@@ -102,7 +102,7 @@ impl Audited {
                 "the log's content does not lead to its decisions: keep a copy, and find out who changed it"
             }
             Exit::NotVerified if self.unmatched > 0 => {
-                "not verified: more bytes are gone than this audit can match with what explains it"
+                "not verified: more statements are missing than this audit can match with erasures"
             }
             Exit::NotVerified => "nothing could be decided again",
             Exit::TryAgain => "the same decisions, as far as rules came to an answer: try again",
@@ -142,7 +142,7 @@ impl Report for Audited {
             let (what, why) = match kind {
                 Explains::Erasure => ("without bytes", "says that they were erased"),
                 Explains::Policy => ("without bytes", "is the policy, and keeps no such payloads"),
-                Explains::Unread => ("that nobody can decide again", "is gone, and with it what would tell"),
+                Explains::Unread => ("that cannot be decided again", "is erased, and they depend on it"),
             };
             writeln!(out, "--    {entries} {what}: leaf {leaf} ({}) {why}", safe(entry))?;
         }
@@ -157,9 +157,9 @@ impl Report for Audited {
         for (count, why) in [
             (self.undecided, "undecided: a rule came to no answer in its time"),
             (self.without_policy, "without a policy that can be read"),
-            (self.unmatched, "without bytes, too many at once to look for what explains them"),
-            (self.told_times, "admitted at a time that is the service's word: nobody signed it"),
-            (self.untold_times, "admitted at a time that the service does not tell: times were not checked"),
+            (self.unmatched, "without bytes: too many at once to search for their erasures"),
+            (self.told_times, "admitted at a time that is not signed"),
+            (self.untold_times, "without a time of admission: times were not checked"),
         ] {
             if count > 0 {
                 writeln!(out, "--    {count} {why}")?;

@@ -73,16 +73,16 @@ pub fn unreadable(file: &Path, error: ArchiveError) -> Failure {
         ArchiveError::NotAnArchive => {
             (Exit::NotVerified, "not-an-archive", format!("{name} is not an archive of a log"))
         }
-        ArchiveError::Truncated { .. } | ArchiveError::Damaged { .. } => {
-            (Exit::VerificationFailed, "archive-damaged", format!("{name} is not what was written"))
-        }
+        ArchiveError::Truncated { .. } | ArchiveError::Damaged { .. } => (
+            Exit::VerificationFailed,
+            "archive-damaged",
+            format!("{name} differs from the archive that was written"),
+        ),
         ArchiveError::Contradicts { .. } => {
             (Exit::VerificationFailed, "archive-contradicts", format!("{name} does not hold a log"))
         }
     };
-    Failure::new(exit, code, what)
-        .fact("because", error.to_string())
-        .why("it is believed whole or not at all")
+    Failure::new(exit, code, what).fact("because", error.to_string()).why("no part of it is used")
 }
 
 /// The trust in the keys that signed the newest head.

@@ -120,8 +120,8 @@ async fn filled(
     let done = archive::fill(&*store, archive, (summary, &facts), &show).await;
     bar.finish_and_clear();
     let done = done.map_err(|error| not_filled(file, error))?;
-    if done.there_before > 0 {
-        let before = counted(done.there_before, "entry", "entries");
+    if done.already_present > 0 {
+        let before = counted(done.already_present, "entry", "entries");
         context.console.note(format!("went on after {before} of an earlier attempt"));
     }
     restore_holds(&*store).await.map_err(database)?;
@@ -177,7 +177,7 @@ fn print(
         print_contents(out, summary)?;
         writeln!(out, "clean  all of it was read back and checked")?;
         match pinned {
-            true => writeln!(out, "next   tabellion serve: the pin allows the log to go on from here"),
+            true => writeln!(out, "next   tabellion serve: the pin allows the log to continue from here"),
             false => writeln!(
                 out,
                 "next   tabellion serve reads, and signs nothing: there is no pin at {}\n       \

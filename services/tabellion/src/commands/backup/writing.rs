@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use archive::{ArchivePurpose, ArchiveSummary, ArchiveWriteError, PartialFile};
+use archive::{ArchiveHeader, ArchivePurpose, ArchiveSummary, ArchiveWriteError, PartialFile};
 use data_encoding::HEXLOWER;
 use display::counted;
 use store::LogWriter;
@@ -50,8 +50,8 @@ async fn written(
     let bar = context.console.entries_bar();
     bar.set_length(head);
     let out = BufWriter::with_capacity(BUFFER_BYTES, partial.file());
-    let what = (config.origin.as_str(), purpose, now());
-    let summary = archive::write(&*store, &facts, what, out, &|entries| bar.set_position(entries)).await;
+    let header = ArchiveHeader { origin: config.origin.clone(), purpose, made_at: now() };
+    let summary = archive::write(&*store, &facts, header, out, &|entries| bar.set_position(entries)).await;
     bar.finish_and_clear();
     summary.map_err(not_written)
 }
@@ -79,19 +79,31 @@ fn not_written(error: ArchiveWriteError) -> Failure {
     let detail = error.to_string();
     match error {
         ArchiveWriteError::Store(error) => database(error),
-        ArchiveWriteError::Io(_) => Failure::new(Exit::Failure, "file-unwritable", "the archive cannot be written")
-            .fact("because", detail),
-        ArchiveWriteError::NotFrozen => Failure::new(Exit::Failure, "not-frozen", "only a frozen log is exported")
-            .fact("because", detail)
-            .why("a log that goes on in two databases is forked; a copy of one that goes on is `tabellion backup create`")
-            .hint("tabellion log freeze --help"),
-        ArchiveWriteError::NotSigned { .. } => Failure::new(Exit::TryAgain, "not-signed", "the last head has no signature yet")
-            .fact("because", detail)
-            .why("the service signs it when it starts, and takes nothing more"),
+        ArchiveWriteError::Io(_) => {
+            Failure::new(Exit::Failure, "file-unwritable", "the archive cannot be written")
+                .fact("because", detail)
+        }
+        ArchiveWriteError::NotFrozen => Failure::new(
+            Exit::Failure,
+            "not-frozen",
+            "only a frozen log is exported",
+        )
+        .fact("because", detail)
+        .why(
+            "a log that continues in two databases is forked; `tabellion backup create` copies a running log",
+        )
+        .hint("tabellion log freeze --help"),
+        ArchiveWriteError::NotSigned { .. } => {
+            Failure::new(Exit::TryAgain, "not-signed", "the last head has no signature yet")
+                .fact("because", detail)
+                .why("the service signs it when it starts, and takes nothing more")
+        }
         ArchiveWriteError::Empty => Failure::new(Exit::NotFound, "nothing-signed", detail),
-        ArchiveWriteError::Damaged(_) => Failure::new(Exit::LogMisbehaviour, "database-damaged", "the log contradicts itself")
-            .fact("because", detail)
-            .hint("tabellion log fsck --deep"),
+        ArchiveWriteError::Damaged(_) => {
+            Failure::new(Exit::LogMisbehaviour, "database-damaged", "the log contradicts itself")
+                .fact("because", detail)
+                .hint("tabellion log fsck --deep")
+        }
     }
 }
 

@@ -159,7 +159,7 @@ fn ending(finding: &VerificationResult) -> Result<(), Failure> {
         Verdict::Same | Verdict::Consistent => Ok(()),
         Verdict::Contradiction => Err(two_histories(finding)),
         Verdict::Equivocation => Err(Failure::new(Exit::VerificationFailed, "chain-fork", &*finding.words)
-            .why("Both signatures are the issuer's own: nobody's word is needed.")
+            .why("Both signatures are the issuer's own: no other trust is needed.")
             .hint("tabellion help chain-fork")),
         Verdict::OnWord | Verdict::Unknown => Err(Failure::already_printed(Exit::NotVerified)),
         Verdict::Wrong => Err(Failure::already_printed(Exit::VerificationFailed)),

@@ -27,7 +27,7 @@ pub fn check(context: &Context, is_serving: bool) -> Vec<Finding> {
         Err(failure) => return vec![Finding::failure("settings", &failure)],
     };
     if !settings.has_file() {
-        let what = "there is no configuration here: only what a client needs is checked";
+        let what = "there is no configuration here: only the checks for a client are made";
         return vec![Finding::skipped("settings", what).fix("tabellion init")];
     }
     match config::resolve(&settings) {

@@ -74,7 +74,7 @@ impl Erase {
         match left {
             false => Ok(()),
             true => Err(Failure::new(Exit::TryAgain, "not-erased-yet", "some bytes are still there")
-                .why("a hold keeps them, or the service was too slow: it goes on by itself")),
+                .why("because of a hold, or because the service was too slow: it continues automatically")),
         }
     }
 

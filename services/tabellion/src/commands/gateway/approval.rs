@@ -199,7 +199,7 @@ fn failed(error: ClientError) -> Failure {
         ClientError::Setup(why) => Failure::new(Exit::Usage, "usage", why),
         ClientError::NoHttpClient(why) => no_http_client(&why),
         ClientError::Unreachable(_) => Failure::new(Exit::TryAgain, "unreachable", error.to_string())
-            .hint("tabellion gateway approval list --url URL: what [approvals] listen says"),
+            .hint("tabellion gateway approval list --url URL, with the address of [approvals] listen"),
         ClientError::Refused(_, problem) => {
             let exit = match problem.code.as_str() {
                 "no-question" => Exit::NotFound,

@@ -47,7 +47,7 @@ impl Explain {
         let session = self.begin(&config, &mut replayed)?;
         let route = self.route(&config, &replayed)?;
         let envelope = self.envelope.as_deref().map(files::read_text).transpose()?;
-        let fault = gateway::tools::fault(&config, (&route, &self.tool), &self.arguments);
+        let fault = gateway::tools::fault(&config, &route, &self.tool, &self.arguments);
         let fault = runtime::multi_threaded()?.block_on(fault).map_err(tools::failed)?;
         let call = Hypothesis {
             route: &route,

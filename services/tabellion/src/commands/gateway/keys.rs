@@ -40,7 +40,10 @@ impl Keys {
             for path in &made {
                 writeln!(out, "# made {}", safe(&path.display().to_string()))?;
             }
-            writeln!(out, "# For the log's policy.toml: who this gateway is, and what it sends.")?;
+            writeln!(
+                out,
+                "# For the log's policy.toml: the keys of this gateway, and the statements that it sends."
+            )?;
             // The TOML consists of an ASCII issuer in quotes and a key, so `safe` is not needed.
             write!(out, "{policy}")
         })

@@ -310,7 +310,7 @@ impl Revocation {
                 "key-in-use",
                 format!("this key signs {}", Kind::of(key).signs()),
             )
-            .why("a key is replaced before it is marked as compromised, so that the log can go on")
+            .why("a key is replaced before it is marked as compromised, so that the log can continue")
             .hint("tabellion key rotate --help"));
         }
         keys.mark_compromised(&kid, self.compromised_since)?;

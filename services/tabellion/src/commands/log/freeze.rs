@@ -55,7 +55,7 @@ impl Freeze {
         }
         if !self.to_move {
             return Err(Failure::new(Exit::Usage, "usage", "a frozen log never takes another entry")
-                .why("reads, proofs and `tabellion log export` go on")
+                .why("reads, proofs and `tabellion log export` continue")
                 .hint(
                     "--for-ever --reason TEXT --key FILE ends the log; --to-move ends it in this database",
                 ));
@@ -139,10 +139,10 @@ fn print(context: &Context, frozen: &Frozen) -> Result<(), Failure> {
         if *waiting > 0 {
             writeln!(
                 out,
-                "waiting {} got no place; `tabellion log export` includes what waits",
+                "waiting {} not registered; `tabellion log export` includes them",
                 counted(*waiting, "accepted statement", "accepted statements")
             )?;
         }
-        writeln!(out, "next    tabellion log export, or leave it: reads and proofs go on")
+        writeln!(out, "next    tabellion log export, or nothing: reads and proofs continue")
     })
 }

@@ -79,7 +79,7 @@ async fn walk(
     let bar = context.console.entries_bar();
     let mut pace = RowRate::of(options.rate);
     let mut written: Option<Instant> = None;
-    while let FsckStep::Looked(rows) = walk.step().await.map_err(database)? {
+    while let FsckStep::Checked(rows) = walk.step().await.map_err(database)? {
         let progress = walk.progress();
         bar.set_length(progress.of);
         bar.set_position(progress.entries);

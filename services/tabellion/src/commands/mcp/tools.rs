@@ -64,7 +64,7 @@ pub const TOOLS: &[ToolSpec] = &[
             argument(
                 "subject",
                 ArgumentTarget::Flag("sub"),
-                "What the text is about [default: the file's name]",
+                "The subject of the text [default: the file's name]",
             ),
             argument(
                 "content_type",

@@ -27,12 +27,12 @@ pub fn exit(ending: MonitorExit) -> Exit {
 /// Describes a result in one line.
 pub fn in_words(ending: MonitorExit) -> &'static str {
     match ending {
-        MonitorExit::Success => "nothing is wrong with what was checked",
+        MonitorExit::Success => "no check failed",
         MonitorExit::Error => "the monitor itself cannot do its work",
-        MonitorExit::Failed => "somebody who writes to a log did what they may not",
+        MonitorExit::Failed => "an issuer of a log broke a rule",
         MonitorExit::Unreachable => "a log or a part of it could not be read",
-        MonitorExit::Stale => "what a log shows is old, or its age cannot be told",
-        MonitorExit::Misbehaviour => "a log did what no log may",
+        MonitorExit::Stale => "a log's checkpoint is old, or its age is unknown",
+        MonitorExit::Misbehaviour => "a log misbehaved",
     }
 }
 
@@ -50,7 +50,7 @@ pub fn round(out: &mut dyn Write, round: &Round) -> io::Result<()> {
             }
             Outcome::NotChecked => writeln!(out, "--    {name:12}  not checked: {words}")?,
             Outcome::Unanswered => {
-                writeln!(out, "--    {name:12}  not checked, for no answer came: {words}")?
+                writeln!(out, "--    {name:12}  not checked, because no answer was received: {words}")?
             }
         }
     }
@@ -100,7 +100,7 @@ pub fn security(standing: &AlarmRecord, state_dir: &Path) -> Failure {
     let what = format!("the log {} is not to be trusted", alarm.log);
     let failure = Failure::new(Exit::LogMisbehaviour, alarm.kind.name(), what).security();
     let failure = failure.fact("found", &*alarm.words).fact("about", alarm.about.to_string());
-    let failure = failure.why("Stop relying on new receipts from this log until somebody has looked.");
+    let failure = failure.why("Stop relying on new receipts from this log until the alarm is explained.");
     let hint = format!("tabellion help {}", alarm.kind.name());
     match &standing.evidence_file {
         Some(file) => {

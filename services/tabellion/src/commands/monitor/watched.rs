@@ -81,7 +81,7 @@ fn found(context: &Context) -> Result<Option<PathBuf>, Failure> {
 fn read(context: &Context) -> Result<Config, Failure> {
     let path = found(context)?.ok_or_else(|| {
         Failure::new(Exit::NotVerified, "nothing-watched", "there is no log to watch")
-            .why("a log's key must come from somebody other than the log")
+            .why("a log's key must come from a source other than the log")
             .hint("tabellion monitor once --url URL --key VKEY")
     })?;
     daemon_file::read(&path, "monitor-config", Config::from_toml)
@@ -109,5 +109,5 @@ pub fn not_begun(error: &MonitorError) -> Failure {
         MonitorError::Broken(_) => "monitor-broken",
         _ => "monitor-not-begun",
     };
-    Failure::new(Exit::Failure, code, "the monitor does not go on").fact("because", error.to_string())
+    Failure::new(Exit::Failure, code, "the monitor has stopped").fact("because", error.to_string())
 }

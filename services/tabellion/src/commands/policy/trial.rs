@@ -181,7 +181,7 @@ impl Tried {
             writeln!(out, "           while the log has fewer than {entries}")?;
         }
         match self.asks_the_log && self.outcome != TrialOutcome::Undecided {
-            true => writeln!(out, "           as an empty log has it: what it holds may decide otherwise"),
+            true => writeln!(out, "           for an empty log: entries of a log may change the decision"),
             false => Ok(()),
         }
     }

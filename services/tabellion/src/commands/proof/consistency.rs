@@ -186,7 +186,7 @@ impl Consistency {
         };
         if !proven {
             let code = Code::ConsistencyMismatch.as_str();
-            let what = "the tree that is known is not the beginning of what the log signed";
+            let what = "the known tree is not a prefix of the tree that the log signed";
             return Err(Failure::new(Exit::VerificationFailed, code, what)
                 .fact("known", format!("size {}, root {}", known.size, known.root))
                 .fact("signed", format!("size {}, root {}", newer.size(), newer.root())));

@@ -1,6 +1,7 @@
 //! Checkpoints of a session: their numbers, files and links. A checkpoint is one record or, if the session is too large
 //! for one, a record for each of its parts, each with a number of its own.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -48,8 +49,8 @@ impl Checkpoint {
     }
 }
 
-fn session_digest<'r>(records: impl Iterator<Item = &'r Value>) -> String {
-    let sessions: String = records.map(|record| record["session"].to_string()).collect();
+fn session_digest(records: impl Iterator<Item = impl Borrow<Value>>) -> String {
+    let sessions: String = records.map(|record| record.borrow()["session"].to_string()).collect();
     EntryDigest::of(sessions.as_bytes()).to_string()
 }
 

@@ -210,7 +210,7 @@ impl Watch {
         let before = self.state.sources.get(key).map_or(0, |state| state.bytes);
         if self.shrunk.is_news(key, before, bytes) {
             context.console.note(format!(
-                "{key} has become smaller: {bytes} bytes, after {before}. What is missing is in earlier checkpoints"
+                "{key} has become smaller: {bytes} bytes, after {before}. Earlier checkpoints have the missing part"
             ));
         }
     }

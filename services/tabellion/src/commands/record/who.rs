@@ -50,7 +50,7 @@ impl Who {
         }
         if found.attributions.is_empty() {
             let LineOfFile { path, line } = &self.place;
-            let what = format!("no record says who wrote line {line} of {path}");
+            let what = format!("no record names the author of line {line} of {path}");
             return Err(Failure::new(Exit::NotFound, "not-attributed", what));
         }
         context.console.result(&found)

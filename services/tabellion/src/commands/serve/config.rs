@@ -217,8 +217,9 @@ impl Reading<'_> {
     fn issuer_rates(&mut self) -> BTreeMap<String, Rate> {
         let rates: BTreeMap<String, u32> = self.optional("issuer_rates").unwrap_or_default();
         for iss in rates.iter().filter(|(_, rate)| **rate == 0).map(|(iss, _)| iss) {
-            let what =
-                format!("{iss:?}: is at least 1; who may register nothing is not an issuer of the policy");
+            let what = format!(
+                "{iss:?}: is at least 1; to admit no statements of an issuer, remove it from the policy"
+            );
             self.mistakes.push(SettingError { key: "issuer_rates".into(), what });
         }
         rates.into_iter().map(|(iss, rate)| (iss, issuer_rate(rate))).collect()

@@ -231,7 +231,7 @@ fn watched(url: &str, witnesses: &[PolicyWitness]) -> Result<String, Failure> {
     let key = checkpoint_key()?;
     let witnesses: Vec<String> = witnesses.iter().map(|witness| format!("\"{}\"", witness.key)).collect();
     Ok(format!(
-        "# What `tabellion monitor` watches in this folder. Written anew at every start.\n\
+        "# The configuration of `tabellion monitor` for this log. Overwritten at every start.\n\
          state_dir = \"monitor\"\n\n[[log]]\nname = \"dev\"\nurl = \"{url}\"\nvkey = \"{key}\"\n\
          witnesses = [{}]\n",
         witnesses.join(", ")
@@ -446,7 +446,7 @@ impl Report for Banner {
         writeln!(out, "  explorer   {}/ui", self.url)?;
         writeln!(out, "  storage    {}", safe(&self.storage))?;
         writeln!(out, "  issuer     {}, key ./{DEV_KEY} (trusted by this service only)", self.issuer)?;
-        writeln!(out, "  trust      ./{} (what `tabellion verify` here will use)", self.trust)?;
+        writeln!(out, "  trust      ./{} (used by `tabellion verify` in this folder)", self.trust)?;
         writeln!(out, "  receipts   {}, kid {}", self.receipt_alg, self.receipt_kid)?;
         match self.witnesses {
             0 => writeln!(out, "  witnesses  none yet: tabellion help watching")?,

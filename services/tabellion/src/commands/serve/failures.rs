@@ -67,7 +67,7 @@ pub fn database(error: StoreError) -> Failure {
         }
         StoreError::InUse(_) => (Exit::Failure, "database-in-use", "another process has the database"),
         StoreError::NoLog(_) => (Exit::NotFound, "no-log", "there is no log in this database"),
-        StoreError::Frozen => (Exit::Failure, "log-frozen", "the log takes no more entries"),
+        StoreError::Frozen => (Exit::Failure, "log-frozen", "no more entries are added to the log"),
         StoreError::Refused(_) => (Exit::Failure, "database-refused", "the database cannot be used as it is"),
         StoreError::Damaged(_) => {
             (Exit::LogMisbehaviour, "database-damaged", "the database contradicts itself")
@@ -112,9 +112,8 @@ pub fn halted(halt: &Halt) -> Failure {
         Halt::DatabaseBehind { .. }
         | Halt::DatabaseDisagrees { .. }
         | Halt::WitnessAhead { .. }
-        | Halt::WitnessDisagrees { .. } => failure.why(
-            "signing another history would fork the log: bring back the database that holds what was signed",
-        ),
+        | Halt::WitnessDisagrees { .. } => failure
+            .why("signing another history would fork the log: restore the database that has the signed tree"),
         Halt::NoPin { .. } | Halt::PinTooOld { .. } => failure.hint("tabellion log adopt --help"),
         Halt::Damaged(_) => failure.hint("tabellion log fsck --deep"),
         _ => failure,

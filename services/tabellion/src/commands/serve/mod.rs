@@ -108,7 +108,7 @@ fn tell_if_halted(context: &Context, settings: &Settings, service: &Service) -> 
     }
     if halt == Halt::Frozen {
         // A freeze is intended, so it is not an error.
-        context.console.note("this log is frozen: it takes no more entries; reads and proofs go on");
+        context.console.note("this log is frozen: no more entries are added; reads and proofs continue");
     } else {
         context.console.failure(&failures::halted(&halt));
     }

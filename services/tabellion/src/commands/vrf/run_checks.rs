@@ -3,7 +3,7 @@
 
 use std::io;
 
-use check_runner::{restrict, serve};
+use check_runner::{end_with_signer, restrict, serve};
 use sandbox::Sandboxes;
 
 use crate::console::{Exit, Failure};
@@ -13,6 +13,7 @@ pub fn run() -> Result<(), Failure> {
         Failure::new(Exit::Failure, "runner-failed", format!("the runner of checks ended: {error}"))
     };
     restrict().map_err(|error| failed(&error))?;
+    end_with_signer().map_err(|error| failed(&error))?;
     let sandboxes = Sandboxes::of_this_machine();
     serve(&sandboxes, io::stdin().lock(), io::stdout().lock()).map_err(|error| failed(&error))
 }

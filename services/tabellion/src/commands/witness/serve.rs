@@ -95,16 +95,16 @@ fn not_started(error: StartError) -> Failure {
         |exit, code| Failure::new(exit, code, "the witness did not start").fact("because", error.to_string());
     match &error {
         StartError::State(StateError::Locked(_)) => failure(Exit::Failure, "witness-in-use")
-            .why("two witnesses that share a key and a state would cosign what the other has not seen"),
+            .why("two witnesses that share a key and a state do not know each other's cosignatures"),
         StartError::State(StateError::Damaged { .. } | StateError::Gone(_) | StateError::Forgotten(_))
         | StartError::Key(WitnessKeyError::StateWithoutName(_)) => {
             failure(Exit::Failure, "witness-state-damaged")
-                .why("a witness that has forgotten what it saw can be made to cosign a second history")
+                .why("a witness without its state can be made to cosign a second history")
                 .hint("start a new witness, with a new name and a new folder")
         }
         StartError::Key(WitnessKeyError::WithoutState(_)) => failure(Exit::Failure, "witness-state-missing")
-            .why("what this key has cosigned is not known here: it could be made to cosign a second history")
-            .hint("bring the state back; --unused-key only if it never cosigned"),
+            .why("the earlier cosignatures of this key are not known here: it could be made to cosign a second history")
+            .hint("restore the state; --unused-key only if the key never cosigned"),
         StartError::Key(WitnessKeyError::NoName) => {
             failure(Exit::Usage, "usage").hint("add --name w1.example, with a domain of yours")
         }

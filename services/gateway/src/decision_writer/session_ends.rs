@@ -1,0 +1,46 @@
+//! The ends of sessions, at the request of a caller or of the operator. Each session is closed as soon as it has no call in
+//! flight.
+//!
+//! Not here: sessions that are due (`upkeep`), and streams of clients without VAP (`client_streams`).
+
+use admission::principal::{Caller, account_key};
+use tokio::sync::oneshot;
+
+use super::DecisionWriter;
+use super::decisions::{CloseWork, Closed};
+use super::states::{StreamState, account_stream};
+
+impl DecisionWriter {
+    /// Ends the sessions that a caller committed to in its MCP session, which has ended.
+    pub async fn end_sessions_of(&self, caller: &Caller) {
+        self.end_client_stream(caller);
+        let presumed = caller.presumed();
+        let key = account_key(presumed.as_ref().unwrap_or(caller), None);
+        let Some(stream) = key.map(|key| account_stream(&key)) else { return };
+        let account = match self.inner.store.streams(&[&stream]).await {
+            Ok(stored) => stored.into_iter().next().flatten(),
+            Err(error) => return tracing::warn!(%error, "sessions are left to end by themselves"),
+        };
+        let Some(Ok(Some(StreamState::Account(account)))) =
+            account.map(|stored| StreamState::read(&stream, None, &stored.running))
+        else {
+            return;
+        };
+        for session in account.live_sessions() {
+            self.end_session_of(session, caller);
+        }
+    }
+
+    /// Ends a session if this caller is its principal.
+    pub fn end_session_of(&self, session_id: &str, caller: &Caller) {
+        self.submit(Box::new(CloseWork::of_caller(self.clone(), session_id.to_owned(), caller.clone())));
+    }
+
+    /// Ends a session. Returns `true` if it is closed now, and `false` if there is none or if it closes later, after
+    /// its calls in flight.
+    pub async fn end_session(&self, session_id: &str) -> bool {
+        let (reply, answer) = oneshot::channel();
+        self.submit(Box::new(CloseWork::new(self.clone(), session_id.to_owned(), Some(reply))));
+        matches!(answer.await, Ok(Closed::Now))
+    }
+}
