@@ -20,11 +20,15 @@ pub(crate) async fn register(connection: &mut PgConnection, instance: &str) -> R
     })
 }
 
-pub(crate) async fn renew(pool: &PgPool, me: i64, lasts: Duration) -> Result<(), StoreError> {
-    let update = sqlx::query("UPDATE instance SET until = now() + make_interval(secs => $2) WHERE no = $1");
-    let update = update.bind(me).bind(lasts.as_secs_f64()).execute(pool).await.map_err(store_error)?;
-    match update.rows_affected() {
-        1 => Ok(()),
-        _ => Err(StoreError::Refused("this instance was forgotten: start the process again".into())),
-    }
+/// Sets the end of the instance's lease, and returns the server's time: not `now()`, at which the statement began, as it may
+/// have waited since.
+pub(crate) async fn renew(pool: &PgPool, me: i64, lasts: Duration) -> Result<Duration, StoreError> {
+    let update = sqlx::query_scalar(
+        "UPDATE instance SET until = now() + make_interval(secs => $2) WHERE no = $1
+             RETURNING (extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
+    );
+    let update = update.bind(me).bind(lasts.as_secs_f64()).fetch_optional(pool).await.map_err(store_error)?;
+    let forgotten = || StoreError::Refused("this instance was forgotten: start the process again".into());
+    let micros: i64 = update.ok_or_else(forgotten)?;
+    Ok(Duration::from_micros(u64::try_from(micros).unwrap_or(0)))
 }

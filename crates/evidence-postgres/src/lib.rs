@@ -196,12 +196,13 @@ impl Instances for Postgres {
         self.in_time(reader::orphans(&self.pool, limit)).await
     }
 
-    async fn renew(&self, lasts: Duration) -> Result<(), StoreError> {
-        self.in_time(instance::renew(&self.courier, self.number, lasts)).await
+    async fn renew(&self, lasts: Duration) -> Result<Option<Duration>, StoreError> {
+        self.in_time(instance::renew(&self.courier, self.number, lasts)).await.map(Some)
     }
 
     async fn leave(&self) -> Result<(), StoreError> {
-        self.in_time(instance::renew(&self.courier, self.number, Duration::ZERO)).await
+        self.renew(Duration::ZERO).await?;
+        Ok(())
     }
 }
 

@@ -255,6 +255,19 @@ async fn a_process_whose_clock_is_ahead_ends_and_removes_nothing_before_its_time
 }
 
 #[tokio::test]
+async fn a_renewed_lease_comes_with_the_time_of_the_server() {
+    let database = Database::fresh().await;
+    let store = database.store("one").await;
+    let now = async || -> u64 {
+        let seconds = "SELECT floor(extract(epoch FROM clock_timestamp()))::bigint::text";
+        database.ask(seconds).await.parse().expect("a number")
+    };
+    let before = now().await;
+    let renewed = store.renew(SHORT).await.unwrap().expect("the server has a clock").as_secs();
+    assert!((before..=now().await).contains(&renewed), "{before}: {renewed}");
+}
+
+#[tokio::test]
 async fn a_server_that_would_forget_a_commit_is_refused() {
     let database = Database::fresh().await;
     let store = database.store("one").await;

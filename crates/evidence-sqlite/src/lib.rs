@@ -254,9 +254,9 @@ impl Instances for Sqlite {
         reader::orphans(&self.shared, limit).await
     }
 
-    async fn renew(&self, lasts: Duration) -> Result<(), StoreError> {
+    async fn renew(&self, lasts: Duration) -> Result<Option<Duration>, StoreError> {
         self.shared.leases.renew(&self.instance, lasts);
-        Ok(())
+        Ok(None)
     }
 
     async fn leave(&self) -> Result<(), StoreError> {

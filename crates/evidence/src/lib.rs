@@ -121,8 +121,9 @@ pub trait Instances: Send + Sync + 'static {
     /// list.
     async fn orphans(&self, limit: usize) -> Result<Vec<OpenDecision>, StoreError>;
 
-    /// Renews this instance's lease, for `lasts` from now by the database's clock.
-    async fn renew(&self, lasts: Duration) -> Result<(), StoreError>;
+    /// Renews this instance's lease, for `lasts` from now by the database's clock. Returns the time since 1970 by the clock
+    /// of a database server, read during the call; `None` for a database without a clock of its own.
+    async fn renew(&self, lasts: Duration) -> Result<Option<Duration>, StoreError>;
 
     /// Ends this instance's lease: any instance may settle its open decisions at once.
     async fn leave(&self) -> Result<(), StoreError>;

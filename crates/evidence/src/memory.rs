@@ -124,9 +124,9 @@ impl Instances for Memory {
         Ok(self.tables().orphans(limit))
     }
 
-    async fn renew(&self, lasts: Duration) -> Result<(), StoreError> {
+    async fn renew(&self, lasts: Duration) -> Result<Option<Duration>, StoreError> {
         self.tables().lease(&self.instance, Instant::now() + lasts);
-        Ok(())
+        Ok(None)
     }
 
     async fn leave(&self) -> Result<(), StoreError> {

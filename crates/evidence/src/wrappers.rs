@@ -66,7 +66,7 @@ macro_rules! declare_wrapper {
 
             impl Instances {
                 Orphans orphans(limit: usize) -> Result<Vec<OpenDecision>, StoreError>;
-                Renew renew(lasts: Duration) -> Result<(), StoreError>;
+                Renew renew(lasts: Duration) -> Result<Option<Duration>, StoreError>;
                 Leave leave() -> Result<(), StoreError>;
             }
 

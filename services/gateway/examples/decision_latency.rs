@@ -123,6 +123,7 @@ async fn one(writer: &DecisionWriter, session: u64, call: u64, due: Instant) -> 
         headers: http::HeaderMap::new(),
         body: bytes::Bytes::new(),
         client: ClientName::default(),
+        time_limit: None,
     };
     let _sent = pass.release(HeldRequest::new(request));
     pass.settle(CallOutcomeReport { status: CallStatus::Executed, cost: None, result: Some("{}".into()) })

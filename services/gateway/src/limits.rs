@@ -23,6 +23,8 @@ pub const MAX_KNOWN_TASKS: u64 = 100_000;
 pub const KNOWN_TASK_IDLE: Duration = Duration::from_secs(24 * 3600);
 /// Maximum wait for the answer of a legacy server that it has yet to send on another stream.
 pub const LATE_ANSWER_TIME: Duration = Duration::from_secs(600);
+/// Maximum time for a server to take the notification that a request was given up.
+pub const CANCELLATION_TIME: Duration = Duration::from_secs(10);
 /// Maximum wait for the answer to a call that its client cancelled (legacy era). The server may have sent it already.
 pub const CANCELLED_TIME: Duration = Duration::from_secs(5);
 /// Maximum number of calls with an awaited late answer. For further calls the outcome stays unknown.
@@ -88,7 +90,10 @@ pub const TRIAL_CALLS: u64 = 1_000;
 pub const UPSTREAM_TIMEOUT: Duration = Duration::from_secs(300);
 /// Default limit on the time from when a call is sent to the end of its answer.
 pub const CALL_TIME: Duration = Duration::from_secs(3600);
-/// Largest value that the limit on the time of a call can be configured to.
+/// Default limit on the time from when any other request is sent to the end of its answer, unless the timeout for the
+/// upstream is longer. It is as long as a person may take to answer a server's question.
+pub const REQUEST_TIME: Duration = Duration::from_secs(300);
+/// Largest value that the limits on the time of a call and of other requests can be configured to.
 pub const MAX_CALL_TIME: Duration = Duration::from_secs(7 * 86_400);
 /// Environment variables that a child process inherits by default.
 pub const PASSED_ENV: [&str; 8] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "SHELL"];
@@ -350,6 +355,8 @@ pub const FOR_EVER: u64 = 253_402_300_799;
 pub const LEASE: Duration = Duration::from_secs(60);
 /// Interval at which an instance renews its lease.
 pub const LEASE_EVERY: Duration = Duration::from_secs(10);
+/// Difference between the gateway's clock and that of its database's server that is not reported.
+pub const CLOCK_TOLERANCE: Duration = Duration::from_secs(5);
 
 // --- several servers behind one endpoint ----------------------------------------------------------
 
@@ -456,6 +463,8 @@ pub const KNOWN_LIST_TIME: Duration = Duration::from_secs(10);
 
 /// Maximum length of the name that a client gives itself, in bytes.
 pub const MAX_CLIENT_NAME: usize = 256;
+/// Maximum length of a session's protocol revision that is remembered, in bytes. Revisions are dates.
+pub const MAX_REVISION_BYTES: usize = 10;
 /// Maximum number of MCP sessions without VAP that have a record stream of their own at a time; calls of further
 /// sessions are recorded in the gateway's own stream.
 pub const CLIENT_STREAMS: usize = 1_000;

@@ -5,11 +5,13 @@
 mod scripted;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::StreamExt;
 use gateway::upstream::Upstream;
 use gateway::upstream::federation::{BadName, Federation};
 use gateway::upstream::stdio::Stdio;
+use gateway::upstream::time_limited::TimeLimited;
 use http::StatusCode;
 use scripted::{Client, Events, initialize, messages, modern, program, text};
 use serde_json::{Value, json};
@@ -104,6 +106,32 @@ async fn a_server_that_cannot_be_started_leaves_no_session_at_the_others() {
     let federation = Federation::new(servers, ".").unwrap();
     assert!(Client::of(&federation).post(initialize(OLD)).await.is_err());
     assert_eq!(a.sessions(), 0);
+}
+
+/// A server that does not answer.
+struct Silent;
+
+#[async_trait::async_trait]
+impl Upstream for Silent {
+    async fn exchange(
+        &self,
+        _: gateway::upstream::Exchange,
+    ) -> Result<gateway::upstream::UpstreamAnswer, gateway::upstream::UpstreamError> {
+        std::future::pending().await
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_in_time_is_named_and_leaves_no_session_at_the_others() {
+    let b = Arc::new(Stdio::new(program("legacy"), "b"));
+    let silent = Arc::new(TimeLimited::new(Arc::new(Silent), "the server a"));
+    let servers: Vec<(String, Arc<dyn Upstream>)> =
+        vec![("a".into(), silent as _), ("b".into(), Arc::clone(&b) as _)];
+    let federation = Federation::new(servers, ".").unwrap();
+    let client = Client { time_limit: Some(Duration::from_millis(200)), ..Client::of(&federation) };
+    let Err(error) = client.post(initialize(OLD)).await else { panic!("one of them did not answer") };
+    assert_eq!(error.to_string(), "the server a gave no answer within 200ms");
+    assert_eq!((b.sessions(), federation.sessions()), (0, 0));
 }
 
 #[tokio::test]

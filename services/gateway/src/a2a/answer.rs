@@ -134,7 +134,7 @@ impl Tap for AnswerTap {
     async fn over(&mut self, how: Over) -> Option<Bytes> {
         let words = match how {
             Over::Complete | Over::Resumed if self.is_last_withheld => {
-                failure_text(&UpstreamError::Lost("its last message cannot be read".to_owned())).to_owned()
+                failure_text(&UpstreamError::Lost("its last message cannot be read".to_owned())).into_owned()
             }
             Over::GivenUp(why) => {
                 tracing::warn!(%why, "a request to an agent was given up");
@@ -145,7 +145,7 @@ impl Tap for AnswerTap {
                 return None;
             }
             Over::Abandoned => return None,
-            Over::Broken(error) => failure_text(&error).to_owned(),
+            Over::Broken(error) => failure_text(&error).into_owned(),
         };
         self.call.take().map(|_unknown| lost_answer(Some(&self.id), &words))
     }

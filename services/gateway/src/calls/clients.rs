@@ -1,5 +1,5 @@
-//! Known legacy sessions: that a server issued them, and whether their clients can be asked (the elicitation
-//! capability).
+//! Known legacy sessions: that a server issued them, their revision, and whether their clients can be asked (the
+//! elicitation capability).
 //!
 //! In the modern era every request states the capability. In the legacy eras `initialize` states it once, for the MCP
 //! session that the answer names; so it is remembered, for a bounded number of sessions. A session may be unknown
@@ -13,7 +13,8 @@ use moka::sync::Cache;
 use serde_json::Value;
 
 use crate::frame::Frame;
-use crate::limits::{KNOWN_CLIENT_IDLE, MAX_CLIENT_NAME, MAX_KNOWN_CLIENTS};
+use crate::frame::reply::Reply;
+use crate::limits::{KNOWN_CLIENT_IDLE, MAX_CLIENT_NAME, MAX_KNOWN_CLIENTS, MAX_REVISION_BYTES};
 
 /// The `_meta` key of a modern client's capabilities.
 const MODERN_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
@@ -34,6 +35,8 @@ struct KnownClient {
     can_be_asked: bool,
     /// The name that the client states for itself.
     name: Option<Arc<str>>,
+    /// The revision that the server agreed to.
+    revision: Option<Arc<str>>,
 }
 
 impl Default for Clients {
@@ -44,11 +47,14 @@ impl Default for Clients {
 }
 
 impl Clients {
-    /// Remembers the data of an `initialize` request, once its answer named the session.
-    pub fn met(&self, route: &str, mcp_session: &str, initialize: &Frame) {
+    /// Remembers the data of an `initialize` request and of its answer, once that named the session.
+    pub fn met(&self, route: &str, mcp_session: &str, initialize: &Frame, answer: &Reply) {
         let can_be_asked = initialize.param("capabilities").is_some_and(has_form);
         let name = initialize.param("clientInfo").and_then(name_in).map(Arc::from);
-        self.0.insert((route.to_owned(), mcp_session.to_owned()), KnownClient { can_be_asked, name });
+        let revision = answer.result_string_at(&["protocolVersion"]);
+        let revision = revision.filter(|revision| revision.len() <= MAX_REVISION_BYTES).map(Arc::from);
+        let known = KnownClient { can_be_asked, name, revision };
+        self.0.insert((route.to_owned(), mcp_session.to_owned()), known);
     }
 
     /// Returns whether the route's server issued this session, as far as is remembered.
@@ -68,6 +74,13 @@ impl Clients {
     pub fn name(&self, route: &str, mcp_session: &str) -> Option<String> {
         let known = self.0.get(&(route.to_owned(), mcp_session.to_owned()))?;
         known.name.as_deref().map(str::to_owned)
+    }
+
+    /// Returns the revision that the server agreed to in this session.
+    #[must_use]
+    pub fn revision(&self, route: &str, mcp_session: &str) -> Option<String> {
+        let known = self.0.get(&(route.to_owned(), mcp_session.to_owned()))?;
+        known.revision.as_deref().map(str::to_owned)
     }
 
     /// Removes a session.

@@ -216,7 +216,9 @@ pub const fn words(error: &UpstreamError) -> &'static str {
     match error {
         UpstreamError::NeverSent(_) => "the upstream cannot be reached; the call was not sent",
         UpstreamError::Lost(_) => "the upstream's answer is lost; the outcome of the call is unknown",
-        UpstreamError::TimedOut => "the upstream gave no answer in time; the outcome of the call is unknown",
+        UpstreamError::TimedOut | UpstreamError::Overdue { .. } => {
+            "the upstream gave no answer in time; the outcome of the call is unknown"
+        }
     }
 }
 

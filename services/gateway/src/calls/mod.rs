@@ -13,7 +13,6 @@
 //! | `approve` | a call that waits for an approver outside of the client |
 //! | `refused` | denials, and questions that the client cannot be asked |
 //! | `outcome` | the answer of an upstream as it passes: cost, result, Verdict |
-//! | `cancellation` | the notification to a server whose call was given up |
 //! | `ending` | the settlement of a forwarded call by its answer |
 //! | `unanswered` | answers that a legacy server sends on another stream |
 //! | `answer_stream` | messages that are not the awaited answer |
@@ -33,7 +32,6 @@ mod answer_stream;
 mod approve;
 mod ask;
 mod call;
-mod cancellation;
 mod clients;
 mod declare;
 mod ending;
@@ -127,6 +125,8 @@ pub struct Offer {
     pub arguments_bytes: usize,
     /// The longest time from when a call is sent to the end of its answer.
     pub call_time: Duration,
+    /// The same for any other request.
+    pub request_time: Duration,
 }
 
 /// The judge of a route, and the price of its answers.
@@ -198,6 +198,15 @@ impl Calls {
         CallLimit::new(self.offer.call_time, cancelled)
     }
 
+    fn is_gated_by_operator(&self, method: &str) -> bool {
+        self.rules.gated_methods.iter().any(|gated| gated == method)
+    }
+
+    /// Returns whether requests of this method are decided like calls of a tool, and limited like them.
+    fn decides_as_call(&self, method: &str) -> bool {
+        self.is_gated_by_operator(method) && !method.starts_with(tasks::METHODS) && method != list::METHOD
+    }
+
     /// Returns the passage for a caller whose answers get the gateway's `_meta` members. `own` is the request that is
     /// answered there.
     fn passage(&self, caller: &Caller, own: Option<RawId>) -> AnswerStream {
@@ -206,8 +215,8 @@ impl Calls {
     }
 
     /// Adds the gateway's capability to the answer of `initialize` or `server/discover`.
-    fn advertised(&self, era: Era, message: Bytes) -> Bytes {
-        let Ok(reply) = Reply::parse(message.clone()) else { return message };
+    fn advertised(&self, era: Era, reply: &Reply) -> Bytes {
+        let message = reply.text().clone();
         let path = match era {
             Era::Legacy => ["capabilities", "experimental", posture::EXPERIMENTAL],
             Era::Modern => ["capabilities", "extensions", posture::EXTENSION],
@@ -225,7 +234,7 @@ impl ClientMessages for Calls {
         method.starts_with(tasks::METHODS)
             || self.filters(method)
             || self.watches(method)
-            || self.rules.gated_methods.iter().any(|gated| gated == method)
+            || self.is_gated_by_operator(method)
     }
 
     async fn request(&self, kind: RequestKind, inbound: Inbound) -> Response {
@@ -237,6 +246,15 @@ impl ClientMessages for Calls {
             }
             (RequestKind::Gated, Some(list::METHOD)) | (RequestKind::Carrier, _) => self.carry(inbound).await,
             (RequestKind::Gated, _) => self.call(inbound, CallSubject::Method).await,
+        }
+    }
+
+    fn time_limit(&self, method: &str) -> Option<Duration> {
+        match method {
+            // The result of a call: a server of 2025-11-25 answers once there is one.
+            tasks::RESULT => Some(self.offer.call_time),
+            _ if self.decides_as_call(method) => None,
+            _ => Some(self.offer.request_time),
         }
     }
 
@@ -254,11 +272,12 @@ impl ClientMessages for Calls {
 #[async_trait]
 impl ServerMessages for Calls {
     fn advertise(&self, opening: &Opening, message: Bytes) -> Bytes {
+        let Ok(reply) = Reply::parse(message.clone()) else { return message };
         let is_issued = opening.caller.is_session_issued && opening.frame.method() == Some("initialize");
         if let Some(session) = opening.caller.mcp_session.as_ref().filter(|_| is_issued) {
-            self.shared.clients.met(&self.route, session, &opening.frame);
+            self.shared.clients.met(&self.route, session, &opening.frame, &reply);
         }
-        self.advertised(opening.caller.era, message)
+        self.advertised(opening.caller.era, &reply)
     }
 
     async fn late(&self, late: Late<'_>) -> Passing {

@@ -6,7 +6,6 @@ use http::StatusCode;
 
 use super::Calls;
 use super::answer_stream::{AnswerStream, unreadable};
-use super::cancellation::Cancellation;
 use super::ending::{self, Ending};
 use super::pending::PendingCall;
 use super::unanswered::UnansweredEntry;
@@ -14,6 +13,7 @@ use crate::decision_writer::{AdmittedCall, DecisionAnswer};
 use crate::frame::RawId;
 use crate::frame::reply::Reply;
 use crate::relay::{self, CallLimit, GivenUp, OpenedStream, Over, Passing, Response, Tap, Unanswered};
+use crate::upstream::cancellation::Cancellation;
 use crate::upstream::{UpstreamAnswer, UpstreamError};
 use admission::principal::Era;
 
@@ -69,7 +69,7 @@ impl Calls {
         let passage = AnswerStream { shared, route, caller: call.caller, own, annotated };
         let upstream = &call.endpoint.upstream;
         let (era, request) = (ending.era(), ending.release(call.request));
-        let cancellation = (era == Era::Legacy).then(|| Cancellation::of(upstream, &request, &id));
+        let cancellation = (era == Era::Legacy).then(|| Cancellation::of(upstream, &request, id.text()));
         // The answer may arrive on another stream as soon as the call is sent.
         let listed = self.shared.unanswered.list(ending);
         let limit = self.limit(listed.cancelled());

@@ -33,13 +33,14 @@ pub struct TaskError {
 }
 
 impl TaskError {
-    /// Returns the error for a request that was refused for this reason.
-    pub fn of(request: &Frame, era: Era, reason: Option<&Reason>) -> Self {
+    /// Returns the error for a request that was refused for this reason. `has_tasks`: the caller's revision has tasks.
+    pub fn of(request: &Frame, (era, has_tasks): (Era, bool), reason: Option<&Reason>) -> Self {
         let is_unknown = reason == Some(&Reason::WrongPrincipal);
+        let is_legacy_method = || has_tasks && is_one_of(request, LEGACY_METHODS);
         match era {
             _ if !is_unknown => Self::new(StatusCode::OK, REFUSED),
-            Era::Legacy if !is_one_of(request, LEGACY_METHODS) => Self::new(StatusCode::OK, METHOD_NOT_FOUND),
-            Era::Legacy => Self::new(StatusCode::OK, INVALID_PARAMS),
+            Era::Legacy if is_legacy_method() => Self::new(StatusCode::OK, INVALID_PARAMS),
+            Era::Legacy => Self::new(StatusCode::OK, METHOD_NOT_FOUND),
             Era::Modern => Self::modern(request),
         }
     }

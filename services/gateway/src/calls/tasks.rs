@@ -10,7 +10,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use admission::decide::{FollowUp, Ruling, Task};
-use admission::principal::{Caller, Principal};
+use admission::principal::{Caller, Era, Principal};
 use admission::rules::Posture;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -33,14 +33,20 @@ use crate::limits::{KNOWN_TASK_IDLE, MAX_KNOWN_TASKS, MAX_NAMESAKES};
 use crate::mcp::Inbound;
 use crate::relay::Response;
 use crate::relay::{self, Over, Passing, Tap, Unanswered};
+use crate::upstream::fields;
+use crate::upstream::request::VERSION;
 use crate::upstream::text::may_be_message;
 
 /// Prefix of the methods about tasks.
 pub const METHODS: &str = "tasks/";
+/// The method that waits for the result of a task (2025-11-25).
+pub const RESULT: &str = "tasks/result";
 /// The method about tasks that names none.
 const LIST: &str = "tasks/list";
 /// The method that gives a task the inputs that its tool asks for.
 const UPDATE: &str = "tasks/update";
+/// The first protocol revision with tasks. Revisions are dates, so their text order is their order.
+const FIRST_WITH_TASKS: &str = "2025-11-25";
 /// The statuses of a task that are final.
 const FINAL: [&str; 3] = ["completed", "failed", "cancelled"];
 
@@ -170,10 +176,20 @@ impl Calls {
         }
     }
 
+    /// Returns whether the revision of a request has tasks. In the legacy eras it is that of the header, or else that of the
+    /// session, or else the one that MCP assumes, which has none (2025-03-26).
+    fn has_tasks(&self, inbound: &Inbound) -> bool {
+        let stated = fields::text(&inbound.exchange.headers, &VERSION).map(str::to_owned);
+        let session = inbound.caller.mcp_session.as_deref();
+        let revision = stated.or_else(|| self.shared.clients.revision(&self.route, session?));
+        inbound.era == Era::Modern || revision.is_some_and(|revision| revision.as_str() >= FIRST_WITH_TASKS)
+    }
+
     /// Records the refusal of a request about a task. The answer is a JSON-RPC error, since there is no tool result.
     async fn refuse_follow_up(&self, inbound: Inbound, ruling: Box<Ruling>, id: &RawId) -> Response {
+        let has_tasks = self.has_tasks(&inbound);
         let Inbound { caller, invocation, frame, era, .. } = inbound;
-        let error = TaskError::of(&frame, era, ruling.reason.as_ref());
+        let error = TaskError::of(&frame, (era, has_tasks), ruling.reason.as_ref());
         let mut additions = Additions::default();
         additions.echo(invocation.as_ref());
         let (route, invocation) =

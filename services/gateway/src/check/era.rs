@@ -83,7 +83,8 @@ async fn question(
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
     let body = Bytes::from_static(body.as_bytes());
-    let request = Exchange { method: Method::POST, headers, body, client: ClientName::Gateway };
+    let (method, client) = (Method::POST, ClientName::Gateway);
+    let request = Exchange { method, headers, body, client, time_limit: None };
     let asked = async {
         let answer = upstream.exchange(request).await.map_err(|error| error.to_string())?;
         let session = answer.headers.get("mcp-session-id").cloned();
@@ -126,8 +127,8 @@ fn result_in(body: &[u8]) -> Option<bool> {
 async fn end(upstream: &dyn Upstream, session: &HeaderValue) {
     let mut headers = HeaderMap::new();
     headers.insert("mcp-session-id", session.clone());
-    let request =
-        Exchange { method: Method::DELETE, headers, body: Bytes::new(), client: ClientName::Gateway };
+    let (body, client) = (Bytes::new(), ClientName::Gateway);
+    let request = Exchange { method: Method::DELETE, headers, body, client, time_limit: None };
     // The server may refuse the DELETE.
     let _ = tokio::time::timeout(CHECK_TIME, upstream.exchange(request)).await;
 }

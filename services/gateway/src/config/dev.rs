@@ -121,6 +121,7 @@ impl Route {
             arguments_bytes: limits::ARGUMENT_BYTES,
             timeout: limits::UPSTREAM_TIMEOUT,
             call_timeout: limits::CALL_TIME,
+            request_timeout: limits::REQUEST_TIME,
         }
     }
 }

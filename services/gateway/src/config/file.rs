@@ -223,6 +223,7 @@ pub struct RouteSection {
     pub arguments_bytes: Option<Amount>,
     pub timeout: Option<SpannedText>,
     pub call_timeout: Option<SpannedText>,
+    pub request_timeout: Option<SpannedText>,
     pub roa: Option<SpannedText>,
     pub server_id: Option<SpannedText>,
     pub degraded: Option<SpannedText>,

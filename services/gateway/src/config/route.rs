@@ -78,6 +78,8 @@ pub struct Route {
     pub timeout: Duration,
     /// Longest time from when a call is sent to the end of its answer.
     pub call_timeout: Duration,
+    /// Longest time from when any other request is sent to the end of its answer.
+    pub request_timeout: Duration,
 }
 
 /// The protocol of an endpoint.

@@ -24,7 +24,7 @@ use super::route::{Requirement, Route, Server, UpstreamConfig};
 use super::{amounts, commitment, servers};
 use crate::limits::{
     ARGUMENT_BYTES, CALL_TIME, JUDGE_THRESHOLD, MAX_BODY_BYTES, MAX_CALL_TIME, MAX_ROUTES, MAX_RULES,
-    SHORTEST_SETTING, UPSTREAM_TIMEOUT,
+    REQUEST_TIME, SHORTEST_SETTING, UPSTREAM_TIMEOUT,
 };
 
 /// Path prefix that is reserved for the gateway.
@@ -111,6 +111,7 @@ fn one(
         ProtocolSettings { protocol: route.protocol.take(), agent_card: route.agent_card.take() };
     let protocol = a2a::of_route(reader, settings_of_protocol, upstream.as_ref());
     let authority = agentroa::of_route(reader, settings, upstream.as_ref());
+    let timeout = reader.time("timeout", route.timeout.as_ref()).unwrap_or(UPSTREAM_TIMEOUT);
     Some(Route {
         protocol,
         without_vap,
@@ -137,8 +138,10 @@ fn one(
         filter_tools: route.filter_tools.unwrap_or(false),
         tools,
         arguments_bytes: arguments_bytes(reader, route.arguments_bytes.as_ref()),
-        timeout: reader.time("timeout", route.timeout.as_ref()).unwrap_or(UPSTREAM_TIMEOUT),
-        call_timeout: call_timeout(reader, route.call_timeout.as_ref()),
+        timeout,
+        call_timeout: time_limit(reader, "call_timeout", route.call_timeout.as_ref()).unwrap_or(CALL_TIME),
+        request_timeout: time_limit(reader, "request_timeout", route.request_timeout.as_ref())
+            .unwrap_or(timeout.clamp(REQUEST_TIME, MAX_CALL_TIME)),
         upstream: upstream?,
         path: path?,
     })
@@ -271,10 +274,9 @@ fn risk(reader: &mut GatewayReader<'_>, given: file::RiskSection) -> (Weights, D
     (weights, threshold.unwrap_or_else(|| Degree::of(JUDGE_THRESHOLD)))
 }
 
-/// Reads the longest time of a call.
-fn call_timeout(reader: &mut GatewayReader<'_>, given: Option<&SpannedText>) -> Duration {
-    let time = reader.duration("call_timeout", given, SHORTEST_SETTING..=MAX_CALL_TIME);
-    time.unwrap_or(CALL_TIME)
+/// Reads the longest time of a call, or of another request.
+fn time_limit(reader: &mut GatewayReader<'_>, key: &str, given: Option<&SpannedText>) -> Option<Duration> {
+    reader.duration(key, given, SHORTEST_SETTING..=MAX_CALL_TIME)
 }
 
 /// Reads the maximum length of arguments, which is bounded by the maximum length of a message.

@@ -415,6 +415,21 @@ fn a_call_takes_as_long_as_a_route_says_and_no_longer_than_a_week() {
 }
 
 #[test]
+fn another_request_takes_five_minutes_or_as_long_as_the_server_may_be_silent_or_as_a_route_says() {
+    let time = |more: &str| read(&text(more)).unwrap().routes[0].request_timeout;
+    let minute = Duration::from_secs(60);
+    assert_eq!(time(""), 5 * minute);
+    assert_eq!(time("timeout = \"1m\""), 5 * minute);
+    assert_eq!(time("timeout = \"20m\""), 20 * minute);
+    assert_eq!(time("timeout = \"30d\""), 7 * 24 * 60 * minute);
+    assert_eq!(time("timeout = \"20m\"\nrequest_timeout = \"10s\""), minute / 6);
+    for wrong in ["\"0s\"", "\"8d\"", "\"long\""] {
+        let keys: Vec<_> = mistakes(&text(&format!("request_timeout = {wrong}")));
+        assert_eq!(keys.into_iter().map(|(_, key)| key).collect::<Vec<_>>(), ["request_timeout"], "{wrong}");
+    }
+}
+
+#[test]
 fn arguments_are_as_long_as_a_route_says_and_no_longer_than_a_message() {
     assert_eq!(read(&text("")).unwrap().routes[0].arguments_bytes, 64 << 10);
     assert_eq!(read(&text("arguments_bytes = \"1MiB\"")).unwrap().routes[0].arguments_bytes, 1 << 20);

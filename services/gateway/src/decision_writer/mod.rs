@@ -34,6 +34,7 @@
 //! | `record_signer`, `verdict_keys` | statements, and the Verdict keys on the log |
 //! | `record_outbox`, `backlog` | the records that wait for the log, as the crate `outbox` delivers them, and their limits |
 //! | `required_receipts` | receipts that a call waits for |
+//! | `clock_difference` | the difference of the clock from that of the database's server |
 //! | `recovery`, `upkeep` | recovery after a dead process, and periodic work |
 //! | `status`, `error` | counters and faults for the operator, and errors |
 //!
@@ -42,6 +43,7 @@
 mod backlog;
 mod client_streams;
 mod clock;
+mod clock_difference;
 mod committed_stream;
 mod context;
 mod decisions;
@@ -81,6 +83,7 @@ use tokio_util::task::TaskTracker;
 
 pub use backlog::{Backpressure, OutboxLimits};
 pub use clock::Clock;
+pub use clock_difference::ClockDifference;
 pub use decisions::{
     AdmittedCall, CallAnswer, CallOutcomeReport, DecisionAnswer, HeldRequest, MessageAnswer, RecordReference,
     UndecidedCall, UndecidedMessage,

@@ -10,6 +10,7 @@ use serving::failed_write::FailedWrite;
 use tracing::{error, info, warn};
 
 use super::backlog::Backpressure;
+use super::clock_difference::ClockDifference;
 use crate::limits::OUTBOX_WARNING;
 
 /// Counters and faults of the decision writer and its outbox.
@@ -44,6 +45,8 @@ pub struct WriterStatus {
     pub waiting_for_cost: u64,
     /// Number of open questions to approvers that this process asked.
     pub open_questions: u64,
+    /// The difference from the clock of the database's server; `None` if it has none or has not been read.
+    pub clock_difference: Option<ClockDifference>,
 }
 
 /// Faults and counters. Each fault is logged once when it begins and once when it ends.
@@ -62,6 +65,8 @@ pub struct Alarms {
     doubtful: AtomicU64,
     in_memory: AtomicU64,
     parked: AtomicU64,
+    clock_difference: Mutex<Option<ClockDifference>>,
+    clock_differs: AtomicBool,
 }
 
 impl Alarms {
@@ -101,6 +106,22 @@ impl Alarms {
             }
             false => self.outbox_warned.store(false, Ordering::Relaxed),
             true => {}
+        }
+    }
+
+    /// Notes the difference from the clock of the database's server.
+    pub fn clock_differs_by(&self, difference: ClockDifference) {
+        *self.clock_difference.lock().unwrap_or_else(PoisonError::into_inner) = Some(difference);
+        match difference.is_tolerated() {
+            false if !self.clock_differs.swap(true, Ordering::Relaxed) => warn!(
+                "the clock is {difference}: deadlines, the windows of ceilings and the times of records are wrong by as \
+                 much if it is the wrong one, and differ from those of other gateways on the database; set the time of \
+                 both hosts by NTP"
+            ),
+            true if self.clock_differs.swap(false, Ordering::Relaxed) => {
+                info!("the clock agrees with the database server's again");
+            }
+            _ => {}
         }
     }
 
@@ -162,6 +183,7 @@ impl Alarms {
             doubtful: read(&self.doubtful),
             sessions_in_memory: read(&self.in_memory),
             waiting_for_cost: read(&self.parked),
+            clock_difference: *self.clock_difference.lock().unwrap_or_else(PoisonError::into_inner),
             ..WriterStatus::default()
         }
     }
@@ -173,4 +195,33 @@ fn number(count: usize) -> u64 {
 
 fn lock(reason: &Mutex<Option<String>>) -> MutexGuard<'_, Option<String>> {
     reason.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_clock_that_differs_is_logged_once_when_that_begins_and_once_when_it_ends() {
+        let log = tempfile::NamedTempFile::new().unwrap();
+        let lines = tracing_subscriber::fmt().with_writer(Arc::new(log.reopen().unwrap())).finish();
+        tracing::subscriber::with_default(lines, || {
+            let alarms = Alarms::default();
+            for ahead in [0, 6_000, 7_000, 0, 0, 8_000] {
+                alarms.clock_differs_by(ClockDifference::between(Duration::ZERO, (ahead, ahead)));
+            }
+        });
+        let text = std::fs::read_to_string(log.path()).unwrap();
+        let told: Vec<&str> = text
+            .lines()
+            .map(|line| if line.contains("agrees") { "agrees" } else { line.split("is ").nth(1).unwrap() })
+            .map(|line| line.split(" of").next().unwrap())
+            .collect();
+        assert_eq!(told, ["6.0 s ahead", "agrees", "8.0 s ahead"], "{text}");
+    }
 }

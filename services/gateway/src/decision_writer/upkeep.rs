@@ -7,6 +7,7 @@ use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use super::DecisionWriter;
+use super::clock_difference::ClockDifference;
 use super::decisions::{CloseWork, KeepAliveWork};
 use crate::limits::{
     ALIVE_EVERY, DENIALS_EVERY, DUE_EVERY, FORGET_TURNS, LEASE, LEASE_EVERY, OUTBOX_POLL, SETTLE_TIME,
@@ -56,9 +57,17 @@ impl DecisionWriter {
         inner.alarms.outbox(inner.backlog.reached_limit(limits, now), inner.backlog.used_share(limits, now));
     }
 
+    /// Renews the lease, and compares the clock with that of the database's server.
     async fn renew_lease(&self) {
-        if let Err(error) = self.inner.store.renew(LEASE).await {
-            tracing::warn!(%error, "the instance's lease could not be renewed");
+        let clock = &self.inner.context.clock;
+        let before = clock.milliseconds();
+        match self.inner.store.renew(LEASE).await {
+            Ok(Some(theirs)) => {
+                let readings = (before, clock.milliseconds());
+                self.inner.alarms.clock_differs_by(ClockDifference::between(theirs, readings));
+            }
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "the instance's lease could not be renewed"),
         }
     }
 

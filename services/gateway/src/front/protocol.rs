@@ -82,10 +82,11 @@ impl AuthorizedRequest {
         accepts(&self.head.headers, "text/event-stream")
     }
 
-    /// Returns the request for the upstream, with this body.
+    /// Returns the request for the upstream, with this body and without a limit of time.
     pub fn exchange(&self, body: Bytes) -> Exchange {
         let headers = headers::to_upstream(&self.head.headers, self.authorized.authorization.clone());
-        Exchange { method: self.head.method.clone(), headers, body, client: self.client_name() }
+        let (method, client) = (self.head.method.clone(), self.client_name());
+        Exchange { method, headers, body, client, time_limit: None }
     }
 
     fn client_name(&self) -> ClientName {

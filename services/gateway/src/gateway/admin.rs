@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::decision_writer::{DecisionWriter, WriterStatus};
+use crate::decision_writer::{ClockDifference, DecisionWriter, WriterStatus};
 use crate::telemetry::Telemetry;
 
 /// What health and metrics are read from.
@@ -36,6 +36,8 @@ struct Readiness {
     because: Option<String>,
     /// `answers`, or the reason why the log takes no records.
     log: String,
+    /// `agrees`, or by how much the clock is ahead of the database server's or behind it. `null` with SQLite.
+    clock: Option<String>,
     /// Records that wait for the log.
     evidence_pending: u64,
     /// Records that the log refuses for good.
@@ -87,10 +89,20 @@ async fn ready(State(state): State<AdminState>) -> Response {
         ready: why.is_none(),
         because: why,
         log: status.log_silent.unwrap_or_else(|| "answers".to_owned()),
+        clock: status.clock_difference.map(clock_words),
         evidence_pending: status.backlog.records,
         evidence_stuck: status.backlog.stuck,
     };
     (code, Json(readiness)).into_response()
+}
+
+/// The difference from the clock of the database's server, in words. Calls are decided all the same: a load balancer that
+/// took out a gateway whose clock agrees less would take out all of them if it is the server's clock that is wrong.
+fn clock_words(difference: ClockDifference) -> String {
+    match difference.is_tolerated() {
+        true => "agrees".to_owned(),
+        false => difference.to_string(),
+    }
 }
 
 /// The reason why no call can be decided now, if any.

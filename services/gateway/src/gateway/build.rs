@@ -34,6 +34,7 @@ use crate::telemetry::{Metered, Telemetry};
 use crate::upstream::Upstream;
 use crate::upstream::federation::Federation;
 use crate::upstream::stdio::Stdio;
+use crate::upstream::time_limited::TimeLimited;
 use crate::upstream::without_challenges::WithoutChallenges;
 
 /// A builder of plans, with the objects that successive plans share.
@@ -130,16 +131,17 @@ impl Builder {
         }
         let own_files = &settings.own_files;
         let mut children = Vec::new();
-        let mut one = |server: &Server| {
+        let mut one = |server: &Server, name: String| -> Result<Arc<dyn Upstream>, StartError> {
             let confinement = |command: &CommandServer| confinement(command, own_files, config);
-            one_server(route, server, confinement, &mut children)
+            let server = one_server(route, server, confinement, &mut children)?;
+            Ok(Arc::new(TimeLimited::new(server, name)))
         };
         let upstream = match &route.upstream {
-            UpstreamConfig::One(server) => one(server)?,
+            UpstreamConfig::One(server) => one(server, format!("the server behind {}", route.path))?,
             UpstreamConfig::Many { servers, separator } => {
                 let mut all = Vec::new();
                 for (prefix, server) in servers {
-                    all.push((prefix.clone(), one(server)?));
+                    all.push((prefix.clone(), one(server, format!("the server {prefix}"))?));
                 }
                 let federation = Federation::new(all, separator);
                 Arc::new(federation.map_err(|error| StartError::Names { route: route.path.clone(), error })?)
@@ -171,7 +173,8 @@ impl Builder {
         let rules = config.rules(route);
         let posture = posture::of_route(config, &rules).into();
         let (filter_tools, arguments_bytes) = (route.filter_tools, route.arguments_bytes);
-        let offer = Offer { posture, filter_tools, arguments_bytes, call_time: route.call_timeout };
+        let (call_time, request_time) = (route.call_timeout, route.request_timeout);
+        let offer = Offer { posture, filter_tools, arguments_bytes, call_time, request_time };
         Calls::new(rules, offer, judging, self.shared.clone())
     }
 

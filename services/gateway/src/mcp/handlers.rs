@@ -1,6 +1,8 @@
 //! The interface between the protocol and the decisions on its messages: a trait for each part of the protocol that
 //! needs one.
 
+use std::time::Duration;
+
 use admission::principal::Caller;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -21,6 +23,10 @@ pub trait ClientMessages: Send + Sync + 'static {
     /// Returns whether requests of this method are [`RequestKind::Gated`]: `tasks/*`, the methods that the operator
     /// listed, and `tools/list` where it is filtered.
     fn gates(&self, method: &str) -> bool;
+
+    /// Returns the longest time from when a message of this method is sent to the end of its answer. `None` if the handlers
+    /// limit it themselves, as they do with calls.
+    fn time_limit(&self, method: &str) -> Option<Duration>;
 
     /// Handles a request that needs a decision. It runs in a task of its own, which is not dropped when the client
     /// disconnects ([`Inbound::client`] reports the disconnect; its meaning depends on the era).

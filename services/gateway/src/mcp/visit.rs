@@ -1,6 +1,7 @@
 //! One request at an MCP endpoint: POST with a message, GET for a stream, DELETE of a session.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use admission::invocation::{AiInvocation, KEYS};
 use admission::principal::{Caller, Era};
@@ -15,7 +16,7 @@ use super::refusal::McpRefusal;
 use super::taps::Listening;
 use super::timed::Timed;
 use super::{Endpoint, Inbound, McpSessions, mirrors};
-use crate::frame::Frame;
+use crate::frame::{Frame, TOOLS_CALL};
 use crate::front::watched::{ending_with, watched};
 use crate::front::{AuthorizedRequest, RequestRefusal, unanswered};
 use crate::limits::RESUME_PAUSE;
@@ -90,13 +91,22 @@ impl Visit<'_> {
         if !self.endpoint.forward_invocation {
             hidden.extend(KEYS);
         }
-        let exchange = self.request.exchange(whole.without_meta(&hidden));
+        let mut exchange = self.request.exchange(whole.without_meta(&hidden));
+        exchange.time_limit = self.time_limit(&whole);
         let frame = match invocation {
             None => whole,
             Some(_) => Frame::parse(whole.without_meta(&KEYS)).map_err(RequestRefusal::Message)?,
         };
         let (endpoint, era) = (self.endpoint, client.era());
         Ok(Inbound { endpoint, exchange, frame, chain, invocation, era, caller, client })
+    }
+
+    /// The longest time for the answer to a message. `None` if its answer has no end, or if the handlers limit it.
+    fn time_limit(&self, message: &Frame) -> Option<Duration> {
+        match message.method().unwrap_or_default() {
+            TOOLS_CALL | SUBSCRIBE => None,
+            method => self.endpoint.handlers.time_limit(method),
+        }
     }
 
     async fn get(self) -> Response {

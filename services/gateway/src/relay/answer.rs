@@ -9,7 +9,7 @@ use serving::content_coding::is_coded;
 use tokio::sync::mpsc;
 
 use super::awaited_answer::AwaitedAnswer;
-use super::lost_answer::{CAUSE_UNKNOWN, lost_answer};
+use super::lost_answer::{CAUSE_UNKNOWN, cause, lost_answer};
 use super::tapped::{Leaving, Tapped};
 use super::{CallLimit, Client, Over, Passing, Response, Tap};
 use crate::frame::{RawId, reply};
@@ -107,7 +107,10 @@ async fn shown(
     let (status, mut headers) = (answer.status, answer.headers.clone());
     let text = match whole(answer, leaving).await {
         Ok(text) => text,
-        Err(over) => return last_words((status, headers), tap.over(over).await, id),
+        Err(over) => {
+            let cause = cause(&over);
+            return last_words((status, headers), tap.over(over).await, (id, &cause));
+        }
     };
     if !may_be_message(&text) {
         tap.over(Over::Complete).await;
@@ -118,22 +121,22 @@ async fn shown(
     let text = match (passing, last) {
         (Passing::Untouched, _) => text,
         (Passing::Replaced(text), _) => ANSWERS.share(None).attach(text),
-        (Passing::Withheld, last) => return last_words((status, headers), last, id),
+        (Passing::Withheld, last) => return last_words((status, headers), last, (id, CAUSE_UNKNOWN)),
     };
     headers.remove(CONTENT_LENGTH);
     response(status, headers, Body::from(text))
 }
 
-/// The response in place of a lost answer: the tap's last message, or else a JSON-RPC error. It has the request's id and
-/// the status 200, or the status 502 without a request. A refusal keeps its status and headers: clients begin a new
-/// session after 404, and ask for a token after 401.
+/// The response in place of a lost answer: the tap's last message, or else a JSON-RPC error with this cause. It has the
+/// request's id and the status 200, or the status 502 without a request. A refusal keeps its status and headers:
+/// clients begin a new session after 404, and ask for a token after 401.
 fn last_words(
     (status, mut headers): (StatusCode, HeaderMap),
     words: Option<Bytes>,
-    id: Option<&RawId>,
+    (id, cause): (Option<&RawId>, &str),
 ) -> Response {
     let is_for_request = words.is_some() || id.is_some();
-    let words = words.unwrap_or_else(|| lost_answer(id, CAUSE_UNKNOWN));
+    let words = words.unwrap_or_else(|| lost_answer(id, cause));
     if !status.is_client_error() {
         return json(if is_for_request { StatusCode::OK } else { StatusCode::BAD_GATEWAY }, words);
     }

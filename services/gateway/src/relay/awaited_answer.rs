@@ -1,15 +1,16 @@
-//! [`AwaitedAnswer`]: the error in place of an answer that was withheld from an event stream.
+//! [`AwaitedAnswer`]: the error in place of an answer that was withheld from an event stream, or that did not come in time.
 
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use super::lost_answer::{CAUSE_UNKNOWN, lost_answer};
+use super::lost_answer::{cause, lost_answer};
 use super::{Over, Passing, Tap};
 use crate::frame::RawId;
 use crate::frame::reply::Reply;
+use crate::upstream::UpstreamError;
 
-/// A tap for the event stream that answers a request. If another tap withholds the answer, the stream ends with an error
-/// for the request; otherwise its client would wait in vain.
+/// A tap for the event stream that answers a request. If another tap withholds the answer, or the answer does not come within
+/// the time of the request, the stream ends with an error for the request; otherwise its client would wait in vain.
 pub struct AwaitedAnswer {
     tap: Box<dyn Tap>,
     id: RawId,
@@ -41,9 +42,11 @@ impl Tap for AwaitedAnswer {
     }
 
     async fn over(&mut self, how: Over) -> Option<Bytes> {
+        let is_overdue = matches!(how, Over::Broken(UpstreamError::Overdue { .. }));
+        let is_lost = (self.is_withheld || is_overdue) && !self.has_passed;
+        let cause = cause(&how);
         let last = self.tap.over(how).await;
-        let is_lost = self.is_withheld && !self.has_passed;
-        last.or_else(|| is_lost.then(|| lost_answer(Some(&self.id), CAUSE_UNKNOWN)))
+        last.or_else(|| is_lost.then(|| lost_answer(Some(&self.id), &cause)))
     }
 }
 

@@ -6,7 +6,7 @@
 //!
 //! * [`pass`]: without a tap; a disconnect of the client ends the upstream's answer, as without a gateway;
 //! * [`watch`]: with a tap; a disconnect ends the answer as well (GET streams, `initialize`), and an error takes the place
-//!   of a request's answer that is withheld;
+//!   of a request's answer that is withheld or late;
 //! * [`forward`]: the answer to a call, with a tap; in the modern era a disconnect cancels it, in the legacy era the
 //!   answer is read to its end, because its outcome is recorded, but not beyond the [`CallLimit`];
 //! * [`open`]: a stream that the gateway starts itself, to ask the client a question before the upstream receives the

@@ -40,7 +40,7 @@ impl Upstream for Metered {
             Ok(answer) => Some(answer.status.as_str().to_owned()),
             Err(UpstreamError::NeverSent(_)) => Some("unreachable".to_owned()),
             Err(UpstreamError::Lost(_)) => Some("lost".to_owned()),
-            Err(UpstreamError::TimedOut) => Some("timeout".to_owned()),
+            Err(UpstreamError::TimedOut | UpstreamError::Overdue { .. }) => Some("timeout".to_owned()),
         };
         self.telemetry.exchanged(&message.method, failure.as_deref(), began.elapsed());
         match answer {

@@ -94,6 +94,7 @@ pub struct Telemetry {
     sessions: IntGauge,
     questions: IntGauge,
     waiting_for_cost: IntGauge,
+    clock_ahead: Gauge,
     rendering: Mutex<()>,
 }
 
@@ -147,6 +148,10 @@ impl Telemetry {
             waiting_for_cost: registry.gauge(
                 "gateway_calls_waiting_for_cost",
                 "calls that wait until the cost of an earlier one is known",
+            )?,
+            clock_ahead: registry.fraction(
+                "gateway_clock_ahead_seconds",
+                "the time by which the clock is ahead of the database server's; negative if behind, 0 with SQLite",
             )?,
             share: registry
                 .fraction("gateway_evidence_used_ratio", "the part of the outbox that is taken")?,
@@ -210,6 +215,7 @@ impl Telemetry {
         self.sessions.set(signed(status.sessions_in_memory));
         self.questions.set(signed(status.open_questions));
         self.waiting_for_cost.set(signed(status.waiting_for_cost));
+        self.clock_ahead.set(status.clock_difference.unwrap_or_default().seconds());
         self.registry.text()
     }
 }

@@ -4,6 +4,7 @@
 //! with child processes (`stdio`), or with several servers behind one endpoint (`federation`).
 
 pub mod answer;
+pub mod cancellation;
 pub mod events;
 pub mod federation;
 pub mod fields;
@@ -12,10 +13,12 @@ pub mod http;
 pub mod request;
 pub mod stdio;
 pub mod text;
+pub mod time_limited;
 pub mod without_challenges;
 
 use std::any::Any;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ::http::{HeaderMap, Method, StatusCode};
 use async_trait::async_trait;
@@ -69,6 +72,9 @@ pub struct Exchange {
     pub body: Bytes,
     /// The client on whose behalf the request is sent.
     pub client: ClientName,
+    /// The longest time from when the request is sent to the end of its answer. `None` if the answer has no end, or if it is
+    /// limited elsewhere.
+    pub time_limit: Option<Duration>,
 }
 
 /// Identity of a client for sharing limited resources: the subject of its token, otherwise its network address.
@@ -110,4 +116,12 @@ pub enum UpstreamError {
     /// No answer arrived in time; the effect of the request is unknown.
     #[error("the upstream gave no answer in time")]
     TimedOut,
+    /// This server did not answer within this time; the effect of the request is unknown.
+    #[error("{server} gave no answer within {after:?}")]
+    Overdue {
+        /// The server, in words that clients may read.
+        server: Arc<str>,
+        /// The time.
+        after: Duration,
+    },
 }

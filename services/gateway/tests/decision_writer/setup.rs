@@ -32,6 +32,7 @@ pub fn send(pass: &mut AdmittedCall) {
         headers: http::HeaderMap::new(),
         body: bytes::Bytes::new(),
         client: ClientName::default(),
+        time_limit: None,
     };
     drop(pass.release(HeldRequest::new(request)));
 }

@@ -18,6 +18,7 @@ use gateway::relay::Response;
 use gateway::relay::{self, CallLimit, OpenedStream, Over, Passing, Tap, Unanswered};
 use gateway::upstream::Upstream;
 use gateway::upstream::http::Http;
+use gateway::upstream::time_limited::TimeLimited;
 use gateway::upstream::without_challenges::WithoutChallenges;
 use http::StatusCode;
 use serving::http_metrics::HttpMetrics;
@@ -137,6 +138,10 @@ impl ClientMessages for Scribe {
         self.gated.iter().any(|gated| gated == method)
     }
 
+    fn time_limit(&self, _: &str) -> Option<Duration> {
+        None
+    }
+
     async fn request(&self, kind: RequestKind, inbound: Inbound) -> Response {
         match kind {
             RequestKind::ToolCall => self.called(inbound).await,
@@ -233,6 +238,7 @@ impl Settings {
             HttpServer { url: url.parse().unwrap(), token_file: None, headers: Vec::new(), ca_file: None };
         let upstream =
             self.upstream.unwrap_or_else(|| Arc::new(Http::new(&server, self.answer_time).unwrap()));
+        let upstream: Arc<dyn Upstream> = Arc::new(TimeLimited::new(upstream, "the server behind /mcp"));
         let endpoint = Endpoint {
             path: "/mcp".into(),
             upstream: if self.is_ours { Arc::new(WithoutChallenges::new(upstream)) } else { upstream },

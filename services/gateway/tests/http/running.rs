@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use evidence_postgres::testing::Database;
+use gateway::decision_writer::Clock;
 use gateway::replay::{self, Hypothesis, ReplayedSession};
 use gateway::{Config, Gateway};
 use reqwest::{Client, Response};
@@ -9,6 +11,7 @@ use serde_json::{Value, json};
 use testkit::McpServer;
 
 use crate::client::{Agent, Answer};
+use crate::front::until;
 
 fn text(upstream: &str, more: &str) -> String {
     format!(
@@ -77,6 +80,40 @@ async fn its_documents_are_there_and_agree_with_its_keys() {
     site.gateway.stop().await;
 }
 
+/// What a gateway with its evidence in PostgreSQL, whose clock is ahead by so many milliseconds, says of that clock: in
+/// `/readyz` and in the metric.
+async fn clock_of_a_gateway(ahead: u64) -> (Value, f64) {
+    let (database, folder) = (Database::fresh().await, tempfile::tempdir().unwrap());
+    let evidence = format!("evidence = \"{}\"\n[log]", database.url());
+    let text = text("http://127.0.0.1:9/", "").replace("[log]", &evidence);
+    let clock = Clock::of(move || Clock::system().milliseconds() + ahead);
+    let gateway = Gateway::start_with_clock(config(folder.path(), &text), clock).await.unwrap();
+    until("the clocks are compared", || gateway.writer().status().clock_difference.is_some()).await;
+    let admin = format!("http://{}", gateway.admin_address().unwrap());
+    let response = reqwest::get(format!("{admin}/readyz")).await.unwrap();
+    assert_eq!(response.status(), 200, "calls are decided all the same");
+    let readiness: Value = response.json().await.unwrap();
+    let metrics = reqwest::get(format!("{admin}/metrics")).await.unwrap().text().await.unwrap();
+    let metric = metrics.lines().find_map(|line| line.strip_prefix("gateway_clock_ahead_seconds "));
+    let metric = metric.unwrap_or_else(|| panic!("{metrics}")).parse().unwrap();
+    gateway.stop().await;
+    (readiness["clock"].clone(), metric)
+}
+
+#[tokio::test]
+async fn a_clock_that_differs_from_the_database_servers_is_shown_to_operators() {
+    let (clock, metric) = clock_of_a_gateway(3_600_000).await;
+    assert!(clock.as_str().unwrap().ends_with("s ahead of the database server's"), "{clock}");
+    assert!((3_500.0..3_601.0).contains(&metric), "{metric}");
+}
+
+#[tokio::test]
+async fn a_clock_that_agrees_with_the_database_servers_is_said_to() {
+    let (clock, metric) = clock_of_a_gateway(0).await;
+    assert_eq!(clock, "agrees");
+    assert!(metric.abs() <= 5.0, "{metric}");
+}
+
 #[tokio::test]
 async fn a_call_without_vap_is_denied_in_band_and_counted_and_never_reaches_the_server() {
     let site = Site::new("").await;
@@ -95,6 +132,43 @@ async fn a_call_without_vap_is_denied_in_band_and_counted_and_never_reaches_the_
     // The log is out of reach: what was decided waits for it, and calls go on.
     assert!(site.admin("/readyz").await.contains("\"ready\":true"));
     site.gateway.stop().await;
+}
+
+/// A server that does not answer `ping`.
+fn without_ping() -> McpServer {
+    McpServer::scripted(|seen, wire| {
+        let is_ping = seen.rpc() == "ping";
+        if is_ping {
+            wire.is_hung_up_on();
+            wire.hang_up();
+        }
+        is_ping
+    })
+}
+
+/// The words of the error for a `ping` in a new session, under this configuration.
+async fn words_of_a_ping(text: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = Gateway::start(config(folder.path(), text)).await.unwrap();
+    let client = Agent::nobody(format!("http://{}/mcp", gateway.address())).initialized(&json!({})).await;
+    let error = client.ask("ping", json!({})).await.reply()["error"].clone();
+    gateway.stop().await;
+    assert_eq!(error["code"], -31001, "{error}");
+    error["message"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_request_ends_at_the_request_timeout_of_its_route_and_names_its_server() {
+    let (silent, ordinary) = (without_ping(), McpServer::ordinary());
+    let limit = "request_timeout = \"2s\"\n";
+    let words = words_of_a_ping(&text(&silent.url(), limit)).await;
+    assert!(words.starts_with("the server behind /mcp gave no answer within 2s;"), "{words}");
+    let server = |prefix: &str, server: &McpServer| {
+        format!("[[route.server]]\nprefix = \"{prefix}\"\nupstream = \"{}\"\n", server.url())
+    };
+    let servers = format!("{limit}{}{}", server("quick", &ordinary), server("silent", &silent));
+    let words = words_of_a_ping(&text("", &servers).replace("upstream = \"\"\n", "")).await;
+    assert!(words.starts_with("the server silent gave no answer within 2s;"), "{words}");
 }
 
 #[tokio::test]

@@ -73,6 +73,7 @@ pub struct Wishes {
     pub url: Option<String>,
     pub answer_time: Duration,
     pub call_time: Duration,
+    pub request_time: Duration,
     /// The upstream, if it is not the server.
     pub upstream: Option<Arc<dyn Upstream>>,
     pub session_idle: Option<Duration>,
@@ -121,6 +122,7 @@ impl Default for Wishes {
             url: None,
             answer_time: PATIENCE,
             call_time: gateway::limits::CALL_TIME,
+            request_time: gateway::limits::REQUEST_TIME,
             upstream: None,
             session_idle: None,
         }
@@ -155,8 +157,9 @@ impl World {
         let telemetry = Arc::new(Telemetry::new().unwrap());
         let shared = Shared::new(writer, sealer, telemetry, wishes.patience);
         let arguments_bytes = gateway::limits::ARGUMENT_BYTES;
-        let (filter_tools, call_time) = (wishes.filter_tools, wishes.call_time);
-        let offer = Offer { posture: POSTURE.into(), filter_tools, arguments_bytes, call_time };
+        let filter_tools = wishes.filter_tools;
+        let (call_time, request_time) = (wishes.call_time, wishes.request_time);
+        let offer = Offer { posture: POSTURE.into(), filter_tools, arguments_bytes, call_time, request_time };
         let rules = wishes.rules.clone();
         let calls = Calls::new(wishes.rules, offer, wishes.judging, shared);
         let settings = Settings {

@@ -6,6 +6,7 @@
 #![allow(dead_code, clippy::unwrap_used)]
 
 use std::io::{BufRead, Write};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::StreamExt;
@@ -87,6 +88,9 @@ impl Server {
                 &id,
                 json!({"resources": [{"uri": "test://a", "name": "a"}], "ttlMs": 1000, "cacheScope": "public"}),
             ),
+            Some("resources/read") if message["params"]["uri"] == "test://hold" => {
+                self.held.push(line.to_owned())
+            }
             Some("resources/read") => {
                 answer(&id, json!({"contents": [{"uri": message["params"]["uri"], "text": "read"}]}))
             }
@@ -235,6 +239,7 @@ pub struct Client<'a> {
     pub upstream: &'a dyn Upstream,
     pub headers: HeaderMap,
     pub named: ClientName,
+    pub time_limit: Option<Duration>,
 }
 
 impl<'a> Client<'a> {
@@ -245,7 +250,7 @@ impl<'a> Client<'a> {
 
     /// One that counts as this client.
     pub fn named(upstream: &'a dyn Upstream, named: ClientName) -> Self {
-        Self { upstream, headers: HeaderMap::new(), named }
+        Self { upstream, headers: HeaderMap::new(), named, time_limit: None }
     }
 
     /// One with a session in this revision.
@@ -305,8 +310,8 @@ impl<'a> Client<'a> {
             headers.insert(*name, HeaderValue::from_str(value).unwrap());
         }
         headers.extend(self.headers.clone());
-        let client = self.named.clone();
-        self.upstream.exchange(Exchange { method, headers, body, client }).await
+        let (client, time_limit) = (self.named.clone(), self.time_limit);
+        self.upstream.exchange(Exchange { method, headers, body, client, time_limit }).await
     }
 }
 

@@ -71,13 +71,17 @@ pub fn results<'a>(answers: impl IntoIterator<Item = &'a ServerAnswer>) -> Vec<(
     answers.into_iter().filter_map(|answer| Some((answer.server, answer.result()?))).collect()
 }
 
-/// Reads an answer until its response message. Other messages of the stream are dropped: they have no place in a merged
-/// answer.
+/// Reads the answer of the server with this name until its response message. Other messages of the stream are dropped: they
+/// have no place in a merged answer.
 ///
 /// # Errors
 /// An [`UpstreamError`] if the body breaks off, is too long, takes longer than `GATHER_TIME`, or answers another
 /// request.
-pub async fn read(unread: UnreadAnswer, awaited: &Awaited) -> Result<ServerAnswer, UpstreamError> {
+pub async fn read(
+    name: &str,
+    unread: UnreadAnswer,
+    awaited: &Awaited,
+) -> Result<ServerAnswer, UpstreamError> {
     let UnreadAnswer { server, answer } = unread;
     let reading = async {
         match is_events(&answer.headers) {
@@ -85,7 +89,11 @@ pub async fn read(unread: UnreadAnswer, awaited: &Awaited) -> Result<ServerAnswe
             false => whole(answer.body, limits::MAX_GATHERED_BYTES).await,
         }
     };
-    let text = timeout(limits::GATHER_TIME, reading).await.map_err(|_| UpstreamError::TimedOut)??;
+    let overdue = |_| UpstreamError::Overdue {
+        server: format!("the server {name}").into(),
+        after: limits::GATHER_TIME,
+    };
+    let text = timeout(limits::GATHER_TIME, reading).await.map_err(overdue)??;
     if !awaited.takes(server, &text) {
         return Err(other_answer());
     }

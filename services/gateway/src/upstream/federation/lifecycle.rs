@@ -52,7 +52,8 @@ impl FederationState {
     ) -> Result<OpenedSessions, UpstreamError> {
         let awaited = &request.awaited();
         let answers = bodies.into_iter().map(|(server, body)| async move {
-            gather::read(self.send(request, server, body).await?, awaited).await
+            let answer = self.send(request, server, body).await?;
+            gather::read(self.names.name_of(server), answer, awaited).await
         });
         let (mut opened, mut failure) = (OpenedSessions(Vec::new()), None);
         for answer in join_all(answers).await {
@@ -149,8 +150,8 @@ impl FederationState {
         let closing = sessions.iter().filter(|session| session.id.is_some());
         join_all(closing.map(|session| {
             let headers = session.headers(&HeaderMap::new());
-            let exchange =
-                Exchange { method: Method::DELETE, headers, body: Bytes::new(), client: ClientName::Gateway };
+            let (body, client) = (Bytes::new(), ClientName::Gateway);
+            let exchange = Exchange { method: Method::DELETE, headers, body, client, time_limit: None };
             self.servers[session.server].exchange(exchange)
         }))
         .await;

@@ -114,8 +114,8 @@ impl FederatedRequest<'_> {
             Some(session) => session.headers(server, &self.exchange.headers),
             None => without_session(&self.exchange.headers),
         };
-        let client = self.exchange.client.clone();
-        Exchange { method: self.exchange.method.clone(), headers, body, client }
+        let (client, time_limit) = (self.exchange.client.clone(), self.exchange.time_limit);
+        Exchange { method: self.exchange.method.clone(), headers, body, client, time_limit }
     }
 
     fn id(&self) -> Option<&str> {
@@ -240,7 +240,8 @@ impl FederationState {
     ) -> Result<Vec<ServerAnswer>, UpstreamError> {
         let awaited = &request.awaited();
         let asking = bodies.into_iter().map(|(server, body)| async move {
-            gather::read(self.send(request, server, body).await?, awaited).await
+            let answer = self.send(request, server, body).await?;
+            gather::read(self.names.name_of(server), answer, awaited).await
         });
         join_all(asking).await.into_iter().collect()
     }

@@ -164,9 +164,10 @@ impl Multiplexer {
 
     /// Sends a request to the child, with an id of the gateway.
     async fn send(self: &Arc<Self>, message: &RpcMessage<'_>) -> Result<RequestMessages, NotSent> {
-        let messages = self.register(message)?;
+        let mut messages = self.register(message)?;
         let text = with_gateway_id(message, messages.gateway_id);
         self.child.write(&text).await.map_err(|Gone| NotSent::ChildEnded)?;
+        messages.is_sent = true;
         Ok(messages)
     }
 
@@ -191,7 +192,8 @@ impl Multiplexer {
             unread_bytes: Arc::clone(&unread_bytes),
         };
         requests.by_gateway_id.insert(gateway_id, request);
-        Ok(RequestMessages { multiplexer: Arc::clone(self), gateway_id, received, unread_bytes })
+        let multiplexer = Arc::clone(self);
+        Ok(RequestMessages { multiplexer, gateway_id, received, unread_bytes, is_sent: false })
     }
 
     /// Handles a message of the child.
@@ -305,6 +307,8 @@ struct RequestMessages {
     gateway_id: i64,
     received: mpsc::UnboundedReceiver<ClientMessage>,
     unread_bytes: Arc<AtomicUsize>,
+    /// False while the child has not taken the request: then there is nothing to cancel.
+    is_sent: bool,
 }
 
 impl RequestMessages {
@@ -319,7 +323,7 @@ impl RequestMessages {
 impl Drop for RequestMessages {
     fn drop(&mut self) {
         let is_open = self.multiplexer.requests().by_gateway_id.remove(&self.gateway_id).is_some();
-        if is_open {
+        if is_open && self.is_sent {
             self.multiplexer.cancel(self.gateway_id, "the client went away");
         }
     }

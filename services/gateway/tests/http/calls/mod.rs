@@ -14,6 +14,7 @@ mod late;
 mod modern_questions;
 mod open_questions;
 mod operator_commitment;
+mod overdue;
 mod postures;
 mod records;
 mod tasks;

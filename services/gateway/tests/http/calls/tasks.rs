@@ -4,7 +4,7 @@ use admission::rules::{Posture, Then};
 use serde_json::{Value, json};
 use testkit::{McpRequest, McpResponse};
 
-use crate::client::{Agent, VAP};
+use crate::client::{Agent, VAP, initialize, read};
 use crate::world::{Script, World, rule, script};
 
 const TASK: &str = "task-1";
@@ -169,6 +169,44 @@ async fn v_37_two_sessions_may_each_have_a_task_of_one_name() {
     }
     // The revision has no such method.
     refused(&follow(&third, "tasks/update", json!({})).await, -32601, "wrong_principal");
+}
+
+/// A client in a new session of this revision.
+async fn in_revision(world: &World, revision: &str) -> Agent {
+    let mut client = world.nobody();
+    let mut opening = initialize(&json!({}));
+    opening["protocolVersion"] = revision.into();
+    let answer = client.ask("initialize", opening).await;
+    client.mcp = Some(answer.headers["mcp-session-id"].to_str().unwrap().to_owned());
+    client
+}
+
+#[tokio::test]
+async fn v_37_a_revision_without_tasks_has_no_method_about_them() {
+    let world = World::before(server(legacy_task)).await;
+    for (revision, code) in
+        [("2024-11-05", -32601), ("2025-03-26", -32601), ("2025-06-18", -32601), ("2025-11-25", -32602)]
+    {
+        let client = in_revision(&world, revision).await;
+        for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+            refused(&follow(&client, method, json!({})).await, code, "wrong_principal");
+        }
+    }
+    assert!(world.server.messages_of("tasks/get").is_empty(), "nothing went on");
+}
+
+#[tokio::test]
+async fn v_37_in_a_session_that_is_not_known_the_header_states_the_revision_or_it_has_no_tasks() {
+    let world = World::before(server(legacy_task)).await;
+    let client = Agent { mcp: Some("of-an-earlier-run".into()), ..world.nobody() };
+    for (revision, code) in [(Some("2025-11-25"), -32602), (Some("2025-06-18"), -32601), (None, -32601)] {
+        let request = client.post(&client.message("tasks/get", &json!({ "taskId": TASK })));
+        let request = match revision {
+            Some(revision) => request.header("mcp-protocol-version", revision),
+            None => request,
+        };
+        refused(&read(request.send().await.unwrap()).await.reply(), code, "wrong_principal");
+    }
 }
 
 #[tokio::test]
