@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use http::StatusCode;
-use http::header::ACCEPT;
+use http::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Response, Url};
 use tokio::time::timeout;
 
@@ -23,6 +23,8 @@ const SILENCE: Duration = Duration::from_secs(45);
 const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
 /// Pause before reconnecting after the stream ended.
 const PAUSE: Duration = Duration::from_millis(200);
+/// Media type of the stream.
+const EVENT_STREAM: &str = "text/event-stream";
 /// Maximum length of a line.
 const MAX_LINE_BYTES: usize = 8 << 20;
 
@@ -58,6 +60,8 @@ pub struct Events {
     next: Option<u64>,
     backoff: Backoff,
     open: Option<OpenStream>,
+    /// `true` once the connection has carried anything, if only a comment as keep-alive.
+    has_data: bool,
 }
 
 #[derive(Debug)]
@@ -82,7 +86,16 @@ impl Client {
             Begin::Now => (None, None),
         };
         let backoff = Backoff::within(self.patience());
-        Ok(Events { client: self.clone(), url, all: filters.is_empty(), last_id, next, backoff, open: None })
+        Ok(Events {
+            client: self.clone(),
+            url,
+            all: filters.is_empty(),
+            last_id,
+            next,
+            backoff,
+            open: None,
+            has_data: false,
+        })
     }
 }
 
@@ -101,23 +114,38 @@ impl Events {
             match self.read(open).await? {
                 Some(event) => return Ok(event),
                 // The stream ended; all events received were processed.
-                None => tokio::time::sleep(PAUSE).await,
+                None => self.pause().await?,
             }
         }
+    }
+
+    /// Waits before a reconnection. Connections that carry nothing at all use the patience up.
+    async fn pause(&mut self) -> Result<(), ClientError> {
+        if std::mem::take(&mut self.has_data) {
+            self.backoff = Backoff::within(self.client.patience());
+            tokio::time::sleep(PAUSE).await;
+            return Ok(());
+        }
+        let Some(wait) = self.backoff.next(Some(PAUSE)) else {
+            let silent = format!("{} carries neither events nor keep-alives", self.url);
+            return Err(ClientError::Unreachable(silent));
+        };
+        tokio::time::sleep(wait).await;
+        Ok(())
     }
 
     /// Connects, with retries; fails if a retry is useless or the patience is used up.
     async fn connect(&mut self) -> Result<OpenStream, ClientError> {
         loop {
             let mut request = self.client.authorized(self.client.http.get(self.url.clone()));
-            request = request.header(ACCEPT, "text/event-stream").timeout(FOR_EVER);
+            request = request.header(ACCEPT, EVENT_STREAM).timeout(FOR_EVER);
             if let Some(last) = &self.last_id {
                 request = request.header("last-event-id", last);
             }
             let answered = match timeout(SILENCE, request.send()).await {
                 Ok(Ok(response)) if response.status() == StatusCode::OK => {
                     self.client.reached.store(true, Ordering::Relaxed);
-                    return Ok(OpenStream { response, lines: EventLines::default() });
+                    return opened(response);
                 }
                 Ok(Ok(response)) => self.client.mark_reached(HttpResponse::of(response).await),
                 Ok(Err(error)) => Err(unreachable(error)),
@@ -139,6 +167,7 @@ impl Events {
             let chunk = timeout(SILENCE, open.response.chunk()).await;
             let Ok(Ok(Some(chunk))) = chunk else { return Ok(None) };
             open.lines.add(&chunk)?;
+            self.has_data = true;
         }
     }
 
@@ -166,6 +195,19 @@ impl Events {
         }
         self.next = index.checked_add(1);
         Ok(Some(EntryEvent { index, data }))
+    }
+}
+
+/// Returns the stream of a response with status 200, if it is one of events: a page of a proxy is none.
+fn opened(response: Response) -> Result<OpenStream, ClientError> {
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let essence = kind.split(';').next().unwrap_or_default().trim();
+    match essence.eq_ignore_ascii_case(EVENT_STREAM) {
+        true => Ok(OpenStream { response, lines: EventLines::default() }),
+        false => Err(ClientError::Nonsense(format!(
+            "{}: the content type is {kind:?}, and {EVENT_STREAM:?} is due",
+            response.url()
+        ))),
     }
 }
 

@@ -45,10 +45,10 @@ pub use wire::HttpResponse;
 use https::NoHttpClient;
 use multipart::RequestBody;
 use retry::Backoff;
-use wire::MAX_ANSWER_BYTES;
+use wire::{EVERY_TYPE, MAX_ANSWER_BYTES};
 
-/// Timeout of one HTTP exchange.
-const EXCHANGE: Duration = Duration::from_secs(30);
+/// Default timeout of one HTTP exchange.
+pub const EXCHANGE: Duration = Duration::from_secs(30);
 
 /// Problem code of a log that is halted until its operator acts.
 const HALTED: &str = "log-halted";
@@ -118,8 +118,10 @@ impl ClientError {
 /// Settings of a [`Client`].
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Total time for retries and polling. A service that never answered is not retried.
+    /// Total time for retries and polling, including the exchanges. A service that never answered is not retried.
     pub patience: Duration,
+    /// Timeout of one HTTP exchange.
+    pub exchange: Duration,
     /// Additional root certificates, in PEM.
     pub extra_roots: Option<Bytes>,
     /// Bearer token for the `Authorization` header.
@@ -130,7 +132,13 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { patience: Duration::from_secs(60), extra_roots: None, token: None, unix_socket: None }
+        Self {
+            patience: Duration::from_secs(60),
+            exchange: EXCHANGE,
+            extra_roots: None,
+            token: None,
+            unix_socket: None,
+        }
     }
 }
 
@@ -250,7 +258,9 @@ impl Client {
         if answer.status == StatusCode::CREATED && !answer.body.is_empty() {
             return Ok((location, answer.body));
         }
-        self.poll(self.own(location)?, answer.retry_after(), &mut backoff).await
+        let taken =
+            Polled { location: self.own(location)?, retry_after: answer.retry_after(), accepted: true };
+        self.poll(taken, &mut backoff).await
     }
 
     /// Fetches a fresh receipt for an entry.
@@ -268,7 +278,9 @@ impl Client {
     /// As [`receipt`](Self::receipt).
     pub async fn receipt_named(&self, entry: &str) -> Result<Bytes, ClientError> {
         let mut backoff = Backoff::within(self.options.patience);
-        let (_, receipt) = self.poll(self.url(&format!("entries/{entry}"))?, None, &mut backoff).await?;
+        let location = self.url(&format!("entries/{entry}"))?;
+        let unanswered = Polled { location, retry_after: None, accepted: false };
+        let (_, receipt) = self.poll(unanswered, &mut backoff).await?;
         Ok(receipt)
     }
 
@@ -335,7 +347,7 @@ impl Client {
     /// # Errors
     /// [`ClientError::NotFound`] if the resource does not exist.
     pub async fn bytes(&self, path: &str) -> Result<Bytes, ClientError> {
-        self.bytes_as(path, "*/*").await
+        self.bytes_as(path, EVERY_TYPE).await
     }
 
     /// Fetches a resource in one of its media types, such as a proof as a receipt or as a tlog-proof.
@@ -376,32 +388,39 @@ impl Client {
         }
     }
 
-    async fn poll(
-        &self,
-        mut location: Url,
-        mut retry_after: Option<Duration>,
-        backoff: &mut Backoff,
-    ) -> Result<(Url, Bytes), ClientError> {
-        let mut first = retry_after.is_none();
+    async fn poll(&self, mut polled: Polled, backoff: &mut Backoff) -> Result<(Url, Bytes), ClientError> {
+        let mut refused = None;
+        let mut first = polled.retry_after.is_none();
         loop {
             if !std::mem::take(&mut first) {
-                let Some(wait) = backoff.next(retry_after) else {
-                    return Err(ClientError::StillRunning(location));
+                let Some(wait) = backoff.next(polled.retry_after) else {
+                    return Err(polled.give_up(refused));
                 };
                 tokio::time::sleep(wait).await;
             }
-            let answer = self.exchange(location.clone(), media::COSE, RECEIPT_BYTES).await;
+            let answer = self.exchange(polled.location.clone(), media::COSE, RECEIPT_BYTES).await;
             match answer {
                 Ok(answer) if answer.status == StatusCode::OK => {
-                    return Ok((answer.location().unwrap_or(location), answer.body));
+                    let answer = answer.into_resource(media::COSE)?;
+                    return Ok((answer.location().unwrap_or(polled.location), answer.body));
                 }
                 Ok(answer) if is_not_yet(answer.status) => {
-                    retry_after = answer.retry_after();
-                    location = answer.location().map_or(Ok(location), |location| self.own(location))?;
+                    let location = answer.location().map(|location| self.own(location)).transpose()?;
+                    polled = Polled {
+                        location: location.unwrap_or(polled.location),
+                        retry_after: answer.retry_after(),
+                        accepted: true,
+                    };
                 }
-                Ok(answer) if answer.is_transient() => retry_after = answer.retry_after(),
+                Ok(answer) if answer.is_transient() => {
+                    polled.retry_after = answer.retry_after();
+                    refused = Some(answer.into_error());
+                }
                 Ok(answer) => return Err(answer.into_error()),
-                Err(ClientError::Unreachable(_)) if self.may_return() => retry_after = None,
+                Err(error @ ClientError::Unreachable(_)) if self.may_return() => {
+                    polled.retry_after = None;
+                    refused = Some(error);
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -412,7 +431,7 @@ impl Client {
         let mut backoff = Backoff::within(self.options.patience);
         loop {
             match self.exchange(url.clone(), accept, MAX_ANSWER_BYTES).await {
-                Ok(answer) if answer.status.is_success() => return Ok(answer),
+                Ok(answer) if answer.status.is_success() => return answer.into_resource(accept),
                 answer => self.wait_or_fail(answer, &mut backoff).await?,
             }
         }
@@ -490,6 +509,26 @@ impl Client {
     }
 }
 
+/// What is known about a receipt that is polled for.
+struct Polled {
+    location: Url,
+    /// The wait of the last response.
+    retry_after: Option<Duration>,
+    /// `true` once the service has said that the registration is in progress.
+    accepted: bool,
+}
+
+impl Polled {
+    /// The error when the patience is used up. That a statement is being registered is said only if the service said so;
+    /// else the last failure is the error.
+    fn give_up(self, refused: Option<ClientError>) -> ClientError {
+        match refused {
+            Some(error) if !self.accepted => error,
+            _ => ClientError::StillRunning(self.location),
+        }
+    }
+}
+
 fn decisive(verdict: &StatementVerdict) -> String {
     verdict.decisive().map_or_else(String::new, |check| format!("{}: {}", check.name, check.detail))
 }
@@ -506,7 +545,7 @@ fn is_not_yet(status: StatusCode) -> bool {
 fn http_client(options: &Options, urls: &[&Url]) -> Result<reqwest::Client, ClientError> {
     let mut builder = reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
-        .timeout(EXCHANGE)
+        .timeout(options.exchange)
         .user_agent(concat!("tabellion/", env!("CARGO_PKG_VERSION")));
     if let Some(pem) = &options.extra_roots {
         let roots = reqwest::Certificate::from_pem_bundle(pem)

@@ -1,9 +1,10 @@
 //! Retries with back-off (SCRAPI 5.1).
 //!
 //! `Retry-After` is a minimum. Without it the wait doubles each time, with jitter, so that clients that failed together
-//! do not retry together. The single and the total wait are bounded.
+//! do not retry together. The single wait is bounded, and so is the total time with the exchanges between the waits: a
+//! service that answers slowly uses the patience up as well.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::HeaderMap;
 use http::header::RETRY_AFTER;
@@ -19,33 +20,37 @@ const LONGEST_ASKED: Duration = Duration::from_secs(300);
 #[derive(Debug)]
 pub struct Backoff {
     attempt: u32,
-    left: Duration,
+    patience: Duration,
+    waited: Duration,
+    begun: Instant,
 }
 
 impl Backoff {
-    /// Creates a back-off with a total waiting time of `patience`.
+    /// Creates a back-off that ends `patience` from now.
     pub fn within(patience: Duration) -> Self {
-        Self { attempt: 0, left: patience }
+        Self { attempt: 0, patience, waited: Duration::ZERO, begun: Instant::now() }
     }
 
-    /// The next wait, at least `retry_after`; `None` if the patience is used up.
+    /// The next wait, at least `retry_after`; `None` if it would exceed the patience.
     pub fn next(&mut self, retry_after: Option<Duration>) -> Option<Duration> {
         let own = jittered(FIRST.saturating_mul(1 << self.attempt.min(10)).min(LONGEST));
         let wait = retry_after.map_or(own, |retry_after| retry_after.max(FIRST));
         self.attempt += 1;
-        if wait > self.left || wait > LONGEST_ASKED {
+        let spent = self.waited.max(self.begun.elapsed());
+        if wait > self.patience.saturating_sub(spent) || wait > LONGEST_ASKED {
             return None;
         }
-        self.left -= wait;
+        self.waited += wait;
         Some(wait)
     }
 }
 
-/// The `Retry-After` of a response in seconds. `None` for an HTTP date: the local clock may be wrong, and the
-/// back-off's own wait serves as well.
+/// The `Retry-After` of a response in seconds; a number beyond `u64` is its maximum. `None` for an HTTP date: the local
+/// clock may be wrong, and the back-off's own wait serves as well.
 pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds))
+    let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    let is_number = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| Duration::from_secs(value.parse().unwrap_or(u64::MAX)))
 }
 
 /// A random duration between half of `wait` and `wait`.
@@ -71,6 +76,27 @@ mod tests {
         assert!(waits.len() >= 4, "{waits:?}");
         assert!(waits.iter().sum::<Duration>() <= Duration::from_secs(5));
         assert!(waits[0] >= FIRST / 2 && waits[0] <= FIRST);
+    }
+
+    #[test]
+    fn time_spent_in_exchanges_counts_for_the_patience() {
+        let patience = Duration::from_secs(5);
+        let mut backoff = Backoff { begun: Instant::now() - patience, ..Backoff::within(patience) };
+        assert_eq!(backoff.next(Some(Duration::ZERO)), None);
+    }
+
+    #[test]
+    fn a_wait_is_a_number_of_seconds_however_large_and_no_date() {
+        let parsed = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, value.parse().unwrap());
+            retry_after(&headers)
+        };
+        assert_eq!(parsed("7"), Some(Duration::from_secs(7)));
+        assert_eq!(parsed("99999999999999999999999"), Some(Duration::from_secs(u64::MAX)));
+        for other in ["", "-1", "+1", "1.5", "Wed, 21 Oct 2026 07:28:00 GMT"] {
+            assert_eq!(parsed(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::header::{ACCEPT, CONTENT_TYPE, LINK, LOCATION};
+use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, LINK, LOCATION};
 use http::{HeaderMap, StatusCode};
 use reqwest::{RequestBuilder, Response, Url};
 use scitt::Problem;
@@ -13,6 +13,9 @@ use crate::retry;
 
 /// Maximum size of a response: a statement and a payload at the hard limit, in base64, with their evidence.
 pub const MAX_ANSWER_BYTES: usize = 32 * 1024 * 1024;
+
+/// The value of `Accept` for a resource of any type.
+pub const EVERY_TYPE: &str = "*/*";
 
 /// Media type of problem details in JSON (RFC 9457).
 const JSON_PROBLEM: &str = "application/problem+json";
@@ -48,6 +51,26 @@ impl HttpResponse {
         Ok(Self { status, headers, body, url })
     }
 
+    /// Returns the response if it is the resource that was requested with `accept`: with status 200, without a content
+    /// coding, which no request of this client accepts, and no problem details, unless every type is accepted, as for a
+    /// payload.
+    ///
+    /// # Errors
+    /// [`ClientError::Nonsense`] with the URL if it is something else.
+    pub(crate) fn into_resource(self, accept: &str) -> Result<Self, ClientError> {
+        let refused = |why: String| Err(ClientError::Nonsense(format!("{}: {why}", self.url)));
+        if self.status != StatusCode::OK {
+            return refused(format!("the status is {}, and 200 is due", self.status));
+        }
+        if let Some(coding) = self.headers.get(CONTENT_ENCODING).filter(|coding| *coding != "identity") {
+            return refused(format!("the answer is encoded ({coding:?}), and that was not asked for"));
+        }
+        match self.stated_problem().filter(|_| accept != EVERY_TYPE) {
+            Some(problem) => refused(format!("problem details with status 200: {problem}")),
+            None => Ok(self),
+        }
+    }
+
     /// The `Location` header as an absolute URL.
     pub fn location(&self) -> Option<Url> {
         self.url.join(self.headers.get(LOCATION)?.to_str().ok()?).ok()
@@ -78,17 +101,35 @@ impl HttpResponse {
     }
 
     fn problem(&self) -> Box<Problem> {
+        Box::new(self.stated_problem().unwrap_or_else(|| self.problem_of_status()))
+    }
+
+    /// The problem details in the body.
+    fn stated_problem(&self) -> Option<Problem> {
         let kind = self.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let parsed = match kind {
+        match kind {
             kind if kind.starts_with(scitt::media::PROBLEM) => Problem::parse(&self.body).ok(),
             kind if kind.starts_with(JSON_PROBLEM) => {
                 serde_json::from_slice(&self.body).ok().as_ref().and_then(problem_in_json)
             }
             _ => None,
-        };
-        let fallback =
-            || Problem::new(self.status.canonical_reason().unwrap_or("Unknown status"), self.status.as_str());
-        Box::new(parsed.unwrap_or_else(fallback))
+        }
+    }
+
+    /// Problem details for a response without any, as from a proxy: the status, the URL, and where it redirects to.
+    fn problem_of_status(&self) -> Problem {
+        let title = self.status.canonical_reason().unwrap_or("Unknown status");
+        let (status, url) = (self.status.as_str(), &self.url);
+        match self.location().filter(|_| self.status.is_redirection()) {
+            Some(target) => Problem::new(
+                title,
+                format!(
+                    "{status} from {url}, which redirects to {target}; redirects are not followed: if the service is there, \
+                     use that address"
+                ),
+            ),
+            None => Problem::new(title, format!("{status} from {url}")),
+        }
     }
 }
 
@@ -136,24 +177,37 @@ pub fn prefix(url: &str) -> Result<Url, ClientError> {
 /// Reads a body of at most `most` bytes.
 pub async fn read_bounded(mut response: Response, most: usize) -> Result<Bytes, ClientError> {
     let mut body = BytesMut::new();
-    while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
+    while let Some(chunk) = response.chunk().await.map_err(|error| broken_off(response.url(), error))? {
         if body.len() + chunk.len() > most {
-            return Err(ClientError::Nonsense(format!("the answer is larger than {} KiB", most >> 10)));
+            let url = response.url();
+            return Err(ClientError::Nonsense(format!(
+                "{url}: the answer is larger than {} KiB",
+                most >> 10
+            )));
         }
         body.extend_from_slice(&chunk);
     }
     Ok(body.freeze())
 }
 
+/// Converts the error of a body that did not come to its end.
+fn broken_off(url: &Url, error: reqwest::Error) -> ClientError {
+    ClientError::Unreachable(format!("the answer from {url} broke off: {}", with_causes(error)))
+}
+
 /// Converts an HTTP error to [`ClientError::Unreachable`] with all its causes.
 pub fn unreachable(error: reqwest::Error) -> ClientError {
+    ClientError::Unreachable(with_causes(error))
+}
+
+fn with_causes(error: reqwest::Error) -> String {
     let mut what = error.to_string();
     let mut source = std::error::Error::source(&error);
     while let Some(cause) = source {
         what = format!("{what}: {cause}");
         source = cause.source();
     }
-    ClientError::Unreachable(what)
+    what
 }
 
 #[cfg(test)]

@@ -10,8 +10,9 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
 use bytes::Bytes;
-use client::{Client, ClientError, Options};
+use client::{Begin, Client, ClientError, Options};
 use scitt::{Algorithm, CoseKey, KeySet, Problem, Signer, SigningKey};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// Answers with what it was given, in that order, whatever is asked.
 struct Script {
@@ -270,4 +271,107 @@ async fn whoever_keeps_a_queue_is_told_what_is_open_and_asks_again_by_itself() {
     assert!(matches!(&results[2], Err(ClientError::TryAgain { status, .. }) if *status == 503));
     assert!(matches!(&results[3], Err(ClientError::Refused { status, .. }) if *status == 400));
     assert!(matches!(&results[4], Err(ClientError::Nonsense(_))));
+}
+
+/// A client of the same service with this patience.
+fn with_patience(client: &Client, patience: Duration) -> Client {
+    Client::new(client.base().as_str(), Options { patience, ..Options::default() }).unwrap()
+}
+
+#[tokio::test]
+async fn a_redirect_is_refused_with_both_addresses() {
+    for target in ["https://log.example/checkpoint", "file:///etc/passwd"] {
+        let client = service(vec![answer(301, &[("location", target)], "")]).await;
+        let from = client.base().join("checkpoint").unwrap();
+        match client.bytes("checkpoint").await.unwrap_err() {
+            ClientError::Refused { status, problem } => {
+                assert_eq!(status, 301);
+                let words = problem.to_string();
+                assert!(words.contains(from.as_str()) && words.contains(target), "{words}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_service_that_is_busy_for_long_has_not_accepted_anything() {
+    let busy = || answer(503, &[("retry-after", "99999999")], "");
+    let client = service(vec![busy()]).await;
+    assert!(
+        matches!(client.receipt_named("a").await.unwrap_err(), ClientError::TryAgain { status, .. } if status == 503)
+    );
+    let client = service(vec![answer(204, LATER, ""), busy()]).await;
+    assert!(matches!(client.receipt_named("a").await.unwrap_err(), ClientError::StillRunning(_)));
+    let client = service(vec![answer(202, LATER, ""), busy()]).await;
+    assert!(matches!(client.submit(&MESSAGE).await.unwrap_err(), ClientError::StillRunning(_)));
+}
+
+#[tokio::test]
+async fn what_is_not_the_requested_resource_is_not_taken_for_it() {
+    let kind = ("content-type", "application/problem+json");
+    let words = r#"{"title":"Not really","detail":"no"}"#;
+    let others = || {
+        [
+            answer(202, &[], "{}"),
+            answer(204, &[], ""),
+            answer(200, &[("content-encoding", "gzip")], "{}"),
+            answer(200, &[kind], words),
+        ]
+    };
+    for other in others() {
+        let client = service(vec![other]).await;
+        let error = client.json::<serde_json::Value>("v1/policy").await.unwrap_err();
+        let url = client.base().join("v1/policy").unwrap();
+        assert!(matches!(&error, ClientError::Nonsense(why) if why.contains(url.as_str())), "{error:?}");
+    }
+    for other in others().into_iter().skip(2) {
+        let error = service(vec![other]).await.receipt_named("a").await.unwrap_err();
+        assert!(matches!(error, ClientError::Nonsense(_)), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_a_proxy_is_no_stream_of_entries() {
+    let page = || answer(200, &[("content-type", "text/html")], "<p>Please log in</p>");
+    let client = service(vec![page(), page()]).await;
+    let error = client.events(Begin::Start, "").unwrap().next().await.unwrap_err();
+    assert!(matches!(&error, ClientError::Nonsense(why) if why.contains("text/html")), "{error:?}");
+}
+
+#[tokio::test]
+async fn streams_that_end_without_a_byte_use_the_patience_up() {
+    let empty = || answer(200, &[("content-type", "text/event-stream; charset=utf-8")], "");
+    let client = service(vec![empty(), empty(), empty(), empty()]).await;
+    let client = with_patience(&client, Duration::from_millis(300));
+    let error = client.events(Begin::Start, "").unwrap().next().await.unwrap_err();
+    assert!(matches!(error, ClientError::Unreachable(_)), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_service_that_never_answers_is_given_up_after_one_exchange() {
+    // The kernel completes the connection; nothing accepts it.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let options = Options { exchange: Duration::from_millis(100), ..Options::default() };
+    let client = Client::new(&format!("http://{}", silent.local_addr().unwrap()), options).unwrap();
+    assert!(matches!(client.bytes("checkpoint").await.unwrap_err(), ClientError::Unreachable(_)));
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_off_is_told_from_a_service_that_is_not_there() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut head = [0; 4096];
+        assert!(stream.read(&mut head).await.unwrap() > 0);
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf").await.unwrap();
+    });
+    let client = Client::new(&format!("http://{address}"), Options::default()).unwrap();
+    match client.bytes("checkpoint").await.unwrap_err() {
+        ClientError::Unreachable(why) => {
+            assert!(why.contains("broke off") && why.contains("/checkpoint"), "{why}");
+        }
+        other => panic!("{other:?}"),
+    }
 }

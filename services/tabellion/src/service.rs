@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use clap::Args;
 use client::https::NoHttpClient;
-use client::{Client, ClientError, Options};
+use client::{Client, ClientError, EXCHANGE, Options};
 use scitt::Problem;
 use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
 use tokio::runtime::Runtime;
 
 use crate::console::{Exit, Failure, files};
@@ -77,6 +78,7 @@ impl ServiceArgs {
         };
         let options = Options {
             patience: Duration::from_secs(self.timeout),
+            exchange: EXCHANGE.min(Duration::from_secs(self.timeout.max(1))),
             extra_roots: self.cacert.as_deref().map(files::read).transpose()?.map(Into::into),
             token: self
                 .token_file
@@ -129,6 +131,12 @@ impl Service {
             false => failure,
         }
     }
+}
+
+/// Returns the list `name` of an answer. An answer without it is no empty list, but something else than was requested.
+pub fn served_list<'a>(answer: &'a Json, name: &str) -> Result<&'a [Json], Failure> {
+    let list = answer.get(name).and_then(Json::as_array);
+    list.map(Vec::as_slice).ok_or_else(|| nonsense(format!("it has no list {name:?}")))
 }
 
 /// The failure for an answer of the service that cannot be used (`nonsense`).
@@ -208,6 +216,17 @@ mod tests {
         for (code, exit) in [("entry-pending", Exit::TryAgain), ("entry-unknown", Exit::NotFound)] {
             let problem = Box::new(Problem::new("Not Found", "why").code(code));
             assert_eq!(Failure::from(ClientError::NotFound(problem)).exit, exit, "{code}");
+        }
+    }
+
+    #[test]
+    fn an_answer_without_the_list_is_not_an_empty_list() {
+        let page = serde_json::json!({ "entries": [] });
+        assert_eq!(served_list(&page, "entries").unwrap(), &[] as &[Json]);
+        for other in
+            [serde_json::json!({ "title": "Not really" }), serde_json::json!({ "entries": 1 }), Json::Null]
+        {
+            assert_eq!(served_list(&other, "entries").unwrap_err().exit, Exit::Failure, "{other}");
         }
     }
 

@@ -209,7 +209,7 @@ fn log_connection(config: &LogConfig) -> Result<LogConnection, StartError> {
         patience: LOG_PATIENCE,
         extra_roots: read("ca_file", &config.ca_file)?.map(Into::into),
         token: read("token_file", &config.token_file)?.map(|token| token.trim().to_owned()),
-        unix_socket: None,
+        ..client::Options::default()
     };
     let not_a_url = |error: ClientError| StartError::Log { setting: "url", why: error.to_string() };
     let client = client::Client::new(&config.url, options).map_err(not_a_url)?;

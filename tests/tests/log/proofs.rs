@@ -4,7 +4,7 @@
 use std::fs;
 use std::time::Duration;
 
-use black_box::{Log, Ran, Service, WitnessHome, until};
+use black_box::{FaultyService, Log, Ran, Service, WitnessHome, until};
 use ed25519_dalek::SigningKey;
 use serde_json::Value;
 use tlog::cosignature::cosign;
@@ -144,6 +144,34 @@ fn a_proof_of_inclusion_is_verified_in_every_form() {
     assert!(!log.path("never").exists());
     service.stop();
     offline(&log, &["receipt", "verify", "one.receipt", "--statement", "one.cose"]).must_succeed();
+}
+
+#[test]
+fn a_proof_in_json_is_verified_with_every_member() {
+    let log = Log::sqlite();
+    let service = grown(&log);
+    let verified =
+        ["proof", "inclusion", "one.cose", "--verify", "-o", "never", "--trust", "trust.toml", "--json"];
+    let other = "0".repeat(64);
+    for (member, wrong) in [
+        ("entry_id", Value::from(other.as_str())),
+        ("leaf_hash", other.as_str().into()),
+        ("root", other.as_str().into()),
+        ("path", Value::from(vec![other.as_str(); 3])),
+        ("index", 4.into()),
+        ("tree_size", 6.into()),
+    ] {
+        let liar = FaultyService::of(service.connection().address(), move |_, answer| {
+            if let Ok(Value::Object(mut view)) = serde_json::from_slice(&answer.body) {
+                view.insert(member.to_owned(), wrong.clone());
+                answer.body = Value::Object(view).to_string().into_bytes();
+            }
+        });
+        let ran = log.tabellion(&[&verified[..], &["--size", "7", "--url", &liar.url()]].concat());
+        expect(&ran, 3, "tlog-proof-mismatch");
+        assert!(!log.path("never").exists(), "{member}");
+    }
+    service.stop();
 }
 
 #[test]

@@ -17,10 +17,10 @@ use serde_json::{Map, Value as Json};
 use url::form_urlencoded::Serializer;
 
 use super::receipt::entry_named;
-use crate::console::{Exit, Failure, members, safe};
+use crate::console::{Exit, Failure, members};
 use crate::context::Context;
-use crate::service::{Service, ServiceArgs};
-use crate::show::{self, items};
+use crate::service::{Service, ServiceArgs, nonsense, served_list};
+use crate::show;
 use erase::Erase;
 pub use hold::Admin;
 use hold::{Hold, Release};
@@ -88,11 +88,11 @@ impl Entry {
                     None => entry_named(&entry)?.to_string(),
                 };
                 let path = format!("v1/entries/{id}");
-                let entry: Json = service.block_on(service.client.json(&path))?;
-                context.console.print(&entry, |out| match &entry {
-                    Json::Object(members) => show::lines(out, 0, &with_times(members)),
-                    other => writeln!(out, "{}", safe(&other.to_string())),
-                })
+                let entry: Map<String, Json> = service.block_on(service.client.json(&path))?;
+                if entry.get("entry_id").and_then(Json::as_str) != Some(id.as_str()) {
+                    return Err(nonsense(format!("it is not about entry {id}")));
+                }
+                context.console.print(&entry, |out| show::lines(out, 0, &with_times(&entry)))
             }
             Self::List { position, limit, service } => {
                 let service = service.connect(context)?;
@@ -100,9 +100,10 @@ impl Entry {
                 let (page, next): (Json, _) = service.block_on(service.client.page(&path))?;
                 let more = next.is_some();
                 let table = EntryTable::of(&context.console);
-                context.console.print(&members! { #[serde(flatten)] page, more }, |out| {
-                    table.write(out, items(&page, "entries"))
-                })?;
+                let entries = served_list(&page, "entries")?;
+                context
+                    .console
+                    .print(&members! { #[serde(flatten)] page, more }, |out| table.write(out, entries))?;
                 if more {
                     context.console.note(position.more());
                 }

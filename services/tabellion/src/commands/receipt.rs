@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use bytes::Bytes;
 use clap::Subcommand;
 use merkle::EntryDigest;
-use scitt::receipt::LedgerStep;
+use scitt::receipt::{LedgerStep, ReceiptError};
 use scitt::{Receipt as CoseReceipt, transparent};
 use serde_json::json;
 
@@ -13,7 +14,7 @@ use super::verify::{self, VerificationFiles};
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure, members};
 use crate::context::Context;
-use crate::service::ServiceArgs;
+use crate::service::{ServiceArgs, nonsense};
 use crate::show;
 
 #[derive(Debug, Subcommand)]
@@ -109,7 +110,17 @@ fn get(context: &Context, entry: &str, output: &Path, service: &ServiceArgs) -> 
     let entry = entry_named(entry)?;
     let service = service.connect(context)?;
     let receipt = service.block_on(service.client.receipt(&entry))?;
+    must_be_receipt(&receipt)?;
     files::write(output, &receipt, Access::Ordinary, Existing::Replace)
+}
+
+/// Refuses an answer that is no receipt, such as a page of a proxy. A receipt of a data structure that is not supported here
+/// is one for other verifiers.
+fn must_be_receipt(answer: &Bytes) -> Result<(), Failure> {
+    match CoseReceipt::parse(answer.clone()) {
+        Ok(_) | Err(ReceiptError::UnsupportedStructure(_)) => Ok(()),
+        Err(ReceiptError::Malformed(error)) => Err(nonsense(format!("it is not a Receipt: {error}"))),
+    }
 }
 
 fn read(file: &Path) -> Result<CoseReceipt, Failure> {

@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 use super::entry::{EntryTable, MORE};
 use crate::console::{Failure, safe};
 use crate::context::Context;
-use crate::service::{ServiceArgs, percent_encoded};
+use crate::service::{ServiceArgs, percent_encoded, served_list};
 use crate::show::{items, text};
 
 #[derive(Debug, Subcommand)]
@@ -60,6 +60,7 @@ impl Show {
         let path = format!("v1/sessions/{}?limit={}{after}", percent_encoded(&self.session), self.limit);
         let service = self.service.connect(context)?;
         let (page, next): (Json, _) = service.block_on(service.client.page(&path))?;
+        served_list(&page, "entries")?;
         Ok(SessionEntries { page, more: next.is_some() })
     }
 }

@@ -83,7 +83,7 @@ pub const SETTINGS: &[Setting] = &[
         "origins of web pages that may read non-public resources; * allows all",
     ),
     reloading("token_required", Some("false"), "reject registrations without a token (401)"),
-    reloading("trusted_proxies", Some("[]"), "addresses of proxies whose Forwarded headers are trusted"),
+    reloading("trusted_proxies", Some("[]"), "addresses of proxies whose X-Forwarded-For is trusted"),
     reloading("write_rate", Some("500"), "registrations per second and client, on average"),
     reloading("write_burst", Some("2000"), "registrations per client in a burst"),
     reloading("read_rate", Some("2000"), "reads per second and client, on average"),

@@ -5,7 +5,7 @@
 //! the response is 429 with `Retry-After` (SCRAPI -11, 2.3.4 and 5.3). Every response carries the remaining quota
 //! (`RateLimit`, `RateLimit-Policy`: draft-ietf-httpapi-ratelimit-headers-10).
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -286,11 +286,18 @@ fn charge_once(meter: &RateMeter, bucket: RateBucket) -> Result<u32, AccessRefus
     meter.charge(bucket).map_err(AccessRefusal::OverRate)
 }
 
-/// The hops of `X-Forwarded-For`, in order; `None` for a hop that is not an IP address.
+/// The hops of `X-Forwarded-For`, in order; `None` for a hop that is no IP address, with or without a port.
 fn forwarded(headers: &HeaderMap) -> impl DoubleEndedIterator<Item = Option<IpAddr>> {
     let lines = headers.get_all("x-forwarded-for").iter().filter_map(|line| line.to_str().ok());
-    let hops: Vec<_> = lines.flat_map(|line| line.split(',')).map(|hop| hop.trim().parse().ok()).collect();
+    let hops: Vec<_> = lines.flat_map(|line| line.split(',')).map(|hop| hop_address(hop.trim())).collect();
     hops.into_iter()
+}
+
+/// Parses a hop. Some load balancers add the client's port, and then write an IPv6 address in brackets.
+fn hop_address(hop: &str) -> Option<IpAddr> {
+    let unbracketed = hop.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(hop);
+    let with_port = || hop.parse::<SocketAddr>().ok().map(|address| address.ip());
+    unbracketed.parse().ok().or_else(with_port)
 }
 
 /// The token of a request. For reads it may be a password (RFC 7617) of any user: a browser has no other way to send it.
@@ -328,8 +335,6 @@ impl RegisteredToken {
 
 #[cfg(test)]
 mod tests {
-    use std::net::SocketAddr;
-
     use super::*;
 
     fn request(peer: &str, forwarded: &[&str]) -> Request {
@@ -361,6 +366,22 @@ mod tests {
             "198.51.100.1"
         );
         assert_eq!(client(&access_control, "10.0.0.1", &["nonsense"]), "10.0.0.1");
+    }
+
+    #[test]
+    fn a_forwarded_address_may_have_a_port_and_brackets() {
+        let access_control = access_control(&["10.0.0.0/8"]);
+        for (hop, address) in [
+            ("198.51.100.1:4711", "198.51.100.1"),
+            ("[2001:db8::1]:4711", "2001:db8::1"),
+            ("[2001:db8::1]", "2001:db8::1"),
+            ("2001:db8::1", "2001:db8::1"),
+            ("198.51.100.1:", "10.0.0.1"),
+            ("[198.51.100.1", "10.0.0.1"),
+            ("client.example:80", "10.0.0.1"),
+        ] {
+            assert_eq!(client(&access_control, "10.0.0.1", &[hop]), address, "{hop}");
+        }
     }
 
     #[test]

@@ -17,8 +17,7 @@ use crate::commands::verify::now;
 use crate::console::{Exit, Failure, Report, safe};
 use crate::context::Context;
 use crate::entry_evidence::{EntryEvidence, EvidenceSource};
-use crate::service::{Service, ServiceArgs, percent_encoded};
-use crate::show::items;
+use crate::service::{Service, ServiceArgs, percent_encoded, served_list};
 use crate::trust_file::TrustFile;
 
 #[derive(Debug, Args)]
@@ -56,7 +55,8 @@ impl View {
         service.pages(self.first_page(), |page: Json| {
             let indexed_to = page.get("indexed_to").and_then(Json::as_u64).unwrap_or_default();
             let tree_size = *view.tree_size.get_or_insert(indexed_to);
-            for entry in items(&page, "entries").iter().filter(|entry| is_receipt_of(entry, tree_size)) {
+            for entry in served_list(&page, "entries")?.iter().filter(|entry| is_receipt_of(entry, tree_size))
+            {
                 view.add(source, entry)?;
             }
             Ok(())

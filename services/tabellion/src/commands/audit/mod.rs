@@ -59,10 +59,11 @@ impl Audit {
             return command.run(context);
         }
         let state = self.resume.as_deref().map_or_else(|| Ok(AuditState::default()), kept)?;
-        let session = AuditSession { context, kept: self.resume.as_deref() };
+        let kept = self.resume.as_deref();
         if self.service.url.is_some() {
             let trust = self.trust(context)?;
             let service = self.service.connect(context)?;
+            let session = AuditSession { context, kept, unanswered: by_service };
             return service
                 .drive(session.audit(&RemoteAuditSource::new(&service.client, &trust.store), state));
         }
@@ -71,6 +72,7 @@ impl Audit {
         runtime.block_on(async {
             let store = storage::open_read_only(&database).await.map_err(failures::database)?;
             let source = StoreSource::new(&*store);
+            let session = AuditSession { context, kept, unanswered: by_database };
             session.audit(&source, state).await
         })
     }
@@ -89,15 +91,18 @@ impl Audit {
 struct AuditSession<'a> {
     context: &'a Context,
     kept: Option<&'a Path>,
+    /// Converts an error of the audited source.
+    unanswered: fn(SourceError) -> Failure,
 }
 
 impl AuditSession<'_> {
     async fn audit(&self, source: &dyn AuditSource, state: AuditState) -> Result<(), Failure> {
         let threads = Threads::all();
-        let mut walk = Walk::begin(source, state).await.map_err(failed)?.with_workers(&threads);
+        let begun = Walk::begin(source, state).await.map_err(|error| self.failed(error))?;
+        let mut walk = begun.with_workers(&threads);
         let bar = self.context.console.entries_bar();
         let mut written = Instant::now();
-        while walk.step().await.map_err(unanswered)? {
+        while walk.step().await.map_err(self.unanswered)? {
             let progress = walk.progress();
             bar.set_length(progress.of);
             bar.set_position(progress.entries);
@@ -106,7 +111,7 @@ impl AuditSession<'_> {
                 written = Instant::now();
             }
         }
-        walk.settle().await.map_err(unanswered)?;
+        walk.settle().await.map_err(self.unanswered)?;
         bar.finish_and_clear();
         self.keep(walk.state())?;
         let audited = Audited::of(walk.report());
@@ -114,6 +119,13 @@ impl AuditSession<'_> {
         match audited.exit() {
             Exit::Success => Ok(()),
             exit => Err(Failure::already_printed(exit)),
+        }
+    }
+
+    fn failed(&self, error: AuditError) -> Failure {
+        match error {
+            AuditError::Source(error) => (self.unanswered)(error),
+            AuditError::State(error) => unusable(error),
         }
     }
 
@@ -131,14 +143,23 @@ fn kept(path: &Path) -> Result<AuditState, Failure> {
     }
 }
 
-fn failed(error: AuditError) -> Failure {
+/// Converts an error of a service that is audited over HTTP.
+fn by_service(error: SourceError) -> Failure {
     match error {
-        AuditError::Source(error) => unanswered(error),
-        AuditError::State(error) => unusable(error),
+        SourceError::Unavailable(why) => {
+            Failure::new(Exit::TryAgain, "unreachable", "the audited service does not answer")
+                .fact("because", why)
+                .hint("tabellion help unreachable")
+        }
+        SourceError::Refused(why) => {
+            Failure::new(Exit::Failure, "nonsense", "the audited service's answer cannot be used")
+                .fact("because", why)
+        }
+        other => by_database(other),
     }
 }
 
-fn unanswered(error: SourceError) -> Failure {
+fn by_database(error: SourceError) -> Failure {
     failures::database(match error {
         SourceError::Unavailable(why) => store::StoreError::Unavailable(why),
         SourceError::Refused(why) => store::StoreError::Refused(why),

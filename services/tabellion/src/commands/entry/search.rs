@@ -177,9 +177,10 @@ impl FetchedEntries {
             let (mut page, following): (Json, _) = client.page(&path).await?;
             fetched.next = following;
             fetched.indexed_to = page.get_mut("indexed_to").map(Json::take).unwrap_or_default();
-            if let Some(Json::Array(found)) = page.get_mut("entries").map(Json::take) {
-                fetched.entries.extend(found);
-            }
+            let Some(Json::Array(found)) = page.get_mut("entries").map(Json::take) else {
+                return Err(ClientError::Nonsense(format!("{path}: it has no list \"entries\"")));
+            };
+            fetched.entries.extend(found);
         }
         Ok(fetched)
     }

@@ -65,7 +65,9 @@ struct ServedInclusionProof {
     index: u64,
     entry_id: Hex,
     tree_size: u64,
+    leaf_hash: Hex,
     path: Vec<Hex>,
+    root: Hex,
 }
 
 impl Inclusion {
@@ -103,6 +105,7 @@ impl Inclusion {
         if self.verify {
             let served = ServedInclusionProof::deserialize(&view).map_err(nonsense)?;
             let asked = self.asked_digest()?.unwrap_or(served.entry_id.0);
+            self.must_be_requested(&served, asked)?;
             let bytes = self.fetch(service, Some(served.tree_size), TLOG_PROOF)?;
             self.verified(context, asked, &bytes)?;
             let proof = String::from_utf8_lossy(&bytes);
@@ -111,12 +114,28 @@ impl Inclusion {
             let (leaf, size) = (LeafIndex::new(served.index), TreeSize::new(served.tree_size));
             let root = implied_root(asked.leaf_hash(), leaf, size, &path).ok();
             if root.is_none() || root != checkpoint.map(|checkpoint| checkpoint.root()) {
-                let code = verifier::Code::TlogProofMismatch;
-                let what = "the path does not lead to the root of the checkpoint of that size";
-                return Err(Failure::new(Exit::VerificationFailed, code.as_str(), what));
+                return Err(mismatch("the path does not lead to the root of the checkpoint of that size"));
+            }
+            if root.map(Hash::from) != Some(served.root.hash()) {
+                return Err(mismatch("the root in the answer is not the one of the checkpoint of that size"));
             }
         }
         write_json(context, &self.output, view)
+    }
+
+    /// Refuses an answer that names another entry, leaf, leaf hash or tree size than the requested ones.
+    fn must_be_requested(&self, served: &ServedInclusionProof, entry: EntryDigest) -> Result<(), Failure> {
+        let is_other = |requested: Option<u64>, served: u64| requested.is_some_and(|number| number != served);
+        if served.entry_id.0 != entry || is_other(self.leaf(), served.index) {
+            return Err(mismatch("the answer is about another entry than the requested one"));
+        }
+        if is_other(self.size, served.tree_size) {
+            return Err(mismatch("the answer is about another tree size than the requested one"));
+        }
+        match served.leaf_hash.hash() == Hash::from(entry.leaf_hash()) {
+            true => Ok(()),
+            false => Err(mismatch("the leaf hash in the answer is not that of the entry")),
+        }
     }
 
     fn verified(&self, context: &Context, entry: EntryDigest, proof: &[u8]) -> Result<(), Failure> {
@@ -168,4 +187,8 @@ impl Inclusion {
         let served: ServedInclusionProof = service.block_on(service.client.json(&self.query(self.size)))?;
         Ok(served.entry_id.0)
     }
+}
+
+fn mismatch(what: &str) -> Failure {
+    Failure::new(Exit::VerificationFailed, verifier::Code::TlogProofMismatch.as_str(), what)
 }

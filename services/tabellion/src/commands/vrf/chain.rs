@@ -16,8 +16,7 @@ use crate::commands::verify::now;
 use crate::console::{Exit, Failure, Report, safe};
 use crate::context::Context;
 use crate::entry_evidence::EvidenceSource;
-use crate::service::{Service, ServiceArgs, percent_encoded};
-use crate::show::items;
+use crate::service::{Service, ServiceArgs, percent_encoded, served_list};
 use crate::trust_file::TrustFile;
 
 /// Maximum number of receipts of all listed chains together, which bounds the memory.
@@ -80,8 +79,8 @@ fn chains_found_by(
     let mut chains = BTreeSet::new();
     let first = format!("v1/entries?{name}={}", percent_encoded(value));
     service.pages(first, |page: Json| {
-        let receipts =
-            items(&page, "entries").iter().filter(|entry| entry.pointer("/facts/receipt_id").is_some());
+        let entries = served_list(&page, "entries")?;
+        let receipts = entries.iter().filter(|entry| entry.pointer("/facts/receipt_id").is_some());
         let text = |entry: &Json, name: &str| entry.get(name)?.as_str().map(str::to_owned);
         chains.extend(receipts.filter_map(|entry| Some((text(entry, "iss")?, text(entry, "sub")?))));
         must_fit(chains.len(), MAX_RECEIPTS)

@@ -20,8 +20,7 @@ use crate::commands::verify::now;
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure};
 use crate::context::Context;
-use crate::service::{Service, ServiceArgs, percent_encoded};
-use crate::show::items;
+use crate::service::{Service, ServiceArgs, percent_encoded, served_list};
 use crate::trust_file::TrustFile;
 use crate::verification::exit;
 
@@ -88,7 +87,7 @@ impl Fetch {
         let first = format!("v1/entries?receipt_id={}{}", self.receipt_id, issuer.unwrap_or_default());
         service.pages(first, |page: Json| {
             let text = |entry: &Json, name: &str| entry.get(name)?.as_str().map(str::to_owned);
-            let named = items(&page, "entries")
+            let named = served_list(&page, "entries")?
                 .iter()
                 .filter_map(|entry| Some((text(entry, "iss")?, text(entry, "entry_id")?)));
             by_issuer.extend(named);

@@ -1,0 +1,37 @@
+//! A log behind a reverse proxy, below a path, as `docs/operations.md` describes it.
+
+use black_box::{Log, ReverseProxy};
+
+/// A name with slashes, percent-encoded as in the paths below `/v1`.
+const NAME: &str = "https%3A%2F%2Fnobody.example";
+
+#[test]
+fn a_log_below_a_path_of_the_documented_proxy_answers_as_without_it() {
+    let log = Log::sqlite();
+    let service = log.serve();
+    let statement = log.statement();
+    let proxy = ReverseProxy::as_documented(&service);
+    let (mut proxied, mut direct) = (proxy.connection(), service.connection());
+
+    let kind = [("content-type", "application/cose")];
+    let registered = proxied.send("POST", "/log/entries", &kind, statement.bytes());
+    assert_eq!(registered.status, 201);
+    let location = format!("/entries/{}", statement.digest());
+    assert!(registered.header("location").unwrap().ends_with(&location));
+
+    for path in [location.as_str(), "/checkpoint", "/tile/0/000.p/1", "/v1/entries?limit=1&order=newest"] {
+        assert_eq!(proxied.get(&format!("/log{path}")).status, 200, "{path}");
+    }
+    assert_eq!(proxied.get("/log/v1/entries?order=nonsense").status, 400, "the query arrives");
+    let code = |body: &[u8]| serde_json::from_slice::<serde_json::Value>(body).unwrap()["code"].clone();
+    for list in ["issuers", "streams", "sessions"] {
+        let path = format!("/v1/{list}/{NAME}");
+        let (through, own) = (proxied.get(&format!("/log{path}")), direct.get(&path));
+        assert_eq!((through.status, code(&through.body)), (own.status, code(&own.body)), "{path}");
+    }
+    let large = vec![0; 2 << 20];
+    let (through, own) =
+        (proxied.send("POST", "/log/entries", &kind, &large), direct.send("POST", "/entries", &kind, &large));
+    assert_eq!((through.status, own.status), (400, 400), "the log judges what is too large, not the proxy");
+    service.stop();
+}
