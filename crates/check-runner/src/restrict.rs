@@ -6,6 +6,8 @@
 //! process with such rules may not mount, and bubblewrap builds the guests' file systems by mounts. Kernels that know
 //! less enforce what they know; the self-tests of the sandboxes decide whether they may be used.
 
+use std::fs;
+
 use landlock::{ABI, Access, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetError, Scope};
 use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
 
@@ -29,8 +31,10 @@ pub enum RestrictError {
     },
 }
 
-/// The `oom_score_adj` of a runner: more than that of the signer, and less than that of guests.
-const OOM_SCORE: &str = "500";
+/// The file with the `oom_score_adj` of this process, which it has from the signer.
+const OOM_SCORE: &str = "/proc/self/oom_score_adj";
+/// The `oom_score_adj` of guests: the largest.
+const OOM_SCORE_OF_GUESTS: i16 = 1000;
 
 /// Restricts this process and all that it starts. The process must have a single thread, because Landlock rules apply
 /// to the calling thread.
@@ -53,9 +57,31 @@ pub fn restrict() -> Result<(), RestrictError> {
     Ok(())
 }
 
-/// Has the kernel end this process before the signer if memory is short. A kernel that does not allow it, as where an operator set
-/// a higher value, decides by size alone.
+/// Has the kernel end this process before the signer, and after guests, if memory is short. A kernel that does not allow it
+/// decides by size alone.
 fn end_before_the_signer() {
     // Before the process is not dumpable: its files in `/proc` then belong to root.
-    let _ = std::fs::write("/proc/self/oom_score_adj", OOM_SCORE);
+    let of_signer = fs::read_to_string(OOM_SCORE).ok().and_then(|text| text.trim().parse().ok());
+    if let Some(of_signer) = of_signer {
+        let _ = fs::write(OOM_SCORE, oom_score(of_signer).to_string());
+    }
+}
+
+/// The `oom_score_adj` of a runner: halfway between those of the signer and of guests. A process may always raise its own.
+fn oom_score(of_signer: i16) -> i16 {
+    i16::midpoint(of_signer, OOM_SCORE_OF_GUESTS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_runner_is_killed_after_guests_and_before_a_signer_with_any_score() {
+        for of_signer in [-1000, -999, 0, 500, 501, 968] {
+            let score = oom_score(of_signer);
+            assert!(of_signer < score && score < OOM_SCORE_OF_GUESTS, "{of_signer}: {score}");
+        }
+        assert_eq!(oom_score(OOM_SCORE_OF_GUESTS), OOM_SCORE_OF_GUESTS, "a container that has the largest");
+    }
 }

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use durable::{FileAccess, WriteError};
 use ed25519_dalek::SigningKey;
-use ed25519_dalek::pkcs8::EncodePrivateKey;
 use ed25519_dalek::pkcs8::spki::der::pem::LineEnding;
+use ed25519_dalek::pkcs8::{EncodePrivateKey, KeypairBytes};
 use tlog::key::{BadKey, KeyName, VerifierKey};
 use tlog::note::{LocalKey, NoteSigner};
 use zeroize::Zeroizing;
@@ -179,7 +179,9 @@ fn generate(name: KeyName) -> Result<(LocalKey, Zeroizing<String>), Box<dyn std:
     let mut seed = Zeroizing::new([0; 32]);
     getrandom::fill(&mut *seed).map_err(|error| error.to_string())?;
     let secret = SigningKey::from_bytes(&seed);
-    let pem = secret.to_pkcs8_pem(LineEnding::LF)?;
+    // Without the public key, which would make it a version that OpenSSL 3.0 and Python's `cryptography` do not read.
+    let block = KeypairBytes { secret_key: *seed, public_key: None };
+    let pem = block.to_pkcs8_pem(LineEnding::LF)?;
     Ok((LocalKey::cosigner(name, secret)?, pem))
 }
 

@@ -174,6 +174,11 @@ async fn the_key_is_made_once_and_is_its_owners_alone() {
     let file = home.file("key.pem");
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(fs::read_to_string(home.file("vkey")).unwrap(), format!("{key}\n"));
+    let pem = fs::read_to_string(&file).unwrap();
+    assert!(
+        pem.starts_with("-----BEGIN PRIVATE KEY-----\nMC4CAQAw"),
+        "version 1, which OpenSSL reads (RFC 8410)"
+    );
 
     let mut nameless = home.config();
     nameless.name = None;

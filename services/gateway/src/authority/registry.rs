@@ -285,6 +285,10 @@ impl RegistryState {
 
 /// Reads a file, at most one byte more than a registry may have.
 async fn read_beginning(path: &Path) -> io::Result<Vec<u8>> {
+    // The opening of a pipe would wait for a writer, and with it every later refresh and the end of the process.
+    if !tokio::fs::metadata(path).await?.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
     let mut bytes = Vec::new();
     File::open(path).await?.take(MAX_REGISTRY_BYTES as u64 + 1).read_to_end(&mut bytes).await?;
     Ok(bytes)
@@ -469,6 +473,16 @@ mod tests {
         let file = std::fs::File::create(site.folder.path().join("registry.json")).unwrap();
         file.set_len(1 << 40).unwrap();
         assert!(matches!(site.refresh().await, Err(RegistryReadError::TooLong)));
+        assert_eq!(site.sequence(), 1, "the version in force stays");
+    }
+
+    #[tokio::test]
+    async fn a_pipe_in_the_place_of_the_registry_holds_up_no_refresh() {
+        let site = Site::new().await;
+        let path = site.folder.path().join("registry.json");
+        std::fs::remove_file(&path).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        assert!(matches!(site.refresh().await, Err(RegistryReadError::Read(_))));
         assert_eq!(site.sequence(), 1, "the version in force stays");
     }
 

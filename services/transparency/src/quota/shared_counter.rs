@@ -8,7 +8,7 @@
 //!
 //! **A process whose own clock is off** counts and removes as the others do. The server's clock is read at the first
 //! charge and at each [`sweep`](SharedIssuerQuota::sweep). If it was ahead and was set, the next sweep removes the counters
-//! that it left in the future; until then their issuers may wait.
+//! that it left far in the future; until then their issuers may wait.
 //!
 //! **When the database does not answer** the process counts alone, with the whole rate, until the database answers
 //! again. This admits no flood: a registration that cannot be counted cannot be committed either, and each of N
@@ -192,7 +192,7 @@ impl SharedIssuerQuota {
         (issuer, issuers.entry(issuer).or_default().clone())
     }
 
-    /// Removes past windows, here and in the database, and there windows in the future too.
+    /// Removes windows that are over or far in the future, here and in the database.
     pub async fn sweep(&self, counters: &dyn QuotaStore) {
         if let Err(error) = self.sweep_at_server_time(counters).await {
             tracing::debug!(%error, "quotas of other times stay for now");
@@ -200,7 +200,21 @@ impl SharedIssuerQuota {
     }
 
     async fn sweep_at_server_time(&self, counters: &dyn QuotaStore) -> Result<(), StoreError> {
-        let now = self.clock.read(counters).await?;
+        let read = self.clock.read(counters).await;
+        if let Some(now) = self.clock.time() {
+            self.drop_other_allowances(now);
+        }
+        let (now, Some(longest)) = (read?, self.rates.longest_window()) else { return Ok(()) };
+        // A reading that is behind by a window still finds its counter, and one that is ahead within the tolerance keeps
+        // its own, as does one that came while this removal waited for the database.
+        let (start, margin) = (longest.start(now), 2 * longest.seconds);
+        let keep = start.saturating_sub(margin)..start.saturating_add(margin + CLOCK_TOLERANCE);
+        counters.trim_quotas(keep).await?;
+        Ok(())
+    }
+
+    /// Drops allowances of other windows than the current and the next one.
+    fn drop_other_allowances(&self, now: Duration) {
         self.issuers.lock().unwrap_or_else(PoisonError::into_inner).retain(|issuer, allowance| {
             let window = self.rates.window_of(*issuer);
             let is_current = |allowance: &Allowance| {
@@ -210,13 +224,6 @@ impl SharedIssuerQuota {
             allowance.try_lock().is_ok_and(|allowance| is_current(&allowance))
                 || Arc::strong_count(allowance) > 1
         });
-        let Some(longest) = self.rates.longest_window() else { return Ok(()) };
-        // A reading that is behind by a window still finds its counter, and one that is ahead within the tolerance keeps
-        // its own.
-        let (start, margin) = (longest.start(now), 2 * longest.seconds);
-        let keep = start.saturating_sub(margin)..start.saturating_add(margin + CLOCK_TOLERANCE);
-        counters.trim_quotas(keep).await?;
-        Ok(())
     }
 }
 
@@ -451,6 +458,16 @@ mod tests {
         quota.sweep(&database).await;
         assert!(quota.issuers.lock().unwrap().is_empty());
         assert_eq!(database.0.as_ref().unwrap().trim(0..0), 0);
+    }
+
+    #[tokio::test]
+    async fn windows_that_are_over_are_forgotten_also_while_the_database_does_not_answer() {
+        let quota = quota(Rate::per_second(1, 1));
+        let (there, away) = (database_at(LONG_AFTER), Database(None, Mutex::default()));
+        quota.clock.read(&there).await.unwrap();
+        quota.charge_at(&there, CountedIssuer::named("a"), AT).await.unwrap();
+        quota.sweep(&away).await;
+        assert!(quota.issuers.lock().unwrap().is_empty());
     }
 
     #[tokio::test]

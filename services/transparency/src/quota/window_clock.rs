@@ -2,7 +2,7 @@
 //! and remove the same counters, whatever their own clocks show.
 //!
 //! Between two readings time goes on by the steady clock of this process, so setting a wall clock moves no window. A database on this
-//! machine has no clock of its own: then the wall clock counts as it was when the process first asked.
+//! machine has no clock of its own: then the wall clock counts as it was when the process first read it.
 
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::Duration;
