@@ -24,27 +24,27 @@ const MAX_TERMS: usize = 50;
 /// Metaphors of our own that stand for a term of the field, with the number of identifiers that contain them: different
 /// ones in each file of product code, and names of files. A number may only fall; write the new one here.
 const METAPHORS: &[(&str, usize)] = &[
-    ("aside", 4),
-    ("asked", 91),
+    ("aside", 3),
+    ("asked", 78),
     ("beside", 2),
     ("came", 0),
     ("desk", 0),
-    ("door", 1),
+    ("door", 0),
     ("doors", 0),
-    ("hear", 3),
+    ("hear", 0),
     ("heard", 0),
     ("house", 0),
     ("keeper", 7),
     ("meaning", 4),
-    ("opening", 19),
+    ("opening", 17),
     ("said", 2),
     ("shelf", 0),
-    ("shown", 68),
-    ("tell", 16),
-    ("told", 13),
+    ("shown", 49),
+    ("tell", 8),
+    ("told", 10),
 ];
 /// Number of names that public types of different crates share without a row in the glossary. It may only fall.
-const SHARED_NAMES: usize = 39;
+const SHARED_NAMES: usize = 38;
 
 #[test]
 fn every_label_in_the_sources_is_explained_in_the_readings() {

@@ -22,6 +22,7 @@
 //! | `signals` | the inputs of the risk score |
 //! | `settle` | settlement and refund of reservations |
 //! | `task` | requests about tasks |
+//! | `draft`, `ruling` | a ruling under construction, and the finished one |
 //!
 //! Not here: the format of messages ([`message`](vap::message)), and the durability of rulings (the gateway).
 

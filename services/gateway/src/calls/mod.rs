@@ -8,7 +8,8 @@
 //! | file | contents |
 //! |---|---|
 //! | `call` | a call, from the request to the decision |
-//! | `returned` | the `requestState` that a client returned with it |
+//! | `pending` | a call while it is decided |
+//! | `request_state` | the `requestState` that a client returned with it |
 //! | `ask` | a question on an open stream, or in an `input_required` result |
 //! | `approve` | a call that waits for an approver outside of the client |
 //! | `refused` | denials, and questions that the client cannot be asked |

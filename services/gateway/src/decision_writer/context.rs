@@ -76,8 +76,8 @@ impl WriterContext {
         );
     }
 
-    /// Returns when other instances may end the stream of this one, in Unix seconds, unless `AliveWork` postpones it.
-    /// Without a shared database it is never due: the next start ends the stream.
+    /// Returns when other instances may end the stream of this one, in Unix seconds, unless `KeepAliveWork` postpones
+    /// it. Without a shared database it is never due: the next start ends the stream.
     pub fn own_stream_due(&self, now: u64) -> u64 {
         if self.settings.shared { now + UNBOUND_DUE.as_secs() } else { FOR_EVER }
     }

@@ -1,5 +1,5 @@
-//! The requests for a decision that `calls` and `a2a` make: about calls, scope commitments and amendments, and the refusal of
-//! other requests.
+//! The requests for a decision that `calls` and `a2a` make: about calls, scope commitments and amendments, and the
+//! refusal of other requests.
 //!
 //! A request takes a slot in the queue, reads from the database what its decision needs, submits a work item and waits for
 //! the answer. There are no errors: what cannot be decided, or recorded, is denied.

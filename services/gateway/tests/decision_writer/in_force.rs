@@ -148,7 +148,7 @@ async fn i_11_a_call_that_waits_for_what_another_costs_is_decided_under_the_rule
     crate::setup::send(&mut pass);
     let writer = world.writer.clone();
     let second = tokio::spawn(async move { call(&writer, pays(2)).await });
-    // Its job is handed in by now, and what is handed in later is decided later.
+    // Its work item is submitted by now, and later items are decided later.
     tokio::task::yield_now().await;
     let other = call(&world.writer, job(SESSION, "delete_all", &json!({}))).await;
     assert_eq!(denied(&other), "scope_escape");

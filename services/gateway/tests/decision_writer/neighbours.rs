@@ -123,7 +123,7 @@ async fn a_session_that_cannot_be_read_has_its_own_calls_denied_and_no_others() 
     let (damaged, other) = tokio::join!(read(&writer, SESSION, 1), read(&writer, OTHER, 1));
     assert_eq!(denied(&damaged), "evidence_unavailable");
     run(other, None).await;
-    // Its outcome is owed from now on, for ever.
+    // Its outcome is retried from now on, for ever.
     run(under_way, None).await;
     for ticket in 2..5 {
         assert_eq!(denied(&read(&writer, SESSION, ticket).await), "evidence_unavailable");

@@ -51,7 +51,8 @@ impl CloseWork {
         Self { writer, stream, due_version: None, caller: None, reply, closed: Closed::Nothing }
     }
 
-    /// The work item that closes a stream that the database listed as due, past its deadline or idle for long, if it still is.
+    /// The work item that closes a stream that the database listed as due, past its deadline or idle for long, if it
+    /// still is.
     pub fn if_due(writer: DecisionWriter, listed: StreamSummary) -> Self {
         Self { due_version: Some(listed.version), ..Self::new(writer, listed.stream, None) }
     }

@@ -13,7 +13,8 @@ use admission::tool::CheckedArguments;
 use super::session_with_account::SessionWithAccount;
 use crate::annex::{DecisionInputs, JudgeOpinion};
 
-/// Results of the earlier rounds of a call or a message: its reservation, and the answer of a judge, a person or an approver.
+/// Results of the earlier rounds of a call or a message: its reservation, and the answer of a judge, a person or an
+/// approver.
 #[derive(Clone, Debug, Default)]
 pub struct EarlierRounds {
     /// The reservation made in an earlier round.

@@ -76,7 +76,8 @@ impl RecordReference {
     }
 }
 
-/// Returns the claims that a Verdict's signature covers besides the Verdict (V-25). `now` is in milliseconds since the Unix epoch.
+/// Returns the claims that a Verdict's signature covers besides the Verdict (V-25). `now` is in milliseconds since the
+/// Unix epoch.
 ///
 /// # Errors
 /// [`WriterError::Unsigned`] if the system provides no randomness.

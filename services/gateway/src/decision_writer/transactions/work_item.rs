@@ -1,8 +1,8 @@
 //! Work items: what the writer task decides and commits, each with the channel for its answer.
 //!
-//! The writer calls an item in this order: [`Work::take_early_read`], or else [`Work::claims`] and [`Work::streams`], to
-//! load what it needs; [`Work::decide`], again after each conflict with another process; and at the end once
-//! [`Work::committed`] or [`Work::failed`].
+//! The writer calls an item in this order: [`Work::seen_version`]; [`Work::take_early_read`], or else [`Work::claims`];
+//! [`Work::streams`], to load them; [`Work::decide`], again once what was missing is read, after each conflict with
+//! another process, and if another item of the batch has failed; and at the end [`Work::committed`] or [`Work::failed`].
 
 use std::time::Instant;
 
