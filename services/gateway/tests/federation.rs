@@ -134,6 +134,32 @@ async fn a_server_that_does_not_answer_in_time_is_named_and_leaves_no_session_at
     assert_eq!((b.sessions(), federation.sessions()), (0, 0));
 }
 
+/// A server whose answers are event streams without an event.
+struct WithoutEvents;
+
+#[async_trait::async_trait]
+impl Upstream for WithoutEvents {
+    async fn exchange(
+        &self,
+        _: gateway::upstream::Exchange,
+    ) -> Result<gateway::upstream::UpstreamAnswer, gateway::upstream::UpstreamError> {
+        Ok(gateway::upstream::answer::events(futures::stream::pending().boxed()))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_merged_answer_is_awaited_as_long_as_its_request_may_take() {
+    let server = |prefix: &str| -> (String, Arc<dyn Upstream>) {
+        let name = format!("the server {prefix}");
+        (prefix.to_owned(), Arc::new(TimeLimited::new(Arc::new(WithoutEvents), name)))
+    };
+    let federation = Federation::new(vec![server("a"), server("b")], ".").unwrap();
+    let client = Client { time_limit: Some(Duration::from_secs(3_000)), ..Client::of(&federation) };
+    let request = modern(json!(1), "tools/list", json!({}), json!({}));
+    let Err(error) = client.post(request).await else { panic!("none of them answered") };
+    assert_eq!(error.to_string(), "the server a gave no answer within 3000s");
+}
+
 #[tokio::test]
 async fn all_servers_speak_the_earliest_revision_that_one_of_them_agreed_to() {
     let pair = pair("legacy", "old");

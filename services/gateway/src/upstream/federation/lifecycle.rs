@@ -53,7 +53,7 @@ impl FederationState {
         let awaited = &request.awaited();
         let answers = bodies.into_iter().map(|(server, body)| async move {
             let answer = self.send(request, server, body).await?;
-            gather::read(self.names.name_of(server), answer, awaited).await
+            gather::read(answer, awaited).await
         });
         let (mut opened, mut failure) = (OpenedSessions(Vec::new()), None);
         for answer in join_all(answers).await {
