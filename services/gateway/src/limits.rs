@@ -366,6 +366,8 @@ pub const MAX_PACKED_BYTES: usize = 16 << 10;
 pub const UNITED_DEPTH: usize = 32;
 /// Maximum wait until all servers have acknowledged a subscription.
 pub const ACKNOWLEDGEMENT_TIME: Duration = Duration::from_secs(60);
+/// Maximum wait for a server to end its session.
+pub const CLOSE_TIME: Duration = Duration::from_secs(10);
 /// Maximum length of one server's part of a merged answer, in bytes.
 pub const MAX_GATHERED_BYTES: usize = 16 << 20;
 /// Maximum number of legacy sessions with several servers.
