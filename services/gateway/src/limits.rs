@@ -364,8 +364,10 @@ pub const CLOCK_TOLERANCE: Duration = Duration::from_secs(5);
 pub const MAX_PACKED_BYTES: usize = 16 << 10;
 /// Maximum depth to which capabilities are merged member by member.
 pub const UNITED_DEPTH: usize = 32;
-/// Maximum wait for the answers of all servers, where they are merged into one answer.
-pub const GATHER_TIME: Duration = Duration::from_secs(60);
+/// Maximum wait until all servers have acknowledged a subscription.
+pub const ACKNOWLEDGEMENT_TIME: Duration = Duration::from_secs(60);
+/// Maximum wait for a server to end its session.
+pub const CLOSE_TIME: Duration = Duration::from_secs(10);
 /// Maximum length of one server's part of a merged answer, in bytes.
 pub const MAX_GATHERED_BYTES: usize = 16 << 20;
 /// Maximum number of legacy sessions with several servers.

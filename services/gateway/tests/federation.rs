@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use gateway::upstream::Upstream;
 use gateway::upstream::federation::{BadName, Federation};
 use gateway::upstream::stdio::Stdio;
 use gateway::upstream::time_limited::TimeLimited;
+use gateway::upstream::{Exchange, Upstream, UpstreamAnswer, UpstreamError, answer};
 use http::StatusCode;
 use scripted::{Client, Events, initialize, messages, modern, program, text};
 use serde_json::{Value, json};
@@ -113,10 +113,7 @@ struct Silent;
 
 #[async_trait::async_trait]
 impl Upstream for Silent {
-    async fn exchange(
-        &self,
-        _: gateway::upstream::Exchange,
-    ) -> Result<gateway::upstream::UpstreamAnswer, gateway::upstream::UpstreamError> {
+    async fn exchange(&self, _: Exchange) -> Result<UpstreamAnswer, UpstreamError> {
         std::future::pending().await
     }
 }
@@ -132,6 +129,58 @@ async fn a_server_that_does_not_answer_in_time_is_named_and_leaves_no_session_at
     let Err(error) = client.post(initialize(OLD)).await else { panic!("one of them did not answer") };
     assert_eq!(error.to_string(), "the server a gave no answer within 200ms");
     assert_eq!((b.sessions(), federation.sessions()), (0, 0));
+}
+
+/// A server that opens sessions and does not answer to their end.
+struct WithoutEnd;
+
+#[async_trait::async_trait]
+impl Upstream for WithoutEnd {
+    async fn exchange(&self, request: Exchange) -> Result<UpstreamAnswer, UpstreamError> {
+        if request.method == http::Method::DELETE {
+            std::future::pending::<()>().await;
+        }
+        let opened = json!({"jsonrpc": "2.0", "id": 0, "result": {"protocolVersion": OLD}});
+        let mut answer = answer::json(StatusCode::OK, opened.to_string().into());
+        answer.headers.insert("mcp-session-id", http::HeaderValue::from_static("s"));
+        Ok(answer)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_end_its_session_delays_the_error_of_another_by_ten_seconds() {
+    let a: Arc<dyn Upstream> = Arc::new(TimeLimited::new(Arc::new(WithoutEnd), "the server a"));
+    let b: Arc<dyn Upstream> = Arc::new(TimeLimited::new(Arc::new(Silent), "the server b"));
+    let federation = Federation::new(vec![("a".into(), a), ("b".into(), b)], ".").unwrap();
+    let client = Client { time_limit: Some(Duration::from_secs(60)), ..Client::of(&federation) };
+    let began = tokio::time::Instant::now();
+    let opening = tokio::time::timeout(Duration::from_secs(3_600), client.post(initialize(OLD)));
+    let Err(error) = opening.await.expect("it ends") else { panic!("one of them did not answer") };
+    assert_eq!(error.to_string(), "the server b gave no answer within 60s");
+    assert_eq!(began.elapsed().as_secs(), 70);
+}
+
+/// A server whose answers are event streams without an event.
+struct WithoutEvents;
+
+#[async_trait::async_trait]
+impl Upstream for WithoutEvents {
+    async fn exchange(&self, _: Exchange) -> Result<UpstreamAnswer, UpstreamError> {
+        Ok(answer::events(futures::stream::pending().boxed()))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_merged_answer_is_awaited_as_long_as_its_request_may_take() {
+    let server = |prefix: &str| -> (String, Arc<dyn Upstream>) {
+        let name = format!("the server {prefix}");
+        (prefix.to_owned(), Arc::new(TimeLimited::new(Arc::new(WithoutEvents), name)))
+    };
+    let federation = Federation::new(vec![server("a"), server("b")], ".").unwrap();
+    let client = Client { time_limit: Some(Duration::from_secs(3_000)), ..Client::of(&federation) };
+    let request = modern(json!(1), "tools/list", json!({}), json!({}));
+    let Err(error) = client.post(request).await else { panic!("none of them answered") };
+    assert_eq!(error.to_string(), "the server a gave no answer within 3000s");
 }
 
 #[tokio::test]
@@ -396,16 +445,13 @@ async fn the_header_that_mirrors_a_name_has_the_name_of_inside() {
 }
 
 #[derive(Default)]
-struct Spy(std::sync::Mutex<Vec<gateway::upstream::Exchange>>);
+struct Spy(std::sync::Mutex<Vec<Exchange>>);
 
 #[async_trait::async_trait]
 impl Upstream for Spy {
-    async fn exchange(
-        &self,
-        request: gateway::upstream::Exchange,
-    ) -> Result<gateway::upstream::UpstreamAnswer, gateway::upstream::UpstreamError> {
+    async fn exchange(&self, request: Exchange) -> Result<UpstreamAnswer, UpstreamError> {
         self.0.lock().unwrap().push(request);
-        Ok(gateway::upstream::answer::json(StatusCode::OK, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#.into()))
+        Ok(answer::json(StatusCode::OK, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#.into()))
     }
 }
 
@@ -420,10 +466,7 @@ struct Forger {
 
 #[async_trait::async_trait]
 impl Upstream for Forger {
-    async fn exchange(
-        &self,
-        request: gateway::upstream::Exchange,
-    ) -> Result<gateway::upstream::UpstreamAnswer, gateway::upstream::UpstreamError> {
+    async fn exchange(&self, request: Exchange) -> Result<UpstreamAnswer, UpstreamError> {
         let asked: Value = serde_json::from_slice(&request.body).unwrap_or_default();
         let opens = asked["method"] == "initialize";
         let (kind, text) = match request.method {
@@ -432,7 +475,7 @@ impl Upstream for Forger {
                 "protocolVersion": OLD, "capabilities": {"tools": {}}, "serverInfo": {"name": "f", "version": "1"}}}).to_string()),
             _ => (self.kind, self.body.to_owned()),
         };
-        let mut answer = gateway::upstream::answer::json(StatusCode::OK, text.into());
+        let mut answer = answer::json(StatusCode::OK, text.into());
         answer.headers.insert("content-type", kind.parse().unwrap());
         Ok(answer)
     }
@@ -446,7 +489,7 @@ fn with_forger(forger: Forger) -> (Federation, Arc<Stdio>) {
 }
 
 /// All that comes, also if it breaks off.
-async fn whatever_comes(answer: gateway::upstream::UpstreamAnswer) -> String {
+async fn whatever_comes(answer: UpstreamAnswer) -> String {
     let parts: Vec<_> = answer.body.collect().await;
     let parts: Vec<_> = parts.into_iter().filter_map(Result::ok).collect();
     String::from_utf8(parts.concat()).unwrap()

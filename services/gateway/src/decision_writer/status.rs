@@ -66,7 +66,6 @@ pub struct Alarms {
     in_memory: AtomicU64,
     parked: AtomicU64,
     clock_difference: Mutex<Option<ClockDifference>>,
-    clock_differs: AtomicBool,
 }
 
 impl Alarms {
@@ -111,16 +110,14 @@ impl Alarms {
 
     /// Notes the difference from the clock of the database's server.
     pub fn clock_differs_by(&self, difference: ClockDifference) {
-        *self.clock_difference.lock().unwrap_or_else(PoisonError::into_inner) = Some(difference);
-        match difference.is_tolerated() {
-            false if !self.clock_differs.swap(true, Ordering::Relaxed) => warn!(
+        let before = lock(&self.clock_difference).replace(difference).unwrap_or_default();
+        match (before.is_tolerated(), difference.is_tolerated()) {
+            (true, false) => warn!(
                 "the clock is {difference}: deadlines, the windows of ceilings and the times of records are wrong by as \
                  much if it is the wrong one, and differ from those of other gateways on the database; set the time of \
                  both hosts by NTP"
             ),
-            true if self.clock_differs.swap(false, Ordering::Relaxed) => {
-                info!("the clock agrees with the database server's again");
-            }
+            (false, true) => info!("the clock agrees with the database server's again"),
             _ => {}
         }
     }
@@ -183,7 +180,7 @@ impl Alarms {
             doubtful: read(&self.doubtful),
             sessions_in_memory: read(&self.in_memory),
             waiting_for_cost: read(&self.parked),
-            clock_difference: *self.clock_difference.lock().unwrap_or_else(PoisonError::into_inner),
+            clock_difference: *lock(&self.clock_difference),
             ..WriterStatus::default()
         }
     }
@@ -193,8 +190,8 @@ fn number(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
 }
 
-fn lock(reason: &Mutex<Option<String>>) -> MutexGuard<'_, Option<String>> {
-    reason.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -81,11 +81,13 @@ impl RequestLimit {
     }
 
     async fn next(&self, body: &mut AnswerBody) -> Option<Result<Bytes, UpstreamError>> {
-        // Checked first: a server that never pauses does not go on beyond the limit.
-        if Instant::now() >= self.deadline() {
-            return Some(Err(UpstreamError::TimedOut));
+        match timeout_at(self.deadline(), body.next()).await {
+            // A body that has ended is complete, however late its reader notices.
+            Ok(None) => None,
+            // A server that never pauses does not go on beyond the limit.
+            Ok(chunk) if Instant::now() < self.deadline() => chunk,
+            _ => Some(Err(UpstreamError::TimedOut)),
         }
-        timeout_at(self.deadline(), body.next()).await.unwrap_or(Some(Err(UpstreamError::TimedOut)))
     }
 
     /// Tells the server, and returns the error for the client.
@@ -101,7 +103,7 @@ impl RequestLimit {
 
 /// The cancellation of a request, if it is one of the legacy eras. `initialize` cannot be cancelled.
 fn cancellation(server: &Arc<dyn Upstream>, request: &Exchange) -> Option<Cancellation> {
-    let message = std::str::from_utf8(&request.body).ok().and_then(RpcMessage::read)?;
+    let message = RpcMessage::read_bytes(&request.body)?;
     let is_cancelled =
         message.kind == RpcKind::Request && !is_initialize(&message) && !is_modern(request, &message);
     let id = message.id().filter(|_| is_cancelled)?;
@@ -164,6 +166,12 @@ mod tests {
         let parts: Vec<_> = answer.body.collect().await;
         assert_eq!(parts.len(), 2);
         assert!(matches!(parts[1], Err(UpstreamError::Overdue { after, .. }) if after.as_secs() < 3_600));
+    }
+
+    #[tokio::test]
+    async fn a_body_whose_end_is_read_after_the_limit_is_complete() {
+        let answer = answered(|| stream::empty().boxed(), Some(Duration::ZERO)).await;
+        assert_eq!(answer.body.count().await, 0);
     }
 
     #[tokio::test]

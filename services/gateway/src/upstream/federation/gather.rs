@@ -4,7 +4,6 @@ use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
-use tokio::time::timeout;
 
 use super::answers::Awaited;
 use super::names::ServerIndex;
@@ -71,29 +70,17 @@ pub fn results<'a>(answers: impl IntoIterator<Item = &'a ServerAnswer>) -> Vec<(
     answers.into_iter().filter_map(|answer| Some((answer.server, answer.result()?))).collect()
 }
 
-/// Reads the answer of the server with this name until its response message. Other messages of the stream are dropped: they
-/// have no place in a merged answer.
+/// Reads an answer until its response message. Other messages of the stream are dropped: they have no place in a merged
+/// answer. The time is limited by the server ([`TimeLimited`](crate::upstream::time_limited::TimeLimited)).
 ///
 /// # Errors
-/// An [`UpstreamError`] if the body breaks off, is too long, takes longer than `GATHER_TIME`, or answers another
-/// request.
-pub async fn read(
-    name: &str,
-    unread: UnreadAnswer,
-    awaited: &Awaited,
-) -> Result<ServerAnswer, UpstreamError> {
+/// An [`UpstreamError`] if the body breaks off, is too long, or answers another request.
+pub async fn read(unread: UnreadAnswer, awaited: &Awaited) -> Result<ServerAnswer, UpstreamError> {
     let UnreadAnswer { server, answer } = unread;
-    let reading = async {
-        match is_events(&answer.headers) {
-            true => response(answer.body, server, awaited).await,
-            false => whole(answer.body, limits::MAX_GATHERED_BYTES).await,
-        }
+    let text = match is_events(&answer.headers) {
+        true => response(answer.body, server, awaited).await?,
+        false => whole(answer.body, limits::MAX_GATHERED_BYTES).await?,
     };
-    let overdue = |_| UpstreamError::Overdue {
-        server: format!("the server {name}").into(),
-        after: limits::GATHER_TIME,
-    };
-    let text = timeout(limits::GATHER_TIME, reading).await.map_err(overdue)??;
     if !awaited.takes(server, &text) {
         return Err(other_answer());
     }

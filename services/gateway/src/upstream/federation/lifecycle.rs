@@ -14,6 +14,7 @@ use super::names::ServerIndex;
 use super::sessions::{FederatedSession, ServerSession};
 use super::{FederatedRequest, FederationState, NO_COMMON_REVISION, merge, rpc_error};
 use crate::frame::error_code;
+use crate::limits;
 use crate::upstream::request::{SESSION, header, new_session_id};
 use crate::upstream::text::{Edits, quoted};
 use crate::upstream::{ClientName, Exchange, UpstreamAnswer, UpstreamError, answer};
@@ -53,7 +54,7 @@ impl FederationState {
         let awaited = &request.awaited();
         let answers = bodies.into_iter().map(|(server, body)| async move {
             let answer = self.send(request, server, body).await?;
-            gather::read(self.names.name_of(server), answer, awaited).await
+            gather::read(answer, awaited).await
         });
         let (mut opened, mut failure) = (OpenedSessions(Vec::new()), None);
         for answer in join_all(answers).await {
@@ -150,8 +151,8 @@ impl FederationState {
         let closing = sessions.iter().filter(|session| session.id.is_some());
         join_all(closing.map(|session| {
             let headers = session.headers(&HeaderMap::new());
-            let (body, client) = (Bytes::new(), ClientName::Gateway);
-            let exchange = Exchange { method: Method::DELETE, headers, body, client, time_limit: None };
+            let (body, client, time_limit) = (Bytes::new(), ClientName::Gateway, Some(limits::CLOSE_TIME));
+            let exchange = Exchange { method: Method::DELETE, headers, body, client, time_limit };
             self.servers[session.server].exchange(exchange)
         }))
         .await;

@@ -241,7 +241,7 @@ impl FederationState {
         let awaited = &request.awaited();
         let asking = bodies.into_iter().map(|(server, body)| async move {
             let answer = self.send(request, server, body).await?;
-            gather::read(self.names.name_of(server), answer, awaited).await
+            gather::read(answer, awaited).await
         });
         join_all(asking).await.into_iter().collect()
     }

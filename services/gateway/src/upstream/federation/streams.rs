@@ -70,7 +70,7 @@ pub fn common(
 /// The subscriptions of several servers as one stream, with one merged acknowledgement. It ends when one of them ends.
 ///
 /// # Errors
-/// An [`UpstreamError`] if a server does not acknowledge within `GATHER_TIME`.
+/// An [`UpstreamError`] if a server does not acknowledge within `ACKNOWLEDGEMENT_TIME`.
 pub async fn subscribed(
     names: Arc<ServerNames>,
     open: Vec<UnreadAnswer>,
@@ -85,7 +85,7 @@ pub async fn subscribed(
         }
         Err(UpstreamError::Lost("a subscription ended before it began".to_owned()))
     });
-    let acknowledged = timeout(limits::GATHER_TIME, future::try_join_all(acknowledging));
+    let acknowledged = timeout(limits::ACKNOWLEDGEMENT_TIME, future::try_join_all(acknowledging));
     let acknowledged = acknowledged.await.map_err(|_| UpstreamError::TimedOut)??;
     let texts: Vec<(ServerIndex, String)> = acknowledged
         .iter()
