@@ -7,7 +7,7 @@ use merkle::{LeafIndex, RootHash, TreeSize};
 use crate::claims::PendingClaims;
 use crate::entry;
 use crate::error::AuditError;
-use crate::finding::AuditFinding;
+use crate::finding::{AuditFinding, LogRule};
 use crate::history::{HeadHistory, check_end, check_unsigned_time, take_correction};
 use crate::in_force::InForce;
 use crate::ledger::{AuditCounts, AuditLedger, LossExplanation};
@@ -212,6 +212,10 @@ impl<'s> Audit<'s> {
         ledger.counts.differ += u64::from(differs);
         if let LeafRow::Kept(evidence) = row {
             let (index, entry) = (evidence.index, evidence.digest);
+            if let Some(why) = &evidence.refused_receipt {
+                // Not a difference of the decision: the entry counts as decided, and watch lists still read it.
+                ledger.add(AuditFinding::of_entry(LogRule::Receipt, index, entry, why));
+            }
             match leaf.status {
                 LeafStatus::Decided => {
                     ledger.counts.same += u64::from(!differs);

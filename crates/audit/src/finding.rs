@@ -62,6 +62,8 @@ rules! {
     Time = "audit-time",
     /// The time or root of a batch differs from the signed one.
     HeadSigned = "audit-head-signed",
+    /// The receipt that the log serves for the entry does not verify.
+    Receipt = "audit-receipt",
     /// The history of heads has a gap, a head older or smaller than the one before, or another end than the head.
     History = "audit-history",
     /// The entry follows a freeze, by which the operator ended the log.

@@ -92,11 +92,18 @@ pub(crate) struct AuditLedger {
 }
 
 impl AuditLedger {
+    /// Adds a finding. In a full list it takes the place of the newest refused receipt: a log can serve any number of
+    /// these, and they must not hide what else it did.
     pub(crate) fn add(&mut self, finding: AuditFinding) {
-        match self.findings.len() {
-            MAX_FINDINGS => self.omitted += 1,
-            _ => self.findings.push(finding),
+        let is_receipt = |finding: &AuditFinding| finding.rule == LogRule::Receipt;
+        if self.findings.len() == MAX_FINDINGS {
+            self.omitted += 1;
+            match self.findings.iter().rposition(is_receipt).filter(|_| !is_receipt(&finding)) {
+                Some(receipt) => drop(self.findings.remove(receipt)),
+                None => return,
+            }
         }
+        self.findings.push(finding);
     }
 
     /// Records that bytes of an entry are gone, although its policy keeps them.
@@ -196,5 +203,17 @@ mod tests {
         ledger.close();
         assert_eq!((ledger.findings.len(), ledger.omitted), (MAX_FINDINGS, 5));
         assert!(ledger.findings.is_sorted_by_key(|finding| finding.leaf));
+    }
+
+    #[test]
+    fn refused_receipts_give_way_to_other_findings() {
+        let mut ledger = AuditLedger::default();
+        let finding = |rule, n| AuditFinding::of_entry(rule, LeafIndex::new(n), digest(n), "why");
+        (0..MAX_FINDINGS as u64 + 5).for_each(|n| ledger.add(finding(LogRule::Receipt, n)));
+        ledger.add(finding(LogRule::Refused, 7_000));
+        ledger.add(AuditFinding::of_log(LogRule::Root, "another root"));
+        let last: Vec<LogRule> = ledger.findings.iter().rev().take(3).map(|finding| finding.rule).collect();
+        assert_eq!(last, [LogRule::Root, LogRule::Refused, LogRule::Receipt]);
+        assert_eq!((ledger.findings.len(), ledger.omitted), (MAX_FINDINGS, 7));
     }
 }

@@ -37,6 +37,9 @@ pub struct EntryEvidence {
     pub facts: String,
     /// Commit time of the entry's batch in Unix seconds; `None` if it must be taken from the history of heads.
     pub at: Option<u64>,
+    /// Reason why the receipt that the source gave for this entry does not verify. `None` if it verifies, or if the source
+    /// gives no receipt.
+    pub refused_receipt: Option<String>,
 }
 
 /// A leaf as the source returns it.

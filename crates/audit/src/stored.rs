@@ -114,7 +114,9 @@ impl AuditSource for StoreSource<'_> {
 
 fn kept(entry: Entry) -> LeafRow {
     let Entry { index, digest, statement, policy, rule, facts } = entry;
-    LeafRow::Kept(Box::new(EntryEvidence { index, digest, statement, policy, rule, facts, at: None }))
+    let evidence =
+        EntryEvidence { index, digest, statement, policy, rule, facts, at: None, refused_receipt: None };
+    LeafRow::Kept(Box::new(evidence))
 }
 
 /// Verifies a signature over a head and returns the commit time that it covers.

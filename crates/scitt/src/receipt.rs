@@ -8,8 +8,11 @@
 //! Two data structures are supported: RFC9162_SHA256 (vds 1), which this implementation issues, and CCF_LEDGER_SHA256
 //! (vds 2), whose proofs are in `ledger.rs`. The log signs the choice of data structure.
 //!
-//! Parsing is strict: vds and alg count only in the protected header, every proof must have a registered type, and all
-//! proofs of one receipt must lead to one root.
+//! Parsing is strict: vds and alg count only in the protected header, and every proof must have a registered type.
+//!
+//! Several inclusion proofs may be of several leaves of the signed tree. A leaf is proven if one of them leads from it
+//! to the signed root (RFC 9942, section 5.2.1); none of them may be impossible in any tree. The proofs of a CCF
+//! ledger's receipt, and consistency proofs, must all lead to one root.
 //!
 //! Not here: the leaf of a statement (defined by the log), and which log's receipts to trust (`verifier`).
 
@@ -106,13 +109,13 @@ pub enum ReceiptRefused {
     /// A proof does not lead to a root.
     #[error(transparent)]
     Proof(#[from] ProofError),
-    /// The receipt's proofs lead to different roots.
+    /// Proofs that must lead to one root lead to different ones.
     #[error("the receipt's proofs lead to different roots")]
     SeveralRoots,
     /// The proof is for the leaf of another statement, with this digest.
     #[error("the receipt's leaf is that of another statement, {0}")]
     OtherStatement(EntryDigest),
-    /// The attached root is not the one that the proofs lead to.
+    /// The attached root is not one that the proofs lead to.
     #[error("the root in the receipt is not the one its proof leads to")]
     OtherPayload,
     /// A consistency proof starts from another size than the requested one.
@@ -204,17 +207,29 @@ impl Receipt {
         self.root.as_ref()
     }
 
-    /// Computes the root that all inclusion proofs lead to from this leaf.
+    /// Computes the root that all inclusion proofs lead to from this leaf: that of a receipt for one leaf.
     ///
     /// # Errors
-    /// Returns a [`ReceiptRefused`] if there is no proof, a proof leads to no root, or the proofs disagree with each
-    /// other or with the attached root.
+    /// Returns the errors of [`implied_roots`](Self::implied_roots), and a [`ReceiptRefused`] if the proofs disagree
+    /// with each other or with the attached root.
     pub fn implied_root(&self, leaf: &LeafHash) -> Result<RootHash, ReceiptRefused> {
-        let roots =
-            self.proofs.inclusion.iter().map(|proof| {
-                Ok(verify::implied_root(*leaf, proof.leaf_index, proof.tree_size, &proof.path)?)
-            });
-        self.agreed(roots, ReceiptRefused::NoInclusionProof)
+        let roots = self.implied_roots(leaf)?;
+        self.agreed(roots.into_iter().map(|(_, root)| Ok(root)), ReceiptRefused::NoInclusionProof)
+    }
+
+    /// Computes the root that each inclusion proof leads to from this leaf. Only a proof of this leaf leads to the
+    /// signed root.
+    ///
+    /// # Errors
+    /// Returns a [`ReceiptRefused`] if there is no proof, or a proof leads to no root from any leaf.
+    pub fn implied_roots(&self, leaf: &LeafHash) -> Result<Vec<(&InclusionProof, RootHash)>, ReceiptRefused> {
+        if self.proofs.inclusion.is_empty() {
+            return Err(ReceiptRefused::NoInclusionProof);
+        }
+        let implied = self.proofs.inclusion.iter().map(|proof| {
+            Ok((proof, verify::implied_root(*leaf, proof.leaf_index, proof.tree_size, &proof.path)?))
+        });
+        implied.collect()
     }
 
     /// Computes the root that all proofs of a CCF ledger's receipt lead to from the leaf of this statement.
@@ -230,7 +245,7 @@ impl Receipt {
         self.agreed(roots, ReceiptRefused::NoInclusionProof)
     }
 
-    /// Verifies the signature over a root, which must come from [`implied_root`](Self::implied_root) or
+    /// Verifies the signature over a root, which must come from [`implied_roots`](Self::implied_roots) or
     /// [`implied_ledger_root`](Self::implied_ledger_root), or be known already.
     ///
     /// # Errors
@@ -244,11 +259,31 @@ impl Receipt {
     /// Verifies that the tree whose root this key signed contains this leaf, and returns the root.
     ///
     /// # Errors
-    /// Returns a [`ReceiptRefused`] if the proof or the signature does not verify.
+    /// Returns the errors of [`find_inclusion`](Self::find_inclusion).
     pub fn verify_inclusion(&self, leaf: &LeafHash, key: &PublicKey) -> Result<RootHash, ReceiptRefused> {
-        let root = self.implied_root(leaf)?;
-        self.verify_root(&root, key)?;
-        Ok(root)
+        self.find_inclusion(leaf, key).map(|(_, root)| root)
+    }
+
+    /// Finds the inclusion proof that leads from this leaf to the root that this key signed, and returns both.
+    ///
+    /// # Errors
+    /// Returns a [`ReceiptRefused`] if a proof leads to no root, or none leads to the attached or signed root.
+    pub fn find_inclusion(
+        &self,
+        leaf: &LeafHash,
+        key: &PublicKey,
+    ) -> Result<(&InclusionProof, RootHash), ReceiptRefused> {
+        let mut refused = ReceiptRefused::OtherPayload;
+        for (proof, root) in self.implied_roots(leaf)? {
+            if self.root.is_some_and(|attached| attached != root) {
+                continue;
+            }
+            match self.verify_root(&root, key) {
+                Ok(()) => return Ok((proof, root)),
+                Err(why) => refused = why.into(),
+            }
+        }
+        Err(refused)
     }
 
     /// Verifies that the tree whose root this key signed extends an older tree, and returns the newer root. The older

@@ -6,8 +6,7 @@
 //! wrong.
 
 use data_encoding::BASE64URL_NOPAD;
-use merkle::{EntryDigest, LeafHash, RootHash, hash_leaf, verify::implied_root};
-use scitt::receipt::InclusionProof;
+use merkle::{EntryDigest, LeafHash, RootHash, hash_leaf};
 use scitt::{
     Header, PublicKey, Receipt, ReceiptError, ReceiptRefused, SignatureError, SignedStatement, Structure,
 };
@@ -193,18 +192,17 @@ impl ReceiptAttempt<'_> {
 
     /// Returns one root per proof. A path that fits no tree is wrong for any statement.
     fn implied_by_paths(&self) -> Result<Vec<(RootHash, Option<LeafPosition>)>, Vec<Check>> {
-        let proofs = self.receipt.inclusion_proofs();
-        if proofs.is_empty() {
-            return Err(unproven("the receipt has no inclusion proof"));
+        if self.receipt.inclusion_proofs().is_empty() {
+            return Err(unproven(ReceiptRefused::NoInclusionProof));
         }
         let leaf = self.subject.leaf(self.log.leaf_rule).ok_or_else(needs_statement)?;
         let signed = self.receipt.signed_tree_size().is_some();
-        let root = |proof: &InclusionProof| {
+        let roots = self.receipt.implied_roots(&leaf).map_err(unproven)?;
+        let with_position = roots.into_iter().map(|(proof, root)| {
             let position = LeafPosition { leaf_index: proof.leaf_index, tree_size: proof.tree_size, signed };
-            let root = implied_root(leaf, proof.leaf_index, proof.tree_size, &proof.path)?;
-            Ok((root, Some(position)))
-        };
-        proofs.iter().map(root).collect::<Result<_, merkle::ProofError>>().map_err(unproven)
+            (root, Some(position))
+        });
+        Ok(with_position.collect())
     }
 
     /// Returns the root of a CCF ledger's proofs. A leaf names its statement, so that a receipt for another one is

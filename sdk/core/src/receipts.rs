@@ -1,6 +1,7 @@
 //! Receipts (RFC 9942) and the errors of a transparency service (RFC 9290).
 
 use merkle::{LeafHash, RootHash, TreeSize};
+use scitt::receipt::InclusionProof;
 use scitt::{Problem, Receipt, ReceiptRefused};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -66,25 +67,31 @@ impl ReceiptRoot {
     pub(crate) fn verify(self) -> Result<Value, CoreError> {
         let receipt = Receipt::parse(self.receipt.0)?;
         let key = public_key(&self.public_key)?;
-        let root = match (&self.leaf, &self.known) {
-            (Some(leaf), None) => receipt.verify_inclusion(&LeafHash::from_bytes(*leaf.0.as_bytes()), &key),
+        let proven = match (&self.leaf, &self.known) {
+            (Some(leaf), None) => {
+                let leaf = LeafHash::from_bytes(*leaf.0.as_bytes());
+                receipt.find_inclusion(&leaf, &key).map(|(proof, root)| (root, Some(proof)))
+            }
             (None, Some(known)) => {
                 let known = known.tree();
-                receipt.verify_consistency(known.size, &known.root, &key)
+                receipt.verify_consistency(known.size, &known.root, &key).map(|root| (root, None))
             }
             _ => return Err(CoreError::new("malformed-request", "either a leaf or a known tree is needed")),
         };
-        let root = root.map_err(|refused| CoreError::new(refusal_code(&refused), refused))?;
-        let inclusion = receipt.inclusion_proofs().first();
-        let size = inclusion.map(|proof| proof.tree_size);
-        let size = size.or_else(|| receipt.consistency_proofs().first().map(|proof| proof.newer));
-        Ok(json!({
-            "root": root.to_string(),
-            "tree_size": size.map(TreeSize::get),
-            "signed_tree_size": receipt.signed_tree_size().map(TreeSize::get),
-            "leaf_index": inclusion.map(|proof| proof.leaf_index.get()),
-        }))
+        let (root, inclusion) = proven.map_err(|refused| CoreError::new(refusal_code(&refused), refused))?;
+        Ok(proven_root(&receipt, &root, inclusion))
     }
+}
+
+fn proven_root(receipt: &Receipt, root: &RootHash, inclusion: Option<&InclusionProof>) -> Value {
+    let size = inclusion.map(|proof| proof.tree_size);
+    let size = size.or_else(|| receipt.consistency_proofs().first().map(|proof| proof.newer));
+    json!({
+        "root": root.to_string(),
+        "tree_size": size.map(TreeSize::get),
+        "signed_tree_size": receipt.signed_tree_size().map(TreeSize::get),
+        "leaf_index": inclusion.map(|proof| proof.leaf_index.get()),
+    })
 }
 
 const fn refusal_code(refused: &ReceiptRefused) -> &'static str {

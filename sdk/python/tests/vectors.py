@@ -148,7 +148,6 @@ def unproven_receipt(case, _):
         "signature": ["receipt-signature-invalid"],
         "proof": ["receipt-proof-invalid"],
         "payload": ["receipt-payload-differs"],
-        "roots": ["receipt-roots-differ"],
         "no inclusion proof": ["no-inclusion-proof"],
         "consistency": ["no-consistency-proof", "consistency-other-size"],
         "statement": ["receipt-statement-differs"],

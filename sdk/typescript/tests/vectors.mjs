@@ -153,7 +153,6 @@ const families = {
       signature: ['receipt-signature-invalid'],
       proof: ['receipt-proof-invalid'],
       payload: ['receipt-payload-differs'],
-      roots: ['receipt-roots-differ'],
       'no inclusion proof': ['no-inclusion-proof'],
       consistency: ['no-consistency-proof', 'consistency-other-size'],
       statement: ['receipt-statement-differs'],

@@ -5,7 +5,8 @@
 //! The head is either verified already, or trusted if a receipt of the newest entry verifies with the trust file. The
 //! leaves are verified by the head's root, and all other data by deciding again. The service's indexes are not used:
 //! the audit keeps its own claims and positions. The commit time of an entry is proven by a receipt of its batch's head
-//! if a trusted key signed it (`commit_times`); otherwise it is the service's unproven statement.
+//! if a trusted key signed it (`commit_times`); otherwise it is the service's unproven statement. A receipt that does not
+//! verify is passed to the audit with its entry.
 
 mod commit_times;
 
@@ -26,7 +27,7 @@ use verifier::{Code, TrustStore};
 
 use crate::clock::now;
 use crate::signed_checkpoint::TreeHead;
-use commit_times::{CommittedEntry, PageHeads};
+use commit_times::{BatchReceipt, CommittedEntry, PageHeads};
 
 /// Entries in one request.
 const PAGE: usize = 256;
@@ -167,15 +168,24 @@ impl<'a> RemoteAuditSource<'a> {
     }
 
     /// Fetches receipts of the page's batch heads, which prove commit times. For a signed head the time is kept with
-    /// the head and removed from the entry.
+    /// the head and removed from the entry. A receipt that does not verify is recorded with its entry.
     async fn prove_times(&self, page: &mut [Result<FetchedEntry, LeafRow>]) -> Result<(), SourceError> {
         let Some(trust) = self.trust else { return Ok(()) };
         let committed = page.iter().filter_map(|row| row.as_ref().ok()?.committed());
         let batches = self.fetched().heads.start_page(committed);
-        let heads = commit_times::fetch_heads(self.client, trust, batches).await?;
+        let receipts = commit_times::fetch_receipts(self.client, trust, batches).await?;
+        let (mut heads, mut refused) = (Vec::new(), HashMap::new());
+        for receipt in receipts {
+            match receipt {
+                BatchReceipt::Signed(head) => heads.push(head),
+                BatchReceipt::Refused(leaf, why) => drop(refused.insert(leaf, why)),
+                BatchReceipt::Absent => {}
+            }
+        }
         let mut data = self.fetched();
         data.heads.store(heads);
         for fetched in page.iter_mut().flatten() {
+            fetched.evidence.refused_receipt = refused.remove(&fetched.evidence.index);
             if fetched.size.is_some_and(|size| data.heads.holds(size)) {
                 fetched.evidence.at = None;
             }
@@ -349,6 +359,7 @@ impl EvidenceRow {
             rule: self.rule,
             facts: self.facts.get().to_owned(),
             at: self.at,
+            refused_receipt: None,
         };
         let size = self.tree_size_committed.map(TreeSize::new);
         Ok((FetchedEntry { evidence, size }, collateral))

@@ -94,6 +94,40 @@ on_both_databases! {
         service.stop();
     }
 
+    fn a_forged_receipt_is_named_with_its_entry_and_hides_no_other_finding(log: Log) {
+        let service = log.serve();
+        let forged = log.statement();
+        service.connection().post(forged.bytes());
+        for _ in 0..2 {
+            service.connection().post(log.statement().bytes());
+        }
+        trust(&log, &service);
+        let audit = ["audit", "--json", "--url", service.url(), "--trust", "trust.toml"];
+        assert_eq!(log.tabellion(&audit).code, Some(0));
+        let sqlite = "UPDATE head_signature SET bytes = CAST(substr(bytes, 1, length(bytes) - 1)
+                      || CASE substr(bytes, -1) WHEN x'00' THEN x'01' ELSE x'00' END AS BLOB)
+                      WHERE kind = 1 AND size = 2";
+        let postgres = "UPDATE head_signature SET bytes = set_byte(bytes, length(bytes) - 1,
+                        get_byte(bytes, length(bytes) - 1) # 1) WHERE kind = 1 AND size = 2";
+        log.database().by_hand("head_signature", &[sqlite], &[postgres]);
+        let ran = log.tabellion(&audit);
+        assert_eq!(ran.code, Some(3), "{ran}");
+        let report = ran.json();
+        let finding = &report["findings"][0];
+        assert_eq!((&finding["rule"], &finding["leaf"]), (&"audit-receipt".into(), &1.into()), "{report}");
+        assert_eq!(finding["entry"], forged.digest().to_string(), "{report}");
+        assert!(finding["detail"].as_str().unwrap().contains("which is not the one that the receipt signs"), "{report}");
+        assert_eq!((&report["same"], &report["findings"][1]), (&report["entries"], &Value::Null), "{report}");
+        let late = "UPDATE batch SET at = at - 100000 WHERE batch = (SELECT max(batch) FROM batch)";
+        log.database().by_hand("batch", &[late], &[late]);
+        let report = log.tabellion(&audit).json();
+        let findings = report["findings"].as_array().unwrap();
+        for rule in ["audit-receipt", "audit-head-signed"] {
+            assert!(findings.iter().any(|finding| finding["rule"] == rule), "{rule}: {report}");
+        }
+        service.stop();
+    }
+
     fn an_entry_that_is_not_served_is_named_from_outside_and_the_others_are_decided(log: Log) {
         let service = log.serve();
         let edited = log.statement();

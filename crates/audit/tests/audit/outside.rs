@@ -13,12 +13,12 @@ use store::{Collateral, Found, GuardKey, LogStore, Memory, NewEntry};
 use crate::clean::{audited, erase, mixed_log};
 use crate::log::Log;
 
-/// What a service shows: no history of heads, the time with each entry.
-struct Outside<'a>(StoreSource<'a>, Vec<store::CommittedHead>);
+/// What a service shows: no history of heads, the time with each entry, and perhaps a wrong receipt for one leaf.
+struct Outside<'a>(StoreSource<'a>, Vec<store::CommittedHead>, Option<LeafIndex>);
 
 impl<'a> Outside<'a> {
     async fn of(store: &'a dyn LogStore) -> Self {
-        Self(StoreSource::new(store), store.heads(0, 10_000).await.unwrap())
+        Self(StoreSource::new(store), store.heads(0, 10_000).await.unwrap(), None)
     }
 }
 
@@ -34,6 +34,8 @@ impl AuditSource for Outside<'_> {
             if let LeafRow::Kept(evidence) = row {
                 let head = self.1.iter().find(|head| head.size.holds(evidence.index));
                 evidence.at = head.map(|head| head.at);
+                let is_wrong = self.2 == Some(evidence.index);
+                evidence.refused_receipt = is_wrong.then(|| "it signs another root".to_owned());
             }
         }
         Ok(rows)
@@ -89,6 +91,21 @@ async fn somebody_outside_comes_to_the_same_decisions() {
     assert_eq!(outside.findings, []);
     assert_eq!((outside.counts.same, outside.counts.dropped), (inside.counts.same, inside.counts.dropped));
     assert_eq!((outside.size, outside.root, outside.counts.heads), (inside.size, inside.root, 0));
+}
+
+#[tokio::test]
+async fn a_receipt_that_does_not_verify_is_named_with_its_entry_which_is_decided_all_the_same() {
+    let (log, _) = mixed_log(Arc::new(Memory::new()), 1).await;
+    let clean = from_outside(&*log.store).await;
+    let mut source = Outside::of(&*log.store).await;
+    source.2 = Some(LeafIndex::new(1));
+    let mut audit = Audit::begin(&source, AuditState::default()).await.unwrap();
+    while audit.step().await.unwrap() {}
+    let report = audit.report();
+    let [finding] = &report.findings[..] else { panic!("{:#?}", report.findings) };
+    assert_eq!((finding.rule, finding.leaf), (LogRule::Receipt, Some(1)));
+    assert!(finding.entry.is_some() && finding.detail == "it signs another root", "{finding}");
+    assert_eq!((report.counts, report.is_clean()), (clean.counts, false));
 }
 
 #[tokio::test]

@@ -362,15 +362,41 @@ fn an_attached_root_must_be_the_one_the_proof_leads_to() {
 }
 
 #[test]
-fn all_proofs_of_one_receipt_must_lead_to_one_root() {
+fn of_several_proofs_one_must_lead_to_the_signed_root() {
     let log = Log::of(2);
     let good = proof(2, 0, &path(&log.leaves, 0));
     let twice =
         parse(&handmade(&log, &log.header().encode(), &proofs(-1, [good.clone(), good.clone()]), None));
     assert_eq!(twice.verify_inclusion(&log.leaves[0], log.public()), Ok(log.root()));
     let stray = proof(2, 0, &[log.root().into()]);
-    let mixed = parse(&handmade(&log, &log.header().encode(), &proofs(-1, [good, stray]), None));
-    assert_eq!(mixed.verify_inclusion(&log.leaves[0], log.public()), Err(ReceiptRefused::SeveralRoots));
+    for mixed in [[good.clone(), stray.clone()], [stray.clone(), good.clone()]] {
+        let receipt = parse(&handmade(&log, &log.header().encode(), &proofs(-1, mixed.clone()), None));
+        assert_eq!(receipt.verify_inclusion(&log.leaves[0], log.public()), Ok(log.root()));
+        assert_eq!(receipt.implied_root(&log.leaves[0]), Err(ReceiptRefused::SeveralRoots));
+        let attached =
+            handmade(&log, &log.header().encode(), &proofs(-1, mixed), Some(log.root().as_bytes()));
+        assert_eq!(parse(&attached).verify_inclusion(&log.leaves[0], log.public()), Ok(log.root()));
+    }
+    let strays = parse(&handmade(&log, &log.header().encode(), &proofs(-1, [stray.clone(), stray]), None));
+    let invalid = Err(ReceiptRefused::Signature(SignatureError::Invalid));
+    assert_eq!(strays.verify_inclusion(&log.leaves[0], log.public()), invalid);
+    let impossible = proof(2, 0, &[]);
+    let mixed = parse(&handmade(&log, &log.header().encode(), &proofs(-1, [good, impossible]), None));
+    let refused = mixed.verify_inclusion(&log.leaves[0], log.public());
+    assert!(matches!(refused, Err(ReceiptRefused::Proof(_))), "{refused:?}");
+}
+
+/// One receipt for two leaves: each is proven by its own proof.
+#[test]
+fn a_receipt_for_several_leaves_proves_each_at_its_index() {
+    let log = Log::of(5);
+    let of = |index: usize| proof(5, index as u64, &path(&log.leaves, index));
+    let receipt = parse(&handmade(&log, &log.header().encode(), &proofs(-1, [of(1), of(4)]), None));
+    for index in [1, 4] {
+        let (proof, root) = receipt.find_inclusion(&log.leaves[index], log.public()).unwrap();
+        assert_eq!((proof.leaf_index.get(), root), (index as u64, log.root()));
+    }
+    assert!(receipt.verify_inclusion(&log.leaves[2], log.public()).is_err());
 }
 
 #[test]

@@ -2,14 +2,15 @@
 //!
 //! A receipt signs its tree's root, size and time (`iat`). One receipt for each batch of the current page suffices,
 //! because all entries of a batch were committed at once. Without a head signed by a trusted key, the time is the
-//! service's unproven statement.
+//! service's unproven statement. A receipt that fails to verify is a finding of the audit; a receipt by an unknown key
+//! counts as none, since keys that are missing in the trust file are no fault of the log.
 
 use audit::{HistoryHead, SourceError};
 use client::{Client, ClientError};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use merkle::{EntryDigest, LeafIndex, TreeSize};
 use store::CommittedHead;
-use verifier::{Code, ReceiptFacts, StatementVerdict, TrustStore};
+use verifier::{Code, ReceiptFacts, StatementVerdict, TrustStore, VerificationOutcome};
 
 use crate::limits::HEADS_AT_ONCE;
 use crate::signed_checkpoint::TreeHead;
@@ -63,43 +64,61 @@ impl PageHeads {
     }
 }
 
-/// Fetches the heads of these batches; those without a receipt, or not signed by a trusted key, are omitted.
-pub async fn fetch_heads(
+/// What the service's receipt of a batch proves.
+pub enum BatchReceipt {
+    /// A trusted key signed this head.
+    Signed(HistoryHead),
+    /// The receipt of this leaf does not verify, for this reason.
+    Refused(LeafIndex, String),
+    /// The service has no receipt, or none that a trusted key can verify.
+    Absent,
+}
+
+/// Fetches and verifies one receipt for each of these batches.
+pub async fn fetch_receipts(
     client: &Client,
     trust: &TrustStore,
     batches: Vec<CommittedEntry>,
-) -> Result<Vec<HistoryHead>, SourceError> {
-    let answers = stream::iter(batches).map(|batch| signed_head(client, trust, batch));
-    let heads: Vec<Option<HistoryHead>> = answers.buffered(HEADS_AT_ONCE).try_collect().await?;
-    Ok(heads.into_iter().flatten().collect())
+) -> Result<Vec<BatchReceipt>, SourceError> {
+    let answers = stream::iter(batches).map(|batch| fetch_receipt(client, trust, batch));
+    answers.buffered(HEADS_AT_ONCE).try_collect().await
 }
 
-async fn signed_head(
+async fn fetch_receipt(
     client: &Client,
     trust: &TrustStore,
     batch: CommittedEntry,
-) -> Result<Option<HistoryHead>, SourceError> {
-    let CommittedEntry { leaf, entry, size, at } = batch;
-    let path = format!("v1/proof/inclusion?index={leaf}&size={size}");
-    let receipt = match client.bytes_as(&path, RECEIPT).await {
-        Ok(receipt) => receipt,
-        Err(ClientError::Refused { .. }) => return Ok(None),
-        Err(error) => return Err(super::unanswered(error)),
-    };
-    // Verified as of the reported commit time: a clock that was ahead and has been corrected signed times that are
-    // still in the future.
-    let verdict = verifier::verify_receipt_of(entry, &receipt, trust, at);
-    if matches!(verdict.reason, Some(Code::UnknownLog | Code::UnknownLogKey | Code::MalformedReceipt)) {
-        return Ok(None);
+) -> Result<BatchReceipt, SourceError> {
+    let path = format!("v1/proof/inclusion?index={}&size={}", batch.leaf, batch.size);
+    match client.bytes_as(&path, RECEIPT).await {
+        Ok(receipt) => Ok(BatchReceipt::verify(&receipt, trust, batch)),
+        Err(ClientError::Refused { .. }) => Ok(BatchReceipt::Absent),
+        Err(error) => Err(super::unanswered(error)),
     }
-    let Some(TreeHead { size: signed_size, root }) = verdict.receipts.first().and_then(signed_tree) else {
-        return Ok(None);
-    };
-    let time = match signed_size == size {
-        true => signed_time(&verdict),
-        false => Err(format!("the receipt signs size {signed_size}")),
-    };
-    Ok(Some(HistoryHead { head: CommittedHead { batch: 0, epoch: 0, size, root, at }, signed: vec![time] }))
+}
+
+impl BatchReceipt {
+    /// Verifies a receipt as of the reported commit time: a clock that was ahead and has been corrected signed times that
+    /// are still in the future.
+    fn verify(receipt: &[u8], trust: &TrustStore, batch: CommittedEntry) -> Self {
+        let CommittedEntry { leaf, entry, size, at } = batch;
+        let verdict = verifier::verify_receipt_of(entry, receipt, trust, at);
+        let Some(TreeHead { size: signed_size, root }) = verdict.receipts.first().and_then(signed_tree)
+        else {
+            // A compromised key proves nothing, for or against the log.
+            let compromised = verdict.reason == Some(Code::LogKeyCompromised);
+            return match verdict.outcome == VerificationOutcome::Failed && !compromised {
+                true => Self::Refused(leaf, verdict.why().to_owned()),
+                false => Self::Absent,
+            };
+        };
+        let time = match signed_size == size {
+            true => signed_time(&verdict),
+            false => Err(format!("the receipt signs size {signed_size}")),
+        };
+        let head = CommittedHead { batch: 0, epoch: 0, size, root, at };
+        Self::Signed(HistoryHead { head, signed: vec![time] })
+    }
 }
 
 /// The tree size and root signed by a receipt; `None` if the size is not signed.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use audit::{AuditFinding, AuditReport as Outcome, Explains, HeldFor, OperatorAction};
+use audit::{AuditFinding, AuditReport as Outcome, Explains, HeldFor, LogRule, OperatorAction};
 use display::counted;
 use serde::Serialize;
 
@@ -98,6 +98,9 @@ impl Audited {
 
     fn conclusion(&self) -> &'static str {
         match self.exit() {
+            Exit::VerificationFailed if self.findings.iter().all(|it| it.rule == LogRule::Receipt) => {
+                "the log serves receipts that do not verify: keep them, and find out who changed them"
+            }
             Exit::VerificationFailed => {
                 "the log's content does not lead to its decisions: keep a copy, and find out who changed it"
             }
