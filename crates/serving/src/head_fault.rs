@@ -8,10 +8,12 @@
 //! `Transfer-Encoding` in HTTP/1.0, and to a `Content-Length` that is malformed or repeated with another value. Of a request
 //! with both fields it removes `Content-Length`, and it closes the connection after the response (RFC 9112, section 6.3). A
 //! request of HTTP/2 with `Transfer-Encoding` ends with its stream.
+//!
+//! [`named_authority`] returns the host of a request without such a fault.
 
 use http::header::{HOST, TRANSFER_ENCODING};
 use http::uri::Authority;
-use http::{HeaderMap, HeaderValue, Request, StatusCode, Version};
+use http::{HeaderMap, HeaderValue, Request, StatusCode, Uri, Version};
 
 use crate::problem::JsonProblem;
 
@@ -88,22 +90,39 @@ impl HeadFault {
     }
 }
 
-fn names_one_host<B>(request: &Request<B>) -> bool {
-    let mut hosts = request.headers().get_all(HOST).iter();
-    match (hosts.next(), hosts.next()) {
-        (Some(host), None) => is_host(host),
-        (None, _) => request.version() != Version::HTTP_11,
-        _ => false,
+/// Returns the host that a request names, with its port: in `Host`, or without this field in the request target, as in HTTP/2.
+/// `None` if it names none, or if `Host` is repeated or not a host.
+pub fn named_authority(headers: &HeaderMap, target: &Uri) -> Option<Authority> {
+    match host_field(headers).ok()? {
+        Some(host) => authority_in(host),
+        None => target.authority().cloned(),
     }
 }
 
-/// Returns `true` for a host with or without a port, and for the empty field of a target without an authority (RFC
-/// 9110, section 7.2).
-fn is_host(host: &HeaderValue) -> bool {
-    host.is_empty()
-        || Authority::try_from(host.as_bytes()).is_ok_and(|authority| {
-            authority.as_str().strip_prefix(authority.host()).is_some_and(is_port_or_nothing)
-        })
+/// The `Host` field of a request is empty if its target has no authority (RFC 9110, section 7.2).
+fn names_one_host<B>(request: &Request<B>) -> bool {
+    match host_field(request.headers()) {
+        Ok(Some(host)) => host.is_empty() || authority_in(host).is_some(),
+        Ok(None) => request.version() != Version::HTTP_11,
+        Err(_) => false,
+    }
+}
+
+/// Returns the `Host` field, if there is one.
+///
+/// # Errors
+/// [`HeadFault::Host`] if it is repeated.
+fn host_field(headers: &HeaderMap) -> Result<Option<&HeaderValue>, HeadFault> {
+    let mut fields = headers.get_all(HOST).iter();
+    let first = fields.next();
+    if fields.next().is_some() { Err(HeadFault::Host) } else { Ok(first) }
+}
+
+/// Returns the host, with or without a port, that is the value of a field.
+fn authority_in(host: &HeaderValue) -> Option<Authority> {
+    let authority = Authority::try_from(host.as_bytes()).ok()?;
+    let after_host = authority.as_str().strip_prefix(authority.host())?;
+    is_port_or_nothing(after_host).then_some(authority)
 }
 
 /// `Authority` takes any text for a port.
@@ -153,6 +172,27 @@ mod tests {
         {
             let request = Request::builder().version(version).uri("http://x/").body(()).unwrap();
             assert_eq!(HeadFault::of(&request), fault, "{version:?}");
+        }
+    }
+
+    #[test]
+    fn a_request_names_its_host_in_the_field_or_without_one_in_its_target() {
+        for (target, fields, named) in [
+            ("/", &["x:80"][..], Some("x:80")),
+            ("http://x/", &[], Some("x")),
+            ("http://x/", &["y"], Some("y")),
+            ("http://x/", &["x", "x"], None),
+            ("http://x/", &["user@x"], None),
+            ("http://x/", &[""], None),
+            ("/", &[], None),
+        ] {
+            let mut request = Request::builder().uri(target);
+            for field in fields {
+                request = request.header(HOST, *field);
+            }
+            let request = request.body(()).unwrap();
+            let found = named_authority(request.headers(), request.uri());
+            assert_eq!(found.as_ref().map(Authority::as_str), named, "{target} {fields:?}");
         }
     }
 }

@@ -133,8 +133,8 @@ fn obstacles(ledger: &Ledger) -> Vec<String> {
         (status = 429, description = "Too many requests for the log; Retry-After gives the time to wait", body = String,
          content_type = "text/plain"),
         (status = 500, description = "The witness failed", body = String, content_type = "text/plain"),
-        (status = 503, description = "The state cannot be written; Retry-After gives the time to wait", body = String,
-         content_type = "text/plain")
+        (status = 503, description = "The state cannot be written, or the clock is behind the last cosignature; Retry-After gives the time to wait",
+         body = String, content_type = "text/plain")
     )
 )]
 async fn add_checkpoint(State(state): State<RouteState>, request: Request<Body>) -> Response {

@@ -8,6 +8,7 @@ use http::header::{
 };
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use serving::head_fault::named_authority;
 use url::Url;
 
 use super::refusal::RequestRefusal;
@@ -25,7 +26,7 @@ pub struct WebOrigin(HeaderValue);
 /// Checks `Host` and `Origin`, and returns the web page that sent the request, if any.
 pub fn check(head: &Parts, plan: &Plan) -> Result<Option<WebOrigin>, RequestRefusal> {
     headers::refuse_repeated(&head.headers, &[HOST, ORIGIN])?;
-    let host = host(head);
+    let host = named_authority(&head.headers, &head.uri).map(|named| named.host().to_owned());
     let known = |host: &str| plan.hosts.iter().any(|known| known.eq_ignore_ascii_case(host));
     if !plan.hosts.is_empty() && !host.as_deref().is_some_and(known) {
         return Err(RequestRefusal::Host);
@@ -38,16 +39,6 @@ pub fn check(head: &Parts, plan: &Plan) -> Result<Option<WebOrigin>, RequestRefu
         true => Ok(Some(WebOrigin(origin.clone()))),
         false => Err(RequestRefusal::Origin),
     }
-}
-
-/// The requested host without its port; in HTTP/2 it may be in the request target.
-fn host(head: &Parts) -> Option<String> {
-    let named = head.headers.get(HOST).map(|host| host.to_str().ok());
-    let authority = match named {
-        Some(host) => host?.parse().ok()?,
-        None => head.uri.authority()?.clone(),
-    };
-    Some(authority.host().to_owned())
 }
 
 fn is_local_page(origin: &str) -> bool {

@@ -1,6 +1,6 @@
 //! Denials without a record of their own: counted, and recorded together.
 
-use evidence::{EvidenceStore, Fault};
+use evidence::{EvidenceMethod, EvidenceStore, Fault};
 use gateway::decision_writer::{CallAnswer, CallJob, OutboxLimits, WriterSettings};
 use serde_json::json;
 
@@ -81,6 +81,22 @@ async fn a_stranger_whom_nothing_could_admit_needs_neither_the_writer_nor_the_da
     running.stop().await;
     let answer = story(&memory, &format!("unbound:{}", memory.instance())).await;
     assert_eq!(answer[RECORDED..], [r#"denials {"no_envelope": 5}"#.to_owned(), "closed".to_owned()]);
+}
+
+#[tokio::test]
+async fn a_denial_that_is_only_counted_is_answered_whatever_becomes_of_the_items_before_it() {
+    let (_, store, writer, running) = failing().await;
+    commit(&writer, SESSION, json!({ "max_calls": 9 })).await;
+    let stranger = || CallJob { caller: caller_in("another"), ..job(SESSION, "crm.read", &json!({})) };
+    for _ in 0..RECORDED {
+        assert!(call(&writer, stranger()).await.evidence.is_some(), "a few are recorded");
+    }
+    store.fail(EvidenceMethod::Commit, 1, Fault::Refused);
+    let (agents, strangers) = tokio::join!(biased; read(&writer, SESSION, 1), call(&writer, stranger()));
+    assert_eq!(store.faults_left(), 0);
+    assert_eq!(denied(&agents), "evidence_unavailable");
+    assert_eq!(denied(&strangers), "wrong_principal", "the session was read as the first item changed it");
+    running.stop().await;
 }
 
 #[tokio::test]

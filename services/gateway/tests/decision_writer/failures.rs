@@ -9,8 +9,13 @@ use client::{Client, Options};
 use evidence::{
     DeliveryState, EvidenceMethod, EvidenceStore, FailingEvidence, Fault, Instances, Memory, Outbox,
 };
+use gateway::authority::{PositionError, RegistryPositions};
 use gateway::decision_writer::{DecisionWriter, LogConnection, OutboxLimits, WriterSettings};
+use roa::registry::{Registry, RegistryDocument};
+use roa::signed::Signed;
+use scitt::Signer;
 use serde_json::json;
+use testkit::agentroa;
 
 use crate::agent::{SESSION, commit, denied, read, run, try_commit};
 use crate::setup::{
@@ -203,6 +208,29 @@ async fn without_a_commit_nothing_is_served_and_nobody_is_told_of_a_record() {
         let story = story(&memory, SESSION).await;
         assert_eq!(story, ["commitment served", "decision served", "outcome executed"], "nothing was spent");
     }
+}
+
+#[tokio::test]
+async fn an_item_that_changes_nothing_is_not_answered_before_the_changes_that_it_has_read() {
+    let (_, store, writer, running) = failing().await;
+    commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
+    let signed = Signed::<RegistryDocument>::parse(&agentroa::registry(1, |_| ())).unwrap();
+    let operators = [agentroa::key_of("operator").public_key().clone()];
+    let registry = Registry::open(&signed, &operators).unwrap();
+    store.fail(EvidenceMethod::Commit, 1, Fault::Refused);
+    let (first, second) = tokio::join!(biased; writer.raise(&registry), writer.raise(&registry));
+    assert_eq!(store.faults_left(), 0);
+    assert!(matches!(first, Err(PositionError::NotStored(_))), "{first:?}");
+    assert!(matches!(second, Err(PositionError::NotStored(_))), "{second:?}");
+    let before = writer.status().commits;
+    let (first, second) = tokio::join!(biased; writer.raise(&registry), writer.raise(&registry));
+    assert_eq!((first, second), (Ok(()), Ok(())));
+    assert_eq!(writer.status().commits, before + 1);
+    store.fail(EvidenceMethod::Commit, 1, Fault::Refused);
+    let (call, stored) = tokio::join!(biased; read(&writer, SESSION, 1), writer.raise(&registry));
+    assert_eq!(denied(&call), "evidence_unavailable");
+    assert_eq!(stored, Ok(()), "it has read nothing that the call changes");
+    running.stop().await;
 }
 
 #[tokio::test]

@@ -11,9 +11,9 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use http::header::{HOST, ORIGIN};
-use http::uri::Authority;
+use http::header::ORIGIN;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
+use serving::head_fault::named_authority;
 use serving::listener::PeerAddress;
 use serving::problem::{JsonProblem, for_every_error};
 use serving::unix_socket::SocketPeer;
@@ -97,7 +97,7 @@ fn comes_from_here(request: &Request) -> bool {
     address.ip().to_canonical().is_loopback()
 }
 
-/// Middleware: refuses requests from this host whose `Host` names another host. A program on this host uses an address
+/// Middleware: refuses requests from this host that name another host. A program on this host uses an address
 /// of this host, or `localhost`.
 async fn refuse_foreign_hosts(request: Request, next: Next) -> Response {
     if !comes_from_here(&request) || names_this_host(&request) {
@@ -109,10 +109,8 @@ async fn refuse_foreign_hosts(request: Request, next: Next) -> Response {
 }
 
 fn names_this_host(request: &Request) -> bool {
-    let mut hosts = request.headers().get_all(HOST).iter();
-    let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
-    let Some(host) = host.to_str().ok().and_then(|host| host.parse::<Authority>().ok()) else { return false };
-    let name = host.host().trim_start_matches('[').trim_end_matches(']');
+    let Some(named) = named_authority(request.headers(), request.uri()) else { return false };
+    let name = named.host().trim_start_matches('[').trim_end_matches(']');
     name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
 }
 
@@ -125,4 +123,28 @@ async fn refuse_web_pages(request: Request, next: Next) -> Response {
     }
     let detail = "The admin listener does nothing for a web page: the request has an Origin header";
     JsonProblem::new(StatusCode::FORBIDDEN, "from-a-web-page", detail).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use axum::body::Body;
+    use http::Version;
+
+    use super::*;
+
+    #[test]
+    fn a_request_of_http_2_names_this_host_in_its_target() {
+        for (target, is_this_host) in [
+            ("http://localhost:7391/livez", true),
+            ("http://127.0.0.1/livez", true),
+            ("http://[::1]:7391/livez", true),
+            ("http://rebound.example/livez", false),
+            ("http://localhost.rebound.example/livez", false),
+        ] {
+            let request = Request::builder().version(Version::HTTP_2).uri(target);
+            assert_eq!(names_this_host(&request.body(Body::empty()).unwrap()), is_this_host, "{target}");
+        }
+    }
 }

@@ -465,7 +465,7 @@ impl Work for CallWork {
         };
         if permit.is_none() && self.is_only_counted(batch, &working, &ruling) {
             self.result = Some(CallResult::Ruled(Ruled::Counted(ruling), None));
-            return Ok(WorkStep::Unchanged);
+            return Ok(WorkStep::OnlyCounted);
         }
         self.record(batch, working, CallRuling { ruling, permit, authority, account })?;
         Ok(WorkStep::Decided)

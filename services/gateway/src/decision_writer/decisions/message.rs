@@ -207,7 +207,7 @@ impl Work for MessageWork {
                 let sent = self.sent(&working.caller, batch);
                 if self.request.writer.is_only_counted(batch, &sent, working.session.as_ref(), &ruling) {
                     self.result = Some(MessageResult::Ruled(Ruled::Counted(ruling)));
-                    return Ok(WorkStep::Unchanged);
+                    return Ok(WorkStep::OnlyCounted);
                 }
                 let ruled = self.record(batch, working, account, ruling)?;
                 self.result = Some(MessageResult::Ruled(ruled));

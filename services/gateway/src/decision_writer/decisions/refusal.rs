@@ -46,7 +46,7 @@ impl Work for RefusalWork {
         let mut ruling = job.ruling.clone();
         if writer.is_only_counted(batch, &sent, None, &ruling) {
             self.ruled = Some(Ruled::Counted(ruling));
-            return Ok(WorkStep::Unchanged);
+            return Ok(WorkStep::OnlyCounted);
         }
         let inputs = DecisionInputs {
             method: Some(Text::whole(&job.method)),

@@ -3,6 +3,7 @@
 //! An item asks for a stream by name ([`Batch::stream`]). If it is not loaded, the batch notes the name, the item is left
 //! undecided, and the writer task loads the stream and decides the item again.
 
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
 use evidence::{Change, Claim, EvidenceStore, StoreError, StoredStream, StreamVersion};
@@ -28,6 +29,8 @@ pub struct Batch<'a> {
     looked_up_claims: HashSet<Claim>,
     /// Streams that an item asked for and that are not loaded.
     missing: Vec<String>,
+    /// Whether the current item has read a stream or a claim as an earlier item of the batch has changed it.
+    has_read_changes: Cell<bool>,
     /// Streams that cannot be read, with the reason.
     damaged: HashMap<String, String>,
     /// Total size of the batch's new records, in bytes.
@@ -56,6 +59,7 @@ impl<'a> Batch<'a> {
             used_claims: HashSet::new(),
             looked_up_claims: HashSet::new(),
             missing: Vec::new(),
+            has_read_changes: Cell::new(false),
             damaged: HashMap::new(),
             bytes: 0,
         }
@@ -109,14 +113,28 @@ impl<'a> Batch<'a> {
         }
     }
 
+    /// Begins an item, which has asked for nothing and read nothing yet.
+    pub fn begin_item(&mut self) {
+        self.missing.clear();
+        self.has_read_changes.set(false);
+    }
+
+    /// Returns whether the current item has read what an earlier item of the batch has changed. It is not durable before the
+    /// batch is, so neither is what an answer says of it.
+    pub fn has_read_changes(&self) -> bool {
+        self.has_read_changes.get()
+    }
+
     /// Returns the working copy of a stream.
     ///
     /// # Errors
     /// [`StreamNotLoaded`], and the name is noted for [`take_missing`](Self::take_missing). An item that has changed
     /// nothing yet passes the error on.
     pub fn stream(&mut self, name: &str) -> Result<&mut WorkingCopy, StreamNotLoaded> {
-        if !self.copies.contains_key(name) {
-            self.missing.push(name.to_owned());
+        match self.copies.get(name) {
+            Some(copy) if copy.is_changed() => self.has_read_changes.set(true),
+            Some(_) => {}
+            None => self.missing.push(name.to_owned()),
         }
         self.copies.get_mut(name).ok_or(StreamNotLoaded)
     }
@@ -142,8 +160,14 @@ impl<'a> Batch<'a> {
 
     /// Returns whether a claim was used before, in this batch or an earlier one.
     pub fn is_used(&self, claim: &Claim) -> bool {
-        self.used_claims.contains(claim)
-            || self.copies.get(&claim.stream).is_some_and(|copy| copy.uses_claim(claim))
+        if self.used_claims.contains(claim) {
+            return true;
+        }
+        let is_used_here = self.copies.get(&claim.stream).is_some_and(|copy| copy.uses_claim(claim));
+        if is_used_here {
+            self.has_read_changes.set(true);
+        }
+        is_used_here
     }
 
     /// Returns whether the database was asked about all of these claims, so that [`is_used`](Self::is_used) is certain.

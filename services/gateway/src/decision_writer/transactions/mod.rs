@@ -9,6 +9,9 @@
 //! 3. commits all changes in one transaction;
 //! 4. updates the caches, wakes the delivery to the log, and answers the callers. Only then does anything leave the gateway.
 //!
+//! An item that changes nothing is answered before the commit, unless it has read what earlier items of the batch have
+//! changed: then its answer is true only after the commit.
+//!
 //! If another process has changed one of the streams, they are loaded again and the whole batch is decided again. If the
 //! outcome of a commit is unknown, the database is asked until it is known, and no caller is answered before. An item that
 //! must become durable (an outcome, a closing) is retried until it is; the callers of other items get the error. A fault of
@@ -339,10 +342,11 @@ impl WriterTask {
     ) -> Result<Option<usize>, WriterError> {
         let mut decided = 0;
         while decided < items.len() && (decided == 0 || !batch.is_complete()) {
-            batch.take_missing();
+            batch.begin_item();
             match items[decided].decide(batch) {
                 Ok(WorkStep::Decided) => decided += 1,
-                Ok(WorkStep::Unchanged) => items.remove(decided).committed(),
+                Ok(WorkStep::Unchanged) if batch.has_read_changes() => decided += 1,
+                Ok(WorkStep::Unchanged | WorkStep::OnlyCounted) => items.remove(decided).committed(),
                 Ok(WorkStep::Wait(wait)) => {
                     if let Err(item) = self.parked.park(items.remove(decided), wait) {
                         self.fail(item, &WriterError::Crowded);

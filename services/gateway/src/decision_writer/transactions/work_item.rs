@@ -59,7 +59,7 @@ pub trait Work: Send {
     /// [`DecideError`] if the item needs more data, or cannot be decided.
     fn decide(&mut self, batch: &mut Batch<'_>) -> Result<WorkStep, DecideError>;
 
-    /// Answers the caller, since everything that was decided is durable.
+    /// Answers the caller, since everything that was decided, and that the answer relies on, is durable.
     fn committed(self: Box<Self>);
 
     /// Tells the caller that the item is not committed, as far as is known. Returns the item if it must become durable
@@ -72,8 +72,12 @@ pub trait Work: Send {
 pub enum WorkStep {
     /// The item is decided, and the working copies are changed.
     Decided,
-    /// Nothing is changed and there is nothing to commit: the item is answered at once.
+    /// Nothing is changed. The item is answered at once, or together with the batch if it has read what earlier items of
+    /// the batch have changed ([`Batch::has_read_changes`]).
     Unchanged,
+    /// Nothing is changed, and the answer is a denial that is counted instead of recorded: it is sent at once, as it says
+    /// nothing that has to be durable.
+    OnlyCounted,
     /// Nothing is changed: another call must be settled first (V-12).
     Wait(SettlementWait),
 }
