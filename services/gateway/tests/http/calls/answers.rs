@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use testkit::McpResponse;
 
 use crate::client::{Agent, Answer, VAP, signed, signed_with};
-use crate::world::{World, rule, script, tool};
+use crate::world::{Outcome, World, rule, script, tool};
 
 const OWN: &str = "dev.tabellion/vap";
 
@@ -21,7 +21,7 @@ async fn v_32_a_call_under_its_commitment_is_served_in_both_eras() {
         let answer = agent.call("crm.read", json!({ "ticket": 9931 })).await.served();
         assert_eq!(answer.reply()["result"]["content"][0]["text"], "done");
         assert_eq!(answer.vap()["in_response_to"], "intent_call");
-        assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "executed");
+        assert_eq!(world.outcome_status(&agent.session).await, "executed");
         assert_eq!(world.verdicts(&agent.session).await, ["served", "served"]);
     }
     assert_eq!(world.server.calls(), 2);
@@ -101,7 +101,7 @@ async fn v_5_an_upstream_injects_no_verdict_and_what_a_call_cost_is_told_apart()
     assert_ne!(answer.meta("dev.tabellion/evidence")["audit_ref"], "forged");
     assert_eq!(answer.meta("dev.tabellion/cost"), json!({ "usd": 0.25 }));
     assert_eq!(answer.meta("org.example/y"), json!([1e2]));
-    assert_eq!(world.outcomes(&agent.session, 1).await, [("executed".into(), json!({ "usd": "0.25" }))]);
+    assert_eq!(world.outcomes(&agent.session, 1).await, [Outcome::executed(json!({ "usd": "0.25" }))]);
 }
 
 #[tokio::test]
@@ -221,8 +221,8 @@ async fn x_2_a_json_rpc_error_stays_one_and_has_the_verdict_in_its_data() {
     );
     let response = error(with(json!([1])).await);
     assert_eq!(response["data"], json!([1]), "where there is no place for it, it is told nowhere");
-    let statuses = world.outcomes(&agent.session, 3).await;
-    assert!(statuses.iter().all(|(status, _)| status == "errored"), "{statuses:?}");
+    let outcomes = world.outcomes(&agent.session, 3).await;
+    assert!(outcomes.iter().all(|outcome| outcome.status == "errored"), "{outcomes:?}");
 }
 
 #[tokio::test]
@@ -316,5 +316,5 @@ async fn x_2_a_call_without_a_readable_result_is_withheld_from_whoever_speaks_va
     agent.commit().await;
     let answer = agent.call("crm.read", json!({})).await;
     assert_eq!(answer.reply()["error"]["code"], -31001, "{answer:?}");
-    assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
+    assert_eq!(world.outcome_status(&agent.session).await, "unknown");
 }

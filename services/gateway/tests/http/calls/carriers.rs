@@ -182,13 +182,6 @@ async fn v_2_a_session_ends_with_the_mcp_session_that_committed_it() {
     let world = World::new().await;
     let agent = world.legacy().await;
     agent.commit().await;
-    let deleted = agent.http.delete(&agent.url).header("mcp-session-id", agent.mcp.clone().unwrap());
-    assert_eq!(deleted.send().await.unwrap().status(), 200);
-    for _ in 0..200 {
-        if world.records(&agent.session).await.last().is_some_and(|(kind, _)| kind == "closed") {
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
-    panic!("{:?}", world.records(&agent.session).await);
+    assert_eq!(agent.end_mcp_session().await, 200);
+    world.until_closed(&agent.session).await;
 }

@@ -52,7 +52,7 @@ async fn v_12_a_call_that_takes_too_long_ends_in_both_eras_and_keeps_its_reserva
         assert_eq!((answer.status, &error["code"]), (200, &json!(-31001)), "{answer:?}");
         assert!(error["message"].as_str().unwrap().contains("exceeded the time limit"), "{answer:?}");
         assert_eq!(error["data"]["vap"]["verdict"], "served", "it was admitted: {answer:?}");
-        assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
+        assert_eq!(world.outcome_status(&agent.session).await, "unknown");
         agent.call("crm.read", json!({})).await.denied("budget_exceeded");
     }
     let told = || world.server.messages_of("notifications/cancelled");
@@ -95,7 +95,7 @@ async fn v_12_a_legacy_call_that_its_client_cancels_ends_soon_and_keeps_its_rese
             let text = reading.ended().await;
             assert!(text.contains("-31001") && text.contains("was cancelled"), "{text}");
         }
-        assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
+        assert_eq!(world.outcome_status(&agent.session).await, "unknown");
         assert_eq!(world.server.messages_of("notifications/cancelled").len(), 1, "the client's own");
         agent.call("crm.read", json!({})).await.denied("budget_exceeded");
     }
@@ -126,7 +126,7 @@ async fn an_answer_that_comes_after_the_cancellation_of_its_call_settles_it() {
     reading.until(": begun").await;
     agent.notify("notifications/cancelled", json!({ "requestId": call["id"] })).await;
     reading.answer().await.served();
-    assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "executed");
+    assert_eq!(world.outcome_status(&agent.session).await, "executed");
 }
 
 #[tokio::test]
@@ -140,5 +140,5 @@ async fn a_call_that_is_cancelled_after_its_stream_ended_is_settled_soon() {
     let call = agent.message("tools/call", &agent.call_params("crm.read", &json!({})));
     agent.say(&call).await;
     agent.notify("notifications/cancelled", json!({ "requestId": call["id"] })).await;
-    assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
+    assert_eq!(world.outcome_status(&agent.session).await, "unknown");
 }

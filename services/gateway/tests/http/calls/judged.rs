@@ -107,8 +107,8 @@ async fn with_judge(bench: &Bench, commitments: bool, tell: impl FnOnce(&mut Wis
 
 async fn judge_meter(world: &World, session: &str) -> Value {
     let records = world.records(session).await;
-    let decision = records.iter().rev().find(|(kind, _)| kind == "decision").unwrap();
-    decision.1["meters"]["vap.judge"].clone()
+    let decision = records.iter().rev().find(|record| record.kind == "decision").unwrap();
+    decision.payload["meters"]["vap.judge"].clone()
 }
 
 #[tokio::test]
@@ -290,7 +290,7 @@ async fn c_5_a_client_that_goes_away_while_the_judge_thinks_has_sent_nothing() {
     let request = tokio::spawn(agent.post(&message).send());
     crate::front::until("the judge is asked", || !bench.asked().is_empty()).await;
     request.abort();
-    assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "refused");
+    assert_eq!(world.outcome_status(&agent.session).await, "refused");
     assert_eq!(world.server.calls(), 0);
     bench.say("consistent");
     agent.call("crm.read", json!({})).await.served();

@@ -4,14 +4,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::executor::block_on;
-use http::StatusCode;
 use serde_json::{Value, json};
 use testkit::McpResponse;
 use tokio::sync::Notify;
 
 use crate::client::{PATIENCE, VAP};
 use crate::front::until;
-use crate::world::{Script, World, script};
+use crate::world::{Outcome, Script, World, script};
 
 /// Ends the stream of a call early, and has its answer on a GET; the id of the call is the last one of the client.
 fn polled(id: u64) -> Script {
@@ -43,7 +42,7 @@ async fn an_answer_on_a_get_stream_is_settled_and_carries_the_verdict() {
         assert!(answer.vap().get("cost").is_none());
         assert_eq!(answer.meta("dev.tabellion/cost"), json!({ "usd": 0.5 }));
     }
-    assert_eq!(world.outcomes(&agent.session, 1).await, [("executed".into(), json!({ "usd": "0.5" }))]);
+    assert_eq!(world.outcomes(&agent.session, 1).await, [Outcome::executed(json!({ "usd": "0.5" }))]);
 }
 
 #[tokio::test]
@@ -69,7 +68,7 @@ async fn an_answer_that_never_comes_is_unknown() {
     let agent = world.legacy().await;
     agent.commit().await;
     agent.call("crm.read", json!({})).await;
-    assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
+    assert_eq!(world.outcome_status(&agent.session).await, "unknown");
 }
 
 #[tokio::test]
@@ -78,9 +77,8 @@ async fn a_session_that_ends_has_no_answers_to_come() {
     let agent = world.legacy().await;
     agent.commit().await;
     agent.call("crm.read", json!({})).await;
-    let deleted = agent.http.delete(&agent.url).header("mcp-session-id", agent.mcp.clone().unwrap());
-    assert_eq!(deleted.send().await.unwrap().status(), StatusCode::OK);
-    assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
+    assert_eq!(agent.end_mcp_session().await, 200);
+    assert_eq!(world.outcome_status(&agent.session).await, "unknown");
 }
 
 #[tokio::test]
@@ -131,7 +129,7 @@ async fn v_5_an_answer_on_another_stream_while_the_call_is_open_is_settled_and_c
     let elsewhere = agent.get("e-1").await.served();
     assert!(elsewhere.vap().get("cost").is_none() && elsewhere.vap()["signature"].is_string());
     assert_eq!(elsewhere.meta("dev.tabellion/cost"), json!({ "usd": 0.5 }));
-    assert_eq!(world.outcomes(&agent.session, 1).await, [("executed".into(), json!({ "usd": "0.5" }))]);
+    assert_eq!(world.outcomes(&agent.session, 1).await, [Outcome::executed(json!({ "usd": "0.5" }))]);
     agent.get("done").await;
     // What comes on the call's own stream now is the same answer, come again.
     assert_eq!(open.await.unwrap().served().reply(), elsewhere.reply());
@@ -192,5 +190,5 @@ async fn an_answer_on_the_stream_that_the_client_resumed_counts_whatever_came_be
         }
     };
     tokio::time::timeout(PATIENCE, resumed).await.unwrap().served();
-    assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "executed");
+    assert_eq!(world.outcome_status(&agent.session).await, "executed");
 }

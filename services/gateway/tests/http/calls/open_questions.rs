@@ -72,7 +72,7 @@ async fn x_2_an_http_error_after_a_question_is_an_error_with_the_calls_id() {
             }
         };
         assert_eq!(response["error"]["code"], -31001, "{response}");
-        assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
+        assert_eq!(world.outcome_status(&agent.session).await, "unknown");
     }
 }
 
@@ -136,8 +136,7 @@ async fn v_26_a_question_ends_with_its_mcp_session() {
     let agent = world.legacy().await;
     agent.commit().await;
     let (mut stream, question, _) = asked(&agent).await;
-    let deleted = agent.http.delete(&agent.url).header("mcp-session-id", agent.mcp.clone().unwrap());
-    assert_eq!(deleted.send().await.unwrap().status(), 200);
+    assert_eq!(agent.end_mcp_session().await, 200);
     assert_eq!(stream.answer().await.verdict(), "denied");
     agent.respond(&question["id"], accepted()).await;
     assert_eq!(world.server.calls(), 0);

@@ -31,7 +31,7 @@ async fn v_33_advisory_the_answer_is_untouched_byte_for_byte_and_the_call_is_rec
     assert_eq!(world.verdicts(&own).await, ["served"], "a legacy session has a stream of its own");
     for (stream, count) in [(world.unbound(), 2), (own, 1)] {
         let outcomes = world.outcomes(&stream, count).await;
-        assert!(outcomes.iter().all(|(status, _)| status == "executed"), "{outcomes:?}");
+        assert!(outcomes.iter().all(|outcome| outcome.status == "executed"), "{outcomes:?}");
     }
 }
 
@@ -65,8 +65,8 @@ async fn an_agentroa_envelope_is_refused_where_calls_are_decided_and_never_reach
     let params = json!({ "name": "crm.read", "arguments": {}, "_meta": { "dev.tabellion/roa": [] } });
     world.nobody().ask("tools/call", params).await;
     assert!(!world.server.messages_of("tools/call")[0].to_string().contains("roa"));
-    let (_, record) = &world.records(&world.unbound()).await[0];
-    assert_eq!(record["advised"], json!({ "verdict": "denied", "reason": "roa_not_enforced" }));
+    let record = &world.records(&world.unbound()).await[0];
+    assert_eq!(record.payload["advised"], json!({ "verdict": "denied", "reason": "roa_not_enforced" }));
 }
 
 #[tokio::test]

@@ -19,7 +19,8 @@ async fn x_5_decision_and_outcome_stand_in_the_database_before_and_after_a_call(
     let answer = agent.call("crm.read", json!({})).await.served();
     agent.call("crm.delete", json!({})).await.denied("scope_escape");
     world.outcomes(&agent.session, 1).await;
-    let mut kinds: Vec<_> = world.records(&agent.session).await.into_iter().map(|(kind, _)| kind).collect();
+    let mut kinds: Vec<_> =
+        world.records(&agent.session).await.into_iter().map(|record| record.kind).collect();
     kinds.sort();
     assert_eq!(kinds, ["commitment", "decision", "decision", "outcome"]);
     let stored = store.records(&agent.session, 0, 10).await.unwrap();
@@ -34,9 +35,9 @@ async fn x_5_decision_and_outcome_stand_in_the_database_before_and_after_a_call(
     let is_there = stored.iter().any(|stored| stored.record.id.to_string() == id);
     assert!(is_there, "{audit_ref}");
     let outcome =
-        world.records(&agent.session).await.into_iter().find(|(kind, _)| kind == "outcome").unwrap();
-    assert_eq!(outcome.1["backLink"], json!(id));
-    let committed = outcome.1["committed"]["result"].as_str().unwrap();
+        world.records(&agent.session).await.into_iter().find(|record| record.kind == "outcome").unwrap();
+    assert_eq!(outcome.payload["backLink"], json!(id));
+    let committed = outcome.payload["committed"]["result"].as_str().unwrap();
     assert!(committed.starts_with("hmac-sha256:"), "V-39: {committed}");
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use testkit::{McpRequest, McpResponse};
 
 use crate::client::{Agent, VAP, initialize, read};
-use crate::world::{Script, World, rule, script};
+use crate::world::{Outcome, Script, World, rule, script};
 
 const TASK: &str = "task-1";
 
@@ -88,7 +88,7 @@ async fn v_37_a_legacy_task_is_admitted_once_and_settled_with_its_result() {
         let meta = &last["result"]["_meta"];
         assert_eq!(meta, &json!({ "org.example/z": 1, "dev.tabellion/cost": { "usd": 0.5 } }), "{last}");
     }
-    assert_eq!(world.outcomes(&agent.session, 1).await, [("executed".into(), json!({ "usd": "0.5" }))]);
+    assert_eq!(world.outcomes(&agent.session, 1).await, [Outcome::executed(json!({ "usd": "0.5" }))]);
     assert_eq!(world.verdicts(&agent.session).await, ["served", "served"]);
 }
 
@@ -109,7 +109,7 @@ async fn v_37_a_modern_task_is_settled_with_the_result_within_its_last_state() {
             "a tool says no Verdict, however deep its result stands: {last}"
         );
     }
-    assert_eq!(world.outcomes(&agent.session, 1).await, [("executed".into(), json!({ "usd": "0.5" }))]);
+    assert_eq!(world.outcomes(&agent.session, 1).await, [Outcome::executed(json!({ "usd": "0.5" }))]);
 }
 
 #[tokio::test]
@@ -120,7 +120,7 @@ async fn v_37_of_a_cancelled_task_nobody_knows_what_it_did() {
         agent.commit().await;
         agent.call("crm.read", json!({})).await.served();
         follow(&agent, "tasks/cancel", json!({ "wanted": "cancelled" })).await;
-        assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
+        assert_eq!(world.outcome_status(&agent.session).await, "unknown");
     }
 }
 
@@ -131,7 +131,7 @@ async fn v_37_a_failed_task_errored() {
     agent.commit().await;
     agent.call("crm.read", json!({})).await.served();
     follow(&agent, "tasks/get", json!({ "wanted": "failed" })).await;
-    assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "errored");
+    assert_eq!(world.outcome_status(&agent.session).await, "errored");
 }
 
 #[tokio::test]
@@ -161,7 +161,7 @@ async fn v_37_two_sessions_may_each_have_a_task_of_one_name() {
     }
     for agent in [&first, &second] {
         follow(agent, "tasks/result", json!({})).await;
-        assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "executed");
+        assert_eq!(world.outcome_status(&agent.session).await, "executed");
     }
     let third = world.legacy().await;
     for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
@@ -330,7 +330,7 @@ async fn v_37_a_result_that_says_it_is_a_task_as_well_is_settled_at_once() {
     agent.commit_to(json!({ "limits": { "usd": 1 } })).await;
     let answer = agent.call("crm.read", json!({})).await.served();
     assert_eq!(answer.meta("dev.tabellion/cost"), json!({ "usd": 0.5 }));
-    assert_eq!(world.outcomes(&agent.session, 1).await, [("executed".into(), json!({ "usd": "0.5" }))]);
+    assert_eq!(world.outcomes(&agent.session, 1).await, [Outcome::executed(json!({ "usd": "0.5" }))]);
 }
 
 #[tokio::test]
@@ -382,5 +382,5 @@ async fn v_33_advisory_a_task_stays_as_it_is_and_is_settled() {
     assert!(created["result"].get("_meta").is_none(), "{created}");
     let last = follow(&agent, "tasks/get", json!({ "wanted": "completed" })).await;
     assert_eq!(last["result"]["result"], tool_result());
-    assert_eq!(world.outcomes(&world.unbound(), 1).await[0].0, "executed");
+    assert_eq!(world.outcome_status(&world.unbound()).await, "executed");
 }

@@ -55,7 +55,7 @@ async fn x_2_an_upstream_that_cannot_be_reached_costs_nothing() {
         lost(&there.call("crm.read", json!({})).await);
     }
     let outcomes = away.outcomes(&agent.session, 3).await;
-    assert!(outcomes.iter().all(|(status, _)| status == "refused"), "{outcomes:?}");
+    assert!(outcomes.iter().all(|outcome| outcome.status == "refused"), "{outcomes:?}");
 }
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn x_2_an_upstream_that_is_silent_keeps_the_reservation() {
     let agent = world.modern("alice");
     agent.commit_to(json!({ "max_calls": 1 })).await;
     lost(&agent.call("crm.read", json!({})).await);
-    assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
+    assert_eq!(world.outcome_status(&agent.session).await, "unknown");
     agent.call("crm.read", json!({})).await.denied("budget_exceeded");
     assert_eq!(world.server.calls(), 1, "a forwarded call is never sent again");
 }
@@ -81,7 +81,7 @@ async fn x_2_an_answer_that_breaks_off_is_lost_and_sent_once() {
     let answer = agent.call("crm.read", json!({})).await;
     assert_eq!(answer.messages()[0]["method"], "notifications/x");
     lost(&answer);
-    assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
+    assert_eq!(world.outcome_status(&agent.session).await, "unknown");
     assert_eq!(world.server.calls(), 1);
 }
 
@@ -115,7 +115,7 @@ async fn x_2_an_answer_that_cannot_be_read_is_lost_in_both_eras_and_its_id_is_to
             let response = agent.call("crm.read", json!({})).await;
             lost(&response);
             assert!(response.reply()["id"].is_u64(), "{response:?}");
-            assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
+            assert_eq!(world.outcome_status(&agent.session).await, "unknown");
         }
     }
 }
@@ -190,7 +190,7 @@ async fn a_refusal_that_cannot_be_read_keeps_its_status_and_challenge() {
     let agent = world.legacy().await;
     agent.commit().await;
     let call = agent.call("crm.read", json!({})).await;
-    assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
+    assert_eq!(world.outcome_status(&agent.session).await, "unknown");
     let list = agent.ask("prompts/list", json!({})).await;
     for (response, status) in [(call, 404), (list, 401)] {
         assert_eq!(
@@ -227,7 +227,7 @@ async fn an_answer_of_http_alone_passes_and_the_outcome_is_unknown_at_once() {
         agent.commit().await;
         let answer = agent.call("crm.read", json!({})).await;
         assert_eq!((answer.status, answer.text.as_str()), (404, "no such session"));
-        assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
+        assert_eq!(world.outcome_status(&agent.session).await, "unknown");
     }
 }
 
@@ -240,7 +240,7 @@ async fn a_modern_client_that_goes_away_cancels_and_a_legacy_one_does_not() {
     let request = tokio::spawn(modern.post(&message).send());
     until("it is sent", || world.server.calls() == 1).await;
     request.abort();
-    assert_eq!(world.outcomes(&modern.session, 1).await[0].0, "unknown");
+    assert_eq!(world.outcome_status(&modern.session).await, "unknown");
 
     let world = World::before(script(|seen| {
         if seen.rpc() == "tools/call" {
@@ -255,5 +255,5 @@ async fn a_modern_client_that_goes_away_cancels_and_a_legacy_one_does_not() {
     let request = tokio::spawn(legacy.post(&message).send());
     until("it is sent", || world.server.calls() == 1).await;
     request.abort();
-    assert_eq!(world.outcomes(&legacy.session, 1).await[0].0, "executed");
+    assert_eq!(world.outcome_status(&legacy.session).await, "executed");
 }
