@@ -34,7 +34,8 @@ fn cut() -> Script {
     })
 }
 
-fn lost(answer: &Answer) {
+/// Asserts that the answer is the error for a call that was admitted and whose answer is lost.
+fn assert_lost(answer: &Answer) {
     let error = answer.reply()["error"].clone();
     assert_eq!((answer.status, error["code"].as_i64()), (200, Some(-31001)), "{answer:?}");
     assert_eq!(error["data"]["vap"]["verdict"], "served", "it was admitted: {answer:?}");
@@ -52,7 +53,7 @@ async fn x_2_an_upstream_that_cannot_be_reached_costs_nothing() {
     .await;
     let there = away.modern("alice");
     for _ in 0..3 {
-        lost(&there.call("crm.read", json!({})).await);
+        assert_lost(&there.call("crm.read", json!({})).await);
     }
     let outcomes = away.outcomes(&agent.session, 3).await;
     assert!(outcomes.iter().all(|outcome| outcome.status == "refused"), "{outcomes:?}");
@@ -67,7 +68,7 @@ async fn x_2_an_upstream_that_is_silent_keeps_the_reservation() {
     .await;
     let agent = world.modern("alice");
     agent.commit_to(json!({ "max_calls": 1 })).await;
-    lost(&agent.call("crm.read", json!({})).await);
+    assert_lost(&agent.call("crm.read", json!({})).await);
     assert_eq!(world.outcome_status(&agent.session).await, "unknown");
     agent.call("crm.read", json!({})).await.denied("budget_exceeded");
     assert_eq!(world.server.calls(), 1, "a forwarded call is never sent again");
@@ -80,7 +81,7 @@ async fn x_2_an_answer_that_breaks_off_is_lost_and_sent_once() {
     agent.commit_to(json!({ "max_calls": 1 })).await;
     let answer = agent.call("crm.read", json!({})).await;
     assert_eq!(answer.messages()[0]["method"], "notifications/x");
-    lost(&answer);
+    assert_lost(&answer);
     assert_eq!(world.outcome_status(&agent.session).await, "unknown");
     assert_eq!(world.server.calls(), 1);
 }
@@ -91,7 +92,7 @@ async fn x_2_a_stream_that_ends_without_an_answer_is_lost_in_the_modern_era() {
         World::before(script(|seen| (seen.rpc() == "tools/call").then(|| McpResponse::events(&[])))).await;
     let agent = world.modern("alice");
     agent.commit().await;
-    lost(&agent.call("crm.read", json!({})).await);
+    assert_lost(&agent.call("crm.read", json!({})).await);
 }
 
 #[tokio::test]
@@ -113,7 +114,7 @@ async fn x_2_an_answer_that_cannot_be_read_is_lost_in_both_eras_and_its_id_is_to
         for agent in [world.legacy().await, world.modern("alice").in_session("session-of-alice-01234")] {
             agent.commit().await;
             let response = agent.call("crm.read", json!({})).await;
-            lost(&response);
+            assert_lost(&response);
             assert!(response.reply()["id"].is_u64(), "{response:?}");
             assert_eq!(world.outcome_status(&agent.session).await, "unknown");
         }
