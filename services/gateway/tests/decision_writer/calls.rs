@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 use vap::glob::Pattern;
 use vap::record_key::RecordKey;
 
-use crate::agent::{self, SESSION, call, commit, denied, read, run, sessionless};
+use crate::agent::{self, SESSION, call, commit, denied, job_without_session, read, run};
 use crate::setup::{
-    assert_on_log_once, failing, offline, open, open_under, payload, record, records, settings, story, until,
+    FailingSetup, assert_on_log_once, failing, offline, open, open_under, payload, record, records, settings,
+    summaries, until,
 };
 use crate::site::Site;
 
@@ -31,7 +32,7 @@ async fn every_decision_and_what_came_of_it_is_on_the_log_once() {
     let (_, again) = open(&store.another("two"), &site, settings()).await;
     assert_on_log_once(&store, &site).await;
     again.stop().await;
-    let mut answer = story(&store, SESSION).await;
+    let mut answer = summaries(&store, SESSION).await;
     answer.sort_unstable();
     assert_eq!(
         answer,
@@ -117,11 +118,14 @@ async fn nothing_that_was_said_in_confidence_is_in_a_statement() {
 #[tokio::test]
 async fn a_call_without_vap_is_recorded_outside_any_session() {
     let (store, writer, running) = offline().await;
-    assert_eq!(denied(&call(&writer, sessionless("/mcp", "crm.read", &json!({}))).await), "no_envelope");
-    run(call(&writer, sessionless(agent::ADVISORY, "crm.read", &json!({}))).await, None).await;
+    assert_eq!(
+        denied(&call(&writer, job_without_session("/mcp", "crm.read", &json!({}))).await),
+        "no_envelope"
+    );
+    run(call(&writer, job_without_session(agent::ADVISORY, "crm.read", &json!({}))).await, None).await;
     running.stop().await;
     assert_eq!(
-        story(&store, "unbound:one").await,
+        summaries(&store, "unbound:one").await,
         ["decision denied", "decision served", "outcome executed", "closed"]
     );
 }
@@ -143,10 +147,10 @@ async fn many_callers_at_once_never_spend_more_than_was_agreed() {
     let served: u64 = futures::future::join_all(calls).await.into_iter().map(Result::unwrap).sum();
     assert_eq!(served, 20);
     running.stop().await;
-    let story = story(&store, SESSION).await;
-    assert_eq!(story.iter().filter(|said| *said == "decision served").count(), 20);
-    assert_eq!(story.iter().filter(|said| *said == "outcome executed").count(), 20);
-    assert_eq!(story.len(), 1 + 60 + 20);
+    let summaries = summaries(&store, SESSION).await;
+    assert_eq!(summaries.iter().filter(|summary| *summary == "decision served").count(), 20);
+    assert_eq!(summaries.iter().filter(|summary| *summary == "outcome executed").count(), 20);
+    assert_eq!(summaries.len(), 1 + 60 + 20);
 }
 
 #[tokio::test]
@@ -195,7 +199,7 @@ async fn an_answer_that_cost_more_than_was_reserved_is_durable_before_it_is_give
     commit(&writer, SESSION, json!({ "max_calls": 9, "limits": { "usd": 10 } })).await;
     let settled = run(read(&writer, SESSION, 1).await, Some(r#"{"usd":11}"#)).await;
     assert!(settled.exceeded_reservation);
-    assert_eq!(story(&store, SESSION).await.last().unwrap(), "outcome executed");
+    assert_eq!(summaries(&store, SESSION).await.last().unwrap(), "outcome executed");
     assert_eq!(denied(&read(&writer, SESSION, 2).await), "meter_overrun");
     let outcome = records(&store, SESSION).await.into_iter().find(|(_, record)| record.seq == 2).unwrap();
     assert_eq!(payload(&outcome.0)["settled"], json!({ "usd": "11" }));
@@ -214,9 +218,9 @@ async fn a_caller_that_went_away_before_the_decision_leaves_nothing_open() {
         drop(gone.await);
     }
     running.stop().await;
-    let story = story(&store, SESSION).await;
-    let count = |what: &str| story.iter().filter(|said| *said == what).count();
-    assert_eq!(count("decision served"), count("outcome refused"), "{story:?}");
+    let summaries = summaries(&store, SESSION).await;
+    let count = |what: &str| summaries.iter().filter(|summary| *summary == what).count();
+    assert_eq!(count("decision served"), count("outcome refused"), "{summaries:?}");
 }
 
 #[tokio::test]
@@ -225,7 +229,7 @@ async fn a_pass_that_is_dropped_says_what_is_known() {
     commit(&writer, SESSION, json!({ "max_calls": 2 })).await;
     drop(read(&writer, SESSION, 1).await);
     let mut pass = read(&writer, SESSION, 2).await.pass.unwrap();
-    crate::setup::send(&mut pass);
+    crate::setup::release_request(&mut pass);
     drop(pass);
     run(read(&writer, SESSION, 3).await, None).await;
     assert_eq!(
@@ -234,9 +238,9 @@ async fn a_pass_that_is_dropped_says_what_is_known() {
         "what is unknown stays spent (V-12)"
     );
     running.stop().await;
-    let story = story(&store, SESSION).await;
+    let summaries = summaries(&store, SESSION).await;
     assert_eq!(
-        story,
+        summaries,
         [
             "commitment served",
             "decision served",
@@ -275,11 +279,11 @@ async fn a_session_whose_name_no_database_takes_harms_nobody() {
 
 #[tokio::test]
 async fn calls_of_a_caller_without_an_account_read_nothing_from_the_database() {
-    let (_, store, writer, running) = failing().await;
+    let FailingSetup { store, writer, running, .. } = failing().await;
     // That there is no account is remembered for a second only, which a call on a busy machine may take.
     until("a call reads nothing", || async {
         let before = store.calls(EvidenceMethod::Streams);
-        let job = agent::unaware(agent::ADVISORY, "crm.read", &json!({}));
+        let job = agent::job_without_vap(agent::ADVISORY, "crm.read", &json!({}));
         run(call(&writer, job).await, None).await;
         store.calls(EvidenceMethod::Streams) == before
     })
@@ -297,7 +301,7 @@ async fn a_caller_that_has_committed_needs_an_envelope_also_if_its_account_is_no
     let few = WriterSettings { sessions_in_memory: 1, ..settings() };
     let (site, store) = (Site::stopped(), Memory::new("one"));
     let (writer, running) = open_under(&store, &site, few, Arc::new(move |_| Some(rules.clone()))).await;
-    let plain = || call(&writer, agent::unaware("/mcp", "crm.read", &json!({})));
+    let plain = || call(&writer, agent::job_without_vap("/mcp", "crm.read", &json!({})));
     run(plain().await, None).await;
     commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
     assert_eq!(denied(&plain().await), "no_envelope");

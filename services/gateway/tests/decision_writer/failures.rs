@@ -14,7 +14,8 @@ use serde_json::json;
 
 use crate::agent::{SESSION, commit, denied, read, run, try_commit};
 use crate::setup::{
-    assert_on_log_once, failing, offline_with, open, open_ahead_at, record, records, settings, story, until,
+    FailingSetup, assert_on_log_once, failing, offline_with, open, open_ahead_at, record, records, settings,
+    summaries, until,
 };
 use crate::site::Site;
 
@@ -40,7 +41,7 @@ async fn a_log_that_was_away_under_load_has_every_decision_once() {
     site.go_on().await;
     assert_on_log_once(&store, &site).await;
     running.stop().await;
-    assert_eq!(story(&store, SESSION).await.len(), 1 + 300 * 2);
+    assert_eq!(summaries(&store, SESSION).await.len(), 1 + 300 * 2);
 }
 
 #[tokio::test]
@@ -70,7 +71,7 @@ async fn records_of_a_clock_that_was_ahead_do_not_keep_later_ones_from_the_log()
 #[tokio::test]
 async fn a_commit_whose_answer_was_lost_is_looked_for_and_never_made_twice() {
     for fault in [Fault::AppliedWithoutAnswer, Fault::NotApplied] {
-        let (memory, store, writer, running) = failing().await;
+        let FailingSetup { memory, store, writer, running } = failing().await;
         commit(&writer, SESSION, json!({ "max_calls": 3 })).await;
         store.fail(EvidenceMethod::Commit, 1, fault);
         store.fail(EvidenceMethod::Happened, 1, Fault::Refused);
@@ -83,16 +84,16 @@ async fn a_commit_whose_answer_was_lost_is_looked_for_and_never_made_twice() {
         assert_eq!(stored.record.verdict.as_deref(), Some(response.text.as_bytes()));
         store.fail(EvidenceMethod::Commit, 1, fault);
         run(response, None).await;
-        until("it is settled", || async { story(&memory, SESSION).await.len() == 3 }).await;
+        until("it is settled", || async { summaries(&memory, SESSION).await.len() == 3 }).await;
         run(read(&writer, SESSION, 2).await, None).await;
         running.stop().await;
-        assert_eq!(story(&memory, SESSION).await.len(), 5, "{fault:?}");
+        assert_eq!(summaries(&memory, SESSION).await.len(), 5, "{fault:?}");
     }
 }
 
 #[tokio::test]
 async fn while_nobody_knows_what_was_committed_calls_are_denied_at_once() {
-    let (_, store, writer, running) = failing().await;
+    let FailingSetup { store, writer, running, .. } = failing().await;
     commit(&writer, SESSION, json!({ "max_calls": 2 })).await;
     store.fail(EvidenceMethod::Commit, 1, Fault::AppliedWithoutAnswer);
     let first = tokio::spawn({
@@ -114,22 +115,22 @@ async fn while_nobody_knows_what_was_committed_calls_are_denied_at_once() {
 
 #[tokio::test]
 async fn a_commit_that_never_happens_is_given_up_and_the_next_one_is_not() {
-    let (memory, store, writer, running) = failing().await;
+    let FailingSetup { memory, store, writer, running } = failing().await;
     commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
     (1..=3).for_each(|nth| store.fail(EvidenceMethod::Commit, nth, Fault::NotApplied));
     assert_eq!(denied(&read(&writer, SESSION, 1).await), "evidence_unavailable");
     assert_eq!((writer.status().doubtful, store.faults_left()), (3, 0));
     run(read(&writer, SESSION, 2).await, None).await;
     running.stop().await;
-    let story = story(&memory, SESSION).await;
-    assert_eq!(story, ["commitment served", "decision served", "outcome executed"], "nothing was spent");
+    let summaries = summaries(&memory, SESSION).await;
+    assert_eq!(summaries, ["commitment served", "decision served", "outcome executed"], "nothing was spent");
 }
 
 #[tokio::test]
 async fn a_gateway_that_others_come_before_decides_again_soon_and_not_ever_later() {
     /// Waits that double up to a second would last 7 s.
     const TIMES: u64 = 16;
-    let (_, store, writer, running) = failing().await;
+    let FailingSetup { store, writer, running, .. } = failing().await;
     commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
     (1..=TIMES).for_each(|nth| store.fail(EvidenceMethod::Commit, nth, Fault::Overtaken));
     let begun = Instant::now();
@@ -141,7 +142,7 @@ async fn a_gateway_that_others_come_before_decides_again_soon_and_not_ever_later
 
 #[tokio::test]
 async fn a_database_that_never_says_what_it_committed_does_not_keep_the_gateway_from_stopping() {
-    let (_, store, writer, running) = failing().await;
+    let FailingSetup { store, writer, running, .. } = failing().await;
     commit(&writer, SESSION, json!({ "max_calls": 2 })).await;
     store.fail(EvidenceMethod::Commit, 1, Fault::AppliedWithoutAnswer);
     (1..100_000).for_each(|nth| store.fail(EvidenceMethod::Happened, nth, Fault::Refused));
@@ -177,7 +178,7 @@ async fn a_database_that_has_failed_for_good_has_calls_denied_at_once_and_the_ga
     memory.leave().await.unwrap();
     let (_, again) = open(&memory.another("two"), &site, settings()).await;
     until("what was under way is settled", || async {
-        story(&memory, SESSION).await.iter().filter(|said| *said == "outcome unknown").count() == 2
+        summaries(&memory, SESSION).await.iter().filter(|summary| *summary == "outcome unknown").count() == 2
     })
     .await;
     again.stop().await;
@@ -187,7 +188,7 @@ async fn a_database_that_has_failed_for_good_has_calls_denied_at_once_and_the_ga
 async fn without_a_commit_nothing_is_served_and_nobody_is_told_of_a_record() {
     for (fault, reason) in [(Fault::Refused, "evidence_unavailable"), (Fault::Full, "evidence_backpressure")]
     {
-        let (memory, store, writer, running) = failing().await;
+        let FailingSetup { memory, store, writer, running } = failing().await;
         commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
         store.break_down(fault);
         for ticket in 0..3 {
@@ -200,27 +201,31 @@ async fn without_a_commit_nothing_is_served_and_nobody_is_told_of_a_record() {
         run(read(&writer, SESSION, 9).await, None).await;
         assert!(writer.status().store_failing.is_none());
         running.stop().await;
-        let story = story(&memory, SESSION).await;
-        assert_eq!(story, ["commitment served", "decision served", "outcome executed"], "nothing was spent");
+        let summaries = summaries(&memory, SESSION).await;
+        assert_eq!(
+            summaries,
+            ["commitment served", "decision served", "outcome executed"],
+            "nothing was spent"
+        );
     }
 }
 
 #[tokio::test]
 async fn an_outcome_that_could_not_be_committed_is_owed_until_it_is() {
-    let (memory, store, writer, running) = failing().await;
+    let FailingSetup { memory, store, writer, running } = failing().await;
     commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
     let response = read(&writer, SESSION, 1).await;
     store.break_down(Fault::Full);
     run(response, None).await;
     until("it was tried", || async { writer.status().store_failing.is_some() }).await;
     store.mend();
-    until("it is settled", || async { story(&memory, SESSION).await.len() == 3 }).await;
+    until("it is settled", || async { summaries(&memory, SESSION).await.len() == 3 }).await;
     running.stop().await;
 }
 
 #[tokio::test]
 async fn a_commitment_that_could_not_be_committed_never_was() {
-    let (_, store, writer, running) = failing().await;
+    let FailingSetup { store, writer, running, .. } = failing().await;
     store.break_down(Fault::Refused);
     assert_eq!(
         denied(&try_commit(&writer, SESSION, json!({ "max_calls": 1 })).await),
@@ -247,7 +252,8 @@ async fn a_full_outbox_presses_back_until_the_log_takes_records_again() {
     assert!(response.evidence.is_none());
     assert!(writer.status().backpressure.is_some());
     run(served, None).await;
-    until("what ran is recorded all the same", || async { story(&store, SESSION).await.len() == 5 }).await;
+    until("what ran is recorded all the same", || async { summaries(&store, SESSION).await.len() == 5 })
+        .await;
     site.go_on().await;
     until("there is room again", || async { writer.status().backpressure.is_none() }).await;
     assert!(read(&writer, SESSION, 5).await.pass.is_some());
@@ -325,8 +331,8 @@ async fn whatever_fails_and_when_every_decision_has_one_record_and_one_outcome()
     }
     assert_on_log_once(&memory, &site).await;
     running.stop().await;
-    let story = story(&memory, SESSION).await;
-    let count = |what: &str| story.iter().filter(|said| *said == what).count();
+    let summaries = summaries(&memory, SESSION).await;
+    let count = |what: &str| summaries.iter().filter(|summary| *summary == what).count();
     assert!(unrecorded > 0 && served > 0, "{served} served, {unrecorded} without a record");
     assert_eq!((count("decision served"), count("outcome executed")), (served, served));
     assert_eq!(records(&memory, SESSION).await.len(), 1 + 2 * served);

@@ -145,7 +145,7 @@ async fn i_11_a_call_that_waits_for_what_another_costs_is_decided_under_the_rule
     let pays = |n: u64| job(SESSION, "pay", &json!({ "n": n }));
     let first = call(&world.writer, pays(1)).await;
     let mut pass = first.pass.expect("the first call of a tool of unknown cost goes on");
-    crate::setup::send(&mut pass);
+    crate::setup::release_request(&mut pass);
     let writer = world.writer.clone();
     let second = tokio::spawn(async move { call(&writer, pays(2)).await });
     // Its work item is submitted by now, and later items are decided later.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use vap::audit::CallStatus;
 
 use crate::agent::{SESSION, call, caller_in, commit, denied, job, read, run};
-use crate::setup::{all, offline, open, payload, record, settings, story, until, until_delivered};
+use crate::setup::{all, offline, open, payload, record, settings, summaries, until, until_delivered};
 use crate::site::{Site, policy};
 
 fn annex(stored: &evidence::StoredRecord) -> Value {
@@ -25,10 +25,10 @@ async fn arguments_and_results_of_any_length_leave_little_on_the_disk() {
     run(read(&writer, SESSION, 1).await, None).await;
     let mut answer = call(&writer, job(SESSION, "crm.read", &json!({ "note": long }))).await;
     let mut pass = answer.pass.take().unwrap();
-    crate::setup::send(&mut pass);
+    crate::setup::release_request(&mut pass);
     let result = json!({ "content": [{ "type": "text", "text": long }] }).to_string();
     pass.settle(CallOutcomeReport { status: CallStatus::Executed, cost: None, result: Some(result) }).await;
-    until("it is settled", || async { story(&store, SESSION).await.len() == 5 }).await;
+    until("it is settled", || async { summaries(&store, SESSION).await.len() == 5 }).await;
     running.stop().await;
 
     let stored = store.records(SESSION, 0, 10).await.unwrap();
@@ -58,7 +58,7 @@ async fn the_annexes_of_a_decision_and_its_outcome_have_these_members() {
     commit(&writer, SESSION, json!({ "max_calls": 3 })).await;
     run(read(&writer, SESSION, 1).await, Some("2")).await;
     denied(&call(&writer, job(SESSION, "forbidden", &json!({}))).await);
-    until("it is settled", || async { story(&store, SESSION).await.len() == 4 }).await;
+    until("it is settled", || async { summaries(&store, SESSION).await.len() == 4 }).await;
     running.stop().await;
 
     let stored = store.records(SESSION, 0, 10).await.unwrap();

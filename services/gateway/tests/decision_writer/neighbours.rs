@@ -12,7 +12,7 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 
 use crate::agent::{self, SESSION, call, commit, denied, read, run};
-use crate::setup::{keys, offline, offline_with, open, settings, story, until};
+use crate::setup::{keys, offline, offline_with, open, settings, summaries, until};
 use crate::site::Site;
 
 const OTHER: &str = "session-fedcba9876543210";
@@ -45,8 +45,8 @@ async fn an_agent_whose_calls_wait_for_a_cost_takes_nobody_elses_place() {
         run(waited.await.unwrap(), Some(r#"{"usd":1}"#)).await;
     }
     running.stop().await;
-    let story = story(&store, SESSION).await;
-    let served = story.iter().filter(|said| *said == "decision served").count();
+    let summaries = summaries(&store, SESSION).await;
+    let served = summaries.iter().filter(|summary| *summary == "decision served").count();
     assert_eq!(served, 17, "whoever waited had its turn");
 }
 
@@ -130,8 +130,8 @@ async fn a_session_that_cannot_be_read_has_its_own_calls_denied_and_no_others() 
         run(read(&writer, OTHER, ticket).await, None).await;
     }
     running.stop().await;
-    let story = story(&store, OTHER).await;
-    assert_eq!(story.iter().filter(|said| *said == "outcome executed").count(), 4);
+    let summaries = summaries(&store, OTHER).await;
+    assert_eq!(summaries.iter().filter(|summary| *summary == "outcome executed").count(), 4);
 }
 
 #[tokio::test]
@@ -192,7 +192,7 @@ async fn a_signer_that_fails_for_a_while_loses_no_outcome() {
     fails.store(2, Ordering::Relaxed);
     run(served, None).await;
     until("it is recorded all the same", || async {
-        story(&store, SESSION).await.iter().any(|said| said == "outcome executed")
+        summaries(&store, SESSION).await.iter().any(|summary| summary == "outcome executed")
     })
     .await;
     assert_eq!(fails.load(Ordering::Relaxed), 0);

@@ -7,7 +7,7 @@ use gateway::decision_writer::WriterSettings;
 use serde_json::{Value, json};
 
 use crate::agent::{SESSION, commit, denied, read, run};
-use crate::setup::{assert_on_log_once, open, settings, story, until};
+use crate::setup::{assert_on_log_once, open, settings, summaries, until};
 use crate::site::{Site, policy};
 
 fn strict(wait: Duration) -> WriterSettings {
@@ -57,7 +57,7 @@ async fn without_a_receipt_the_call_is_denied_on_record_and_costs_nothing() {
     }
     let once = ["decision served", "outcome refused", "decision denied"];
     let expected: Vec<&str> = ["commitment served"].into_iter().chain(once).chain(once).collect();
-    assert_eq!(story(&store, SESSION).await, expected);
+    assert_eq!(summaries(&store, SESSION).await, expected);
     site.go_on().await;
     until("the log takes records", || async { store.backlog().await.unwrap().records == 0 }).await;
     let answer = read(&writer, SESSION, 3).await;
@@ -91,11 +91,11 @@ async fn a_denial_after_another_gateway_settled_the_call_names_no_record_that_do
     };
     let settled = ["commitment served", "decision served", "outcome unknown"];
     let another_settles_it = async {
-        until("it is decided", || async { story(&memory, SESSION).await.len() == 2 }).await;
+        until("it is decided", || async { summaries(&memory, SESSION).await.len() == 2 }).await;
         memory.renew(Duration::ZERO).await.unwrap();
         let (_, other) = open(&memory.another("two"), &Site::stopped(), shared).await;
         until("it is settled", || async {
-            memory.renew(Duration::ZERO).await.is_ok() && story(&memory, SESSION).await == settled
+            memory.renew(Duration::ZERO).await.is_ok() && summaries(&memory, SESSION).await == settled
         })
         .await;
         store.release_calls(EvidenceMethod::Stuck);
@@ -104,7 +104,7 @@ async fn a_denial_after_another_gateway_settled_the_call_names_no_record_that_do
     let (told, other) = tokio::join!(call, another_settles_it);
     assert_eq!(denied(&told), "receipt_unavailable");
     assert!(told.evidence.is_none() && told.verdict.audit_ref.is_none());
-    assert_eq!(story(&memory, SESSION).await, settled);
+    assert_eq!(summaries(&memory, SESSION).await, settled);
     running.stop().await;
     other.stop().await;
 }
