@@ -22,7 +22,7 @@ impl Catalogue {
         Self(Arc::new(Mutex::new(vec![tools.into_iter().collect()])))
     }
 
-    fn says(&self, pages: Vec<Vec<Value>>) {
+    fn set_pages(&self, pages: Vec<Vec<Value>>) {
         *self.0.lock().unwrap() = pages;
     }
 
@@ -76,13 +76,18 @@ fn tools(gateway: &Gateway, arguments: &[&str]) -> Value {
     ran.json()
 }
 
-/// How a tool stands, and its digest.
-fn standing(gateway: &Gateway, name: &str) -> (String, String) {
+/// What the gateway lists about a tool.
+struct ListedTool {
+    state: String,
+    digest: String,
+}
+
+fn listed(gateway: &Gateway, name: &str) -> ListedTool {
     let response = tools(gateway, &["list"]);
     let tool =
         response["tools"].as_array().unwrap().iter().find(|tool| tool["tool"] == name).unwrap().clone();
     let text = |member: &str| tool[member].as_str().unwrap().to_owned();
-    (text("state"), text("digest"))
+    ListedTool { state: text("state"), digest: text("digest") }
 }
 
 fn events(records: &[Record]) -> Vec<(String, String)> {
@@ -100,20 +105,21 @@ fn a_tool_that_is_described_otherwise_is_denied_until_it_is_approved_and_the_log
     let mut client = scene.running.modern();
     agent.commit(&mut client);
     agent.call(&mut client, "echo", json!({})).must_be_served();
-    let (state, good) = standing(&scene.gateway, "echo");
-    assert_eq!(state, "first_use");
+    let good = listed(&scene.gateway, "echo");
+    assert_eq!(good.state, "first_use");
 
-    catalogue.says(vec![vec![tool("echo", "says it, and more"), tool("payments.send", "pays")]]);
+    catalogue.set_pages(vec![vec![tool("echo", "says it, and more"), tool("payments.send", "pays")]]);
     let shown = list(&mut client);
     assert_eq!(described(&shown, "echo")["description"], "says it, and more", "clients may look");
     agent.call(&mut client, "echo", json!({})).must_be_denied("tool_changed");
     agent.call(&mut client, "payments.send", json!({})).must_be_served();
-    let (state, evil) = standing(&scene.gateway, "echo");
-    assert_eq!((state.as_str(), evil != good), ("changed", true));
+    let evil = listed(&scene.gateway, "echo");
+    assert_eq!(evil.state, "changed");
+    assert_ne!(evil.digest, good.digest);
 
-    catalogue.says(vec![vec![tool("payments.send", "pays")]]);
+    catalogue.set_pages(vec![vec![tool("payments.send", "pays")]]);
     list(&mut client);
-    catalogue.says(vec![vec![tool("echo", "says it"), tool("payments.send", "pays")]]);
+    catalogue.set_pages(vec![vec![tool("echo", "says it"), tool("payments.send", "pays")]]);
     list(&mut client);
     agent.call(&mut client, "echo", json!({})).must_be_denied("tool_changed");
     agent.call(&mut client, "payments.send", json!({})).must_be_served();
@@ -125,12 +131,12 @@ fn a_tool_that_is_described_otherwise_is_denied_until_it_is_approved_and_the_log
         "/mcp",
         "echo",
         "--digest",
-        &evil,
+        &evil.digest,
         "--config",
         "gateway.toml",
     ]);
     assert_eq!(moved.code, Some(10), "it says something else than what was looked at: {moved}");
-    let approved = tools(&scene.gateway, &["approve", "/mcp", "echo", "--digest", &good]);
+    let approved = tools(&scene.gateway, &["approve", "/mcp", "echo", "--digest", &good.digest]);
     assert_eq!(approved["approved"][0]["state"], "approved");
     agent.call(&mut client, "echo", json!({})).must_be_served();
     assert_eq!(scene.upstream.calls(), 4);
@@ -140,7 +146,7 @@ fn a_tool_that_is_described_otherwise_is_denied_until_it_is_approved_and_the_log
     must_be_whole(&records);
     assert_eq!(events(&records), [("changed".into(), "echo".into()), ("approved".into(), "echo".into())]);
     let changed = &of_kind(&records, "tools")[0].payload;
-    assert_eq!(changed["tools"], json!([{ "tool": "echo", "was": good, "is": evil }]));
+    assert_eq!(changed["tools"], json!([{ "tool": "echo", "was": good.digest, "is": evil.digest }]));
     assert_eq!(changed["route"], "/mcp");
     scene.running.stop();
     let replayed =
@@ -184,7 +190,7 @@ fn an_approval_makes_a_tool_callable_again_after_a_restart_and_until_the_next_ch
         let Guarded { agent, gateway, running, .. } = guarded;
         let mut client = running.in_session();
         agent.commit(&mut client);
-        catalogue.says(vec![vec![tool("echo", "two")]]);
+        catalogue.set_pages(vec![vec![tool("echo", "two")]]);
         list(&mut client);
         agent.call(&mut client, "echo", json!({})).must_be_denied("tool_changed");
         running.stop();
@@ -201,7 +207,7 @@ fn an_approval_makes_a_tool_callable_again_after_a_restart_and_until_the_next_ch
         agent.call(&mut client, "echo", json!({})).must_be_served();
         list(&mut client);
         agent.call(&mut client, "echo", json!({})).must_be_served();
-        catalogue.says(vec![vec![tool("echo", "one")]]);
+        catalogue.set_pages(vec![vec![tool("echo", "one")]]);
         list(&mut client);
         agent.call(&mut client, "echo", json!({})).must_be_denied("tool_changed");
         running.stop();
@@ -217,7 +223,7 @@ fn where_approval_is_demanded_nothing_is_called_that_an_operator_has_not_seen() 
     assert_eq!(missing.code, Some(5), "{missing}");
     agent.commit(&mut client);
     agent.call(&mut client, "echo", json!({})).must_be_denied("tool_not_approved");
-    assert_eq!(standing(&guarded.gateway, "echo").0, "waiting");
+    assert_eq!(listed(&guarded.gateway, "echo").state, "waiting");
     tools(&guarded.gateway, &["approve", "/mcp", "echo"]);
     agent.call(&mut client, "echo", json!({})).must_be_served();
     agent.call(&mut client, "payments.send", json!({})).must_be_denied("tool_not_approved");
@@ -235,7 +241,7 @@ fn a_call_that_comes_before_any_list_is_served_and_the_first_list_pins_the_tool(
     served(client.call("echo", json!({}), json!({})));
     list(&mut client);
     served(client.call("echo", json!({}), json!({})));
-    catalogue.says(vec![vec![tool("echo", "two")]]);
+    catalogue.set_pages(vec![vec![tool("echo", "two")]]);
     list(&mut client);
     client.call("echo", json!({}), json!({})).must_be_denied("tool_changed");
 }
@@ -248,7 +254,7 @@ fn in_advisory_mode_a_changed_tool_is_called_and_the_record_says_what_was_wrong(
     list(&mut client);
     let answer = client.call("echo", json!({}), json!({}));
     assert!(answer.must_succeed().result()["_meta"].is_null());
-    catalogue.says(vec![vec![tool("echo", "two")]]);
+    catalogue.set_pages(vec![vec![tool("echo", "two")]]);
     list(&mut client);
     client.call("echo", json!({}), json!({})).must_succeed();
     let records = scene.records(5);
@@ -268,12 +274,12 @@ fn tools_of_every_page_are_pinned_and_without_pins_none() {
     let pages = |second: &str| vec![vec![tool("payments.send", "pays")], vec![tool("echo", second)]];
     for (route, reason) in [("", Some("tool_changed")), ("tool_pins = \"off\"", None)] {
         let catalogue = Catalogue::default();
-        catalogue.says(pages("one"));
+        catalogue.set_pages(pages("one"));
         let guarded = Guarded::built(catalogue.server(), |gateway| gateway.route(route));
         let (agent, mut client) = (&guarded.agent, guarded.running.modern());
         agent.commit(&mut client);
         for words in ["one", "two"] {
-            catalogue.says(pages(words));
+            catalogue.set_pages(pages(words));
             let first = list(&mut client);
             let cursor = first.result()["nextCursor"].clone();
             let second = client.request("tools/list", json!({ "cursor": cursor }));
