@@ -13,7 +13,7 @@ use gateway::upstream::stdio::Stdio;
 use gateway::upstream::time_limited::TimeLimited;
 use gateway::upstream::{Exchange, Upstream, UpstreamAnswer, UpstreamError, answer};
 use http::StatusCode;
-use scripted::{Client, Events, initialize, messages, modern, program, text};
+use scripted::{Client, Events, cancellation, initialize, messages, modern, program, text};
 use serde_json::{Value, json};
 
 #[test]
@@ -30,9 +30,12 @@ struct Pair {
 
 fn pair(a: &str, b: &str) -> Pair {
     let (a, b) = (Arc::new(Stdio::new(program(a), "a")), Arc::new(Stdio::new(program(b), "b")));
-    let servers: Vec<(String, Arc<dyn Upstream>)> =
-        vec![("a".into(), Arc::clone(&a) as _), ("b".into(), Arc::clone(&b) as _)];
-    Pair { federation: Federation::new(servers, ".").unwrap(), a, b }
+    Pair { federation: federation(a.clone(), b.clone()), a, b }
+}
+
+/// An endpoint before two servers, which are called `a` and `b`.
+fn federation(a: Arc<dyn Upstream>, b: Arc<dyn Upstream>) -> Federation {
+    Federation::new(vec![("a".into(), a), ("b".into(), b)], ".").unwrap()
 }
 
 const OLD: &str = "2025-06-18";
@@ -101,9 +104,7 @@ async fn a_server_that_refuses_the_session_leaves_none_at_the_others() {
 async fn a_server_that_cannot_be_started_leaves_no_session_at_the_others() {
     let a = Arc::new(Stdio::new(program("legacy"), "a"));
     let b = Arc::new(Stdio::new(gateway::upstream::stdio::Program::new(["/nowhere/at-all"]), "b"));
-    let servers: Vec<(String, Arc<dyn Upstream>)> =
-        vec![("a".into(), Arc::clone(&a) as _), ("b".into(), b as _)];
-    let federation = Federation::new(servers, ".").unwrap();
+    let federation = federation(a.clone(), b);
     assert!(Client::of(&federation).post(initialize(OLD)).await.is_err());
     assert_eq!(a.sessions(), 0);
 }
@@ -122,9 +123,7 @@ impl Upstream for Silent {
 async fn a_server_that_does_not_answer_in_time_is_named_and_leaves_no_session_at_the_others() {
     let b = Arc::new(Stdio::new(program("legacy"), "b"));
     let silent = Arc::new(TimeLimited::new(Arc::new(Silent), "the server a"));
-    let servers: Vec<(String, Arc<dyn Upstream>)> =
-        vec![("a".into(), silent as _), ("b".into(), Arc::clone(&b) as _)];
-    let federation = Federation::new(servers, ".").unwrap();
+    let federation = federation(silent, b.clone());
     let client = Client { time_limit: Some(Duration::from_millis(200)), ..Client::of(&federation) };
     let Err(error) = client.post(initialize(OLD)).await else { panic!("one of them did not answer") };
     assert_eq!(error.to_string(), "the server a gave no answer within 200ms");
@@ -149,9 +148,9 @@ impl Upstream for WithoutEnd {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_does_not_end_its_session_delays_the_error_of_another_by_ten_seconds() {
-    let a: Arc<dyn Upstream> = Arc::new(TimeLimited::new(Arc::new(WithoutEnd), "the server a"));
-    let b: Arc<dyn Upstream> = Arc::new(TimeLimited::new(Arc::new(Silent), "the server b"));
-    let federation = Federation::new(vec![("a".into(), a), ("b".into(), b)], ".").unwrap();
+    let a = Arc::new(TimeLimited::new(Arc::new(WithoutEnd), "the server a"));
+    let b = Arc::new(TimeLimited::new(Arc::new(Silent), "the server b"));
+    let federation = federation(a, b);
     let client = Client { time_limit: Some(Duration::from_secs(60)), ..Client::of(&federation) };
     let began = tokio::time::Instant::now();
     let opening = tokio::time::timeout(Duration::from_secs(3_600), client.post(initialize(OLD)));
@@ -172,11 +171,8 @@ impl Upstream for WithoutEvents {
 
 #[tokio::test(start_paused = true)]
 async fn a_merged_answer_is_awaited_as_long_as_its_request_may_take() {
-    let server = |prefix: &str| -> (String, Arc<dyn Upstream>) {
-        let name = format!("the server {prefix}");
-        (prefix.to_owned(), Arc::new(TimeLimited::new(Arc::new(WithoutEvents), name)))
-    };
-    let federation = Federation::new(vec![server("a"), server("b")], ".").unwrap();
+    let server = |name: &str| Arc::new(TimeLimited::new(Arc::new(WithoutEvents), name.to_owned()));
+    let federation = federation(server("the server a"), server("the server b"));
     let client = Client { time_limit: Some(Duration::from_secs(3_000)), ..Client::of(&federation) };
     let request = modern(json!(1), "tools/list", json!({}), json!({}));
     let Err(error) = client.post(request).await else { panic!("none of them answered") };
@@ -334,10 +330,10 @@ async fn a_stream_of_a_call_is_resumed_at_its_server() {
     let pair = pair("legacy", "legacy");
     let client = Client::with_session(&pair.federation, LATER).await;
     let mut events = Events::of(client.post(call(1, "b.progress")).await.unwrap());
-    let (id, first) = events.next().await.unwrap();
-    assert_eq!(first["params"]["progress"], 0);
+    let first = events.next().await.unwrap();
+    assert_eq!(first.message["params"]["progress"], 0);
     drop(events);
-    let mut events = Events::of(client.get(id.as_deref()).await);
+    let mut events = Events::of(client.get(first.id.as_deref()).await);
     assert_eq!(events.message().await["params"]["progress"], 1);
     assert_eq!(events.message().await["result"]["done"], true);
 }
@@ -350,11 +346,11 @@ async fn the_common_stream_has_the_messages_of_all_and_is_resumed_at_all() {
     client.call("a.change", json!({})).await;
     assert_eq!(events.message().await["method"], "notifications/tools/list_changed");
     client.call("b.change", json!({})).await;
-    let (id, _) = events.next().await.unwrap();
+    let last = events.next().await.unwrap();
     drop(events);
     client.call("a.change", json!({})).await;
     client.call("b.change", json!({})).await;
-    let mut events = Events::of(client.get(id.as_deref()).await);
+    let mut events = Events::of(client.get(last.id.as_deref()).await);
     for _ in 0..2 {
         assert_eq!(events.message().await["method"], "notifications/tools/list_changed");
     }
@@ -375,9 +371,7 @@ async fn a_cancellation_reaches_the_server_of_the_call() {
     let client = Client::with_session(&pair.federation, OLD).await;
     drop(client.post(call(5, "b.hold")).await.unwrap());
     assert_eq!(client.call("b.held", json!({})).await["result"]["held"], 1);
-    let cancelled =
-        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 5}});
-    assert_eq!(client.post(cancelled).await.unwrap().status, StatusCode::ACCEPTED);
+    assert_eq!(client.post(cancellation(5)).await.unwrap().status, StatusCode::ACCEPTED);
     assert_eq!(client.call("b.held", json!({})).await["result"]["held"], 0);
 }
 
@@ -483,13 +477,11 @@ impl Upstream for Forger {
 
 fn with_forger(forger: Forger) -> (Federation, Arc<Stdio>) {
     let b = Arc::new(Stdio::new(program("legacy"), "b"));
-    let servers: Vec<(String, Arc<dyn Upstream>)> =
-        vec![("a".into(), Arc::new(forger) as _), ("b".into(), Arc::clone(&b) as _)];
-    (Federation::new(servers, ".").unwrap(), b)
+    (federation(Arc::new(forger), b.clone()), b)
 }
 
-/// All that comes, also if it breaks off.
-async fn whatever_comes(answer: UpstreamAnswer) -> String {
+/// The text of an answer, as far as it comes.
+async fn text_until_it_breaks_off(answer: UpstreamAnswer) -> String {
     let parts: Vec<_> = answer.body.collect().await;
     let parts: Vec<_> = parts.into_iter().filter_map(Result::ok).collect();
     String::from_utf8(parts.concat()).unwrap()
@@ -520,7 +512,7 @@ async fn a_server_cannot_answer_the_call_of_another_on_its_own_stream() {
             json!({"jsonrpc": "2.0", "id": "a:1", "result": {}}),
         ] {
             let said = match client.post(&asked).await {
-                Ok(answer) => whatever_comes(answer).await,
+                Ok(answer) => text_until_it_breaks_off(answer).await,
                 Err(_) => String::new(),
             };
             assert!(!said.contains("forged"), "{kind} {body} {asked}: {said}");
@@ -543,7 +535,7 @@ async fn a_server_cannot_answer_the_call_of_another_on_the_common_stream() {
     let client = Client::with_session(&federation, OLD).await;
     let _open = client.post(call(7, "b.hold")).await.unwrap();
     drop(client.post(call(8, "a.tool")).await.unwrap());
-    let said = whatever_comes(client.get(None).await).await;
+    let said = text_until_it_breaks_off(client.get(None).await).await;
     assert!(!said.contains("forged"), "{said}");
     assert!(said.contains("\"late\":3"), "an answer that comes late comes: {said}");
     assert!(said.contains("list_changed"), "{said}");

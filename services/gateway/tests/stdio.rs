@@ -11,7 +11,7 @@ use gateway::limits;
 use gateway::upstream::stdio::Stdio;
 use gateway::upstream::{ClientName, Upstream, UpstreamError};
 use http::StatusCode;
-use scripted::{Client, Events, initialize, messages, modern, program, text};
+use scripted::{Client, Events, cancellation, initialize, messages, modern, program, text};
 use serde_json::{Value, json};
 
 #[test]
@@ -378,9 +378,7 @@ async fn a_cancellation_reaches_the_child_but_a_disconnection_is_none() {
     let client = Client::with_session(&server, OLD).await;
     drop(client.post(call(json!(5), "hold", "t")).await.unwrap());
     assert_eq!(client.call("held", json!({})).await["result"]["held"], 1);
-    let cancelled =
-        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 5}});
-    client.post(cancelled).await.unwrap();
+    client.post(cancellation(5)).await.unwrap();
     assert_eq!(client.call("held", json!({})).await["result"]["held"], 0);
 }
 
@@ -389,9 +387,7 @@ async fn what_the_server_says_after_a_cancellation_is_not_on_the_stream_of_the_c
     let server = server("legacy");
     let client = Client::with_session(&server, OLD).await;
     drop(client.post(call(json!(5), "hold", "t")).await.unwrap());
-    let cancelled =
-        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 5}});
-    client.post(cancelled).await.unwrap();
+    client.post(cancellation(5)).await.unwrap();
     let got = messages(client.post(call(json!(6), "log", "t")).await.unwrap()).await;
     assert_eq!(got[0]["method"], "notifications/message", "the one open call may have caused it");
     let mut events = Events::of(client.post(call(json!(7), "ask", "t")).await.unwrap());
@@ -405,9 +401,7 @@ async fn calls_that_were_cancelled_do_not_keep_a_client_from_calling() {
     for id in 0..=limits::SESSION_CALLS {
         let held = client.post(call(json!(id), "hold", "t")).await.unwrap();
         assert_eq!(held.status, StatusCode::OK, "call {id}");
-        let cancelled =
-            json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
-        client.post(cancelled).await.unwrap();
+        client.post(cancellation(id)).await.unwrap();
     }
     assert_eq!(client.call("held", json!({})).await["result"]["held"], 0);
 }
@@ -440,10 +434,10 @@ async fn a_stream_is_resumed_where_the_client_was() {
     let server = server("legacy");
     let client = Client::with_session(&server, LATER).await;
     let mut events = Events::of(client.post(call(json!(1), "progress", "t")).await.unwrap());
-    let (id, first) = events.next().await.unwrap();
-    assert_eq!(first["params"]["progress"], 0);
+    let first = events.next().await.unwrap();
+    assert_eq!(first.message["params"]["progress"], 0);
     drop(events);
-    let mut events = Events::of(client.get(id.as_deref()).await);
+    let mut events = Events::of(client.get(first.id.as_deref()).await);
     assert_eq!(events.message().await["params"]["progress"], 1);
     assert_eq!(events.message().await["result"]["done"], true);
     assert!(events.next().await.is_none());
