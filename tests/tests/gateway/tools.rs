@@ -306,7 +306,7 @@ fn of_several_servers_behind_one_endpoint_each_is_pinned_under_its_prefix() {
     let running = gateway.start();
     let mut client = running.modern();
     agent.commit_to(&mut client, json!({ "scope": { "tools_allow": ["*"] } }));
-    other.says(vec![vec![tool("echo", "two")]]);
+    other.set_pages(vec![vec![tool("echo", "two")]]);
     list(&mut client);
     agent.call(&mut client, "a__echo", json!({})).must_be_served();
     agent.call(&mut client, "b__echo", json!({})).must_be_denied("tool_changed");
@@ -336,10 +336,10 @@ fn a_server_on_the_public_sdk_that_changes_its_tool_after_it_was_listed_is_found
     let gateway = Gateway::before_command(&rug_pull_over_stdio()).knowing(&agent);
     let running = gateway.start();
     let mut client = running.in_session();
-    let mut heard = client.listen(None);
+    let mut notifications = client.listen(None);
     let response = agent.commit_to(&mut client, json!({ "scope": { "tools_allow": ["send"] } }));
     assert_eq!(described(&response, "send")["description"], "Sends money.");
-    assert_eq!(heard.message().unwrap()["method"], "notifications/tools/list_changed");
+    assert_eq!(notifications.message().unwrap()["method"], "notifications/tools/list_changed");
     agent.call(&mut client, "send", json!({ "to": "bob", "amount": 5 })).must_be_served();
     let misfit = agent.call(&mut client, "send", json!({ "to": "bob", "amount": 500 }));
     misfit.must_be_denied("arguments_invalid");

@@ -235,8 +235,22 @@ const SESSION: &str = "a-session-of-its-own";
 const RULE: &str =
     "[[route.rule]]\nname = \"large\"\nwhen = \"input.arguments.amount > 10\"\nthen = \"deny\"\n";
 
-/// Two calls that are served and one over the budget; then the gateway stops.
-async fn lived() -> (tempfile::TempDir, String) {
+/// What is left of a gateway that recorded a session and stopped.
+struct StoppedGateway {
+    folder: tempfile::TempDir,
+    /// The URL of its server.
+    upstream: String,
+}
+
+impl StoppedGateway {
+    /// The configuration of the stopped gateway, with more in its route.
+    fn config(&self, more: &str) -> Config {
+        config(self.folder.path(), &text(&self.upstream, more))
+    }
+}
+
+/// Records a session with two calls that are served and one over the budget, and stops the gateway.
+async fn recorded_session() -> StoppedGateway {
     let site = Site::new("").await;
     let agent = site.client("/mcp").initialized(&json!({})).await;
     let commitment = agent.commitment_of_a_stranger(json!({ "max_calls": 2 }));
@@ -246,13 +260,13 @@ async fn lived() -> (tempfile::TempDir, String) {
     agent.call("pay", json!({ "amount": 5 })).await.denied("budget_exceeded");
     let Site { gateway, folder, server, .. } = site;
     gateway.stop().await;
-    (folder, server.url())
+    StoppedGateway { folder, upstream: server.url() }
 }
 
 #[tokio::test]
 async fn a_recorded_session_is_decided_again_as_it_was() {
-    let (folder, upstream) = lived().await;
-    let config = config(folder.path(), &text(&upstream, ""));
+    let stopped = recorded_session().await;
+    let config = stopped.config("");
     let records = replay::records(&config, SESSION).await.unwrap();
     let compared = replay::replay(&mut ReplayedSession::under(&config), &records).unwrap();
     assert!(compared.iter().all(|decision| !decision.differs), "{compared:#?}");
@@ -262,8 +276,8 @@ async fn a_recorded_session_is_decided_again_as_it_was() {
 
 #[tokio::test]
 async fn under_other_rules_it_is_said_which_answers_would_differ() {
-    let (folder, upstream) = lived().await;
-    let config = config(folder.path(), &text(&upstream, RULE));
+    let stopped = recorded_session().await;
+    let config = stopped.config(RULE);
     let records = replay::records(&config, SESSION).await.unwrap();
     let compared = replay::replay(&mut ReplayedSession::under(&config), &records).unwrap();
     let now = |index: usize| compared[index].now.clone().unwrap();
@@ -275,8 +289,8 @@ async fn under_other_rules_it_is_said_which_answers_would_differ() {
 
 #[tokio::test]
 async fn a_call_that_nobody_made_is_explained_in_the_session_as_it_stands() {
-    let (folder, upstream) = lived().await;
-    let config = config(folder.path(), &text(&upstream, ""));
+    let stopped = recorded_session().await;
+    let config = stopped.config("");
     let records = replay::records(&config, SESSION).await.unwrap();
     let mut session = ReplayedSession::under(&config);
     replay::replay(&mut session, &records).unwrap();
@@ -289,10 +303,10 @@ async fn a_call_that_nobody_made_is_explained_in_the_session_as_it_stands() {
         tool_fault: None,
         now: jiff::Timestamp::now(),
     };
-    let told = replay::explain(&mut session, &call).unwrap();
-    assert_eq!(told.decided.reason.as_deref(), Some("budget_exceeded"));
-    let told = replay::explain(&mut session, &Hypothesis { tool: "other", ..call.clone() }).unwrap();
-    assert_eq!(told.decided.reason.as_deref(), Some("scope_escape"));
+    let explained = replay::explain(&mut session, &call).unwrap();
+    assert_eq!(explained.decided.reason.as_deref(), Some("budget_exceeded"));
+    let explained = replay::explain(&mut session, &Hypothesis { tool: "other", ..call.clone() }).unwrap();
+    assert_eq!(explained.decided.reason.as_deref(), Some("scope_escape"));
     assert!(replay::explain(&mut session, &Hypothesis { arguments: "[]", ..call }).is_err());
     assert!(replay::records(&config, "another").await.is_err());
 }

@@ -7,7 +7,7 @@ use vap::glob::Pattern;
 use crate::client::{Agent, Answer};
 use crate::world::{Script, World, rule, script};
 
-/// Asks once; then it wants its state back.
+/// Asks about each call once, and says of the retry whether it knows the state in it.
 fn asks_once(state: Value) -> Script {
     script(move |seen| {
         let params = seen.json()["params"].clone();
@@ -32,7 +32,8 @@ fn asks_once(state: Value) -> Script {
     })
 }
 
-async fn brought(agent: &Agent, tool: &str, question: &Answer) -> Answer {
+/// Makes the call again with the state of this question of the upstream and an answer to it.
+async fn retry_with_answer(agent: &Agent, tool: &str, question: &Answer) -> Answer {
     let mut params = agent.call_params(tool, &json!({}));
     params["requestState"] = question.reply()["result"]["requestState"].clone();
     params["inputResponses"] = json!({ "city": { "action": "accept", "content": { "city": "Bern" } } });
@@ -54,7 +55,7 @@ async fn v_38_the_upstream_gets_its_state_back_and_the_retry_is_not_counted_twic
         assert_eq!(result["resultType"], "input_required");
         assert_eq!(result["inputRequests"]["city"]["params"]["message"], "Which?");
         assert_ne!(result["requestState"], state);
-        let answer = brought(&agent, "crm.read", &question).await.served();
+        let answer = retry_with_answer(&agent, "crm.read", &question).await.served();
         assert_eq!(text(&answer), "known");
         let retry = world.server.messages_of("tools/call").remove(1);
         assert!(retry["params"]["inputResponses"]["city"].is_object());
@@ -68,8 +69,8 @@ async fn v_38_an_answered_question_brought_again_is_a_new_call() {
     let agent = world.modern("alice");
     agent.commit_to(json!({ "max_calls": 1 })).await;
     let question = agent.call("crm.read", json!({})).await.served();
-    brought(&agent, "crm.read", &question).await.served();
-    brought(&agent, "crm.read", &question).await.denied("budget_exceeded");
+    retry_with_answer(&agent, "crm.read", &question).await.served();
+    retry_with_answer(&agent, "crm.read", &question).await.denied("budget_exceeded");
     assert_eq!(world.server.calls(), 2);
 }
 
@@ -79,7 +80,7 @@ async fn v_38_a_state_of_one_tool_is_no_pass_for_another() {
     let agent = world.modern("alice");
     agent.commit_to(json!({ "max_calls": 1 })).await;
     let question = agent.call("crm.read", json!({})).await.served();
-    brought(&agent, "pay", &question).await.denied("invalid_state");
+    retry_with_answer(&agent, "pay", &question).await.denied("invalid_state");
     assert_eq!(world.server.calls(), 1);
 }
 
@@ -112,7 +113,7 @@ async fn v_26_a_person_is_asked_once_about_a_call_whose_upstream_asks_too() {
         json!({ "dev.tabellion/confirm": { "action": "accept", "content": { "confirm": true } } });
     let theirs = agent.ask("tools/call", params).await.served();
     assert_eq!(theirs.reply()["result"]["inputRequests"]["city"]["params"]["message"], "Which?");
-    let answer = brought(&agent, "pay", &theirs).await.served();
+    let answer = retry_with_answer(&agent, "pay", &theirs).await.served();
     assert_eq!(text(&answer), "known");
 }
 
