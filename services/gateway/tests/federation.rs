@@ -75,7 +75,7 @@ async fn a_session_is_one_with_each_server() {
 }
 
 #[tokio::test]
-async fn a_request_in_a_revision_that_does_not_exist_is_400_and_the_session_goes_on() {
+async fn a_request_in_a_nonexistent_revision_is_400_and_keeps_the_session() {
     let pair = pair("legacy", "legacy");
     let mut client = Client::with_session(&pair.federation, OLD).await;
     client.header("mcp-protocol-version", "latest");
@@ -92,7 +92,7 @@ async fn a_request_in_a_revision_that_does_not_exist_is_400_and_the_session_goes
 }
 
 #[tokio::test]
-async fn a_server_that_refuses_the_session_leaves_none_at_the_others() {
+async fn a_session_that_one_server_refuses_is_ended_at_all() {
     let pair = pair("legacy", "modern");
     let answer = Client::of(&pair.federation).post(initialize(LATER)).await.unwrap();
     assert!(!answer.headers.contains_key("mcp-session-id"));
@@ -101,7 +101,7 @@ async fn a_server_that_refuses_the_session_leaves_none_at_the_others() {
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_be_started_leaves_no_session_at_the_others() {
+async fn a_session_with_a_server_that_cannot_start_is_ended_at_all() {
     let a = Arc::new(Stdio::new(program("legacy"), "a"));
     let b = Arc::new(Stdio::new(gateway::upstream::stdio::Program::new(["/nowhere/at-all"]), "b"));
     let federation = federation(a.clone(), b);
@@ -120,7 +120,7 @@ impl Upstream for Silent {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_answer_in_time_is_named_and_leaves_no_session_at_the_others() {
+async fn a_session_with_an_overdue_server_is_ended_at_all_and_the_error_names_it() {
     let b = Arc::new(Stdio::new(program("legacy"), "b"));
     let silent = Arc::new(TimeLimited::new(Arc::new(Silent), "the server a"));
     let federation = federation(silent, b.clone());
@@ -147,7 +147,7 @@ impl Upstream for WithoutEnd {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_end_its_session_delays_the_error_of_another_by_ten_seconds() {
+async fn the_end_of_a_session_is_awaited_for_ten_seconds() {
     let a = Arc::new(TimeLimited::new(Arc::new(WithoutEnd), "the server a"));
     let b = Arc::new(TimeLimited::new(Arc::new(Silent), "the server b"));
     let federation = federation(a, b);
@@ -170,7 +170,7 @@ impl Upstream for WithoutEvents {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_merged_answer_is_awaited_as_long_as_its_request_may_take() {
+async fn a_merged_answer_has_the_time_limit_of_its_request() {
     let server = |name: &str| Arc::new(TimeLimited::new(Arc::new(WithoutEvents), name.to_owned()));
     let federation = federation(server("the server a"), server("the server b"));
     let client = Client { time_limit: Some(Duration::from_secs(3_000)), ..Client::of(&federation) };
@@ -193,7 +193,7 @@ async fn all_servers_speak_the_earliest_revision_that_one_of_them_agreed_to() {
 }
 
 #[tokio::test]
-async fn a_session_that_one_server_lost_is_gone() {
+async fn a_session_that_one_server_lost_is_404_at_all() {
     let pair = pair("legacy", "legacy");
     let client = Client::with_session(&pair.federation, OLD).await;
     let lost = client.post(call(1, "b.die")).await.unwrap().body.collect::<Vec<_>>().await;
@@ -216,7 +216,7 @@ async fn a_request_without_session_is_400_and_one_with_an_unknown_session_404() 
 }
 
 #[tokio::test]
-async fn servers_whose_names_cannot_be_told_apart_are_refused() {
+async fn ambiguous_server_names_are_refused() {
     let server: Arc<dyn Upstream> = Arc::new(Stdio::new(program("legacy"), "x"));
     let servers = |name: &str| vec![(name.to_owned(), Arc::clone(&server))];
     assert!(matches!(Federation::new(servers("a__b"), "__").err(), Some(BadName::Unsound(_))));
@@ -226,7 +226,7 @@ async fn servers_whose_names_cannot_be_told_apart_are_refused() {
 // --- requests -------------------------------------------------------------------------------------
 
 #[tokio::test]
-async fn a_call_goes_to_the_server_that_its_name_says_with_its_text_as_it_is() {
+async fn a_call_goes_to_the_server_of_its_prefix_with_its_text_unchanged() {
     let pair = pair("legacy", "legacy");
     let mut client = Client::with_session(&pair.federation, OLD).await;
     client.header("accept", "application/json");
@@ -255,7 +255,7 @@ async fn a_name_of_no_server_is_refused_by_the_endpoint() {
 }
 
 #[tokio::test]
-async fn a_list_is_of_all_servers_and_its_cursor_says_which_of_them_have_more() {
+async fn a_list_merges_all_servers_and_its_cursor_continues_each() {
     let pair = pair("legacy", "legacy");
     let client = Client::with_session(&pair.federation, OLD).await;
     let first = client.ask(request(1, "tools/list", json!({}))).await;
@@ -300,7 +300,7 @@ async fn a_ping_reaches_all_servers() {
 // --- streams --------------------------------------------------------------------------------------
 
 #[tokio::test]
-async fn questions_of_two_servers_with_one_id_do_not_collide() {
+async fn questions_of_two_servers_with_the_same_id_get_their_own_answers() {
     let pair = pair("legacy", "legacy");
     let client = Client::with_session(&pair.federation, OLD).await;
     let mut a = Events::of(client.post(call(1, "a.ask")).await.unwrap());
@@ -316,7 +316,7 @@ async fn questions_of_two_servers_with_one_id_do_not_collide() {
 }
 
 #[tokio::test]
-async fn an_answer_to_a_question_that_nobody_asked_is_refused() {
+async fn an_answer_without_a_question_is_refused() {
     let pair = pair("legacy", "legacy");
     let client = Client::with_session(&pair.federation, OLD).await;
     for id in [json!(0), json!("c:0"), json!("a")] {
@@ -425,7 +425,7 @@ async fn a_subscription_is_one_with_each_server_and_acknowledged_once() {
 }
 
 #[tokio::test]
-async fn the_header_that_mirrors_a_name_has_the_name_of_inside() {
+async fn a_server_gets_the_name_header_without_its_prefix() {
     let spy = Arc::new(Spy::default());
     let servers: Vec<(String, Arc<dyn Upstream>)> = vec![("a".into(), Arc::clone(&spy) as _)];
     let federation = Federation::new(servers, ".").unwrap();
@@ -488,7 +488,7 @@ async fn text_until_it_breaks_off(answer: UpstreamAnswer) -> String {
 }
 
 #[tokio::test]
-async fn a_server_cannot_answer_the_call_of_another_on_its_own_stream() {
+async fn a_servers_stream_carries_no_answer_to_anothers_call() {
     for (kind, body) in [
         ("application/json", r#"{"jsonrpc":"2.0","id":7,"result":{"forged":1}}"#),
         ("text/plain; application/json", r#"{"jsonrpc":"2.0","id":7,"result":{"forged":1}}"#),
@@ -523,7 +523,7 @@ async fn a_server_cannot_answer_the_call_of_another_on_its_own_stream() {
 }
 
 #[tokio::test]
-async fn a_server_cannot_answer_the_call_of_another_on_the_common_stream() {
+async fn the_common_stream_carries_no_forged_answer() {
     let common = concat!(
         "id: 1\ndata: {\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{\"forged\":1}}\n\n",
         "id: 2\ndata: {\"jsonrpc\":\"2.0\",\"id\":\"7\",\"result\":{\"forged\":2}}\n\n",

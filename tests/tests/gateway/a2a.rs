@@ -137,7 +137,7 @@ fn the_card_that_clients_find_names_the_gateway_and_the_extension() {
 }
 
 #[test]
-fn what_the_chain_does_not_grant_is_denied_at_its_hop_and_the_agent_hears_nothing_of_it() {
+fn a_request_outside_the_chain_is_denied_at_the_hop_at_fault() {
     let agency = Agency::start();
     let only_send = delegate(&envelope(), &json!(["mcp:planner.message/send"]));
     let taken = agency.steps(&only_send, &json!([["stream", "no"], ["send", "yes"]]));

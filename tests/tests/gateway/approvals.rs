@@ -259,7 +259,7 @@ fn in_the_older_era_a_call_waits_on_its_stream_for_the_approver() {
 }
 
 #[test]
-fn s12_a_client_that_owns_both_ends_turns_no_question_into_a_permit() {
+fn s12_only_an_approver_turns_a_question_into_a_permit() {
     let world = World::new();
     let (agent, mut client) = (world.agent(), world.guarded.running.modern());
     let capabilities = json!({ "elicitation": { "form": {} } });
@@ -321,7 +321,7 @@ fn by_agent(agent: &Agent, question: &Value) -> String {
 }
 
 #[test]
-fn an_approval_fits_the_call_that_was_asked_about_and_no_other() {
+fn an_approval_admits_only_the_call_that_it_is_about() {
     let other = Agent::named("did:example:b", "another-session-of-another", 8);
     let listen = free_address();
     let guarded = Guarded::built(McpServer::ordinary(), |gateway| {
@@ -358,7 +358,7 @@ fn an_approval_fits_the_call_that_was_asked_about_and_no_other() {
 }
 
 #[test]
-fn what_nobody_answers_is_denied_when_its_time_is_over() {
+fn an_unanswered_question_is_denied_when_its_time_is_over() {
     let world = World::with("", "expires = \"1s\"", "");
     let agent = world.agent().also_in("unanswered-in-the-older-era");
     let mut client = world.guarded.running.in_session();
@@ -381,7 +381,7 @@ fn what_nobody_answers_is_denied_when_its_time_is_over() {
 }
 
 #[test]
-fn an_answer_under_a_key_that_was_taken_away_does_not_count() {
+fn an_approval_is_invalid_once_its_key_is_replaced() {
     let world = World::new();
     let (agent, mut client) = (world.agent(), world.guarded.running.modern());
     agent.commit(&mut client);
@@ -458,7 +458,7 @@ fn an_approver_sees_and_answers_what_it_is_listed_for() {
 }
 
 #[test]
-fn with_confirmations_by_an_approver_a_confirm_is_not_the_clients_to_give() {
+fn a_confirmation_comes_from_the_approver_where_the_route_says_so() {
     let world = World::with(
         "confirmations = \"approver\"\n[[route.rule]]\nname = \"files\"\ntool = \"files.*\"\nthen = \"confirm\"",
         "",
@@ -474,7 +474,7 @@ fn with_confirmations_by_an_approver_a_confirm_is_not_the_clients_to_give() {
 }
 
 #[test]
-fn a_caller_without_vap_waits_too_where_the_route_lets_it_call_at_all() {
+fn a_restricted_caller_without_vap_waits_for_the_approver_too() {
     let world = World::with("without_vap = \"restricted\"\nrestricted = [\"payments.*\"]", "", "");
     let mut client = world.guarded.running.modern();
     let params = json!({ "name": "payments.send", "arguments": large() });
@@ -570,7 +570,7 @@ fn the_record_on_the_log_names_the_approver_and_the_approval() {
 }
 
 #[test]
-fn a_configuration_in_which_nobody_could_answer_is_refused_and_a_clients_word_is_called_so() {
+fn a_configuration_needs_an_approver_for_each_rule_that_asks_one() {
     let check = |tables: &str, route: &str| {
         let gateway = Gateway::before("http://127.0.0.1:9/mcp").table(tables).route(route);
         CAROL.write_keys(&gateway);
@@ -595,7 +595,7 @@ fn a_configuration_in_which_nobody_could_answer_is_refused_and_a_clients_word_is
 }
 
 #[test]
-fn a_commitment_that_needs_approval_counts_once_an_approver_has_signed_it_and_it_is_sent_again() {
+fn a_commitment_that_needs_approval_counts_once_it_is_approved_and_sent_again() {
     let world = World::with("commitments_need_approval = true", "", "");
     world.guarded.in_both_eras(|agent, client| {
         let before = world.calls();
@@ -633,7 +633,7 @@ fn a_commitment_that_needs_approval_counts_once_an_approver_has_signed_it_and_it
 }
 
 #[test]
-fn an_amendment_that_no_approver_has_signed_is_put_as_a_question_and_answered_from_outside() {
+fn an_amendment_that_needs_approval_becomes_a_question_to_an_approver() {
     let signer = Agent::named("did:example:carol", "", 12);
     let listen = free_address();
     let guarded = Guarded::built(McpServer::ordinary(), |gateway| {
@@ -673,7 +673,7 @@ fn an_amendment_that_no_approver_has_signed_is_put_as_a_question_and_answered_fr
 }
 
 #[test]
-fn an_approval_does_not_outlive_a_change_of_the_rules() {
+fn an_approved_call_is_decided_under_the_rules_then_in_force() {
     let world = World::new();
     let agent = world.agent();
     let mut older = world.guarded.running.in_session();

@@ -72,7 +72,7 @@ fn an_auditor_reads_goal_reasons_arguments_results_and_turns_and_each_is_proven(
 }
 
 #[test]
-fn what_is_disclosed_convinces_without_the_gateway_and_what_is_changed_does_not() {
+fn a_disclosure_is_proven_without_the_gateway_and_its_alteration_found() {
     let (agent, scene) = audited();
     let disclose =
         ["--config", "gateway.toml", "--disclose", "opened.json", "--member", "goal", &agent.session];
@@ -97,7 +97,7 @@ fn what_is_disclosed_convinces_without_the_gateway_and_what_is_changed_does_not(
 }
 
 #[test]
-fn an_auditor_without_trust_anchors_is_told_that_nothing_is_proven() {
+fn an_audit_without_trust_anchors_proves_nothing() {
     let (agent, scene) = audited();
     fs::write(scene.gateway.path("trust.toml"), "").unwrap();
     let ran = audit(&scene, &["--config", "gateway.toml", &agent.session]);

@@ -101,7 +101,7 @@ fn each_chain_is_registered_once_unless_no_authorizer_signed_it() {
 }
 
 #[test]
-fn no_chain_is_registered_if_the_operator_does_not_want_it() {
+fn an_operator_can_turn_the_registration_of_chains_off() {
     let without = |gateway: Gateway| gateway.demanding_chains().table("register_chains = false");
     let scene = Scene::built(McpServer::ordinary(), without);
     assert_eq!(call_under(&scene, &root(|_| ())), "permit");

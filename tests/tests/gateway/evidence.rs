@@ -32,7 +32,7 @@ fn verifier_input(answer: &McpAnswer, said: Value) -> Value {
 }
 
 #[test]
-fn whoever_got_a_verdict_can_prove_it_with_software_that_none_of_us_wrote() {
+fn a_verdict_is_proven_by_independent_software() {
     let agent = Agent::new("one-that-is-verified");
     let upstream = McpServer::scripted(|seen, wire| {
         let fails = seen.rpc() == "tools/call" && seen.param("name").unwrap() == "\"payments.send\"";
@@ -106,7 +106,7 @@ fn a_denial_is_in_band_and_its_record_is_on_the_log() {
 }
 
 #[test]
-fn a_call_of_somebody_unaware_is_recorded_and_its_answer_untouched() {
+fn a_call_without_vap_is_recorded_and_its_answer_unchanged() {
     let scene = Scene::new(McpServer::ordinary(), "without_vap = \"advisory\"");
     let answer = scene.running.modern().call("echo", json!({ "a": 1 }), json!({}));
     assert!(answer.must_succeed().result()["_meta"].is_null(), "{answer:?}");
@@ -124,7 +124,7 @@ fn a_call_of_somebody_unaware_is_recorded_and_its_answer_untouched() {
 }
 
 #[test]
-fn clients_that_say_nothing_have_a_stream_for_each_session_and_records_name_what_they_call_themselves() {
+fn records_of_clients_without_vap_have_a_stream_per_session_and_name_the_client() {
     let scene = Scene::new(McpServer::ordinary(), "without_vap = \"advisory\"");
     let (mut one, mut other) = (scene.running.in_session(), scene.running.in_session());
     for client in [&mut one, &mut other, &mut scene.running.modern()] {
@@ -153,7 +153,7 @@ fn clients_that_say_nothing_have_a_stream_for_each_session_and_records_name_what
 }
 
 #[test]
-fn no_byte_reaches_the_server_before_the_decision_is_durable() {
+fn a_decision_is_durable_before_the_call_reaches_the_server() {
     let agent = Agent::new("one-that-is-cut-off");
     // The server never answers: the gateway is killed while it waits.
     let upstream = McpServer::scripted(|seen, wire| {
@@ -197,7 +197,7 @@ fn no_byte_reaches_the_server_before_the_decision_is_durable() {
 }
 
 #[test]
-fn where_a_receipt_is_required_there_is_one_or_nothing_happens() {
+fn a_call_is_served_only_with_a_receipt_where_one_is_required() {
     let agent = Agent::new("one-with-receipts");
     let (log, upstream) = (gateway::admitting_log(), McpServer::ordinary());
     let key = log.tabellion(&["key", "show", "--json"]).must_succeed().json();
@@ -222,7 +222,7 @@ fn where_a_receipt_is_required_there_is_one_or_nothing_happens() {
 }
 
 #[test]
-fn an_outbox_that_is_full_denies_and_one_that_is_drained_serves_again() {
+fn a_full_outbox_denies_and_a_drained_one_serves_again() {
     let agent = Agent::new("one-that-waits");
     let log = gateway::admitting_log();
     let address = black_box::free_address();
@@ -252,7 +252,7 @@ fn an_outbox_that_is_full_denies_and_one_that_is_drained_serves_again() {
 }
 
 #[test]
-fn a_disk_that_is_full_denies_and_loses_nothing() {
+fn a_full_disk_denies_and_keeps_every_record() {
     let agent = Agent::new("one-on-a-full-disk");
     let log = gateway::admitting_log();
     let service = log.serve();
@@ -325,7 +325,7 @@ fn settled(service: &Service) -> Vec<Record> {
 }
 
 #[test]
-fn what_a_caller_says_for_the_audit_is_nobody_elses_business() {
+fn a_callers_invocation_reasons_stay_out_of_answers_and_records() {
     let agent = Agent::new("one-who-explains-himself");
     let scene = Scene::built(McpServer::ordinary(), known(&agent));
     let mut client = scene.running.modern();

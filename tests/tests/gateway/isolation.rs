@@ -151,7 +151,7 @@ fn is_root() -> bool {
 }
 
 #[test]
-fn a_server_gets_nothing_of_the_gateway_that_runs_as_the_same_user() {
+fn a_server_of_the_same_user_is_isolated_from_the_gateway() {
     let scene = Scene::new();
     let running = scene.gateway.start();
     assert_isolated(&scene, &running);
@@ -159,7 +159,7 @@ fn a_server_gets_nothing_of_the_gateway_that_runs_as_the_same_user() {
 }
 
 #[test]
-fn nor_does_it_as_the_same_ordinary_user() {
+fn a_server_of_the_same_ordinary_user_is_isolated_from_the_gateway() {
     let scene = Scene::new();
     let running = if is_root() { scene.gateway.start_as(NOBODY) } else { scene.gateway.start() };
     assert_isolated(&scene, &running);
@@ -200,7 +200,7 @@ fn a_server_has_no_privileges_even_as_root() {
 }
 
 #[test]
-fn a_server_that_takes_all_memory_files_and_processes_ends_itself_alone() {
+fn a_server_that_takes_all_resources_harms_itself_alone() {
     let scene = Scene::with("memory = \"512MiB\"\nopen_files = 64\nprocesses = 40");
     let running = if is_root() { scene.gateway.start_as(NOBODY) } else { scene.gateway.start() };
     let mut attacker = Attacker::of(&running);
@@ -219,7 +219,7 @@ fn a_server_that_takes_all_memory_files_and_processes_ends_itself_alone() {
 }
 
 #[test]
-fn without_landlock_no_server_is_started_unless_that_is_asked_for() {
+fn a_server_needs_landlock_unless_the_operator_waives_it() {
     let scene = Scene::new();
     let refused = scene.gateway.try_start_without_landlock(&[]).err().unwrap();
     assert!(refused.stderr.contains("--unsafe-shared-user"), "{refused}");

@@ -98,7 +98,7 @@ fn events(records: &[Record]) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_tool_that_is_described_otherwise_is_denied_until_it_is_approved_and_the_log_says_so() {
+fn a_changed_tool_is_denied_until_its_approval_and_both_are_on_the_log() {
     let catalogue = Catalogue::of([tool("echo", "says it"), tool("payments.send", "pays")]);
     let agent = Agent::new("one-under-whom-the-rug-is-pulled");
     let scene = Scene::built(catalogue.server(), |gateway| gateway.knowing(&agent));
@@ -155,7 +155,7 @@ fn a_tool_that_is_described_otherwise_is_denied_until_it_is_approved_and_the_log
 }
 
 #[test]
-fn a_member_that_only_one_revision_of_mcp_has_changes_no_tool() {
+fn a_tool_is_the_same_in_both_revisions_of_mcp() {
     let upstream = McpServer::scripted(|seen, wire| {
         let is_list = seen.rpc() == "tools/list";
         if is_list {
@@ -215,7 +215,7 @@ fn an_approval_makes_a_tool_callable_again_after_a_restart_and_until_the_next_ch
 }
 
 #[test]
-fn where_approval_is_demanded_nothing_is_called_that_an_operator_has_not_seen() {
+fn a_tool_needs_an_operators_approval_where_the_route_demands_it() {
     let catalogue = Catalogue::of([tool("echo", "one"), tool("payments.send", "pays")]);
     let guarded = Guarded::built(catalogue.server(), |gateway| gateway.route("tool_pins = \"approved\""));
     let (agent, mut client) = (&guarded.agent, guarded.running.in_session());
@@ -270,7 +270,7 @@ fn in_advisory_mode_a_changed_tool_is_called_and_the_record_says_what_was_wrong(
 }
 
 #[test]
-fn tools_of_every_page_are_pinned_and_without_pins_none() {
+fn tools_are_pinned_on_every_page_unless_pins_are_off() {
     let pages = |second: &str| vec![vec![tool("payments.send", "pays")], vec![tool("echo", second)]];
     for (route, reason) in [("", Some("tool_changed")), ("tool_pins = \"off\"", None)] {
         let catalogue = Catalogue::default();
@@ -295,7 +295,7 @@ fn tools_of_every_page_are_pinned_and_without_pins_none() {
 }
 
 #[test]
-fn of_several_servers_behind_one_endpoint_each_is_pinned_under_its_prefix() {
+fn each_server_behind_an_endpoint_is_pinned_under_its_prefix() {
     let (one, other) = (Catalogue::of([tool("echo", "one")]), Catalogue::of([tool("echo", "one")]));
     let (first, second) = (one.server(), other.server());
     let server =
@@ -314,7 +314,7 @@ fn of_several_servers_behind_one_endpoint_each_is_pinned_under_its_prefix() {
 }
 
 #[test]
-fn a_list_in_which_two_readers_see_two_tools_does_not_pass() {
+fn an_ambiguous_list_of_tools_is_refused() {
     let upstream = McpServer::scripted(|seen, wire| {
         let list = seen.rpc() == "tools/list";
         if list {
@@ -331,7 +331,7 @@ fn a_list_in_which_two_readers_see_two_tools_does_not_pass() {
 }
 
 #[test]
-fn a_server_on_the_public_sdk_that_changes_its_tool_after_it_was_listed_is_found_out() {
+fn a_server_on_the_public_sdk_that_changes_its_tool_is_denied() {
     let agent = Agent::new("one-with-a-server-of-python");
     let gateway = Gateway::before_command(&rug_pull_over_stdio()).knowing(&agent);
     let running = gateway.start();
@@ -350,7 +350,7 @@ fn a_server_on_the_public_sdk_that_changes_its_tool_after_it_was_listed_is_found
 }
 
 #[test]
-fn arguments_that_do_not_fit_never_reach_the_server_and_only_their_place_is_told() {
+fn arguments_outside_the_schema_are_denied_naming_only_their_place() {
     let schema = json!({
         "type": "object",
         "properties": { "path": { "type": "string", "pattern": "^/tmp/" }, "lines": { "type": "array", "items": { "type": "integer" } } },
@@ -387,7 +387,7 @@ fn arguments_that_do_not_fit_never_reach_the_server_and_only_their_place_is_told
 }
 
 #[test]
-fn arguments_are_not_looked_at_where_the_operator_says_so() {
+fn arguments_are_checked_unless_the_operator_turns_it_off() {
     let schema = json!({ "type": "object", "required": ["path"] });
     let catalogue = Catalogue::of([with_schema("echo", schema)]);
     let guarded = Guarded::built(catalogue.server(), |gateway| gateway.route("check_arguments = false"));
@@ -418,7 +418,7 @@ fn hostile_schemas(elsewhere: &str) -> Vec<(&'static str, Value)> {
 }
 
 #[test]
-fn a_schema_that_is_made_to_harm_denies_its_own_tool_and_nothing_else() {
+fn a_hostile_schema_denies_only_its_own_tool() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let elsewhere = format!("http://{}/schema.json", listener.local_addr().unwrap());

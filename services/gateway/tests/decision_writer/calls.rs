@@ -19,7 +19,7 @@ use crate::setup::{
 use crate::site::Site;
 
 #[tokio::test]
-async fn every_decision_and_what_came_of_it_is_on_the_log_once() {
+async fn every_decision_and_its_outcome_is_on_the_log_once() {
     let site = Site::start().await;
     let store = Memory::new("one");
     let (writer, running) = open(&store, &site, settings()).await;
@@ -49,7 +49,7 @@ async fn every_decision_and_what_came_of_it_is_on_the_log_once() {
 }
 
 #[tokio::test]
-async fn the_verdict_that_is_returned_is_the_one_that_was_persisted_byte_for_byte() {
+async fn a_returned_verdict_is_the_persisted_one_byte_for_byte() {
     let site = Site::stopped();
     let store = Memory::new("one");
     let (writer, running) = open(&store, &site, settings()).await;
@@ -83,7 +83,7 @@ async fn a_verdict_is_signed_by_the_verdict_key_over_all_of_it() {
 }
 
 #[tokio::test]
-async fn the_key_that_is_given_opens_its_own_record_and_no_other() {
+async fn a_record_key_opens_its_own_record_only() {
     let (store, writer, running) = offline().await;
     commit(&writer, SESSION, json!({ "max_calls": 9 })).await;
     let (first, second) = (read(&writer, SESSION, 1).await, read(&writer, SESSION, 2).await);
@@ -102,7 +102,7 @@ async fn the_key_that_is_given_opens_its_own_record_and_no_other() {
 }
 
 #[tokio::test]
-async fn nothing_that_was_said_in_confidence_is_in_a_statement() {
+async fn confidential_text_stays_out_of_statements() {
     let (store, writer, running) = offline().await;
     commit(&writer, SESSION, json!({ "max_calls": 9 })).await;
     run(call(&writer, agent::job(SESSION, "crm.read", &json!({ "secret": "hunter2" }))).await, None).await;
@@ -131,7 +131,7 @@ async fn a_call_without_vap_is_recorded_outside_any_session() {
 }
 
 #[tokio::test]
-async fn many_callers_at_once_never_spend_more_than_was_agreed() {
+async fn concurrent_callers_spend_exactly_what_was_agreed() {
     let (store, writer, running) = offline().await;
     commit(&writer, SESSION, json!({ "max_calls": 20 })).await;
     let calls = (0..60).map(|ticket| {
@@ -173,7 +173,7 @@ async fn a_call_of_unknown_cost_waits_for_the_one_before_it() {
 }
 
 #[tokio::test]
-async fn another_process_wakes_who_waits_too() {
+async fn an_outcome_at_another_process_wakes_a_waiting_call() {
     let site = Site::stopped();
     let store = Memory::new("one");
     let other = store.another("two");
@@ -194,7 +194,7 @@ async fn another_process_wakes_who_waits_too() {
 }
 
 #[tokio::test]
-async fn an_answer_that_cost_more_than_was_reserved_is_durable_before_it_is_given() {
+async fn a_cost_over_the_reservation_is_durable_before_the_answer() {
     let (store, writer, running) = offline().await;
     commit(&writer, SESSION, json!({ "max_calls": 9, "limits": { "usd": 10 } })).await;
     let settled = run(read(&writer, SESSION, 1).await, Some(r#"{"usd":11}"#)).await;
@@ -207,7 +207,7 @@ async fn an_answer_that_cost_more_than_was_reserved_is_durable_before_it_is_give
 }
 
 #[tokio::test]
-async fn a_caller_that_went_away_before_the_decision_leaves_nothing_open() {
+async fn a_call_of_a_caller_that_left_gets_the_outcome_refused() {
     let (store, writer, running) = offline().await;
     commit(&writer, SESSION, json!({ "max_calls": 50 })).await;
     for ticket in 0..40 {
@@ -224,7 +224,7 @@ async fn a_caller_that_went_away_before_the_decision_leaves_nothing_open() {
 }
 
 #[tokio::test]
-async fn a_pass_that_is_dropped_says_what_is_known() {
+async fn a_dropped_pass_is_settled_with_what_is_known() {
     let (store, writer, running) = offline().await;
     commit(&writer, SESSION, json!({ "max_calls": 2 })).await;
     drop(read(&writer, SESSION, 1).await);
@@ -268,7 +268,7 @@ async fn two_calls_at_once_are_written_in_one_transaction() {
 }
 
 #[tokio::test]
-async fn a_session_whose_name_no_database_takes_harms_nobody() {
+async fn a_session_with_an_unstorable_name_is_denied_alone() {
     let (store, writer, running) = offline().await;
     let bad = agent::try_commit(&writer, "session-\0-0123456789", json!({ "max_calls": 1 })).await;
     assert_eq!(denied(&bad), "evidence_unavailable");
@@ -293,7 +293,7 @@ async fn calls_of_a_caller_without_an_account_read_nothing_from_the_database() {
 
 /// V-33: that the caller had no account is still remembered, and the account that it has by then is not in memory any more.
 #[tokio::test]
-async fn a_caller_that_has_committed_needs_an_envelope_also_if_its_account_is_not_in_memory() {
+async fn a_committed_caller_needs_an_envelope_even_if_its_account_is_not_in_memory() {
     let mut rules = Rules::new("/mcp", testkit::GATEWAY, agent::POLICY);
     rules.posture = Posture::Restricted;
     rules.restricted.push(Pattern::new("crm.read").unwrap());

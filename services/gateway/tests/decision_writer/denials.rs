@@ -11,7 +11,7 @@ use crate::setup::{FailingSetup, failing, offline, offline_with, settings, summa
 const RECORDED: usize = 10;
 
 #[tokio::test]
-async fn denials_of_a_full_outbox_are_recorded_as_a_number() {
+async fn denials_by_a_full_outbox_are_recorded_as_a_count() {
     let outbox = OutboxLimits { records: 2, ..OutboxLimits::default() };
     let (store, writer, running) = offline_with(WriterSettings { outbox, ..settings() }).await;
     commit(&writer, SESSION, json!({ "max_calls": 9 })).await;
@@ -26,7 +26,7 @@ async fn denials_of_a_full_outbox_are_recorded_as_a_number() {
 }
 
 #[tokio::test]
-async fn calls_that_are_too_many_to_wait_are_counted_in_their_own_session() {
+async fn calls_over_the_limit_of_waiting_ones_are_counted_in_their_session() {
     let (store, writer, running) = offline().await;
     commit(&writer, SESSION, json!({ "limits": { "usd": 5 } })).await;
     // One of a tool of unknown cost is under way: sixteen may wait for it.
@@ -54,7 +54,7 @@ async fn calls_that_are_too_many_to_wait_are_counted_in_their_own_session() {
 }
 
 #[tokio::test]
-async fn a_stranger_whom_nothing_could_admit_needs_neither_the_writer_nor_the_database() {
+async fn a_stranger_is_denied_without_the_writer_and_the_database() {
     let FailingSetup { memory, store, writer, running } = failing().await;
     let stranger = || CallJob { caller: caller_in("mcp"), ..job_without_vap("/mcp", "t", &json!({})) };
     for _ in 0..RECORDED {
@@ -84,7 +84,7 @@ async fn a_stranger_whom_nothing_could_admit_needs_neither_the_writer_nor_the_da
 }
 
 #[tokio::test]
-async fn strangers_leave_a_number_and_those_who_are_known_a_record_each() {
+async fn denials_of_strangers_are_counted_and_those_of_known_callers_recorded() {
     let (store, writer, running) = offline().await;
     let stranger = |n: usize| CallJob {
         caller: caller_in(&format!("mcp-{n}")),

@@ -13,7 +13,7 @@ use crate::site::Site;
 use crate::stored_states::store_state;
 
 #[tokio::test]
-async fn a_session_ends_after_what_is_under_way_and_its_name_is_never_used_again() {
+async fn a_session_ends_after_its_open_calls_and_its_name_stays_closed() {
     let (store, writer, running) = offline().await;
     commit(&writer, SESSION, json!({ "max_calls": 3 })).await;
     let answer = read(&writer, SESSION, 1).await;
@@ -58,7 +58,7 @@ async fn the_end_of_a_process_delivers_an_outcome_that_could_not_be_committed_be
 }
 
 #[tokio::test]
-async fn a_caller_that_ends_its_mcp_session_ends_its_own_sessions_and_nobody_elses() {
+async fn the_end_of_an_mcp_session_ends_its_callers_sessions_only() {
     let (store, writer, running) = offline().await;
     commit(&writer, SESSION, json!({ "max_calls": 3 })).await;
     writer.end_sessions_of(&caller_in("another")).await;
@@ -81,7 +81,7 @@ async fn a_session_that_was_idle_for_long_is_ended() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_idle_while_its_task_goes_on_does_not_end_under_its_agent() {
+async fn an_idle_session_with_an_open_task_goes_on() {
     let store = Memory::new("one");
     let settings = WriterSettings { session_idle: Duration::from_secs(600), ..settings() };
     let (ahead, writer, running) = open_ahead(&store, settings).await;
@@ -109,7 +109,7 @@ async fn due_within(store: &Memory, seconds: u64) -> bool {
 }
 
 #[tokio::test]
-async fn a_stranger_that_knows_a_sessions_name_neither_writes_into_it_nor_keeps_it_alive() {
+async fn a_strangers_call_leaves_the_named_session_unchanged() {
     let (store, writer, running) = offline().await;
     commit(&writer, SESSION, json!({ "max_calls": 3 })).await;
     let before = store.streams(&[SESSION]).await.unwrap();
@@ -121,7 +121,7 @@ async fn a_stranger_that_knows_a_sessions_name_neither_writes_into_it_nor_keeps_
 }
 
 #[tokio::test]
-async fn one_that_another_took_for_dead_goes_on_in_a_stream_that_has_not_ended() {
+async fn a_gateway_taken_for_dead_goes_on_in_a_new_stream() {
     let site = Site::stopped();
     let first = Memory::new("one");
     let second = first.another("two");
@@ -149,7 +149,7 @@ async fn one_that_another_took_for_dead_goes_on_in_a_stream_that_has_not_ended()
 }
 
 #[tokio::test]
-async fn a_call_that_arrives_with_the_last_outcome_of_such_a_stream_is_not_recorded_after_its_end() {
+async fn a_call_beside_the_last_outcome_of_an_ending_stream_begins_a_new_one() {
     let memory = Memory::new("one");
     let store = FailingEvidence::new(memory.clone());
     let shared = || WriterSettings { shared: true, ..settings() };
@@ -189,7 +189,7 @@ async fn let_others_go_on() {
 }
 
 #[tokio::test]
-async fn among_several_the_stream_of_one_that_died_is_ended_by_another() {
+async fn the_stream_of_a_dead_gateway_is_ended_by_another() {
     let site = Site::stopped();
     let first = Memory::new("one");
     let second = first.another("two");
@@ -210,7 +210,7 @@ async fn among_several_the_stream_of_one_that_died_is_ended_by_another() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_due_since_another_gateway_changed_it_ends_though_this_one_knows_a_later_time() {
+async fn a_session_ends_when_another_gateway_made_it_due() {
     let store = Memory::new("one");
     let shared = WriterSettings { shared: true, ..settings() };
     let (writer, running) = open(&store, &Site::stopped(), shared).await;
@@ -227,7 +227,7 @@ async fn make_due(store: &Memory, stream: &str) {
 }
 
 #[tokio::test]
-async fn calls_without_vap_are_in_the_stream_of_their_mcp_session_which_ends_with_it() {
+async fn calls_without_vap_have_a_stream_that_ends_with_their_mcp_session() {
     let (store, writer, running) = offline().await;
     let plain = |session: &str, route: &str| {
         let caller = caller_in(session);

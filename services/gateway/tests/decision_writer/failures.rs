@@ -45,7 +45,7 @@ async fn a_log_that_was_away_under_load_has_every_decision_once() {
 }
 
 #[tokio::test]
-async fn records_of_a_clock_that_was_ahead_do_not_keep_later_ones_from_the_log() {
+async fn records_of_the_right_time_pass_those_of_a_clock_that_was_ahead() {
     const TWO_HOURS: u64 = 2 * 3600 * 1000;
     /// With their outcomes more than one request to the log holds.
     const CALLS: u64 = 140;
@@ -69,7 +69,7 @@ async fn records_of_a_clock_that_was_ahead_do_not_keep_later_ones_from_the_log()
 }
 
 #[tokio::test]
-async fn a_commit_whose_answer_was_lost_is_looked_for_and_never_made_twice() {
+async fn a_commit_whose_answer_was_lost_happens_once() {
     for fault in [Fault::AppliedWithoutAnswer, Fault::NotApplied] {
         let FailingSetup { memory, store, writer, running } = failing().await;
         commit(&writer, SESSION, json!({ "max_calls": 3 })).await;
@@ -92,7 +92,7 @@ async fn a_commit_whose_answer_was_lost_is_looked_for_and_never_made_twice() {
 }
 
 #[tokio::test]
-async fn while_nobody_knows_what_was_committed_calls_are_denied_at_once() {
+async fn calls_are_denied_at_once_while_a_commit_is_in_doubt() {
     let FailingSetup { store, writer, running, .. } = failing().await;
     commit(&writer, SESSION, json!({ "max_calls": 2 })).await;
     store.fail(EvidenceMethod::Commit, 1, Fault::AppliedWithoutAnswer);
@@ -114,7 +114,7 @@ async fn while_nobody_knows_what_was_committed_calls_are_denied_at_once() {
 }
 
 #[tokio::test]
-async fn a_commit_that_never_happens_is_given_up_and_the_next_one_is_not() {
+async fn a_commit_that_fails_three_times_denies_its_call_only() {
     let FailingSetup { memory, store, writer, running } = failing().await;
     commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
     (1..=3).for_each(|nth| store.fail(EvidenceMethod::Commit, nth, Fault::NotApplied));
@@ -127,7 +127,7 @@ async fn a_commit_that_never_happens_is_given_up_and_the_next_one_is_not() {
 }
 
 #[tokio::test]
-async fn a_gateway_that_others_come_before_decides_again_soon_and_not_ever_later() {
+async fn an_overtaken_commit_is_retried_at_short_intervals() {
     /// Waits that double up to a second would last 7 s.
     const TIMES: u64 = 16;
     let FailingSetup { store, writer, running, .. } = failing().await;
@@ -141,7 +141,7 @@ async fn a_gateway_that_others_come_before_decides_again_soon_and_not_ever_later
 }
 
 #[tokio::test]
-async fn a_database_that_never_says_what_it_committed_does_not_keep_the_gateway_from_stopping() {
+async fn a_gateway_stops_although_a_commit_is_in_doubt() {
     let FailingSetup { store, writer, running, .. } = failing().await;
     commit(&writer, SESSION, json!({ "max_calls": 2 })).await;
     store.fail(EvidenceMethod::Commit, 1, Fault::AppliedWithoutAnswer);
@@ -157,7 +157,7 @@ async fn a_database_that_never_says_what_it_committed_does_not_keep_the_gateway_
 }
 
 #[tokio::test]
-async fn a_database_that_has_failed_for_good_has_calls_denied_at_once_and_the_gateway_stops() {
+async fn a_gateway_denies_calls_and_stops_after_its_database_failed_for_good() {
     let site = Site::stopped();
     let memory = Memory::new("one");
     let store = FailingEvidence::new(memory.clone());
@@ -185,7 +185,7 @@ async fn a_database_that_has_failed_for_good_has_calls_denied_at_once_and_the_ga
 }
 
 #[tokio::test]
-async fn without_a_commit_nothing_is_served_and_nobody_is_told_of_a_record() {
+async fn a_call_without_a_commit_is_denied_and_names_no_record() {
     for (fault, reason) in [(Fault::Refused, "evidence_unavailable"), (Fault::Full, "evidence_backpressure")]
     {
         let FailingSetup { memory, store, writer, running } = failing().await;
@@ -211,7 +211,7 @@ async fn without_a_commit_nothing_is_served_and_nobody_is_told_of_a_record() {
 }
 
 #[tokio::test]
-async fn an_outcome_that_could_not_be_committed_is_owed_until_it_is() {
+async fn an_outcome_is_retried_until_it_is_committed() {
     let FailingSetup { memory, store, writer, running } = failing().await;
     commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
     let response = read(&writer, SESSION, 1).await;
@@ -224,7 +224,7 @@ async fn an_outcome_that_could_not_be_committed_is_owed_until_it_is() {
 }
 
 #[tokio::test]
-async fn a_commitment_that_could_not_be_committed_never_was() {
+async fn a_commitment_counts_only_once_it_is_committed() {
     let FailingSetup { store, writer, running, .. } = failing().await;
     store.break_down(Fault::Refused);
     assert_eq!(
@@ -238,7 +238,7 @@ async fn a_commitment_that_could_not_be_committed_never_was() {
 }
 
 #[tokio::test]
-async fn a_full_outbox_presses_back_until_the_log_takes_records_again() {
+async fn a_full_outbox_denies_calls_until_the_log_takes_records() {
     let mut site = Site::stopped();
     let store = Memory::new("one");
     let outbox = OutboxLimits { records: 5, ..OutboxLimits::default() };
@@ -262,7 +262,7 @@ async fn a_full_outbox_presses_back_until_the_log_takes_records_again() {
 }
 
 #[tokio::test]
-async fn a_record_that_waits_too_long_presses_back_too() {
+async fn an_old_record_in_the_outbox_denies_messages_too() {
     let outbox = OutboxLimits { age: Duration::from_secs(1), ..OutboxLimits::default() };
     let (_, writer, running) = offline_with(WriterSettings { outbox, ..settings() }).await;
     until("it is too old", || async {
@@ -278,7 +278,7 @@ async fn a_record_that_waits_too_long_presses_back_too() {
 }
 
 #[tokio::test]
-async fn a_log_that_is_no_log_gets_everything_and_delivers_nothing() {
+async fn a_record_without_a_valid_receipt_stays_in_the_outbox() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let answer = || async { (StatusCode::CREATED, [("location", "/entries/a")], "not a receipt") };
@@ -304,7 +304,7 @@ async fn a_log_that_is_no_log_gets_everything_and_delivers_nothing() {
 }
 
 #[tokio::test]
-async fn whatever_fails_and_when_every_decision_has_one_record_and_one_outcome() {
+async fn every_decision_has_one_record_and_one_outcome_whatever_commit_fails() {
     let mut site = Site::stopped();
     let memory = Memory::new("one");
     let store = FailingEvidence::new(memory.clone());

@@ -77,7 +77,7 @@ async fn denied_after_confirmation(held: UndecidedCall) -> String {
 }
 
 #[tokio::test]
-async fn d_1_a_yes_to_a_held_call_does_not_outlive_a_rule_that_denies_it_by_then() {
+async fn d_1_a_confirmed_call_is_decided_under_the_rules_then_in_force() {
     let world = World::new(pay("ask", Then::Confirm)).await;
     let message = intent(SESSION, "pay", &json!({}));
     let held = world.call_with_question(&message).await;
@@ -97,7 +97,7 @@ async fn d_1_a_yes_to_a_held_call_does_not_outlive_a_rule_that_denies_it_by_then
 }
 
 #[tokio::test]
-async fn d_1_a_yes_to_a_held_call_does_not_outlive_the_key_that_signed_it() {
+async fn d_1_a_confirmed_call_is_denied_once_its_key_is_removed() {
     let holder = Holder::Agent("did:example:agent".into());
     let key = AgentKey::new(holder, &testkit::operator().public_key().to_jwk(), None, None).unwrap();
     let known = Rules { keyring: Keyring::new(vec![key]).unwrap(), ..pay("ask", Then::Confirm) };
@@ -124,7 +124,7 @@ fn unchecked(rules: Rules) -> Rules {
 }
 
 #[tokio::test]
-async fn a_yes_to_a_held_call_does_not_outlive_the_tool_that_it_was_about() {
+async fn a_confirmed_call_is_denied_once_its_tool_has_changed() {
     let world = World::new(unchecked(pay("ask", Then::Confirm))).await;
     let held = world.call_with_question_about(outdated()).await;
     world.change(Some(pay("ask", Then::Confirm)));
@@ -141,7 +141,7 @@ async fn arguments_are_checked_again_before_anybody_is_asked_about_them() {
 }
 
 #[tokio::test]
-async fn i_11_a_call_that_waits_for_what_another_costs_is_decided_under_the_rules_in_force_when_it_goes_on() {
+async fn i_11_a_call_that_waited_for_a_cost_is_decided_under_the_rules_then_in_force() {
     let world = World::new(plain()).await;
     let pays = |n: u64| job(SESSION, "pay", &json!({ "n": n }));
     let first = call(&world.writer, pays(1)).await;

@@ -104,7 +104,7 @@ async fn the_annexes_of_a_decision_and_its_outcome_have_these_members() {
 }
 
 #[tokio::test]
-async fn a_flood_of_denied_calls_does_not_fill_the_disk_with_what_it_says() {
+async fn repeated_denials_keep_only_short_annexes() {
     let (store, writer, running) = offline().await;
     commit(&writer, SESSION, json!({ "max_calls": 3 })).await;
     let long = json!({ "note": "secret ".repeat(10_000) });
@@ -127,7 +127,7 @@ async fn a_flood_of_denied_calls_does_not_fill_the_disk_with_what_it_says() {
 }
 
 #[tokio::test]
-async fn records_go_when_they_are_old_and_on_the_log_and_no_sooner() {
+async fn records_are_removed_once_they_are_old_and_on_the_log() {
     let mut site = Site::stopped();
     let store = Memory::new("one");
     let keep = Some(Duration::from_secs(1));
@@ -151,7 +151,7 @@ async fn records_go_when_they_are_old_and_on_the_log_and_no_sooner() {
 }
 
 #[tokio::test]
-async fn an_outcome_whose_decision_the_log_refused_is_in_nobodys_way() {
+async fn an_outcome_of_a_refused_decision_lets_other_records_pass() {
     let required = "content_type = \"application/vap-audit+json\"";
     let required =
         policy().replace(required, &format!("{required}\nvap_audit = {{ require_decision = true }}"));

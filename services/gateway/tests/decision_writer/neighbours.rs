@@ -29,7 +29,7 @@ async fn waiting(writer: &DecisionWriter, count: u64) {
 }
 
 #[tokio::test]
-async fn an_agent_whose_calls_wait_for_a_cost_takes_nobody_elses_place() {
+async fn calls_that_wait_for_a_cost_are_limited_per_session() {
     let (store, writer, running) = offline().await;
     commit(&writer, SESSION, json!({ "max_calls": 99, "limits": { "usd": 99 } })).await;
     commit(&writer, OTHER, json!({ "max_calls": 9 })).await;
@@ -51,7 +51,7 @@ async fn an_agent_whose_calls_wait_for_a_cost_takes_nobody_elses_place() {
 }
 
 #[tokio::test]
-async fn long_calls_that_wait_are_fewer() {
+async fn long_calls_that_wait_are_limited_by_their_length() {
     let (_, writer, running) = offline().await;
     commit(&writer, SESSION, json!({ "max_calls": 99, "limits": { "usd": 99 } })).await;
     let first = read(&writer, SESSION, 0).await;
@@ -68,7 +68,7 @@ async fn long_calls_that_wait_are_fewer() {
 }
 
 #[tokio::test]
-async fn a_call_does_not_wait_for_ever_while_others_keep_the_gateway_busy() {
+async fn a_waiting_call_is_denied_in_time_under_load() {
     let impatient = WriterSettings { wait_for_cost: Duration::from_secs(1), ..settings() };
     let (_, writer, running) = offline_with(impatient).await;
     commit(&writer, SESSION, json!({ "max_calls": 9, "limits": { "usd": 9 } })).await;
@@ -93,7 +93,7 @@ async fn a_call_does_not_wait_for_ever_while_others_keep_the_gateway_busy() {
 }
 
 #[tokio::test]
-async fn a_call_that_waits_longer_than_a_decision_may_take_is_not_denied_for_it() {
+async fn a_call_may_wait_for_a_cost_longer_than_a_decision_takes() {
     let hurried = WriterSettings { decide_time: Duration::from_millis(600), ..settings() };
     let (_, writer, running) = offline_with(hurried).await;
     commit(&writer, SESSION, json!({ "max_calls": 9, "limits": { "usd": 9 } })).await;
@@ -114,7 +114,7 @@ async fn damage(store: &Memory, session: &str) {
 }
 
 #[tokio::test]
-async fn a_session_that_cannot_be_read_has_its_own_calls_denied_and_no_others() {
+async fn an_unreadable_session_has_only_its_own_calls_denied() {
     let (store, writer, running) = offline().await;
     commit(&writer, SESSION, json!({ "max_calls": 9 })).await;
     commit(&writer, OTHER, json!({ "max_calls": 9 })).await;
@@ -135,7 +135,7 @@ async fn a_session_that_cannot_be_read_has_its_own_calls_denied_and_no_others() 
 }
 
 #[tokio::test]
-async fn sessions_that_somebody_makes_up_drive_none_out_of_memory() {
+async fn invented_sessions_leave_real_ones_in_memory() {
     let site = Site::stopped();
     let store = FailingEvidence::new(Memory::new("one"));
     let few = WriterSettings { sessions_in_memory: 6, ..settings() };
@@ -177,7 +177,7 @@ impl Signer for Moody {
 }
 
 #[tokio::test]
-async fn a_signer_that_fails_for_a_while_loses_no_outcome() {
+async fn an_outcome_survives_a_signer_that_fails_for_a_while() {
     let site = Site::stopped();
     let store = Memory::new("one");
     let fails = Arc::new(AtomicUsize::new(0));

@@ -43,7 +43,7 @@ async fn declare(writer: &DecisionWriter, caller: Caller, message: &Value) -> De
 }
 
 #[tokio::test]
-async fn v_2_invented_mcp_sessions_make_no_principals_and_leave_no_accounts() {
+async fn v_2_an_invented_mcp_session_gets_neither_principal_nor_account() {
     let (store, writer, running) = offline().await;
     for n in 0..5 {
         let caller = unseen(&format!("invented-{n}"));
@@ -58,7 +58,7 @@ async fn v_2_invented_mcp_sessions_make_no_principals_and_leave_no_accounts() {
 }
 
 #[tokio::test]
-async fn v_33_after_a_restart_what_an_mcp_session_committed_binds_it_still() {
+async fn v_33_a_commitment_binds_its_mcp_session_after_a_restart() {
     let site = Site::stopped();
     let store = Memory::new("one");
     let (writer, running) = open(&store, &site, settings()).await;
@@ -105,7 +105,7 @@ fn signed(message: &Value, iat: i64) -> Value {
 }
 
 #[tokio::test]
-async fn v_3_an_answer_that_takes_its_time_is_no_way_around_the_principals_ceiling() {
+async fn v_3_a_late_confirmation_is_bound_by_the_principals_ceiling() {
     let site = Site::stopped();
     let store = Memory::new("one");
     let (writer, running) = open_under(&store, &site, settings(), Arc::new(|_| Some(ceiling()))).await;
@@ -143,7 +143,7 @@ async fn v_3_an_answer_that_takes_its_time_is_no_way_around_the_principals_ceili
 }
 
 #[tokio::test]
-async fn v_3_new_mcp_sessions_mint_no_budget_for_the_key_that_signs() {
+async fn v_3_a_keys_ceiling_holds_across_mcp_sessions() {
     let site = Site::stopped();
     let store = Memory::new("one");
     let (writer, running) = open_under(&store, &site, settings(), Arc::new(|_| Some(ceiling()))).await;

@@ -40,7 +40,7 @@ async fn a_call_that_goes_on_has_a_receipt_that_verifies() {
 }
 
 #[tokio::test]
-async fn without_a_receipt_the_call_is_denied_on_record_and_costs_nothing() {
+async fn a_call_without_its_receipt_is_denied_and_costs_nothing() {
     let mut site = Site::stopped();
     let store = Memory::new("one");
     let (writer, running) = open(&store, &site, strict(Duration::from_millis(300))).await;
@@ -68,7 +68,7 @@ async fn without_a_receipt_the_call_is_denied_on_record_and_costs_nothing() {
 }
 
 #[tokio::test]
-async fn a_log_that_refuses_the_record_for_good_denies_at_once() {
+async fn a_call_is_denied_at_once_when_the_log_refuses_its_record() {
     let site = refusing().await;
     let store = Memory::new("one");
     let (writer, running) = open(&store, &site, strict(Duration::from_secs(3600))).await;
@@ -79,7 +79,7 @@ async fn a_log_that_refuses_the_record_for_good_denies_at_once() {
 }
 
 #[tokio::test]
-async fn a_denial_after_another_gateway_settled_the_call_names_no_record_that_does_not_exist() {
+async fn a_denial_of_a_call_that_another_gateway_settled_names_no_record() {
     let (site, memory) = (refusing().await, Memory::new("one"));
     let store = FailingEvidence::new(memory.clone());
     let shared = WriterSettings { shared: true, ..strict(Duration::from_secs(3600)) };

@@ -15,7 +15,7 @@ async fn dies(store: &Memory, left: impl Sized, running: gateway::decision_write
 }
 
 #[tokio::test]
-async fn each_served_decision_without_an_outcome_gets_the_outcome_unknown_and_stays_spent() {
+async fn a_served_decision_without_an_outcome_becomes_unknown_and_stays_spent() {
     let site = Site::start().await;
     let first = Memory::new("one");
     let (writer, running) = open(&first, &site, settings()).await;
@@ -78,7 +78,7 @@ async fn a_call_that_is_settled_as_unknown_twice_has_one_outcome() {
 }
 
 #[tokio::test]
-async fn what_was_not_on_the_log_when_the_process_died_gets_there_from_the_next() {
+async fn the_next_process_delivers_what_a_dead_one_left() {
     let mut site = Site::stopped();
     let first = Memory::new("one");
     let (writer, running) = open(&first, &site, settings()).await;
@@ -95,7 +95,7 @@ async fn what_was_not_on_the_log_when_the_process_died_gets_there_from_the_next(
 }
 
 #[tokio::test]
-async fn a_question_that_nobody_will_answer_gives_back_what_it_held() {
+async fn a_dead_processs_question_gives_its_reservation_back() {
     use admission::rules::{PolicyRule, Rules, Then};
     let asks =
         PolicyRule::new("ask", Some(vap::glob::Pattern::new("pay").unwrap()), None, Then::Confirm).unwrap();

@@ -38,17 +38,17 @@ macro_rules! over_each_store {
 
 over_each_store! {
     a_budget_is_spent_once_however_many_gateways_serve_it,
-    a_session_that_one_gateway_accepted_another_one_serves_and_refuses_anew,
+    a_session_of_one_gateway_is_in_use_at_every_other,
     a_message_replayed_at_another_gateway_is_denied,
-    a_replay_asks_nobody_at_a_gateway_that_has_not_seen_it_before,
+    a_replay_is_denied_without_a_question_at_another_gateway,
     a_message_that_is_sent_many_times_at_once_is_served_once,
     an_amendment_at_one_gateway_counts_at_the_other,
-    what_a_dead_gateway_left_open_becomes_unknown_and_stays_spent,
-    a_living_gateways_calls_are_not_called_unknown,
-    an_outcome_that_comes_after_another_gateway_settled_the_call_is_not_recorded,
+    open_calls_of_a_dead_gateway_become_unknown_and_stay_spent,
+    open_calls_of_a_living_gateway_keep_their_own_outcome,
+    a_call_settled_by_another_gateway_has_one_outcome,
     every_record_of_both_gateways_is_on_the_log_once,
     a_question_of_one_gateway_is_answered_at_another_and_used_once_at_either,
-    a_tool_that_one_gateway_lists_is_not_called_unlisted_at_the_other,
+    a_tool_listed_at_one_gateway_is_checked_at_the_other,
     a_caller_that_commits_at_one_gateway_needs_an_envelope_at_the_other,
 }
 
@@ -89,7 +89,7 @@ async fn a_budget_is_spent_once_however_many_gateways_serve_it(store: &dyn Store
 }
 
 /// V-2, V-3: the first commitment wins, wherever it was made.
-async fn a_session_that_one_gateway_accepted_another_one_serves_and_refuses_anew(store: &dyn Store) {
+async fn a_session_of_one_gateway_is_in_use_at_every_other(store: &dyn Store) {
     let site = Site::start().await;
     let gateways = two_gateways(store, &site).await;
     assert!(is_accepted(&gateways[0].commit(json!({ "max_calls": 5 })).await));
@@ -119,7 +119,7 @@ async fn a_message_replayed_at_another_gateway_is_denied(store: &dyn Store) {
 }
 
 /// V-21: a replay costs an approver no question, and its session no reservation.
-async fn a_replay_asks_nobody_at_a_gateway_that_has_not_seen_it_before(store: &dyn Store) {
+async fn a_replay_is_denied_without_a_question_at_another_gateway(store: &dyn Store) {
     let site = Site::start().await;
     let gateways = two_gateways(store, &site).await;
     assert!(is_accepted(&gateways[0].commit(json!({ "max_calls": 2 })).await));
@@ -179,7 +179,7 @@ async fn an_amendment_at_one_gateway_counts_at_the_other(store: &dyn Store) {
 }
 
 /// V-12, R-31: a process that died says nothing; what it let go may have run.
-async fn what_a_dead_gateway_left_open_becomes_unknown_and_stays_spent(store: &dyn Store) {
+async fn open_calls_of_a_dead_gateway_become_unknown_and_stay_spent(store: &dyn Store) {
     let site = Site::start().await;
     let dying = store.instance("dying").await;
     let served = die_with_three_calls_open(dying.clone(), &site).await;
@@ -201,7 +201,7 @@ async fn what_a_dead_gateway_left_open_becomes_unknown_and_stays_spent(store: &d
     after.stop().await;
 }
 
-async fn a_living_gateways_calls_are_not_called_unknown(store: &dyn Store) {
+async fn open_calls_of_a_living_gateway_keep_their_own_outcome(store: &dyn Store) {
     let site = Site::start().await;
     let dying = store.instance("dying").await;
     let lost = die_with_three_calls_open(dying.clone(), &site).await;
@@ -225,7 +225,7 @@ async fn a_living_gateways_calls_are_not_called_unknown(store: &dyn Store) {
 }
 
 /// a process that was only paused comes too late with outcomes. The log takes one of each decision.
-async fn an_outcome_that_comes_after_another_gateway_settled_the_call_is_not_recorded(store: &dyn Store) {
+async fn a_call_settled_by_another_gateway_has_one_outcome(store: &dyn Store) {
     let site = Site::start().await;
     let lease = store.instance("paused").await;
     let paused = SharingGateway::open(lease.clone(), &site).await;
@@ -303,7 +303,7 @@ async fn a_question_of_one_gateway_is_answered_at_another_and_used_once_at_eithe
 }
 
 /// That nobody has listed a tool is remembered for a moment, but no call is served on it any more once somebody has.
-async fn a_tool_that_one_gateway_lists_is_not_called_unlisted_at_the_other(store: &dyn Store) {
+async fn a_tool_listed_at_one_gateway_is_checked_at_the_other(store: &dyn Store) {
     let site = Site::start().await;
     let gateways = two_gateways(store, &site).await;
     assert!(is_accepted(&gateways[0].commit(json!({ "max_calls": 5 })).await));

@@ -343,7 +343,7 @@ async fn a_call_without_a_chain_is_denied_and_has_a_receipt_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_stolen_envelope_is_of_no_use_to_another_agent_or_without_a_proof() {
+async fn an_envelope_serves_only_its_agent_with_a_proof_for_the_call() {
     let site = Site::new().await;
     let chain = root(|_| ());
     let thief = site.call_by(&chain, AGENTS[1], "crm.read").await;
@@ -359,7 +359,7 @@ async fn a_stolen_envelope_is_of_no_use_to_another_agent_or_without_a_proof() {
 }
 
 #[tokio::test]
-async fn a_client_certificate_that_a_trusted_proxy_hands_over_is_its_agent() {
+async fn a_trusted_proxys_client_certificate_identifies_the_agent() {
     let own = |registry: &mut Value| {
         let digest = Sha256Digest::of(b"certificate of the lead").to_string();
         registry["agents"] = json!([{ "agent_id": AGENTS[0], "certificates": [digest] }]);
@@ -428,7 +428,7 @@ async fn a_wider_scope_at_the_third_hop_is_denied_there() {
 }
 
 #[tokio::test]
-async fn a_tool_that_the_manifest_got_later_is_not_under_an_old_wildcard() {
+async fn an_old_wildcard_covers_only_the_tools_of_its_time() {
     let site = Site::new().await;
     let old = root(|_| ());
     site.call(&old, "crm.read").await.served();
@@ -446,7 +446,7 @@ async fn a_tool_that_the_manifest_got_later_is_not_under_an_old_wildcard() {
 }
 
 #[tokio::test]
-async fn a_revocation_counts_from_its_version_on_and_an_older_version_does_not_take_it_back() {
+async fn a_revocation_outlasts_the_return_of_an_older_version() {
     let site = Site::new().await;
     let chain = root(|_| ());
     site.call(&chain, "crm.read").await.served();
@@ -460,7 +460,7 @@ async fn a_revocation_counts_from_its_version_on_and_an_older_version_does_not_t
 }
 
 #[tokio::test]
-async fn a_restart_does_not_go_back_to_an_older_version_of_the_registry() {
+async fn a_restart_refuses_an_older_version_of_the_registry() {
     let site = Site::new().await;
     site.publish_until_in_force(3).await;
     site.publish(1, |_| ());
@@ -479,7 +479,7 @@ fn other_content(registry: &mut Value) {
 }
 
 #[tokio::test]
-async fn a_restart_accepts_no_other_document_with_the_number_of_the_version_in_force() {
+async fn a_restart_refuses_another_document_with_the_number_in_force() {
     let database = Database::fresh().await;
     for site in [Site::new().await, Site::on(&database).await] {
         site.call(&root(|_| ()), "crm.read").await.served();
@@ -496,7 +496,7 @@ async fn a_restart_accepts_no_other_document_with_the_number_of_the_version_in_f
 }
 
 #[tokio::test]
-async fn a_gateway_takes_no_other_document_with_the_number_that_is_in_force_at_another_one() {
+async fn gateways_on_one_database_accept_one_document_per_number() {
     let database = Database::fresh().await;
     let (one, other) = (Site::on(&database).await, Site::on(&database).await);
     let revoked = root(|_| ());
@@ -510,7 +510,7 @@ async fn a_gateway_takes_no_other_document_with_the_number_that_is_in_force_at_a
 }
 
 #[tokio::test]
-async fn a_restart_does_not_go_back_to_a_registry_without_the_deltas_that_were_in_force() {
+async fn a_restart_refuses_a_registry_without_its_deltas_in_force() {
     let site = Site::reading("registry = \"registry.json\"\ndeltas = \"deltas.json\"").await;
     let chain = root(|_| ());
     let revocation = deltas(&[&chain]);
@@ -525,7 +525,7 @@ async fn a_restart_does_not_go_back_to_a_registry_without_the_deltas_that_were_i
 }
 
 #[tokio::test]
-async fn a_version_in_force_at_one_gateway_is_the_lowest_one_for_all_on_its_database() {
+async fn gateways_on_one_database_refuse_versions_below_the_one_in_force() {
     let database = Database::fresh().await;
     let (one, other) = (Site::on(&database).await, Site::on(&database).await);
     let revoked = root(|_| ());
@@ -538,7 +538,7 @@ async fn a_version_in_force_at_one_gateway_is_the_lowest_one_for_all_on_its_data
 }
 
 #[tokio::test]
-async fn a_call_that_is_confirmed_is_decided_under_the_registry_then_in_force() {
+async fn a_confirmed_call_is_decided_under_the_registry_then_in_force() {
     let revoking_key = |_: &Chain, registry: &mut Value| {
         let thumbprint = key_of(AGENTS[0]).public_key().jwk_thumbprint();
         registry["revocations"] =
@@ -571,7 +571,7 @@ async fn a_call_that_is_confirmed_is_decided_under_the_registry_then_in_force() 
 }
 
 #[tokio::test]
-async fn a_call_that_is_confirmed_is_decided_under_the_configuration_then_in_force() {
+async fn a_confirmed_call_is_decided_under_the_configuration_then_in_force() {
     let mut site = Site::with(CONFIRMED).await;
     let both =
         root(|members| members["authorized_scope"]["capabilities"] = json!(["mcp:crm.*", "mcp:erp.pay"]));
@@ -593,7 +593,7 @@ async fn a_call_that_is_confirmed_is_decided_under_the_configuration_then_in_for
 }
 
 #[tokio::test]
-async fn a_route_that_begins_to_require_chains_denies_a_call_that_waits_without_one() {
+async fn a_waiting_call_needs_a_chain_once_its_route_requires_one() {
     let open = CONFIRMED.replace("\"roa\"\nroa = \"required\"", "\"restricted\"\nrestricted = [\"*\"]");
     let mut site = Site::with(&open).await;
     let waiting = site.call_that_waits_with(json!({ "name": "pay", "arguments": {} })).await;
@@ -604,7 +604,7 @@ async fn a_route_that_begins_to_require_chains_denies_a_call_that_waits_without_
 }
 
 #[tokio::test]
-async fn a_clock_that_is_set_back_makes_nothing_valid_again() {
+async fn what_expired_stays_expired_when_the_clock_is_set_back() {
     let ahead = Arc::new(AtomicU64::new(0));
     let added = ahead.clone();
     let clock = Clock::of(move || Clock::system().milliseconds() + added.load(Ordering::Relaxed));
@@ -695,7 +695,7 @@ fn deltas(chains: &[&Chain]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn an_envelope_is_revoked_by_a_delta_that_a_registry_server_serves_beside_an_older_version() {
+async fn a_delta_of_a_registry_server_revokes_an_envelope() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "registry.json", registry(1, |_| ()));
     write(folder.path(), "deltas.json", deltas(&[]));
@@ -760,7 +760,7 @@ async fn two_gateways_on_one_database_register_a_chain_once_between_them() {
 }
 
 #[tokio::test]
-async fn a_gateway_that_lost_its_state_refuses_the_envelopes_issued_before() {
+async fn a_gateway_without_its_state_refuses_earlier_envelopes() {
     let site = Site::new().await;
     let chain = root(|_| ());
     site.call(&chain, "crm.read").await.served();
@@ -772,7 +772,7 @@ async fn a_gateway_that_lost_its_state_refuses_the_envelopes_issued_before() {
 }
 
 #[tokio::test]
-async fn without_a_current_registry_calls_are_denied_or_limited_to_reads() {
+async fn a_stale_registry_allows_reads_where_the_route_says_so() {
     let reads =
         "degraded = \"reads\"\n[route.sensitivity]\n\"crm.read\" = \"reads\"\n\"pay\" = \"writes_money\"\n";
     for (route, permitted) in [(REQUIRED.to_owned(), false), (format!("{REQUIRED}{reads}"), true)] {
@@ -796,7 +796,7 @@ async fn without_a_current_registry_calls_are_denied_or_limited_to_reads() {
 }
 
 #[tokio::test]
-async fn advisory_mode_denies_nothing_and_its_receipts_say_what_it_would_have_denied() {
+async fn advisory_mode_serves_and_its_receipts_name_the_denial() {
     let site = Site::with("without_vap = \"restricted\"\nrestricted = [\"*\"]\nroa = \"advisory\"\n").await;
     let answer = site.client().plain("crm.read", json!({})).await;
     assert_eq!((answer.verdict().as_str(), site.server.calls()), ("downgraded", 1));
@@ -804,7 +804,7 @@ async fn advisory_mode_denies_nothing_and_its_receipts_say_what_it_would_have_de
 }
 
 #[tokio::test]
-async fn with_vap_and_agentroa_both_have_to_admit_and_their_records_are_joined() {
+async fn a_call_needs_both_vap_and_agentroa_where_both_apply() {
     let site = Site::with("roa = \"required\"\n").await;
     let agent = Agent { token: None, mcp: Some("s-1".into()), modern: false, ..site.client() };
     let chain = root(|_| ());
@@ -820,7 +820,7 @@ async fn with_vap_and_agentroa_both_have_to_admit_and_their_records_are_joined()
 }
 
 #[tokio::test]
-async fn the_chain_may_come_in_the_header_and_must_be_the_same_in_both_places() {
+async fn a_chain_in_the_header_must_equal_the_one_in_meta() {
     let site = Site::new().await;
     let (chain, other) = (root(|_| ()), root(|_| ()));
     let header = |chain: &Chain| data_encoding::BASE64URL_NOPAD.encode(&chain.canonical());

@@ -39,7 +39,7 @@ async fn world_with_short_patience(script: Script) -> World {
 }
 
 #[tokio::test]
-async fn v_12_a_call_that_takes_too_long_ends_in_both_eras_and_keeps_its_reservation() {
+async fn v_12_an_overdue_call_ends_in_both_eras_and_keeps_its_reservation() {
     let world = World::with(|wishes| {
         wishes.script = silent_stream();
         wishes.call_time = Duration::from_millis(300);
@@ -63,7 +63,7 @@ async fn v_12_a_call_that_takes_too_long_ends_in_both_eras_and_keeps_its_reserva
 }
 
 #[tokio::test]
-async fn a_started_server_that_does_not_answer_a_call_hears_so_and_answers_the_next_one() {
+async fn an_overdue_call_is_cancelled_at_a_started_server() {
     let server = Arc::new(Stdio::new(program("old"), "old"));
     let world = World::with(|wishes| {
         wishes.upstream = Some(server.clone());
@@ -81,7 +81,7 @@ async fn a_started_server_that_does_not_answer_a_call_hears_so_and_answers_the_n
 }
 
 #[tokio::test]
-async fn v_12_a_legacy_call_that_its_client_cancels_ends_soon_and_keeps_its_reservation() {
+async fn v_12_a_cancelled_legacy_call_ends_soon_and_keeps_its_reservation() {
     for leaves in [false, true] {
         let world = world_with_short_patience(silent_stream()).await;
         let agent = world.legacy().await;

@@ -132,7 +132,7 @@ async fn c_5_a_consistent_call_is_served_and_the_judge_is_paid_from_its_own_mete
 }
 
 #[tokio::test]
-async fn c_5_whatever_is_no_yes_is_never_served() {
+async fn c_5_only_a_confident_finding_of_consistency_is_served() {
     let judge = ScriptedJudge::default();
     let world = world_with_judge(&judge, |wishes| {
         wishes.rules.judge.as_mut().unwrap().cap = Decimal::from(1000u64);
@@ -161,7 +161,7 @@ async fn c_5_whatever_is_no_yes_is_never_served() {
 }
 
 #[tokio::test]
-async fn c_5_a_judge_that_is_away_serves_nothing() {
+async fn c_5_an_unreachable_judge_denies_the_call() {
     let judge = ScriptedJudge::default();
     let world = world_with_judge(&judge, |wishes| {
         let settings = JudgeSettings {
@@ -181,7 +181,7 @@ async fn c_5_a_judge_that_is_away_serves_nothing() {
 }
 
 #[tokio::test]
-async fn v_27_the_judges_words_are_for_the_audit_store_alone() {
+async fn v_27_the_judges_reason_is_kept_in_the_audit_store_alone() {
     let judge = ScriptedJudge::default();
     judge.set_finding("inconsistent");
     let world = world_with_judge(&judge, |_| ()).await;
@@ -195,7 +195,7 @@ async fn v_27_the_judges_words_are_for_the_audit_store_alone() {
 }
 
 #[tokio::test]
-async fn c_5_what_the_agent_wrote_is_data_to_the_judge_and_never_an_instruction() {
+async fn c_5_the_agents_text_reaches_the_judge_as_data_alone() {
     let judge = ScriptedJudge::default();
     judge.set_finding("consistent");
     let world = world_with_judge(&judge, |_| ()).await;
@@ -216,7 +216,7 @@ async fn c_5_what_the_agent_wrote_is_data_to_the_judge_and_never_an_instruction(
 }
 
 #[tokio::test]
-async fn v_31_a_judge_that_cannot_be_paid_is_not_asked() {
+async fn v_31_a_call_beyond_the_judges_cap_is_denied() {
     let judge = ScriptedJudge::default();
     judge.set_finding("consistent");
     let world = world_with_judge(&judge, |wishes| {
@@ -231,7 +231,7 @@ async fn v_31_a_judge_that_cannot_be_paid_is_not_asked() {
 }
 
 #[tokio::test]
-async fn v_31_where_answers_are_counted_an_endpoint_that_counts_tokens_does_not_use_up_the_meter() {
+async fn v_31_a_meter_of_answers_counts_answers_whatever_tokens_they_took() {
     let judge = ScriptedJudge::default();
     judge.set_finding("consistent");
     let world = world_with_judge(&judge, |wishes| {
@@ -250,7 +250,7 @@ async fn v_31_where_answers_are_counted_an_endpoint_that_counts_tokens_does_not_
 }
 
 #[tokio::test]
-async fn s_2_a_commitment_that_the_judge_does_not_find_consistent_is_denied_on_its_carrier() {
+async fn s_2_an_inconsistent_commitment_is_denied_on_its_carrier() {
     let judge = ScriptedJudge::default();
     judge.set_finding("inconsistent");
     let world = world_with_judge(&judge, |wishes| {
@@ -274,7 +274,7 @@ async fn s_2_a_commitment_that_the_judge_does_not_find_consistent_is_denied_on_i
 }
 
 #[tokio::test]
-async fn v_28_without_a_judge_nothing_of_it_is_told() {
+async fn v_28_a_gateway_without_a_judge_does_not_mention_one() {
     let world = World::new().await;
     let agent = world.modern("alice");
     agent.commit().await;
@@ -286,7 +286,7 @@ async fn v_28_without_a_judge_nothing_of_it_is_told() {
 }
 
 #[tokio::test]
-async fn c_5_a_client_that_goes_away_while_the_judge_thinks_has_sent_nothing() {
+async fn c_5_a_client_that_disconnects_before_the_finding_has_its_call_refused() {
     let judge = ScriptedJudge::default();
     judge.set_reply("(slowly)");
     let world = world_with_judge(&judge, |_| ()).await;

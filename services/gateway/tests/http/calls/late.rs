@@ -46,7 +46,7 @@ async fn an_answer_on_a_get_stream_is_settled_and_carries_the_verdict() {
 }
 
 #[tokio::test]
-async fn the_answer_to_anothers_call_is_not_dressed_as_ones_own() {
+async fn a_verdict_is_added_only_to_the_callers_own_answer() {
     let world = World::before(polled(CALL)).await;
     let agent = world.legacy().await;
     agent.commit().await;
@@ -59,7 +59,7 @@ async fn the_answer_to_anothers_call_is_not_dressed_as_ones_own() {
 }
 
 #[tokio::test]
-async fn an_answer_that_never_comes_is_unknown() {
+async fn a_call_whose_answer_never_comes_has_an_unknown_outcome() {
     let world = World::with(|wishes| {
         wishes.script = polled(CALL);
         wishes.patience.late_answer = Duration::from_millis(100);
@@ -72,7 +72,7 @@ async fn an_answer_that_never_comes_is_unknown() {
 }
 
 #[tokio::test]
-async fn a_session_that_ends_has_no_answers_to_come() {
+async fn the_end_of_a_session_settles_its_open_calls_as_unknown() {
     let world = World::before(polled(CALL)).await;
     let agent = world.legacy().await;
     agent.commit().await;
@@ -82,7 +82,7 @@ async fn a_session_that_ends_has_no_answers_to_come() {
 }
 
 #[tokio::test]
-async fn an_answer_that_came_is_told_again_on_resumption() {
+async fn a_resumed_stream_repeats_the_answer_with_its_verdict() {
     let world = World::before(script(|seen| match seen.rpc().as_str() {
         "tools/call" => Some(McpResponse::events(&[result(CALL)])),
         "GET" => Some(McpResponse::events(&[result(CALL)])),
@@ -137,7 +137,7 @@ async fn v_5_an_answer_on_another_stream_while_the_call_is_open_is_settled_and_c
 }
 
 #[tokio::test]
-async fn v_5_a_name_that_looks_like_the_calls_is_withheld_on_another_stream() {
+async fn v_5_an_answer_under_a_similar_id_is_withheld_on_another_stream() {
     let world = World::before(script(|seen| match seen.rpc().as_str() {
         "tools/call" => Some(McpResponse::event_stream("id: e-1\ndata: \n\n")),
         "GET" => {
@@ -158,7 +158,7 @@ async fn v_5_a_name_that_looks_like_the_calls_is_withheld_on_another_stream() {
 }
 
 #[tokio::test]
-async fn an_answer_on_the_stream_that_the_client_resumed_counts_whatever_came_before() {
+async fn an_answer_on_a_resumed_stream_settles_the_call() {
     let is_let_go = AtomicBool::new(false);
     let world = World::before(Box::new(move |seen, wire| {
         match seen.rpc().as_str() {

@@ -48,7 +48,7 @@ async fn retry(agent: &Agent, state: &Value, responses: Value) -> Answer {
 }
 
 #[tokio::test]
-async fn v_26_the_approved_retry_goes_through_once_and_the_upstream_sees_neither_state_nor_answer() {
+async fn v_26_a_confirmed_retry_is_served_once_without_our_state_and_answer() {
     let world = world_that_asks().await;
     let agent = world.modern("alice");
     agent.commit_to(json!({ "max_calls": 1 })).await;
@@ -65,7 +65,7 @@ async fn v_26_the_approved_retry_goes_through_once_and_the_upstream_sees_neither
 }
 
 #[tokio::test]
-async fn v_26_single_use_holds_between_two_that_come_at_once() {
+async fn v_26_one_of_two_concurrent_retries_is_served() {
     let world = world_that_asks().await;
     let agent = world.modern("alice");
     agent.commit().await;
@@ -79,7 +79,7 @@ async fn v_26_single_use_holds_between_two_that_come_at_once() {
 }
 
 #[tokio::test]
-async fn v_26_whatever_is_no_yes_is_a_no() {
+async fn v_26_any_answer_but_a_confirmation_denies_the_call() {
     let world = world_that_asks().await;
     let agent = world.modern("alice");
     agent.commit().await;
@@ -100,7 +100,7 @@ async fn v_26_whatever_is_no_yes_is_a_no() {
 }
 
 #[tokio::test]
-async fn v_26_a_state_that_does_not_fit_admits_nothing_and_is_not_used_up() {
+async fn v_26_a_state_admits_only_its_own_call_and_survives_other_attempts() {
     let world = world_that_asks().await;
     let alice = world.modern("alice");
     alice.commit().await;
@@ -124,7 +124,7 @@ async fn v_26_a_state_that_does_not_fit_admits_nothing_and_is_not_used_up() {
 }
 
 #[tokio::test]
-async fn v_26_an_altered_state_admits_nothing_and_goes_nowhere() {
+async fn v_26_an_altered_state_is_refused_with_an_error() {
     let world = world_that_asks().await;
     let agent = world.modern("alice");
     agent.commit().await;
@@ -154,7 +154,7 @@ fn assert_altered_state(answer: &Answer) {
 }
 
 #[tokio::test]
-async fn v_26_a_state_from_under_other_rules_admits_nothing() {
+async fn v_26_a_state_is_valid_only_under_the_rules_that_it_was_made_under() {
     let before = world_that_asks().await;
     let agent = before.modern("alice");
     agent.commit().await;
@@ -192,7 +192,7 @@ async fn v_26_the_retry_is_checked_again_from_the_start() {
 }
 
 #[tokio::test]
-async fn v_26_an_upstreams_own_state_is_left_to_it_where_nothing_of_ours_is_in_it() {
+async fn v_26_an_upstreams_own_state_passes_to_it() {
     let world = world_that_asks().await;
     let agent = world.modern("alice");
     agent.commit().await;

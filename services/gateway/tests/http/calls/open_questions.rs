@@ -37,7 +37,7 @@ fn confirmed() -> Value {
 }
 
 #[tokio::test]
-async fn v_26_who_says_yes_lets_one_call_through() {
+async fn v_26_a_confirmation_admits_one_call() {
     let world = world_that_asks().await;
     let agent = world.legacy().await;
     agent.commit_to(json!({ "max_calls": 2 })).await;
@@ -86,7 +86,7 @@ async fn x_2_an_http_error_after_a_question_is_an_error_with_the_calls_id() {
 }
 
 #[tokio::test]
-async fn v_26_whatever_is_no_yes_is_a_no_and_gives_the_reservation_back() {
+async fn v_26_any_answer_but_a_confirmation_denies_the_call_and_frees_its_reservation() {
     let world = world_that_asks().await;
     let agent = world.legacy().await;
     agent.commit_to(json!({ "max_calls": 1 })).await;
@@ -109,7 +109,7 @@ async fn v_26_whatever_is_no_yes_is_a_no_and_gives_the_reservation_back() {
 }
 
 #[tokio::test]
-async fn v_26_the_answer_of_another_session_answers_nothing() {
+async fn v_26_only_the_session_that_was_asked_can_answer() {
     let world = world_that_asks().await;
     let agent = world.legacy().await;
     agent.commit().await;
@@ -126,7 +126,7 @@ async fn v_26_the_answer_of_another_session_answers_nothing() {
 }
 
 #[tokio::test]
-async fn v_26_a_call_that_is_taken_back_is_denied_and_the_upstream_hears_nothing_of_it() {
+async fn v_26_a_cancelled_question_denies_its_call_within_the_gateway() {
     let world = world_that_asks().await;
     let agent = world.legacy().await;
     agent.commit_to(json!({ "max_calls": 1 })).await;
@@ -152,7 +152,7 @@ async fn v_26_a_question_ends_with_its_mcp_session() {
 }
 
 #[tokio::test]
-async fn v_26_a_client_that_goes_away_answered_nothing() {
+async fn v_26_a_client_that_disconnects_has_its_call_denied() {
     let world = world_that_asks().await;
     let agent = world.legacy().await;
     agent.commit_to(json!({ "max_calls": 1 })).await;
@@ -171,7 +171,7 @@ async fn v_26_a_client_that_goes_away_answered_nothing() {
 }
 
 #[tokio::test]
-async fn v_26_a_question_that_nobody_answers_in_time_is_denied() {
+async fn v_26_an_unanswered_question_is_denied_when_its_time_is_over() {
     let world = World::with(|wishes| {
         wishes.rules.policy.push(rule("ask", "pay", None, Then::Confirm));
         wishes.patience.question = Duration::from_millis(200);
@@ -187,7 +187,7 @@ async fn v_26_a_question_that_nobody_answers_in_time_is_denied() {
 }
 
 #[tokio::test]
-async fn v_26_the_place_of_a_call_is_held_while_it_is_asked_about() {
+async fn v_26_an_open_question_reserves_its_call() {
     let world = world_that_asks().await;
     let agent = world.legacy().await;
     agent.commit_to(json!({ "max_calls": 1 })).await;
@@ -199,7 +199,7 @@ async fn v_26_the_place_of_a_call_is_held_while_it_is_asked_about() {
 }
 
 #[tokio::test]
-async fn v_26_a_client_that_reads_no_events_is_not_asked() {
+async fn v_26_a_client_that_accepts_only_json_gets_clarify() {
     let world = world_that_asks().await;
     let agent = world.legacy().await;
     agent.commit().await;

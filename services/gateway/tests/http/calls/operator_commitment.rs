@@ -64,7 +64,7 @@ async fn a_client_that_knows_no_vap_gets_a_session_with_scope_and_budget() {
 }
 
 #[tokio::test]
-async fn each_mcp_session_has_its_own_and_strangers_share_one() {
+async fn each_mcp_session_has_its_own_operator_session_and_strangers_share_one() {
     let world = World::with(under(commitment())).await;
     let (first, second) = (world.legacy().await, world.legacy().await);
     first.plain("crm.read", json!({})).await;
@@ -94,7 +94,7 @@ async fn first_calls_at_the_same_time_open_one_session() {
 }
 
 #[tokio::test]
-async fn rules_and_confirmations_apply_to_its_calls() {
+async fn rules_and_confirmations_apply_under_the_operators_commitment() {
     let world = World::with(|wishes| {
         under(commitment())(wishes);
         wishes.rules.policy.push(rule("no", "crm.delete", None, Then::Deny));
@@ -118,7 +118,7 @@ async fn rules_and_confirmations_apply_to_its_calls() {
 }
 
 #[tokio::test]
-async fn nobody_may_speak_for_the_operators_session() {
+async fn a_message_in_the_operators_session_is_denied() {
     let world = World::with(under(commitment())).await;
     let client = world.legacy().await;
     client.plain("crm.read", json!({})).await;
@@ -137,7 +137,7 @@ async fn nobody_may_speak_for_the_operators_session() {
 }
 
 #[tokio::test]
-async fn a_client_with_a_commitment_of_its_own_cannot_fall_back_on_the_operators() {
+async fn a_client_with_its_own_commitment_needs_an_envelope() {
     let world = World::with(under(commitment())).await;
     let client = world.modern("alice");
     client.plain("crm.read", json!({})).await;
@@ -150,7 +150,7 @@ async fn a_client_with_a_commitment_of_its_own_cannot_fall_back_on_the_operators
 }
 
 #[tokio::test]
-async fn the_session_ends_with_the_mcp_session() {
+async fn the_operators_session_ends_with_the_mcp_session() {
     let world = World::with(under(commitment())).await;
     let client = world.legacy().await;
     client.plain("crm.read", json!({})).await;

@@ -71,7 +71,7 @@ fn assert_overdue(answer: &Answer) {
 }
 
 #[tokio::test]
-async fn a_request_that_is_not_answered_in_time_ends_with_an_error_that_names_the_server() {
+async fn an_overdue_request_ends_with_an_error_that_names_the_server() {
     for streams in [true, false] {
         let world = world_with_short_request_time(silent(&METHODS, streams)).await;
         for client in [legacy(&world), world.modern("alice")] {
@@ -92,7 +92,7 @@ async fn a_request_that_is_not_answered_in_time_ends_with_an_error_that_names_th
 }
 
 #[tokio::test]
-async fn an_opening_that_is_not_answered_in_time_ends_with_the_same_error_and_is_not_cancelled() {
+async fn an_overdue_opening_ends_with_the_error_and_without_a_cancellation() {
     for streams in [true, false] {
         let world = world_with_short_request_time(silent(&["initialize", "server/discover"], streams)).await;
         assert_overdue(&world.nobody().ask("initialize", initialize(&json!({}))).await);
@@ -102,7 +102,7 @@ async fn an_opening_that_is_not_answered_in_time_ends_with_the_same_error_and_is
 }
 
 #[tokio::test]
-async fn a_notification_that_is_not_taken_in_time_is_504() {
+async fn an_overdue_notification_is_504() {
     const METHOD: &str = "notifications/roots/list_changed";
     let world = world_with_short_request_time(silent(&[METHOD], false)).await;
     assert_eq!(legacy(&world).notify(METHOD, json!({})).await, 504);
@@ -120,7 +120,7 @@ impl Upstream for WithoutBody {
 }
 
 #[tokio::test]
-async fn a_json_answer_that_does_not_come_in_time_is_the_same_error() {
+async fn an_overdue_json_body_ends_with_the_error() {
     let world = World::with(|wishes| {
         wishes.upstream = Some(Arc::new(WithoutBody));
         wishes.request_time = Duration::from_millis(200);
@@ -131,7 +131,7 @@ async fn a_json_answer_that_does_not_come_in_time_is_the_same_error() {
 }
 
 #[tokio::test]
-async fn a_started_server_that_does_not_answer_a_request_has_none_open_afterwards() {
+async fn an_overdue_request_is_cancelled_at_a_started_server() {
     for (role, revision) in [("old", Some("2025-06-18")), ("modern", None)] {
         let server = Arc::new(Stdio::new(program(role), role));
         let world = World::with(|wishes| {
@@ -161,7 +161,7 @@ async fn a_started_server_that_does_not_answer_a_request_has_none_open_afterward
 }
 
 #[tokio::test]
-async fn calls_results_of_tasks_and_streams_without_an_end_do_not_have_the_limit() {
+async fn calls_task_results_and_endless_streams_may_exceed_the_request_time() {
     let released = Arc::new(Notify::new());
     let goes_on = released.clone();
     let silence = silent(&["resources/read"], true);

@@ -114,7 +114,7 @@ async fn v_37_a_modern_task_is_settled_with_the_result_within_its_last_state() {
 }
 
 #[tokio::test]
-async fn v_37_of_a_cancelled_task_nobody_knows_what_it_did() {
+async fn v_37_a_cancelled_task_has_an_unknown_outcome() {
     for (of, legacy) in [(legacy_task as fn(&McpRequest) -> Option<Value>, true), (modern_task, false)] {
         let world = World::before(server(of)).await;
         let agent = if legacy { world.legacy().await } else { world.modern("alice") };
@@ -126,7 +126,7 @@ async fn v_37_of_a_cancelled_task_nobody_knows_what_it_did() {
 }
 
 #[tokio::test]
-async fn v_37_a_failed_task_errored() {
+async fn v_37_a_failed_task_has_the_outcome_errored() {
     let world = World::before(server(modern_task)).await;
     let agent = world.modern("alice");
     agent.commit().await;
@@ -136,7 +136,7 @@ async fn v_37_a_failed_task_errored() {
 }
 
 #[tokio::test]
-async fn v_37_for_another_principal_there_is_no_such_task_and_the_request_is_on_record() {
+async fn v_37_a_request_about_anothers_task_is_denied_and_recorded() {
     let world = World::before(server(modern_task)).await;
     let alice = world.modern("alice");
     alice.commit().await;
@@ -184,7 +184,7 @@ async fn in_revision(world: &World, revision: &str) -> Agent {
 }
 
 #[tokio::test]
-async fn v_37_a_revision_without_tasks_has_no_method_about_them() {
+async fn v_37_a_task_method_needs_a_revision_with_tasks() {
     let world = World::before(server(legacy_task)).await;
     for (revision, code) in
         [("2024-11-05", -32601), ("2025-03-26", -32601), ("2025-06-18", -32601), ("2025-11-25", -32602)]
@@ -198,7 +198,7 @@ async fn v_37_a_revision_without_tasks_has_no_method_about_them() {
 }
 
 #[tokio::test]
-async fn v_37_in_a_session_that_is_not_known_the_header_states_the_revision_or_it_has_no_tasks() {
+async fn v_37_an_unknown_session_has_tasks_only_if_its_header_names_a_revision_with_them() {
     let world = World::before(server(legacy_task)).await;
     let client = Agent { mcp: Some("of-an-earlier-run".into()), ..world.nobody() };
     for (revision, code) in [(Some("2025-11-25"), -32602), (Some("2025-06-18"), -32601), (None, -32601)] {
@@ -212,7 +212,7 @@ async fn v_37_in_a_session_that_is_not_known_the_header_states_the_revision_or_i
 }
 
 #[tokio::test]
-async fn v_37_what_is_brought_to_a_task_is_under_the_operators_rules() {
+async fn v_37_the_operators_rules_apply_to_the_input_of_a_task() {
     let world = World::with(|wishes| {
         wishes.script = server(modern_task);
         let when = Some("input.arguments.a.content.amount > 10");
@@ -229,7 +229,7 @@ async fn v_37_what_is_brought_to_a_task_is_under_the_operators_rules() {
 }
 
 #[tokio::test]
-async fn v_37_a_task_that_nobody_knows_does_not_exist_and_the_request_is_on_record() {
+async fn v_37_a_request_about_an_unknown_task_is_denied_and_recorded() {
     let world = World::before(server(modern_task)).await;
     let mallory = with_tasks(world.modern("mallory"));
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
@@ -252,7 +252,7 @@ async fn v_37_a_task_that_nobody_knows_does_not_exist_and_the_request_is_on_reco
 }
 
 #[tokio::test]
-async fn v_37_a_client_without_the_extension_learns_that_it_has_to_declare_it() {
+async fn v_37_an_error_names_the_extension_that_a_client_must_declare() {
     let world = World::before(server(modern_task)).await;
     let mallory = world.modern("mallory");
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
@@ -291,7 +291,7 @@ async fn methods_received(agent: &Agent) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn v_37_who_listens_hears_of_the_own_tasks_only() {
+async fn v_37_a_subscriber_is_notified_of_its_own_tasks_only() {
     let world = World::before(script(task_notifier)).await;
     let (alice, mallory) = (with_tasks(world.modern("alice")), with_tasks(world.modern("mallory")));
     let (begun, changed) =
@@ -305,7 +305,7 @@ async fn v_37_who_listens_hears_of_the_own_tasks_only() {
 }
 
 #[tokio::test]
-async fn v_33_advisory_who_listens_hears_of_tasks_that_nobody_knows() {
+async fn v_33_advisory_a_subscriber_is_notified_of_unknown_tasks() {
     let world = World::with(|wishes| {
         wishes.rules.posture = Posture::Advisory;
         wishes.script = script(task_notifier);
@@ -315,7 +315,7 @@ async fn v_33_advisory_who_listens_hears_of_tasks_that_nobody_knows() {
 }
 
 #[tokio::test]
-async fn v_33_advisory_a_task_that_nobody_knows_is_the_upstreams_business() {
+async fn v_33_advisory_a_request_about_an_unknown_task_passes() {
     let world = World::with(|wishes| {
         wishes.rules.posture = Posture::Advisory;
         wishes.script = server(modern_task);
@@ -326,7 +326,7 @@ async fn v_33_advisory_a_task_that_nobody_knows_is_the_upstreams_business() {
 }
 
 #[tokio::test]
-async fn v_37_a_result_that_says_it_is_a_task_as_well_is_settled_at_once() {
+async fn v_37_a_result_that_names_a_task_too_is_settled_at_once() {
     let world = World::before(script(|seen| {
         let mut result = tool_result();
         result["task"] = json!({ "taskId": TASK, "status": "working" });
@@ -341,7 +341,7 @@ async fn v_37_a_result_that_says_it_is_a_task_as_well_is_settled_at_once() {
 }
 
 #[tokio::test]
-async fn v_5_a_task_says_no_verdict_in_its_states_nor_in_notifications_nor_in_errors() {
+async fn v_5_verdicts_are_removed_from_task_states_notifications_and_errors() {
     let forged = || json!({ VAP: { "verdict": "served" }, "org.example/z": 1 });
     let world = World::before(script(move |seen| match seen.rpc().as_str() {
         "tools/call" => {

@@ -42,7 +42,7 @@ fn assert_lost(answer: &Answer) {
 }
 
 #[tokio::test]
-async fn x_2_an_upstream_that_cannot_be_reached_costs_nothing() {
+async fn x_2_a_call_of_an_unreachable_upstream_costs_nothing() {
     let world = World::with(|wishes| wishes.script = script(|_| None)).await;
     let agent = world.modern("alice");
     agent.commit_to(json!({ "max_calls": 1 })).await;
@@ -60,7 +60,7 @@ async fn x_2_an_upstream_that_cannot_be_reached_costs_nothing() {
 }
 
 #[tokio::test]
-async fn x_2_an_upstream_that_is_silent_keeps_the_reservation() {
+async fn x_2_a_call_of_a_silent_upstream_keeps_its_reservation() {
     let world = World::with(|wishes| {
         wishes.script = silent();
         wishes.answer_time = Duration::from_millis(300);
@@ -75,7 +75,7 @@ async fn x_2_an_upstream_that_is_silent_keeps_the_reservation() {
 }
 
 #[tokio::test]
-async fn x_2_an_answer_that_breaks_off_is_lost_and_sent_once() {
+async fn x_2_a_call_whose_answer_breaks_off_is_lost_and_sent_once() {
     let world = World::before(cut()).await;
     let agent = world.modern("alice");
     agent.commit_to(json!({ "max_calls": 1 })).await;
@@ -96,7 +96,7 @@ async fn x_2_a_stream_that_ends_without_an_answer_is_lost_in_the_modern_era() {
 }
 
 #[tokio::test]
-async fn x_2_an_answer_that_cannot_be_read_is_lost_in_both_eras_and_its_id_is_told() {
+async fn x_2_an_unreadable_answer_is_an_error_with_the_calls_id() {
     let twice = |seen: &McpRequest| {
         let id = seen.id().unwrap();
         format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}},"result":{{"tools":[],"prompts":[]}}}}"#)
@@ -122,7 +122,7 @@ async fn x_2_an_answer_that_cannot_be_read_is_lost_in_both_eras_and_its_id_is_to
 }
 
 #[tokio::test]
-async fn x_2_an_unreadable_answer_to_another_request_is_an_error_with_its_id() {
+async fn x_2_an_unreadable_list_is_an_error_with_the_requests_id() {
     let world = World::before(script(|seen| {
         let asked = ["tools/list", "prompts/list"].contains(&seen.rpc().as_str());
         asked.then(|| McpResponse::json(format!(r#"{{"id":{},"result":1,"result":2}}"#, seen.id().unwrap())))
@@ -143,7 +143,7 @@ async fn x_2_an_unreadable_answer_to_another_request_is_an_error_with_its_id() {
 }
 
 #[tokio::test]
-async fn x_2_an_unreadable_answer_on_a_stream_is_followed_by_an_error_with_its_id() {
+async fn x_2_an_unreadable_event_is_replaced_by_an_error_with_the_requests_id() {
     let world = World::before(script(|seen| {
         let id = seen.id().unwrap_or_default();
         let twice = format!(r#"{{"id":{id},"result":1,"result":2}}"#);
@@ -162,7 +162,7 @@ async fn x_2_an_unreadable_answer_on_a_stream_is_followed_by_an_error_with_its_i
 }
 
 #[tokio::test]
-async fn x_2_an_answer_that_comes_after_unreadable_text_is_the_only_one() {
+async fn x_2_an_answer_after_unreadable_text_is_the_only_one() {
     let world = World::before(script(|seen| {
         let prompts = json!({ "jsonrpc": "2.0", "id": seen.json()["id"], "result": { "prompts": [] } });
         let stream = format!("data: {{not json\n\ndata: {prompts}\n\n");
@@ -176,7 +176,7 @@ async fn x_2_an_answer_that_comes_after_unreadable_text_is_the_only_one() {
 }
 
 #[tokio::test]
-async fn a_refusal_that_cannot_be_read_keeps_its_status_and_challenge() {
+async fn an_unreadable_refusal_keeps_its_status_and_challenge() {
     let challenge = ("WWW-Authenticate", "Bearer");
     let world = World::before(script(move |seen| {
         let status = match seen.rpc().as_str() {
@@ -205,7 +205,7 @@ async fn a_refusal_that_cannot_be_read_keeps_its_status_and_challenge() {
 }
 
 #[tokio::test]
-async fn x_2_who_sent_no_vap_is_told_of_none_in_an_error() {
+async fn x_2_an_error_to_a_caller_without_vap_has_no_verdict() {
     let world = World::with(|wishes| {
         wishes.url = Some("http://127.0.0.1:9/".into());
         wishes.rules.posture = admission::rules::Posture::Advisory;
@@ -217,7 +217,7 @@ async fn x_2_who_sent_no_vap_is_told_of_none_in_an_error() {
 }
 
 #[tokio::test]
-async fn an_answer_of_http_alone_passes_and_the_outcome_is_unknown_at_once() {
+async fn an_answer_that_is_no_json_rpc_passes_with_an_unknown_outcome() {
     for legacy in [true, false] {
         let world = World::before(script(|seen| {
             let gone = McpResponse { status: 404, headers: Vec::new(), body: b"no such session".into() };
@@ -233,7 +233,7 @@ async fn an_answer_of_http_alone_passes_and_the_outcome_is_unknown_at_once() {
 }
 
 #[tokio::test]
-async fn a_modern_client_that_goes_away_cancels_and_a_legacy_one_does_not() {
+async fn a_disconnection_cancels_a_modern_call_and_keeps_a_legacy_one() {
     let world = World::before(silent()).await;
     let modern = world.modern("alice");
     modern.commit().await;

@@ -45,7 +45,7 @@ fn text(answer: &Answer) -> Value {
 }
 
 #[tokio::test]
-async fn v_38_the_upstream_gets_its_state_back_and_the_retry_is_not_counted_twice() {
+async fn v_38_an_upstreams_question_and_its_retry_count_as_one_call() {
     for state in [json!("their \"state\""), Value::Null] {
         let world = World::before(asks_once(state.clone())).await;
         let agent = world.modern("alice");
@@ -64,7 +64,7 @@ async fn v_38_the_upstream_gets_its_state_back_and_the_retry_is_not_counted_twic
 }
 
 #[tokio::test]
-async fn v_38_an_answered_question_brought_again_is_a_new_call() {
+async fn v_38_a_second_retry_counts_as_a_new_call() {
     let world = World::before(asks_once(json!("s"))).await;
     let agent = world.modern("alice");
     agent.commit_to(json!({ "max_calls": 1 })).await;
@@ -75,7 +75,7 @@ async fn v_38_an_answered_question_brought_again_is_a_new_call() {
 }
 
 #[tokio::test]
-async fn v_38_a_state_of_one_tool_is_no_pass_for_another() {
+async fn v_38_a_state_admits_only_the_tool_that_it_is_about() {
     let world = World::before(asks_once(json!("s"))).await;
     let agent = world.modern("alice");
     agent.commit_to(json!({ "max_calls": 1 })).await;
@@ -118,7 +118,7 @@ async fn v_26_a_person_is_asked_once_about_a_call_whose_upstream_asks_too() {
 }
 
 #[tokio::test]
-async fn v_26_so_is_one_without_vap_in_the_restricted_posture() {
+async fn v_26_a_restricted_call_without_vap_is_asked_about_once_too() {
     let world = World::with(|wishes| {
         wishes.rules.policy.push(rule("ask", "pay", None, Then::Confirm));
         wishes.rules.posture = Posture::Restricted;
@@ -144,7 +144,7 @@ async fn v_26_so_is_one_without_vap_in_the_restricted_posture() {
 }
 
 #[tokio::test]
-async fn v_33_where_nothing_is_decided_the_upstreams_state_is_its_own() {
+async fn v_33_a_call_without_vap_keeps_the_upstreams_state() {
     // The state of a gateway behind this one looks like ours, and is not.
     let inner = json!("tabellion.0123456789ab.AAAA");
     for posture in [Posture::Advisory, Posture::Restricted] {

@@ -24,7 +24,7 @@ async fn answered_question(
 }
 
 #[tokio::test]
-async fn the_answer_to_it_is_swallowed_and_a_json_answer_becomes_an_event() {
+async fn the_answer_to_a_question_stays_here_and_a_json_answer_becomes_an_event() {
     let (world, reading) = answered_question(|_, wire| wire.json(DONE)).await;
     let text = reading.ended().await;
     assert_eq!(text, format!("event: message\ndata: {QUESTION}\n\nevent: message\ndata: {DONE}\n\n"));
@@ -33,7 +33,7 @@ async fn the_answer_to_it_is_swallowed_and_a_json_answer_becomes_an_event() {
 }
 
 #[tokio::test]
-async fn a_stream_of_the_servers_goes_on_in_it() {
+async fn a_servers_stream_continues_the_stream_of_the_question() {
     let (_world, reading) = answered_question(|_, wire| {
         wire.stream_with("");
         wire.bytes(&format!(": x\n\nid: 3\ndata: {DONE}\n\n"));
