@@ -48,7 +48,7 @@ fn member<'a>(record: &'a Value, name: &str) -> Member<'a> {
 }
 
 #[test]
-fn an_auditor_reads_goal_reasons_arguments_results_and_turns_and_each_is_proven() {
+fn an_audit_opens_and_proves_the_texts_of_a_session() {
     let (agent, scene) = audited();
     let trail = audit(&scene, &["--config", "gateway.toml", &agent.session]).must_succeed().json();
     let records = trail["records"].as_array().unwrap();

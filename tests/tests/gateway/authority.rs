@@ -125,7 +125,7 @@ fn the_keys_command_prints_what_the_policy_must_list_for_receipts() {
 }
 
 #[test]
-fn a_receipt_is_registered_by_its_hash_under_the_policy_that_the_keys_command_prints() {
+fn a_receipt_is_registered_by_its_hash_under_the_printed_policy() {
     let log = Log::sqlite();
     let service_address = free_address();
     log.configure(&format!("listen = \"{service_address}\""));

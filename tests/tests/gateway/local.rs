@@ -54,7 +54,7 @@ fn found_until(
 }
 
 #[test]
-fn a_server_wrapped_as_advisory_answers_as_before_and_the_records_say_what_was_advised() {
+fn an_advisory_wrap_keeps_answers_and_records_the_advice() {
     let dev = Dev::start();
     let server = black_box::python_server("mcp_server_time");
     let client = json!({ "mcpServers": { "time": { "command": server[0], "args": server[1..] } } });

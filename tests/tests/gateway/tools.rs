@@ -183,7 +183,7 @@ fn a_tool_is_the_same_in_both_revisions_of_mcp() {
 }
 
 #[test]
-fn an_approval_makes_a_tool_callable_again_after_a_restart_and_until_the_next_change() {
+fn an_approved_tool_is_served_until_its_next_change() {
     for evidence in ["", &format!("evidence = \"{}\"", Database::postgres().url())] {
         let catalogue = Catalogue::of([tool("echo", "one")]);
         let guarded = Guarded::built(catalogue.server(), |gateway| gateway.top(evidence));
@@ -231,7 +231,7 @@ fn a_tool_needs_an_operators_approval_where_the_route_demands_it() {
 }
 
 #[test]
-fn a_call_that_comes_before_any_list_is_served_and_the_first_list_pins_the_tool() {
+fn the_first_list_pins_a_tool_that_was_called_before() {
     let catalogue = Catalogue::of([tool("echo", "one")]);
     let guarded = Guarded::built(catalogue.server(), |gateway| {
         gateway.route("without_vap = \"restricted\"\nrestricted = [\"echo\"]")
@@ -247,7 +247,7 @@ fn a_call_that_comes_before_any_list_is_served_and_the_first_list_pins_the_tool(
 }
 
 #[test]
-fn in_advisory_mode_a_changed_tool_is_called_and_the_record_says_what_was_wrong() {
+fn in_advisory_mode_a_changed_tool_is_called_and_recorded_as_denied() {
     let catalogue = Catalogue::of([tool("echo", "one")]);
     let scene = Scene::new(catalogue.server(), "without_vap = \"advisory\"");
     let mut client = scene.running.in_session();

@@ -31,7 +31,7 @@ async fn a_session_ends_after_its_open_calls_and_its_name_stays_closed() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_process_delivers_what_it_wrote_last() {
+async fn a_stop_delivers_the_last_records() {
     let (site, store) = (Site::start().await, Memory::new("one"));
     let (writer, running) = open(&store, &site, settings()).await;
     commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
@@ -42,7 +42,7 @@ async fn the_end_of_a_process_delivers_what_it_wrote_last() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_process_delivers_an_outcome_that_could_not_be_committed_before() {
+async fn a_stop_delivers_an_outcome_whose_first_commit_failed() {
     let (site, memory) = (Site::start().await, Memory::new("one"));
     let store = FailingEvidence::new(memory.clone());
     let (writer, running) = open(&store, &site, settings()).await;

@@ -95,7 +95,7 @@ const CHANGES: [(RegistryChange, &str); 4] = [
 ];
 
 #[test]
-fn an_approved_call_is_decided_under_the_registry_in_force_when_it_goes_on() {
+fn an_approved_call_is_decided_under_the_registry_then_in_force() {
     for (change, reason) in CHANGES {
         let world = World::under_chains();
         let chain = root(|_| ());
@@ -116,7 +116,7 @@ fn an_approved_call_is_decided_under_the_registry_in_force_when_it_goes_on() {
 }
 
 #[test]
-fn in_the_newer_era_too_a_revocation_reaches_a_call_that_an_approver_has_signed() {
+fn in_the_newer_era_an_approved_call_is_denied_once_its_root_is_revoked() {
     let world = World::under_chains();
     let (chain, mut client) = (root(|_| ()), world.guarded.running.modern());
     let params = |more: Value| {
@@ -134,7 +134,7 @@ fn in_the_newer_era_too_a_revocation_reaches_a_call_that_an_approver_has_signed(
 }
 
 #[test]
-fn an_approved_call_is_decided_under_the_configuration_in_force_when_it_goes_on() {
+fn an_approved_call_is_decided_under_the_configuration_then_in_force() {
     let world = World::under_chains();
     let chain = root(|members| {
         members["authorized_scope"]["capabilities"] = json!(["mcp:crm.*", "mcp:erp.pay", "mcp:erp.crm.read"]);

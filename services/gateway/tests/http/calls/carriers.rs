@@ -11,7 +11,7 @@ fn posture() -> Value {
 }
 
 #[tokio::test]
-async fn x_1_a_commitment_on_initialize_is_bound_to_the_session_that_the_answer_names() {
+async fn x_1_a_commitment_on_initialize_binds_the_session_of_the_answer() {
     let world = World::new().await;
     let mut agent = world.nobody();
     let mut params = initialize(&json!({}));

@@ -119,7 +119,7 @@ fn answered_elsewhere(id: u64) -> Script {
 }
 
 #[tokio::test]
-async fn v_5_an_answer_on_another_stream_while_the_call_is_open_is_settled_and_carries_the_verdict() {
+async fn v_5_an_answer_on_another_stream_settles_an_open_call_and_carries_the_verdict() {
     let world = World::before(answered_elsewhere(CALL)).await;
     let agent = world.legacy().await;
     agent.commit_to(json!({ "limits": { "usd": 1 } })).await;

@@ -12,7 +12,7 @@ use crate::world::{TOOLS, World, rule, script};
 const ODD: &str = "{ \"result\" : {\"content\":[ ],\"_meta\":{\"vap\":{\"cost\":{\"usd\":1e2}},\"dev.tabellion/cost\":1},\"n\":1.0e1,\"u\":\"\\u2028\"} ,\"jsonrpc\":\"2.0\", \"id\": ID }\n";
 
 #[tokio::test]
-async fn v_33_advisory_the_answer_is_untouched_byte_for_byte_and_the_call_is_recorded() {
+async fn v_33_advisory_an_answer_passes_byte_for_byte_and_its_call_is_recorded() {
     let world = World::with(|wishes| {
         wishes.rules.posture = Posture::Advisory;
         wishes.script = script(|seen| {
@@ -49,7 +49,7 @@ async fn v_33_advisory_a_caller_with_a_commitment_needs_an_envelope() {
 }
 
 #[tokio::test]
-async fn an_agentroa_envelope_is_refused_where_calls_are_decided_and_never_reaches_the_server() {
+async fn an_agentroa_envelope_is_denied_or_removed_on_a_route_without_agentroa() {
     let world = World::new().await;
     let agent = world.modern("alice");
     agent.commit().await;
