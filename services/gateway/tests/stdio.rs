@@ -35,15 +35,15 @@ fn call(id: Value, tool: &str, token: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
 }
 
-/// Asks until it is so.
-async fn until<F: Future<Output = bool>>(mut it_is_so: impl FnMut() -> F) {
+/// Waits until a condition holds.
+async fn until<F: Future<Output = bool>>(condition: &str, mut holds: impl FnMut() -> F) {
     for _ in 0..600 {
-        if it_is_so().await {
+        if holds().await {
             return;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    panic!("it never became so");
+    panic!("waited in vain until {condition}");
 }
 
 // --- sessions -------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ async fn delete_ends_the_child_and_the_session() {
     let pid = client.call("pid", json!({})).await["result"]["pid"].as_u64().unwrap();
     assert_eq!(client.delete().await.status, StatusCode::OK);
     assert_eq!(client.post(listing(1)).await.unwrap().status, StatusCode::NOT_FOUND);
-    until(|| async { !std::path::Path::new(&format!("/proc/{pid}")).exists() }).await;
+    until("the child has ended", || async { !std::path::Path::new(&format!("/proc/{pid}")).exists() }).await;
 }
 
 #[tokio::test]
@@ -115,7 +115,7 @@ async fn a_dying_child_loses_its_call_and_ends_its_sessions() {
     assert!(matches!(lost, Err(UpstreamError::Lost(_))));
     assert_eq!(client.post(listing(1)).await.unwrap().status, StatusCode::NOT_FOUND);
     assert_eq!(client.get(None).await.status, StatusCode::NOT_FOUND);
-    until(|| async { server.sessions() == 0 }).await;
+    until("no session is left", || async { server.sessions() == 0 }).await;
 }
 
 #[tokio::test]
@@ -299,7 +299,10 @@ async fn ids_keep_value_and_type_and_answers_out_of_order_find_their_requests() 
     let calls = ids.iter().map(|id| client.ask(call(id.clone(), "hold", "t")));
     let calls = futures::future::join_all(calls);
     let release = async {
-        until(|| async { client.call("held", json!({})).await["result"]["held"] == 4 }).await;
+        until("four calls are open", || async {
+            client.call("held", json!({})).await["result"]["held"] == 4
+        })
+        .await;
         client.call("release", json!({})).await
     };
     let (answers, _) = tokio::join!(calls, release);
@@ -316,7 +319,10 @@ async fn a_request_with_the_id_of_an_open_one_is_refused() {
     let client = Client::with_session(&server, OLD).await;
     let first = client.post(call(json!(1), "hold", "t"));
     let second = async {
-        until(|| async { client.call("held", json!({})).await["result"]["held"] == 1 }).await;
+        until("the first call is open", || async {
+            client.call("held", json!({})).await["result"]["held"] == 1
+        })
+        .await;
         let second = client.post(call(json!(1), "echo", "t")).await.unwrap();
         client.call("release", json!({})).await;
         second
@@ -342,8 +348,8 @@ async fn progress_comes_on_the_stream_of_its_call_before_the_answer() {
     let server = server("legacy");
     let client = Client::with_session(&server, OLD).await;
     let got = messages(client.post(call(json!(1), "progress", "t")).await.unwrap()).await;
-    let told: Vec<_> = got.iter().map(|message| message["params"]["progress"].clone()).collect();
-    assert_eq!(told, [json!(0), json!(1), Value::Null]);
+    let progress: Vec<_> = got.iter().map(|message| message["params"]["progress"].clone()).collect();
+    assert_eq!(progress, [json!(0), json!(1), Value::Null]);
     assert_eq!(got[2]["result"]["done"], true);
 }
 
@@ -480,7 +486,7 @@ async fn modern_clients_share_a_child_and_each_gets_its_own_answer() {
     );
     let release = async {
         let held = || async { a.ask(modern_call(json!(1), "held", json!({}))).await["result"]["held"] == 2 };
-        until(held).await;
+        until("both calls are open", held).await;
         a.ask(modern_call(json!("r"), "release", json!({}))).await
     };
     let ((first, second), _) = tokio::join!(held, release);
@@ -591,9 +597,9 @@ async fn a_modern_client_that_disconnects_cancels_its_own_request_only() {
             held["result"]["held"] == n
         };
         let going = goes.post(modern_call(json!(1), "hold", json!({})));
-        let both = async { until(|| held(2)).await };
+        let both = async { until("both calls are open", || held(2)).await };
         tokio::select! { _ = going => panic!("nobody answers"), () = both => {} }
-        until(|| held(1)).await;
+        until("one call is open", || held(1)).await;
         stays.ask(modern_call(json!(3), "release", json!({}))).await;
     };
     let (answer, ()) = tokio::join!(staying, rest);
@@ -629,8 +635,10 @@ async fn a_log_message_reaches_a_client_only_if_it_is_alone() {
     assert_eq!(alone[0]["params"]["data"], "secret");
     let other = client.ask(modern_call(json!(1), "hold", wants_log.clone()));
     let rest = async {
-        until(|| async { client.ask(modern_call(json!(2), "held", json!({}))).await["result"]["held"] == 1 })
-            .await;
+        until("the other call is open", || async {
+            client.ask(modern_call(json!(2), "held", json!({}))).await["result"]["held"] == 1
+        })
+        .await;
         let two = messages(client.post(modern_call(json!(3), "log", wants_log)).await.unwrap()).await;
         client.ask(modern_call(json!(4), "release", json!({}))).await;
         two

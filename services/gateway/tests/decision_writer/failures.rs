@@ -84,7 +84,7 @@ async fn a_commit_whose_answer_was_lost_happens_once() {
         assert_eq!(stored.record.verdict.as_deref(), Some(response.text.as_bytes()));
         store.fail(EvidenceMethod::Commit, 1, fault);
         run(response, None).await;
-        until("it is settled", || async { summaries(&memory, SESSION).await.len() == 3 }).await;
+        until("the call is settled", || async { summaries(&memory, SESSION).await.len() == 3 }).await;
         run(read(&writer, SESSION, 2).await, None).await;
         running.stop().await;
         assert_eq!(summaries(&memory, SESSION).await.len(), 5, "{fault:?}");
@@ -103,7 +103,7 @@ async fn calls_are_denied_at_once_while_a_commit_is_in_doubt() {
             read(&writer, SESSION, 1).await
         }
     });
-    until("it is in doubt", || async { writer.status().doubtful == 1 }).await;
+    until("the commit is in doubt", || async { writer.status().doubtful == 1 }).await;
     until("others are denied", || async {
         let response = read(&writer, SESSION, 2).await;
         response.evidence.is_none() && denied(&response) == "evidence_unavailable"
@@ -150,7 +150,7 @@ async fn a_gateway_stops_although_a_commit_is_in_doubt() {
         let writer = writer.clone();
         async move { read(&writer, SESSION, 1).await }
     });
-    until("it is in doubt", || async { writer.status().doubtful == 1 }).await;
+    until("the commit is in doubt", || async { writer.status().doubtful == 1 }).await;
     running.stop().await;
     assert_eq!(denied(&first.await.unwrap()), "evidence_unavailable");
     assert!(store.faults_left() > 0, "it was still in doubt");
@@ -217,9 +217,9 @@ async fn an_outcome_is_retried_until_it_is_committed() {
     let response = read(&writer, SESSION, 1).await;
     store.break_down(Fault::Full);
     run(response, None).await;
-    until("it was tried", || async { writer.status().store_failing.is_some() }).await;
+    until("a commit has failed", || async { writer.status().store_failing.is_some() }).await;
     store.mend();
-    until("it is settled", || async { summaries(&memory, SESSION).await.len() == 3 }).await;
+    until("the call is settled", || async { summaries(&memory, SESSION).await.len() == 3 }).await;
     running.stop().await;
 }
 
@@ -298,7 +298,7 @@ async fn a_record_without_a_valid_receipt_stays_in_the_outbox() {
         rules,
     );
     let (writer, running) = opened.await.unwrap();
-    until("it is told", || async { writer.status().log_silent.is_some() }).await;
+    until("the status says that the log is silent", || async { writer.status().log_silent.is_some() }).await;
     assert_eq!(store.backlog().await.unwrap().records, 1);
     running.stop().await;
 }

@@ -101,9 +101,9 @@ async fn a_denial_of_a_call_that_another_gateway_settled_names_no_record() {
         store.release_calls(EvidenceMethod::Stuck);
         other
     };
-    let (told, other) = tokio::join!(call, another_settles_it);
-    assert_eq!(denied(&told), "receipt_unavailable");
-    assert!(told.evidence.is_none() && told.verdict.audit_ref.is_none());
+    let (answer, other) = tokio::join!(call, another_settles_it);
+    assert_eq!(denied(&answer), "receipt_unavailable");
+    assert!(answer.evidence.is_none() && answer.verdict.audit_ref.is_none());
     assert_eq!(summaries(&memory, SESSION).await, settled);
     running.stop().await;
     other.stop().await;

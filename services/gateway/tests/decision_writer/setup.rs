@@ -112,15 +112,15 @@ pub async fn open_ahead_at(
     (ahead, writer, running)
 }
 
-/// Until it is so. The deadline is generous: a slow machine is not a failure.
-pub async fn until<F: Future<Output = bool>>(what: &str, so: impl Fn() -> F) {
+/// Waits until a condition holds. The deadline is generous: a slow machine is not a failure.
+pub async fn until<F: Future<Output = bool>>(condition: &str, holds: impl Fn() -> F) {
     for _ in 0..1200 {
-        if so().await {
+        if holds().await {
             return;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    panic!("never: {what}");
+    panic!("waited in vain until {condition}");
 }
 
 pub async fn until_delivered(store: &impl EvidenceStore) {

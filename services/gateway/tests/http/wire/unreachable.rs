@@ -115,8 +115,8 @@ async fn an_answer_whose_coding_changes_nothing_passes() {
     const CODINGS: [&[&str]; 4] = [&["identity"], &[""], &["Identity, identity"], &["identity", ","]];
     for codings in CODINGS {
         let world = coded(codings, DONE.as_bytes()).await;
-        let told = world.post(CALL).send().await.unwrap();
-        assert_eq!((told.status().as_u16(), &*told.text().await.unwrap()), (200, DONE), "{codings:?}");
+        let answer = world.post(CALL).send().await.unwrap();
+        assert_eq!((answer.status().as_u16(), &*answer.text().await.unwrap()), (200, DONE), "{codings:?}");
         world.notes.holds(&format!("message {DONE}")).await;
     }
 }
