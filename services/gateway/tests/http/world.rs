@@ -251,7 +251,7 @@ impl World {
 
     /// Waits until the last record of a stream is the one that closes it.
     pub async fn until_closed(&self, stream: &str) {
-        for _ in 0..400 {
+        for _ in 0..800 {
             if self.records(stream).await.last().is_some_and(|record| record.kind == "closed") {
                 return;
             }
