@@ -13,7 +13,7 @@ use gateway::upstream::stdio::Stdio;
 use gateway::upstream::time_limited::TimeLimited;
 use gateway::upstream::{Exchange, Upstream, UpstreamAnswer, UpstreamError, answer};
 use http::StatusCode;
-use scripted::{Client, Events, initialize, messages, modern, program, text};
+use scripted::{Client, Events, cancellation, initialize, messages, modern, program, text};
 use serde_json::{Value, json};
 
 #[test]
@@ -30,9 +30,12 @@ struct Pair {
 
 fn pair(a: &str, b: &str) -> Pair {
     let (a, b) = (Arc::new(Stdio::new(program(a), "a")), Arc::new(Stdio::new(program(b), "b")));
-    let servers: Vec<(String, Arc<dyn Upstream>)> =
-        vec![("a".into(), Arc::clone(&a) as _), ("b".into(), Arc::clone(&b) as _)];
-    Pair { federation: Federation::new(servers, ".").unwrap(), a, b }
+    Pair { federation: federation(a.clone(), b.clone()), a, b }
+}
+
+/// An endpoint before two servers, which are called `a` and `b`.
+fn federation(a: Arc<dyn Upstream>, b: Arc<dyn Upstream>) -> Federation {
+    Federation::new(vec![("a".into(), a), ("b".into(), b)], ".").unwrap()
 }
 
 const OLD: &str = "2025-06-18";
@@ -72,7 +75,7 @@ async fn a_session_is_one_with_each_server() {
 }
 
 #[tokio::test]
-async fn a_request_in_a_revision_that_does_not_exist_is_400_and_the_session_goes_on() {
+async fn a_request_in_a_nonexistent_revision_is_400_and_keeps_the_session() {
     let pair = pair("legacy", "legacy");
     let mut client = Client::with_session(&pair.federation, OLD).await;
     client.header("mcp-protocol-version", "latest");
@@ -89,7 +92,7 @@ async fn a_request_in_a_revision_that_does_not_exist_is_400_and_the_session_goes
 }
 
 #[tokio::test]
-async fn a_server_that_refuses_the_session_leaves_none_at_the_others() {
+async fn a_session_that_one_server_refuses_is_ended_at_all() {
     let pair = pair("legacy", "modern");
     let answer = Client::of(&pair.federation).post(initialize(LATER)).await.unwrap();
     assert!(!answer.headers.contains_key("mcp-session-id"));
@@ -98,12 +101,10 @@ async fn a_server_that_refuses_the_session_leaves_none_at_the_others() {
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_be_started_leaves_no_session_at_the_others() {
+async fn a_session_with_a_server_that_cannot_start_is_ended_at_all() {
     let a = Arc::new(Stdio::new(program("legacy"), "a"));
     let b = Arc::new(Stdio::new(gateway::upstream::stdio::Program::new(["/nowhere/at-all"]), "b"));
-    let servers: Vec<(String, Arc<dyn Upstream>)> =
-        vec![("a".into(), Arc::clone(&a) as _), ("b".into(), b as _)];
-    let federation = Federation::new(servers, ".").unwrap();
+    let federation = federation(a.clone(), b);
     assert!(Client::of(&federation).post(initialize(OLD)).await.is_err());
     assert_eq!(a.sessions(), 0);
 }
@@ -119,12 +120,10 @@ impl Upstream for Silent {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_answer_in_time_is_named_and_leaves_no_session_at_the_others() {
+async fn a_session_with_an_overdue_server_is_ended_at_all_and_the_error_names_it() {
     let b = Arc::new(Stdio::new(program("legacy"), "b"));
     let silent = Arc::new(TimeLimited::new(Arc::new(Silent), "the server a"));
-    let servers: Vec<(String, Arc<dyn Upstream>)> =
-        vec![("a".into(), silent as _), ("b".into(), Arc::clone(&b) as _)];
-    let federation = Federation::new(servers, ".").unwrap();
+    let federation = federation(silent, b.clone());
     let client = Client { time_limit: Some(Duration::from_millis(200)), ..Client::of(&federation) };
     let Err(error) = client.post(initialize(OLD)).await else { panic!("one of them did not answer") };
     assert_eq!(error.to_string(), "the server a gave no answer within 200ms");
@@ -148,10 +147,10 @@ impl Upstream for WithoutEnd {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_end_its_session_delays_the_error_of_another_by_ten_seconds() {
-    let a: Arc<dyn Upstream> = Arc::new(TimeLimited::new(Arc::new(WithoutEnd), "the server a"));
-    let b: Arc<dyn Upstream> = Arc::new(TimeLimited::new(Arc::new(Silent), "the server b"));
-    let federation = Federation::new(vec![("a".into(), a), ("b".into(), b)], ".").unwrap();
+async fn the_end_of_a_session_is_awaited_for_ten_seconds() {
+    let a = Arc::new(TimeLimited::new(Arc::new(WithoutEnd), "the server a"));
+    let b = Arc::new(TimeLimited::new(Arc::new(Silent), "the server b"));
+    let federation = federation(a, b);
     let client = Client { time_limit: Some(Duration::from_secs(60)), ..Client::of(&federation) };
     let began = tokio::time::Instant::now();
     let opening = tokio::time::timeout(Duration::from_secs(3_600), client.post(initialize(OLD)));
@@ -171,12 +170,9 @@ impl Upstream for WithoutEvents {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_merged_answer_is_awaited_as_long_as_its_request_may_take() {
-    let server = |prefix: &str| -> (String, Arc<dyn Upstream>) {
-        let name = format!("the server {prefix}");
-        (prefix.to_owned(), Arc::new(TimeLimited::new(Arc::new(WithoutEvents), name)))
-    };
-    let federation = Federation::new(vec![server("a"), server("b")], ".").unwrap();
+async fn a_merged_answer_has_the_time_limit_of_its_request() {
+    let server = |name: &str| Arc::new(TimeLimited::new(Arc::new(WithoutEvents), name.to_owned()));
+    let federation = federation(server("the server a"), server("the server b"));
     let client = Client { time_limit: Some(Duration::from_secs(3_000)), ..Client::of(&federation) };
     let request = modern(json!(1), "tools/list", json!({}), json!({}));
     let Err(error) = client.post(request).await else { panic!("none of them answered") };
@@ -197,7 +193,7 @@ async fn all_servers_speak_the_earliest_revision_that_one_of_them_agreed_to() {
 }
 
 #[tokio::test]
-async fn a_session_that_one_server_lost_is_gone() {
+async fn a_session_that_one_server_lost_is_404_at_all() {
     let pair = pair("legacy", "legacy");
     let client = Client::with_session(&pair.federation, OLD).await;
     let lost = client.post(call(1, "b.die")).await.unwrap().body.collect::<Vec<_>>().await;
@@ -220,7 +216,7 @@ async fn a_request_without_session_is_400_and_one_with_an_unknown_session_404() 
 }
 
 #[tokio::test]
-async fn servers_whose_names_cannot_be_told_apart_are_refused() {
+async fn ambiguous_server_names_are_refused() {
     let server: Arc<dyn Upstream> = Arc::new(Stdio::new(program("legacy"), "x"));
     let servers = |name: &str| vec![(name.to_owned(), Arc::clone(&server))];
     assert!(matches!(Federation::new(servers("a__b"), "__").err(), Some(BadName::Unsound(_))));
@@ -230,7 +226,7 @@ async fn servers_whose_names_cannot_be_told_apart_are_refused() {
 // --- requests -------------------------------------------------------------------------------------
 
 #[tokio::test]
-async fn a_call_goes_to_the_server_that_its_name_says_with_its_text_as_it_is() {
+async fn a_call_goes_to_the_server_of_its_prefix_with_its_text_unchanged() {
     let pair = pair("legacy", "legacy");
     let mut client = Client::with_session(&pair.federation, OLD).await;
     client.header("accept", "application/json");
@@ -259,7 +255,7 @@ async fn a_name_of_no_server_is_refused_by_the_endpoint() {
 }
 
 #[tokio::test]
-async fn a_list_is_of_all_servers_and_its_cursor_says_which_of_them_have_more() {
+async fn a_list_merges_all_servers_and_its_cursor_continues_each() {
     let pair = pair("legacy", "legacy");
     let client = Client::with_session(&pair.federation, OLD).await;
     let first = client.ask(request(1, "tools/list", json!({}))).await;
@@ -304,7 +300,7 @@ async fn a_ping_reaches_all_servers() {
 // --- streams --------------------------------------------------------------------------------------
 
 #[tokio::test]
-async fn questions_of_two_servers_with_one_id_do_not_collide() {
+async fn questions_of_two_servers_with_the_same_id_get_their_own_answers() {
     let pair = pair("legacy", "legacy");
     let client = Client::with_session(&pair.federation, OLD).await;
     let mut a = Events::of(client.post(call(1, "a.ask")).await.unwrap());
@@ -320,7 +316,7 @@ async fn questions_of_two_servers_with_one_id_do_not_collide() {
 }
 
 #[tokio::test]
-async fn an_answer_to_a_question_that_nobody_asked_is_refused() {
+async fn an_answer_without_a_question_is_refused() {
     let pair = pair("legacy", "legacy");
     let client = Client::with_session(&pair.federation, OLD).await;
     for id in [json!(0), json!("c:0"), json!("a")] {
@@ -334,10 +330,10 @@ async fn a_stream_of_a_call_is_resumed_at_its_server() {
     let pair = pair("legacy", "legacy");
     let client = Client::with_session(&pair.federation, LATER).await;
     let mut events = Events::of(client.post(call(1, "b.progress")).await.unwrap());
-    let (id, first) = events.next().await.unwrap();
-    assert_eq!(first["params"]["progress"], 0);
+    let first = events.next().await.unwrap();
+    assert_eq!(first.message["params"]["progress"], 0);
     drop(events);
-    let mut events = Events::of(client.get(id.as_deref()).await);
+    let mut events = Events::of(client.get(first.id.as_deref()).await);
     assert_eq!(events.message().await["params"]["progress"], 1);
     assert_eq!(events.message().await["result"]["done"], true);
 }
@@ -350,11 +346,11 @@ async fn the_common_stream_has_the_messages_of_all_and_is_resumed_at_all() {
     client.call("a.change", json!({})).await;
     assert_eq!(events.message().await["method"], "notifications/tools/list_changed");
     client.call("b.change", json!({})).await;
-    let (id, _) = events.next().await.unwrap();
+    let last = events.next().await.unwrap();
     drop(events);
     client.call("a.change", json!({})).await;
     client.call("b.change", json!({})).await;
-    let mut events = Events::of(client.get(id.as_deref()).await);
+    let mut events = Events::of(client.get(last.id.as_deref()).await);
     for _ in 0..2 {
         assert_eq!(events.message().await["method"], "notifications/tools/list_changed");
     }
@@ -375,9 +371,7 @@ async fn a_cancellation_reaches_the_server_of_the_call() {
     let client = Client::with_session(&pair.federation, OLD).await;
     drop(client.post(call(5, "b.hold")).await.unwrap());
     assert_eq!(client.call("b.held", json!({})).await["result"]["held"], 1);
-    let cancelled =
-        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 5}});
-    assert_eq!(client.post(cancelled).await.unwrap().status, StatusCode::ACCEPTED);
+    assert_eq!(client.post(cancellation(5)).await.unwrap().status, StatusCode::ACCEPTED);
     assert_eq!(client.call("b.held", json!({})).await["result"]["held"], 0);
 }
 
@@ -431,7 +425,7 @@ async fn a_subscription_is_one_with_each_server_and_acknowledged_once() {
 }
 
 #[tokio::test]
-async fn the_header_that_mirrors_a_name_has_the_name_of_inside() {
+async fn a_server_gets_the_name_header_without_its_prefix() {
     let spy = Arc::new(Spy::default());
     let servers: Vec<(String, Arc<dyn Upstream>)> = vec![("a".into(), Arc::clone(&spy) as _)];
     let federation = Federation::new(servers, ".").unwrap();
@@ -483,20 +477,18 @@ impl Upstream for Forger {
 
 fn with_forger(forger: Forger) -> (Federation, Arc<Stdio>) {
     let b = Arc::new(Stdio::new(program("legacy"), "b"));
-    let servers: Vec<(String, Arc<dyn Upstream>)> =
-        vec![("a".into(), Arc::new(forger) as _), ("b".into(), Arc::clone(&b) as _)];
-    (Federation::new(servers, ".").unwrap(), b)
+    (federation(Arc::new(forger), b.clone()), b)
 }
 
-/// All that comes, also if it breaks off.
-async fn whatever_comes(answer: UpstreamAnswer) -> String {
+/// The text of an answer, as far as it comes.
+async fn text_until_it_breaks_off(answer: UpstreamAnswer) -> String {
     let parts: Vec<_> = answer.body.collect().await;
     let parts: Vec<_> = parts.into_iter().filter_map(Result::ok).collect();
     String::from_utf8(parts.concat()).unwrap()
 }
 
 #[tokio::test]
-async fn a_server_cannot_answer_the_call_of_another_on_its_own_stream() {
+async fn a_servers_stream_carries_no_answer_to_anothers_call() {
     for (kind, body) in [
         ("application/json", r#"{"jsonrpc":"2.0","id":7,"result":{"forged":1}}"#),
         ("text/plain; application/json", r#"{"jsonrpc":"2.0","id":7,"result":{"forged":1}}"#),
@@ -520,7 +512,7 @@ async fn a_server_cannot_answer_the_call_of_another_on_its_own_stream() {
             json!({"jsonrpc": "2.0", "id": "a:1", "result": {}}),
         ] {
             let said = match client.post(&asked).await {
-                Ok(answer) => whatever_comes(answer).await,
+                Ok(answer) => text_until_it_breaks_off(answer).await,
                 Err(_) => String::new(),
             };
             assert!(!said.contains("forged"), "{kind} {body} {asked}: {said}");
@@ -531,7 +523,7 @@ async fn a_server_cannot_answer_the_call_of_another_on_its_own_stream() {
 }
 
 #[tokio::test]
-async fn a_server_cannot_answer_the_call_of_another_on_the_common_stream() {
+async fn the_common_stream_carries_no_forged_answer() {
     let common = concat!(
         "id: 1\ndata: {\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{\"forged\":1}}\n\n",
         "id: 2\ndata: {\"jsonrpc\":\"2.0\",\"id\":\"7\",\"result\":{\"forged\":2}}\n\n",
@@ -543,7 +535,7 @@ async fn a_server_cannot_answer_the_call_of_another_on_the_common_stream() {
     let client = Client::with_session(&federation, OLD).await;
     let _open = client.post(call(7, "b.hold")).await.unwrap();
     drop(client.post(call(8, "a.tool")).await.unwrap());
-    let said = whatever_comes(client.get(None).await).await;
+    let said = text_until_it_breaks_off(client.get(None).await).await;
     assert!(!said.contains("forged"), "{said}");
     assert!(said.contains("\"late\":3"), "an answer that comes late comes: {said}");
     assert!(said.contains("list_changed"), "{said}");

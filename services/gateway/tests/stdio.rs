@@ -11,7 +11,7 @@ use gateway::limits;
 use gateway::upstream::stdio::Stdio;
 use gateway::upstream::{ClientName, Upstream, UpstreamError};
 use http::StatusCode;
-use scripted::{Client, Events, initialize, messages, modern, program, text};
+use scripted::{Client, Events, cancellation, initialize, messages, modern, program, text};
 use serde_json::{Value, json};
 
 #[test]
@@ -35,15 +35,15 @@ fn call(id: Value, tool: &str, token: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
 }
 
-/// Asks until it is so.
-async fn until<F: Future<Output = bool>>(mut it_is_so: impl FnMut() -> F) {
+/// Waits until a condition holds.
+async fn until<F: Future<Output = bool>>(condition: &str, mut holds: impl FnMut() -> F) {
     for _ in 0..600 {
-        if it_is_so().await {
+        if holds().await {
             return;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    panic!("it never became so");
+    panic!("waited in vain until {condition}");
 }
 
 // --- sessions -------------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ async fn a_request_without_session_is_400_and_one_with_an_unknown_session_404() 
 }
 
 #[tokio::test]
-async fn a_request_in_a_revision_that_is_not_the_sessions_is_400_and_the_session_goes_on() {
+async fn a_request_in_an_unknown_revision_is_400_and_keeps_the_session() {
     let server = server("legacy");
     let mut client = Client::with_session(&server, "2025-10-10").await;
     for version in ["latest", "2025-10-11", "", "2024-11-05 "] {
@@ -89,7 +89,7 @@ async fn a_request_in_a_revision_that_is_not_the_sessions_is_400_and_the_session
 }
 
 #[tokio::test]
-async fn a_session_id_cannot_be_guessed_and_is_visible_ascii() {
+async fn a_session_id_is_long_and_visible_ascii() {
     let server = server("legacy");
     let answer = Client::of(&server).post(initialize(OLD)).await.unwrap();
     let id = answer.headers["mcp-session-id"].to_str().unwrap();
@@ -103,11 +103,11 @@ async fn delete_ends_the_child_and_the_session() {
     let pid = client.call("pid", json!({})).await["result"]["pid"].as_u64().unwrap();
     assert_eq!(client.delete().await.status, StatusCode::OK);
     assert_eq!(client.post(listing(1)).await.unwrap().status, StatusCode::NOT_FOUND);
-    until(|| async { !std::path::Path::new(&format!("/proc/{pid}")).exists() }).await;
+    until("the child has ended", || async { !std::path::Path::new(&format!("/proc/{pid}")).exists() }).await;
 }
 
 #[tokio::test]
-async fn the_sessions_of_a_child_that_died_are_unknown_and_its_call_is_lost() {
+async fn a_dying_child_loses_its_call_and_ends_its_sessions() {
     let server = server("legacy");
     let client = Client::with_session(&server, OLD).await;
     let lost = client.post(call(json!(1), "die", "t")).await.unwrap();
@@ -115,11 +115,11 @@ async fn the_sessions_of_a_child_that_died_are_unknown_and_its_call_is_lost() {
     assert!(matches!(lost, Err(UpstreamError::Lost(_))));
     assert_eq!(client.post(listing(1)).await.unwrap().status, StatusCode::NOT_FOUND);
     assert_eq!(client.get(None).await.status, StatusCode::NOT_FOUND);
-    until(|| async { server.sessions() == 0 }).await;
+    until("no session is left", || async { server.sessions() == 0 }).await;
 }
 
 #[tokio::test]
-async fn a_second_initialize_in_a_session_does_not_reset_it() {
+async fn a_second_initialize_in_a_session_is_400_and_keeps_it() {
     let server = server("legacy");
     let mut client = Client::with_session(&server, OLD).await;
     for version in [OLD, "latest"] {
@@ -145,7 +145,7 @@ async fn initialize_opens_a_session_whatever_revision_its_header_names() {
 }
 
 #[tokio::test]
-async fn a_server_that_refuses_initialize_has_no_session() {
+async fn a_refused_initialize_opens_no_session() {
     let server = server("modern");
     let answer = Client::of(&server).post(initialize(LATER)).await.unwrap();
     assert_eq!(answer.status, StatusCode::BAD_REQUEST);
@@ -155,7 +155,7 @@ async fn a_server_that_refuses_initialize_has_no_session() {
 }
 
 #[tokio::test]
-async fn no_more_children_start_than_there_may_be() {
+async fn a_client_gets_503_while_all_children_are_in_use() {
     let mut program = program("legacy");
     program.children = 1;
     let server = Stdio::new(program, "small");
@@ -168,7 +168,7 @@ async fn no_more_children_start_than_there_may_be() {
 }
 
 #[tokio::test]
-async fn clients_that_never_say_that_they_are_done_lock_nobody_out() {
+async fn a_new_session_takes_the_place_of_an_idle_one() {
     let mut program = program("legacy");
     program.children = 2;
     let server = Stdio::new(program, "small").sparing(Duration::ZERO);
@@ -191,7 +191,7 @@ async fn clients_that_never_say_that_they_are_done_lock_nobody_out() {
 }
 
 #[tokio::test]
-async fn a_session_that_was_read_until_now_was_not_idle_for_longest() {
+async fn a_session_is_idle_from_the_end_of_its_stream_on() {
     let mut program = program("legacy");
     program.children = 2;
     let server = Stdio::new(program, "small").sparing(Duration::ZERO);
@@ -207,7 +207,7 @@ async fn a_session_that_was_read_until_now_was_not_idle_for_longest() {
 }
 
 #[tokio::test]
-async fn a_newcomer_takes_no_session_of_another_client() {
+async fn a_client_replaces_only_its_own_idle_sessions() {
     let mut program = program("legacy");
     program.children = 4;
     let server = Stdio::new(program, "small").sparing(Duration::ZERO);
@@ -244,7 +244,7 @@ async fn a_client_starts_only_so_many_processes_a_minute() {
 }
 
 #[tokio::test]
-async fn a_program_that_does_not_start_was_never_sent_anything() {
+async fn a_call_of_a_program_that_cannot_start_counts_as_never_sent() {
     let server = Stdio::new(gateway::upstream::stdio::Program::new(["/nowhere/at-all"]), "missing");
     let legacy = Client::of(&server).post(initialize(OLD)).await;
     assert!(matches!(legacy, Err(UpstreamError::NeverSent(_))));
@@ -253,7 +253,7 @@ async fn a_program_that_does_not_start_was_never_sent_anything() {
 }
 
 #[tokio::test]
-async fn a_child_knows_only_the_environment_that_it_was_given() {
+async fn a_child_gets_only_the_configured_environment() {
     let mut program = program("legacy");
     program.env.insert("GIVEN".into(), "1".into());
     let server = Stdio::new(program, "legacy");
@@ -299,7 +299,10 @@ async fn ids_keep_value_and_type_and_answers_out_of_order_find_their_requests() 
     let calls = ids.iter().map(|id| client.ask(call(id.clone(), "hold", "t")));
     let calls = futures::future::join_all(calls);
     let release = async {
-        until(|| async { client.call("held", json!({})).await["result"]["held"] == 4 }).await;
+        until("four calls are open", || async {
+            client.call("held", json!({})).await["result"]["held"] == 4
+        })
+        .await;
         client.call("release", json!({})).await
     };
     let (answers, _) = tokio::join!(calls, release);
@@ -316,7 +319,10 @@ async fn a_request_with_the_id_of_an_open_one_is_refused() {
     let client = Client::with_session(&server, OLD).await;
     let first = client.post(call(json!(1), "hold", "t"));
     let second = async {
-        until(|| async { client.call("held", json!({})).await["result"]["held"] == 1 }).await;
+        until("the first call is open", || async {
+            client.call("held", json!({})).await["result"]["held"] == 1
+        })
+        .await;
         let second = client.post(call(json!(1), "echo", "t")).await.unwrap();
         client.call("release", json!({})).await;
         second
@@ -327,7 +333,7 @@ async fn a_request_with_the_id_of_an_open_one_is_refused() {
 }
 
 #[tokio::test]
-async fn what_a_client_accepts_may_be_said_in_two_headers() {
+async fn two_accept_headers_count_together() {
     let server = server("legacy");
     let mut client = Client::with_session(&server, OLD).await;
     for kind in ["application/json", "text/event-stream"] {
@@ -342,8 +348,8 @@ async fn progress_comes_on_the_stream_of_its_call_before_the_answer() {
     let server = server("legacy");
     let client = Client::with_session(&server, OLD).await;
     let got = messages(client.post(call(json!(1), "progress", "t")).await.unwrap()).await;
-    let told: Vec<_> = got.iter().map(|message| message["params"]["progress"].clone()).collect();
-    assert_eq!(told, [json!(0), json!(1), Value::Null]);
+    let progress: Vec<_> = got.iter().map(|message| message["params"]["progress"].clone()).collect();
+    assert_eq!(progress, [json!(0), json!(1), Value::Null]);
     assert_eq!(got[2]["result"]["done"], true);
 }
 
@@ -361,7 +367,7 @@ async fn a_question_comes_on_the_stream_of_the_call_and_its_answer_gets_through(
 }
 
 #[tokio::test]
-async fn what_belongs_to_no_call_comes_on_the_stream_of_get_even_if_it_is_opened_later() {
+async fn messages_outside_calls_wait_for_the_get_stream() {
     let server = server("legacy");
     let client = Client::with_session(&server, OLD).await;
     client.call("change", json!({})).await;
@@ -373,25 +379,21 @@ async fn what_belongs_to_no_call_comes_on_the_stream_of_get_even_if_it_is_opened
 }
 
 #[tokio::test]
-async fn a_cancellation_reaches_the_child_but_a_disconnection_is_none() {
+async fn a_call_is_cancelled_by_a_notification_alone_in_the_legacy_era() {
     let server = server("legacy");
     let client = Client::with_session(&server, OLD).await;
     drop(client.post(call(json!(5), "hold", "t")).await.unwrap());
     assert_eq!(client.call("held", json!({})).await["result"]["held"], 1);
-    let cancelled =
-        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 5}});
-    client.post(cancelled).await.unwrap();
+    client.post(cancellation(5)).await.unwrap();
     assert_eq!(client.call("held", json!({})).await["result"]["held"], 0);
 }
 
 #[tokio::test]
-async fn what_the_server_says_after_a_cancellation_is_not_on_the_stream_of_the_cancelled_call() {
+async fn a_cancelled_calls_stream_gets_no_later_messages() {
     let server = server("legacy");
     let client = Client::with_session(&server, OLD).await;
     drop(client.post(call(json!(5), "hold", "t")).await.unwrap());
-    let cancelled =
-        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 5}});
-    client.post(cancelled).await.unwrap();
+    client.post(cancellation(5)).await.unwrap();
     let got = messages(client.post(call(json!(6), "log", "t")).await.unwrap()).await;
     assert_eq!(got[0]["method"], "notifications/message", "the one open call may have caused it");
     let mut events = Events::of(client.post(call(json!(7), "ask", "t")).await.unwrap());
@@ -399,21 +401,19 @@ async fn what_the_server_says_after_a_cancellation_is_not_on_the_stream_of_the_c
 }
 
 #[tokio::test]
-async fn calls_that_were_cancelled_do_not_keep_a_client_from_calling() {
+async fn cancelled_calls_make_room_for_new_ones() {
     let server = server("legacy");
     let client = Client::with_session(&server, OLD).await;
     for id in 0..=limits::SESSION_CALLS {
         let held = client.post(call(json!(id), "hold", "t")).await.unwrap();
         assert_eq!(held.status, StatusCode::OK, "call {id}");
-        let cancelled =
-            json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
-        client.post(cancelled).await.unwrap();
+        client.post(cancellation(id)).await.unwrap();
     }
     assert_eq!(client.call("held", json!({})).await["result"]["held"], 0);
 }
 
 #[tokio::test]
-async fn a_server_that_writes_without_end_is_ended() {
+async fn an_answer_without_end_is_lost() {
     let server = server("legacy");
     let client = Client::with_session(&server, OLD).await;
     let lost = client.post(call(json!(1), "endless", "t")).await;
@@ -440,10 +440,10 @@ async fn a_stream_is_resumed_where_the_client_was() {
     let server = server("legacy");
     let client = Client::with_session(&server, LATER).await;
     let mut events = Events::of(client.post(call(json!(1), "progress", "t")).await.unwrap());
-    let (id, first) = events.next().await.unwrap();
-    assert_eq!(first["params"]["progress"], 0);
+    let first = events.next().await.unwrap();
+    assert_eq!(first.message["params"]["progress"], 0);
     drop(events);
-    let mut events = Events::of(client.get(id.as_deref()).await);
+    let mut events = Events::of(client.get(first.id.as_deref()).await);
     assert_eq!(events.message().await["params"]["progress"], 1);
     assert_eq!(events.message().await["result"]["done"], true);
     assert!(events.next().await.is_none());
@@ -461,7 +461,7 @@ async fn the_first_event_of_a_stream_says_where_to_resume_since_2025_11_25() {
 }
 
 #[tokio::test]
-async fn a_place_that_never_was_is_not_resumed() {
+async fn resuming_at_an_unknown_event_is_400() {
     let server = server("legacy");
     let client = Client::with_session(&server, LATER).await;
     for place in ["7-1", "nonsense", "0-99", "1-1"] {
@@ -476,7 +476,7 @@ fn modern_call(id: Value, tool: &str, meta: Value) -> Value {
 }
 
 #[tokio::test]
-async fn clients_of_the_modern_era_share_a_child_and_their_ids_do_not_collide() {
+async fn modern_clients_share_a_child_and_each_gets_its_own_answer() {
     let server = server("modern");
     let (a, b) = (Client::of(&server), Client::of(&server));
     let meta = json!({"progressToken": "same"});
@@ -486,7 +486,7 @@ async fn clients_of_the_modern_era_share_a_child_and_their_ids_do_not_collide() 
     );
     let release = async {
         let held = || async { a.ask(modern_call(json!(1), "held", json!({}))).await["result"]["held"] == 2 };
-        until(held).await;
+        until("both calls are open", held).await;
         a.ask(modern_call(json!("r"), "release", json!({}))).await
     };
     let ((first, second), _) = tokio::join!(held, release);
@@ -507,7 +507,7 @@ async fn progress_has_the_token_of_its_client() {
 }
 
 #[tokio::test]
-async fn errors_of_the_protocol_have_their_status_and_others_200() {
+async fn a_protocol_error_has_its_own_status_and_a_result_200() {
     let server = server("modern");
     let client = Client::of(&server);
     let status = async |message: Value| client.post(message).await.unwrap().status;
@@ -528,7 +528,7 @@ async fn the_modern_era_has_neither_get_nor_delete_nor_responses_of_clients() {
 }
 
 #[tokio::test]
-async fn headers_that_do_not_say_what_the_body_says_are_refused() {
+async fn headers_must_agree_with_the_body() {
     let server = server("modern");
     for (name, value) in
         [("mcp-protocol-version", "2025-11-25"), ("mcp-method", "tools/list"), ("mcp-name", "harmless")]
@@ -542,7 +542,7 @@ async fn headers_that_do_not_say_what_the_body_says_are_refused() {
 }
 
 #[tokio::test]
-async fn an_argument_that_has_a_header_is_refused_without_it_or_with_another() {
+async fn a_mirrored_argument_must_agree_with_its_header() {
     let server = server("modern");
     let call = |region: &str| {
         modern(json!(1), "tools/call", json!({"name": "last", "arguments": {"region": region}}), json!({}))
@@ -556,7 +556,7 @@ async fn an_argument_that_has_a_header_is_refused_without_it_or_with_another() {
 }
 
 #[tokio::test]
-async fn a_modern_request_without_what_it_must_say_is_refused() {
+async fn a_modern_request_without_its_meta_members_is_refused() {
     let server = server("modern");
     let mut client = Client::of(&server);
     client.header("mcp-protocol-version", "2026-07-28");
@@ -566,7 +566,7 @@ async fn a_modern_request_without_what_it_must_say_is_refused() {
 }
 
 #[tokio::test]
-async fn a_revision_that_is_no_date_does_not_get_a_call_past_the_sessions() {
+async fn a_call_in_a_malformed_revision_needs_a_session() {
     let server = server("both");
     for version in ["DRAFT-2026-v1", "zzzz", "2026-07-28-draft", "9999", "2026_07_28"] {
         let mut client = Client::of(&server);
@@ -578,7 +578,7 @@ async fn a_revision_that_is_no_date_does_not_get_a_call_past_the_sessions() {
 }
 
 #[tokio::test]
-async fn a_modern_server_has_no_initialize_for_who_speaks_its_revision() {
+async fn initialize_in_a_modern_revision_is_404() {
     let server = server("modern");
     let answer =
         Client::of(&server).post(modern(json!(1), "initialize", json!({}), json!({}))).await.unwrap();
@@ -587,7 +587,7 @@ async fn a_modern_server_has_no_initialize_for_who_speaks_its_revision() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_cancels_its_request_and_no_other() {
+async fn a_modern_client_that_disconnects_cancels_its_own_request_only() {
     let server = server("modern");
     let (stays, goes) = (Client::of(&server), Client::of(&server));
     let staying = stays.ask(modern_call(json!(1), "hold", json!({})));
@@ -597,9 +597,9 @@ async fn a_client_that_goes_away_cancels_its_request_and_no_other() {
             held["result"]["held"] == n
         };
         let going = goes.post(modern_call(json!(1), "hold", json!({})));
-        let both = async { until(|| held(2)).await };
+        let both = async { until("both calls are open", || held(2)).await };
         tokio::select! { _ = going => panic!("nobody answers"), () = both => {} }
-        until(|| held(1)).await;
+        until("one call is open", || held(1)).await;
         stays.ask(modern_call(json!(3), "release", json!({}))).await;
     };
     let (answer, ()) = tokio::join!(staying, rest);
@@ -607,7 +607,7 @@ async fn a_client_that_goes_away_cancels_its_request_and_no_other() {
 }
 
 #[tokio::test]
-async fn subscriptions_are_told_with_the_ids_of_their_clients() {
+async fn a_notification_of_a_subscription_carries_its_clients_id() {
     let server = server("modern");
     let client = Client::of(&server);
     let listen = |id: Value| modern(id, "subscriptions/listen", json!({"notifications": {}}), json!({}));
@@ -627,7 +627,7 @@ async fn subscriptions_are_told_with_the_ids_of_their_clients() {
 }
 
 #[tokio::test]
-async fn a_log_message_that_may_be_of_another_client_is_told_to_nobody() {
+async fn a_log_message_reaches_a_client_only_if_it_is_alone() {
     let server = server("modern");
     let client = Client::of(&server);
     let wants_log = json!({"io.modelcontextprotocol/logLevel": "debug"});
@@ -635,8 +635,10 @@ async fn a_log_message_that_may_be_of_another_client_is_told_to_nobody() {
     assert_eq!(alone[0]["params"]["data"], "secret");
     let other = client.ask(modern_call(json!(1), "hold", wants_log.clone()));
     let rest = async {
-        until(|| async { client.ask(modern_call(json!(2), "held", json!({}))).await["result"]["held"] == 1 })
-            .await;
+        until("the other call is open", || async {
+            client.ask(modern_call(json!(2), "held", json!({}))).await["result"]["held"] == 1
+        })
+        .await;
         let two = messages(client.post(modern_call(json!(3), "log", wants_log)).await.unwrap()).await;
         client.ask(modern_call(json!(4), "release", json!({}))).await;
         two
@@ -646,14 +648,14 @@ async fn a_log_message_that_may_be_of_another_client_is_told_to_nobody() {
 }
 
 #[tokio::test]
-async fn a_request_of_a_modern_server_is_refused_so_that_it_does_not_wait() {
+async fn a_request_of_a_modern_server_is_answered_with_an_error() {
     let server = server("modern");
     let answer = Client::of(&server).ask(modern_call(json!(1), "request", json!({}))).await;
     assert!(answer["result"]["answer"].as_str().unwrap().contains("-32601"), "{answer}");
 }
 
 #[tokio::test]
-async fn a_shared_child_that_died_loses_its_calls_and_the_next_request_starts_another() {
+async fn a_dead_shared_child_loses_its_calls_and_is_started_again() {
     let server = server("modern");
     let client = Client::of(&server);
     let pid = async || client.ask(modern_call(json!(1), "pid", json!({}))).await["result"]["pid"].clone();
@@ -664,7 +666,7 @@ async fn a_shared_child_that_died_loses_its_calls_and_the_next_request_starts_an
 }
 
 #[tokio::test]
-async fn a_server_that_dies_again_and_again_is_left_alone() {
+async fn a_server_that_keeps_dying_is_not_started_again() {
     let server = server("modern");
     let client = Client::of(&server);
     let mut last = None;
@@ -675,7 +677,7 @@ async fn a_server_that_dies_again_and_again_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_legacy_server_tells_a_modern_client_so_in_its_own_words() {
+async fn a_legacy_servers_error_to_discovery_passes_unchanged() {
     let server = server("legacy");
     let client = Client::of(&server);
     let discover = modern(json!("d"), "server/discover", json!({}), json!({}));
@@ -690,7 +692,7 @@ async fn a_legacy_server_tells_a_modern_client_so_in_its_own_words() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_survive_the_question_of_its_era_is_a_legacy_one() {
+async fn a_server_that_dies_of_discovery_is_legacy() {
     let server = server("dies");
     let discover = modern(json!("d"), "server/discover", json!({}), json!({}));
     assert_eq!(Client::of(&server).post(discover).await.unwrap().status, StatusCode::BAD_REQUEST);

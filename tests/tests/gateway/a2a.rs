@@ -95,7 +95,7 @@ fn receipts(results: &Value) -> Vec<&Value> {
 }
 
 #[test]
-fn requests_of_the_sdk_reach_its_agent_under_a_chain_and_each_has_one_receipt_on_the_log() {
+fn each_request_of_the_sdk_under_a_chain_has_one_receipt_on_the_log() {
     let agency = Agency::start();
     let chain = delegate(&envelope(), &json!(["mcp:planner.*"]));
     let steps =
@@ -137,7 +137,7 @@ fn the_card_that_clients_find_names_the_gateway_and_the_extension() {
 }
 
 #[test]
-fn what_the_chain_does_not_grant_is_denied_at_its_hop_and_the_agent_hears_nothing_of_it() {
+fn a_request_outside_the_chain_is_denied_at_the_hop_at_fault() {
     let agency = Agency::start();
     let only_send = delegate(&envelope(), &json!(["mcp:planner.message/send"]));
     let taken = agency.steps(&only_send, &json!([["stream", "no"], ["send", "yes"]]));
@@ -172,7 +172,7 @@ fn referenced(step: &Value) -> &str {
 }
 
 #[test]
-fn requests_of_the_sdk_for_a2a_1_0_reach_its_agent_and_each_answer_has_or_names_its_receipt() {
+fn each_answer_to_the_sdk_for_a2a_1_0_has_or_names_its_receipt() {
     let agency = Agency::before(Other::a2a_1_agent());
     let chain = delegate(&envelope(), &json!(["mcp:planner.*"]));
     let steps = json!([
@@ -218,7 +218,7 @@ fn requests_of_the_sdk_for_a2a_1_0_reach_its_agent_and_each_answer_has_or_names_
 }
 
 #[test]
-fn the_sdk_for_a2a_1_0_finds_the_gateway_in_the_card_and_is_denied_at_the_hop_at_fault() {
+fn the_sdk_for_a2a_1_0_finds_the_gateway_and_is_denied_at_the_hop_at_fault() {
     let agency = Agency::before(Other::a2a_1_agent());
     let only_send = delegate(&envelope(), &json!(["mcp:planner.SendMessage"]));
     let wider = delegate(&only_send, &json!(["mcp:planner.*"]));

@@ -38,7 +38,7 @@ const MALLORY: Approver = Approver { name: "mallory", seed: 0x52 };
 
 impl Approver {
     /// Puts the keys into a gateway's folder.
-    fn has_keys(&self, gateway: &Gateway) {
+    fn write_keys(&self, gateway: &Gateway) {
         let key = testkit::ed25519([self.seed; 32]);
         let mut private = File::options();
         let path = gateway.path(&format!("{}.pem", self.name));
@@ -48,7 +48,7 @@ impl Approver {
         fs::write(gateway.path(&format!("{}.pub.json", self.name)), public).unwrap();
     }
 
-    /// As the gateway has it.
+    /// The approver in the gateway's configuration.
     fn table(&self, more: &str) -> String {
         format!("[[approver]]\nname = \"{0}\"\njwk = \"{0}.pub.json\"\n{more}\n", self.name)
     }
@@ -69,7 +69,7 @@ impl World {
     fn with(route: &str, approvals: &str, approver: &str) -> Self {
         let listen = free_address();
         let guarded = Guarded::built(McpServer::ordinary(), |gateway| {
-            [CAROL, MALLORY].iter().for_each(|approver| approver.has_keys(&gateway));
+            [CAROL, MALLORY].iter().for_each(|approver| approver.write_keys(&gateway));
             gateway
                 .table(&format!("[approvals]\nlisten = \"{listen}\"\n{approvals}\n{}", CAROL.table(approver)))
                 .route(&format!("{route}\n{RULES}"))
@@ -86,9 +86,9 @@ impl World {
         self.guarded.gateway.command(&all).output().unwrap().into()
     }
 
-    /// The questions that wait for an approver, once there are so many.
+    /// The questions that wait for an approver, as soon as there are `count` of them.
     #[track_caller]
-    fn waiting(&self, count: usize) -> Vec<Value> {
+    fn questions(&self, count: usize) -> Vec<Value> {
         let begun = Instant::now();
         loop {
             let listed = self.approval(&CAROL, &["list"]).must_succeed().json();
@@ -96,7 +96,11 @@ impl World {
             if questions.len() == count {
                 return questions;
             }
-            assert!(begun.elapsed() < PATIENCE, "not {count}: {listed}\n{}", self.guarded.running.said());
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "not {count} questions: {listed}\n{}",
+                self.guarded.running.said()
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -104,7 +108,7 @@ impl World {
     /// The id of the one question that waits.
     #[track_caller]
     fn question(&self) -> String {
-        self.waiting(1)[0]["id"].as_str().unwrap().to_owned()
+        self.questions(1)[0]["id"].as_str().unwrap().to_owned()
     }
 
     fn agent(&self) -> &Agent {
@@ -132,8 +136,8 @@ fn pay(agent: &Agent, client: &mut McpClient, arguments: &Value, more: &Value) -
     client.request("tools/call", payment(agent, arguments, more))
 }
 
-/// What the client brings back.
-fn state(asked: &McpAnswer) -> Value {
+/// What the client brings back of an answer that tells it to wait, and asks it nothing.
+fn retry_state(asked: &McpAnswer) -> Value {
     assert_eq!(asked.result()["resultType"], "input_required", "{asked:?}");
     assert!(asked.result().get("inputRequests").is_none(), "the client is asked nothing: {asked:?}");
     json!({ "requestState": asked.result()["requestState"] })
@@ -145,11 +149,27 @@ fn begin(agent: &Agent, client: &mut McpClient, arguments: &Value) -> Coming {
     client.begin_call("payments.send", arguments.clone(), meta)
 }
 
-/// The verdict and the reason of a call that came to its end on a stream.
-fn ended(response: &Value) -> (String, String) {
-    let verdict = &response["result"]["_meta"]["vap"];
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    (text(&verdict["verdict"]), text(&verdict["verification"]["reason"]))
+/// What the Verdict of a response says.
+#[derive(Debug, PartialEq)]
+struct Ruling {
+    verdict: String,
+    reason: String,
+}
+
+impl Ruling {
+    fn of(response: &Value) -> Self {
+        let verdict = &response["result"]["_meta"]["vap"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        Self { verdict: text(&verdict["verdict"]), reason: text(&verdict["verification"]["reason"]) }
+    }
+
+    fn denied(reason: &str) -> Self {
+        Self { verdict: "denied".to_owned(), reason: reason.to_owned() }
+    }
+
+    fn served() -> Self {
+        Self { verdict: "served".to_owned(), reason: String::new() }
+    }
 }
 
 #[test]
@@ -158,7 +178,7 @@ fn in_the_newer_era_a_call_is_made_once_when_an_approver_has_signed_it() {
     let (agent, mut client) = (world.agent(), world.guarded.running.modern());
     agent.commit_to(&mut client, json!({ "budget": { "max_calls": 2 } }));
     let asked = pay(agent, &mut client, &large(), &json!({}));
-    let retry = state(&asked);
+    let retry = retry_state(&asked);
     let id = world.question();
     let shown = world.approval(&CAROL, &["show", &id]).must_succeed().json();
     let subject = &shown["question"]["subject"];
@@ -189,7 +209,7 @@ fn in_the_newer_era_a_call_is_made_once_when_an_approver_has_signed_it() {
     agent.call(&mut client, "echo", json!({})).must_be_served();
     agent.call(&mut client, "echo", json!({})).must_be_denied("budget_exceeded");
     assert_eq!(world.calls(), 2);
-    world.waiting(0);
+    world.questions(0);
 
     // With the gateway gone, the same is decided again, and the approval holds.
     let Guarded { gateway, running, agent, .. } = world.guarded;
@@ -214,19 +234,19 @@ fn in_the_newer_era_a_call_is_made_once_when_an_approver_has_signed_it() {
 #[test]
 fn in_the_older_era_a_call_waits_on_its_stream_for_the_approver() {
     let world = World::new();
-    for (number, (deny, verdict, reason)) in
-        [(false, "served", ""), (true, "denied", "approval_denied")].into_iter().enumerate()
+    for (before, deny, expected) in
+        [(0, false, Ruling::served()), (1, true, Ruling::denied("approval_denied"))]
     {
-        let agent = world.agent().also_in(&format!("older-{verdict}-session"));
+        let agent = world.agent().also_in(&format!("older-{}-session", expected.verdict));
         let mut client = world.guarded.running.in_session();
         agent.commit(&mut client);
         let mut coming = begin(&agent, &mut client, &large());
         let id = world.question();
-        assert_eq!(world.calls(), number, "nothing is sent before there is an answer");
+        assert_eq!(world.calls(), before, "nothing is sent before there is an answer");
         let answer: &[&str] = if deny { &["answer", &id, "--deny"] } else { &["answer", &id] };
         world.approval(&CAROL, answer).must_succeed();
         let response = coming.message().unwrap();
-        assert_eq!(ended(&response), (verdict.to_owned(), reason.to_owned()), "{response}");
+        assert_eq!(Ruling::of(&response), expected, "{response}");
         assert_eq!(world.calls(), 1);
     }
     let Guarded { gateway, running, .. } = world.guarded;
@@ -239,14 +259,14 @@ fn in_the_older_era_a_call_waits_on_its_stream_for_the_approver() {
 }
 
 #[test]
-fn s12_a_client_that_owns_both_ends_turns_no_question_into_a_permit() {
+fn s12_only_an_approver_turns_a_question_into_a_permit() {
     let world = World::new();
     let (agent, mut client) = (world.agent(), world.guarded.running.modern());
     let capabilities = json!({ "elicitation": { "form": {} } });
     client = client.that_can(capabilities.clone());
     agent.commit(&mut client);
     let asked = pay(agent, &mut client, &large(), &json!({}));
-    let mut retry = state(&asked);
+    let mut retry = retry_state(&asked);
     let yes = json!({ "action": "accept", "content": { "confirm": true } });
     retry["inputResponses"] = json!({ "dev.tabellion/confirm": yes, "confirm": yes });
     let still = pay(agent, &mut client, &large(), &retry);
@@ -261,7 +281,7 @@ fn s12_a_client_that_owns_both_ends_turns_no_question_into_a_permit() {
     legacy.initialize(json!({})).must_succeed();
     older.commit(&mut legacy);
     let mut coming = begin(&older, &mut legacy, &large());
-    let questions = world.waiting(3);
+    let questions = world.questions(3);
 
     // The approvers' listener takes no key and no token of a client's, and is not where clients come.
     let mut approvals = Connection::to(&world.listen.to_string());
@@ -283,7 +303,7 @@ fn s12_a_client_that_owns_both_ends_turns_no_question_into_a_permit() {
         world.approval(&CAROL, &["answer", question["id"].as_str().unwrap(), "--deny"]).must_succeed();
     }
     pay(agent, &mut client, &large(), &retry).must_be_denied("approval_denied");
-    assert_eq!(ended(&coming.message().unwrap()).1, "approval_denied");
+    assert_eq!(Ruling::of(&coming.message().unwrap()), Ruling::denied("approval_denied"));
     assert_eq!(world.calls(), 0);
 }
 
@@ -301,11 +321,11 @@ fn by_agent(agent: &Agent, question: &Value) -> String {
 }
 
 #[test]
-fn an_approval_fits_the_call_that_was_asked_about_and_no_other() {
+fn an_approval_admits_only_the_call_that_it_is_about() {
     let other = Agent::named("did:example:b", "another-session-of-another", 8);
     let listen = free_address();
     let guarded = Guarded::built(McpServer::ordinary(), |gateway| {
-        CAROL.has_keys(&gateway);
+        CAROL.write_keys(&gateway);
         gateway
             .knowing(&other)
             .table(&format!("[approvals]\nlisten = \"{listen}\"\n{}", CAROL.table("")))
@@ -316,7 +336,7 @@ fn an_approval_fits_the_call_that_was_asked_about_and_no_other() {
     let elsewhere = agent.also_in("the-same-agent-in-another-session");
     [agent, &elsewhere, &other].into_iter().for_each(|agent| drop(agent.commit(&mut client)));
     let asked = pay(agent, &mut client, &large(), &json!({}));
-    let retry = state(&asked);
+    let retry = retry_state(&asked);
     let id = world.question();
     let wrong = world.approval(&CAROL, &["answer", &id, "--digest", "sha256:00"]);
     assert_eq!(wrong.code, Some(6), "{wrong}");
@@ -338,18 +358,18 @@ fn an_approval_fits_the_call_that_was_asked_about_and_no_other() {
 }
 
 #[test]
-fn what_nobody_answers_is_denied_when_its_time_is_over() {
+fn an_unanswered_question_is_denied_when_its_time_is_over() {
     let world = World::with("", "expires = \"1s\"", "");
     let agent = world.agent().also_in("unanswered-in-the-older-era");
     let mut client = world.guarded.running.in_session();
     agent.commit(&mut client);
     let mut coming = begin(&agent, &mut client, &large());
-    assert_eq!(ended(&coming.message().unwrap()), ("denied".to_owned(), "unanswered".to_owned()));
+    assert_eq!(Ruling::of(&coming.message().unwrap()), Ruling::denied("unanswered"));
     let newer = world.agent().clone();
     let mut client = world.guarded.running.modern();
     newer.commit(&mut client);
     let asked = pay(&newer, &mut client, &large(), &json!({}));
-    let response = pay(&newer, &mut client, &large(), &state(&asked));
+    let response = pay(&newer, &mut client, &large(), &retry_state(&asked));
     response.must_be_denied("unanswered");
     assert_eq!(world.calls(), 0);
     let Guarded { gateway, running, .. } = world.guarded;
@@ -361,12 +381,12 @@ fn what_nobody_answers_is_denied_when_its_time_is_over() {
 }
 
 #[test]
-fn an_answer_under_a_key_that_was_taken_away_does_not_count() {
+fn an_approval_is_invalid_once_its_key_is_replaced() {
     let world = World::new();
     let (agent, mut client) = (world.agent(), world.guarded.running.modern());
     agent.commit(&mut client);
     let asked = pay(agent, &mut client, &large(), &json!({}));
-    let retry = state(&asked);
+    let retry = retry_state(&asked);
     let id = world.question();
     world.approval(&CAROL, &["answer", &id]).must_succeed();
     // Another key takes the place of Carol's before the call comes again.
@@ -384,7 +404,7 @@ fn a_question_outlives_the_gateway_that_asked_it() {
     let (agent, mut client) = (world.agent(), world.guarded.running.modern());
     agent.commit(&mut client);
     let asked = pay(agent, &mut client, &large(), &json!({}));
-    let retry = state(&asked);
+    let retry = retry_state(&asked);
     let id = world.question();
     let World { guarded: Guarded { upstream, agent, gateway, running }, listen } = world;
     running.kill();
@@ -406,7 +426,7 @@ fn a_question_whose_client_went_away_is_withdrawn() {
     let coming = begin(agent, &mut client, &large());
     let id = world.question();
     drop(coming);
-    world.waiting(0);
+    world.questions(0);
     let late = world.approval(&CAROL, &["answer", &id]);
     assert!(late.stderr.contains("question-over"), "{late}");
     assert_eq!(world.calls(), 0);
@@ -418,7 +438,7 @@ fn a_question_whose_client_went_away_is_withdrawn() {
 fn an_approver_sees_and_answers_what_it_is_listed_for() {
     let listen = free_address();
     let guarded = Guarded::built(McpServer::ordinary(), |gateway| {
-        [CAROL, MALLORY].iter().for_each(|approver| approver.has_keys(&gateway));
+        [CAROL, MALLORY].iter().for_each(|approver| approver.write_keys(&gateway));
         let (carol, mallory) = (
             CAROL.table("tools = [\"payments.*\"]\nroutes = [\"/mcp\"]"),
             MALLORY.table("tools = [\"files.*\"]"),
@@ -438,7 +458,7 @@ fn an_approver_sees_and_answers_what_it_is_listed_for() {
 }
 
 #[test]
-fn with_confirmations_by_an_approver_a_confirm_is_not_the_clients_to_give() {
+fn a_confirmation_comes_from_the_approver_where_the_route_says_so() {
     let world = World::with(
         "confirmations = \"approver\"\n[[route.rule]]\nname = \"files\"\ntool = \"files.*\"\nthen = \"confirm\"",
         "",
@@ -448,19 +468,19 @@ fn with_confirmations_by_an_approver_a_confirm_is_not_the_clients_to_give() {
     let mut client = world.guarded.running.modern().that_can(json!({ "elicitation": { "form": {} } }));
     agent.commit_to(&mut client, json!({ "scope": { "tools_allow": ["*"] } }));
     let asked = agent.call(&mut client, "files.delete", json!({ "path": "a" }));
-    state(&asked);
-    assert_eq!(world.waiting(1)[0]["because"], "policy:files");
+    retry_state(&asked);
+    assert_eq!(world.questions(1)[0]["because"], "policy:files");
     assert_eq!(world.calls(), 0);
 }
 
 #[test]
-fn a_caller_without_vap_waits_too_where_the_route_lets_it_call_at_all() {
+fn a_restricted_caller_without_vap_waits_for_the_approver_too() {
     let world = World::with("without_vap = \"restricted\"\nrestricted = [\"payments.*\"]", "", "");
     let mut client = world.guarded.running.modern();
     let params = json!({ "name": "payments.send", "arguments": large() });
     let asked = client.request("tools/call", params.clone());
     let mut retry = params;
-    retry["requestState"] = state(&asked)["requestState"].clone();
+    retry["requestState"] = retry_state(&asked)["requestState"].clone();
     world.approval(&CAROL, &["answer", &world.question()]).must_succeed();
     let response = client.request("tools/call", retry.clone());
     assert_eq!(response.result()["isError"], Value::Null, "{response:?}");
@@ -479,7 +499,7 @@ fn a_caller_without_vap_waits_too_where_the_route_lets_it_call_at_all() {
 fn the_record_on_the_log_names_the_approver_and_the_approval() {
     let listen = free_address();
     let scene = Scene::built(McpServer::ordinary(), |gateway| {
-        CAROL.has_keys(&gateway);
+        CAROL.write_keys(&gateway);
         let table = format!("[approvals]\nlisten = \"{listen}\"\n{}", CAROL.table(""));
         gateway.table(&table).route(&format!(
             "{RULES}\n[[route.rule]]\nname = \"files\"\ntool = \"files.*\"\nthen = \"confirm\""
@@ -496,7 +516,7 @@ fn the_record_on_the_log_names_the_approver_and_the_approval() {
     let mut coming = begin(agent, &mut client, &large());
     let id = world.question();
     world.approval(&CAROL, &["answer", &id, "--output", "kept.json"]).must_succeed();
-    assert_eq!(ended(&coming.message().unwrap()).0, "served");
+    assert_eq!(Ruling::of(&coming.message().unwrap()).verdict, "served");
     // What the client answers for its user is recorded as its own word.
     let meta = json!({ "vap": agent.intent("files.delete", &json!({})) });
     let mut coming = client.begin_call("files.delete", json!({}), meta);
@@ -504,7 +524,7 @@ fn the_record_on_the_log_names_the_approver_and_the_approval() {
     let result = json!({ "action": "accept", "content": { "confirm": true } });
     let yes = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result });
     assert_eq!(client.send("", None, &yes.to_string()).status, 202);
-    assert_eq!(ended(&coming.message().unwrap()).0, "served");
+    assert_eq!(Ruling::of(&coming.message().unwrap()).verdict, "served");
 
     let Guarded { upstream, gateway, running, .. } = world.guarded;
     let scene = Scene { upstream, log, service, gateway, running };
@@ -550,10 +570,10 @@ fn the_record_on_the_log_names_the_approver_and_the_approval() {
 }
 
 #[test]
-fn a_configuration_in_which_nobody_could_answer_is_refused_and_a_clients_word_is_called_so() {
+fn a_configuration_needs_an_approver_for_each_rule_that_asks_one() {
     let check = |tables: &str, route: &str| {
         let gateway = Gateway::before("http://127.0.0.1:9/mcp").table(tables).route(route);
-        CAROL.has_keys(&gateway);
+        CAROL.write_keys(&gateway);
         gateway.tabellion(&["gateway", "check", "--config", "gateway.toml", "--offline"])
     };
     let listen = "[approvals]\nlisten = \"127.0.0.1:0\"\n";
@@ -575,7 +595,7 @@ fn a_configuration_in_which_nobody_could_answer_is_refused_and_a_clients_word_is
 }
 
 #[test]
-fn a_commitment_that_needs_approval_counts_once_an_approver_has_signed_it_and_it_is_sent_again() {
+fn a_commitment_that_needs_approval_counts_once_it_is_approved_and_sent_again() {
     let world = World::with("commitments_need_approval = true", "", "");
     world.guarded.in_both_eras(|agent, client| {
         let before = world.calls();
@@ -583,7 +603,7 @@ fn a_commitment_that_needs_approval_counts_once_an_approver_has_signed_it_and_it
         let verdict = response.verdict();
         assert_eq!((verdict.word(), verdict.reason()), ("clarify", "approval_required"), "{response:?}");
         agent.call(client, "echo", json!({})).must_be_denied("no_commitment");
-        let waiting = world.waiting(1);
+        let waiting = world.questions(1);
         let subject = &waiting[0]["subject"];
         assert_eq!((&subject["kind"], &subject["session_id"]), (&json!("commitment"), &json!(agent.session)));
         assert!(subject["content"].as_str().unwrap().contains("\"goal\""), "{subject}");
@@ -591,7 +611,7 @@ fn a_commitment_that_needs_approval_counts_once_an_approver_has_signed_it_and_it
         assert_eq!(agent.commit(client).verdict().word(), "clarify");
         let wider = agent.commit_to(client, json!({ "budget": { "max_calls": 999 } }));
         assert_eq!(wider.verdict().word(), "clarify", "{wider:?}");
-        let ids: Vec<Value> = world.waiting(2).iter().map(|question| question["id"].clone()).collect();
+        let ids: Vec<Value> = world.questions(2).iter().map(|question| question["id"].clone()).collect();
         let id = waiting[0]["id"].as_str().unwrap();
         let other = ids.iter().find(|other| **other != waiting[0]["id"]).unwrap().as_str().unwrap();
         world.approval(&CAROL, &["answer", id]).must_succeed();
@@ -613,11 +633,11 @@ fn a_commitment_that_needs_approval_counts_once_an_approver_has_signed_it_and_it
 }
 
 #[test]
-fn an_amendment_that_no_approver_has_signed_is_put_as_a_question_and_answered_from_outside() {
+fn an_amendment_that_needs_approval_becomes_a_question_to_an_approver() {
     let signer = Agent::named("did:example:carol", "", 12);
     let listen = free_address();
     let guarded = Guarded::built(McpServer::ordinary(), |gateway| {
-        CAROL.has_keys(&gateway);
+        CAROL.write_keys(&gateway);
         fs::write(gateway.path("signer.jwk"), signer.jwk().to_string()).unwrap();
         let second = "[[approver]]\nname = \"carol\"\njwk = \"signer.jwk\"";
         gateway
@@ -633,7 +653,7 @@ fn an_amendment_that_no_approver_has_signed_is_put_as_a_question_and_answered_fr
     let response = client.carry(amendment("files.*"));
     assert_eq!(response.verdict().reason(), "approval_required", "{response:?}");
     agent.call(&mut client, "files.delete", json!({})).must_be_denied("scope_escape");
-    let waiting = world.waiting(1);
+    let waiting = world.questions(1);
     assert_eq!(waiting[0]["subject"]["kind"], "amendment");
     assert_eq!(waiting[0]["subject"]["commitment"], digest);
     world.approval(&CAROL, &["answer", waiting[0]["id"].as_str().unwrap()]).must_succeed();
@@ -653,7 +673,7 @@ fn an_amendment_that_no_approver_has_signed_is_put_as_a_question_and_answered_fr
 }
 
 #[test]
-fn an_approval_does_not_outlive_a_change_of_the_rules() {
+fn an_approved_call_is_decided_under_the_rules_then_in_force() {
     let world = World::new();
     let agent = world.agent();
     let mut older = world.guarded.running.in_session();
@@ -679,6 +699,6 @@ fn an_approval_does_not_outlive_a_change_of_the_rules() {
     let before = world.calls();
     world.approval(&CAROL, &["answer", &id]).must_succeed();
     let response = coming.message().unwrap();
-    assert_eq!(ended(&response), ("denied".to_owned(), "policy:closed".to_owned()), "{response}");
+    assert_eq!(Ruling::of(&response), Ruling::denied("policy:closed"), "{response}");
     assert_eq!(world.calls(), before);
 }

@@ -36,38 +36,43 @@ fn audit(scene: &Scene, arguments: &[&str]) -> Ran {
     scene.gateway.tabellion(&[&fixed[..], arguments].concat())
 }
 
-fn member<'a>(record: &'a Value, name: &str) -> (&'a Value, &'a str) {
+/// A committed member of a record, as the auditor reads it.
+struct Member<'a> {
+    value: &'a Value,
+    proof: &'a str,
+}
+
+fn member<'a>(record: &'a Value, name: &str) -> Member<'a> {
     let opened = &record["committed"][name];
-    (&opened["value"], opened["proof"].as_str().unwrap_or("absent"))
+    Member { value: &opened["value"], proof: opened["proof"].as_str().unwrap_or("absent") }
 }
 
 #[test]
-fn an_auditor_reads_goal_reasons_arguments_results_and_turns_and_each_is_proven() {
+fn an_audit_opens_and_proves_the_texts_of_a_session() {
     let (agent, scene) = audited();
     let trail = audit(&scene, &["--config", "gateway.toml", &agent.session]).must_succeed().json();
     let records = trail["records"].as_array().unwrap();
     let kinds: Vec<_> = records.iter().map(|record| record["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["commitment", "decision", "outcome", "decision"], "{trail}");
     assert!(records.iter().all(|record| record["registered"] == true), "{trail}");
-    assert!(member(&records[0], "goal").0.is_string());
-    assert_eq!(member(&records[1], "arguments"), (&json!({ "n": 1 }), "proven"));
-    assert_eq!(
-        (&records[1]["turn_id"], member(&records[1], "ai_invocation").1),
-        (&json!("turn-1"), "proven")
-    );
-    assert_eq!(member(&records[1], "rationale").1, "proven");
-    assert_eq!(
-        (member(&records[2], "result").1, &records[2]["decision"]),
-        ("proven", &records[1]["entry_id"])
-    );
-    assert_eq!((&records[3]["verdict"], &records[3]["reason"]), (&json!("denied"), &json!("scope_escape")));
+    let [commitment, served, outcome, denied] = &records[..] else { panic!("four records: {trail}") };
+    assert!(member(commitment, "goal").value.is_string(), "{trail}");
+    assert_eq!(served["turn_id"], "turn-1", "{trail}");
+    assert_eq!(member(served, "arguments").value, &json!({ "n": 1 }), "{trail}");
+    for name in ["arguments", "ai_invocation", "rationale"] {
+        assert_eq!(member(served, name).proof, "proven", "{name}: {trail}");
+    }
+    assert_eq!(member(outcome, "result").proof, "proven", "{trail}");
+    assert_eq!(outcome["decision"], served["entry_id"], "{trail}");
+    assert_eq!(denied["verdict"], "denied", "{trail}");
+    assert_eq!(denied["reason"], "scope_escape", "{trail}");
     let one = audit(&scene, &["--config", "gateway.toml", "--turn", "turn-1", &agent.session]);
     let one = one.must_succeed().json();
     assert_eq!(one["records"].as_array().unwrap().len(), 2, "a decision and its outcome: {one}");
 }
 
 #[test]
-fn what_is_disclosed_convinces_without_the_gateway_and_what_is_changed_does_not() {
+fn a_disclosure_is_proven_without_the_gateway_and_its_alteration_found() {
     let (agent, scene) = audited();
     let disclose =
         ["--config", "gateway.toml", "--disclose", "opened.json", "--member", "goal", &agent.session];
@@ -75,8 +80,9 @@ fn what_is_disclosed_convinces_without_the_gateway_and_what_is_changed_does_not(
     let disclosed: Value =
         serde_json::from_slice(&fs::read(scene.gateway.path("opened.json")).unwrap()).unwrap();
     let trail = audit(&scene, &["--opened", "opened.json"]).must_succeed().json();
-    assert_eq!(member(&trail["records"][0], "goal").1, "proven");
-    assert_eq!(member(&trail["records"][1], "arguments"), (&Value::Null, "withheld"), "{trail}");
+    assert_eq!(member(&trail["records"][0], "goal").proof, "proven", "{trail}");
+    let withheld = member(&trail["records"][1], "arguments");
+    assert_eq!((withheld.value, withheld.proof), (&Value::Null, "withheld"), "{trail}");
     let mut changed = disclosed.clone();
     changed[0]["texts"]["goal"] = "\"another goal\"".into();
     fs::write(scene.gateway.path("changed.json"), changed.to_string()).unwrap();
@@ -91,7 +97,7 @@ fn what_is_disclosed_convinces_without_the_gateway_and_what_is_changed_does_not(
 }
 
 #[test]
-fn an_auditor_without_trust_anchors_is_told_that_nothing_is_proven() {
+fn an_audit_without_trust_anchors_proves_nothing() {
     let (agent, scene) = audited();
     fs::write(scene.gateway.path("trust.toml"), "").unwrap();
     let ran = audit(&scene, &["--config", "gateway.toml", &agent.session]);

@@ -101,7 +101,7 @@ fn each_chain_is_registered_once_unless_no_authorizer_signed_it() {
 }
 
 #[test]
-fn no_chain_is_registered_if_the_operator_does_not_want_it() {
+fn an_operator_can_turn_the_registration_of_chains_off() {
     let without = |gateway: Gateway| gateway.demanding_chains().table("register_chains = false");
     let scene = Scene::built(McpServer::ordinary(), without);
     assert_eq!(call_under(&scene, &root(|_| ())), "permit");
@@ -125,7 +125,7 @@ fn the_keys_command_prints_what_the_policy_must_list_for_receipts() {
 }
 
 #[test]
-fn a_receipt_is_registered_by_its_hash_under_the_policy_that_the_keys_command_prints() {
+fn a_receipt_is_registered_by_its_hash_under_the_printed_policy() {
     let log = Log::sqlite();
     let service_address = free_address();
     log.configure(&format!("listen = \"{service_address}\""));

@@ -37,7 +37,7 @@ fn word(result: &Value) -> &str {
 }
 
 #[test]
-fn a_server_that_declares_too_much_blocks_the_meter_and_no_more_than_the_operator_lets_it() {
+fn a_reported_cost_counts_up_to_the_operators_cap() {
     let guarded = Guarded::built(priced(), |gateway| gateway.route("cost = { cap = { usd = \"2\" } }"));
     guarded.in_both_eras(|agent, client| {
         agent.commit_to(client, spending(json!(3)));
@@ -62,7 +62,7 @@ fn a_server_that_declares_too_much_blocks_the_meter_and_no_more_than_the_operato
 }
 
 #[test]
-fn a_call_of_unknown_cost_has_the_meter_for_itself() {
+fn a_call_of_unknown_cost_runs_alone() {
     let (go, going) = mpsc::channel::<()>();
     let going = Mutex::new(going);
     let running = Arc::new(AtomicUsize::new(0));

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use testkit::McpServer;
 
 #[test]
-fn one_tool_declared_and_another_one_called() {
+fn a_call_that_differs_from_its_declaration_is_denied() {
     let guarded = Guarded::new();
     guarded.in_both_eras(|agent, client| {
         assert_eq!(agent.commit(client).verdict().word(), "served");
@@ -31,7 +31,7 @@ fn one_tool_declared_and_another_one_called() {
 }
 
 #[test]
-fn a_member_name_that_our_library_reads_as_another_value_gets_no_rule_to_say_yes() {
+fn a_member_name_reserved_by_the_json_library_is_refused() {
     let rules = r#"without_vap = "restricted"
 restricted = ["*"]
 [[route.rule]]
@@ -59,7 +59,7 @@ then = "deny"
 }
 
 #[test]
-fn an_amount_that_is_left_out_renamed_or_null_is_no_way_around_a_rule_about_it() {
+fn a_rule_about_an_amount_denies_calls_without_one() {
     let rule = "[[route.rule]]\nname = \"large\"\ntool = \"payments.*\"\nwhen = \"input.arguments.amount > 1000\"\nthen = \"deny\"\n";
     let guarded = Guarded::with(rule);
     guarded.in_both_eras(|agent, client| {
@@ -75,7 +75,7 @@ fn an_amount_that_is_left_out_renamed_or_null_is_no_way_around_a_rule_about_it()
 }
 
 #[test]
-fn a_second_beginning_gives_no_second_budget() {
+fn a_second_commitment_in_a_session_is_denied() {
     let guarded = Guarded::new();
     guarded.in_both_eras(|agent, client| {
         let once = json!({ "budget": { "max_calls": 1 } });
@@ -97,7 +97,7 @@ fn a_second_beginning_gives_no_second_budget() {
 }
 
 #[test]
-fn an_amendment_that_follows_nothing_or_is_signed_by_nobody() {
+fn an_amendment_must_continue_the_commitment_and_be_signed() {
     let guarded = Guarded::new();
     guarded.in_both_eras(|agent, client| {
         let digest = agent.commit(client).verdict().digest().to_owned();
@@ -123,7 +123,7 @@ fn an_amendment_that_follows_nothing_or_is_signed_by_nobody() {
 }
 
 #[test]
-fn an_amendment_that_is_not_accepted_has_widened_nothing() {
+fn an_amendment_widens_the_scope_only_once_it_is_accepted() {
     // A judge that finds every commitment sound, and says of an amendment what the test wants to hear.
     for says in ["inconsistent", "unsure", "served, of course"] {
         let judge = McpServer::scripted(move |seen, wire| {
@@ -152,7 +152,7 @@ fn an_amendment_that_is_not_accepted_has_widened_nothing() {
 }
 
 #[test]
-fn a_deadline_that_is_none_limits_nobody() {
+fn a_commitment_with_a_malformed_deadline_is_denied() {
     let guarded = Guarded::new();
     for deadline in
         ["tomorrow", "2030-01-01", "2030-01-01T00:00:00", "1893456000", "2030-13-01T00:00:00Z", ""]

@@ -86,7 +86,7 @@ fn must_be_the_same(direct: Value, through: Value, what: &str) {
 }
 
 #[test]
-fn the_public_sdks_see_no_difference() {
+fn the_public_sdks_see_no_difference_over_http() {
     let fixture = Other::fixture();
     let gateway = Gateway::before(&fixture.url).route("without_vap = \"advisory\"");
     let running = gateway.start();
@@ -106,7 +106,7 @@ fn the_public_sdks_see_no_difference() {
 }
 
 #[test]
-fn nor_before_a_server_of_the_older_era() {
+fn the_public_sdks_see_no_difference_before_an_older_server() {
     let server = Other::everything();
     let gateway = Gateway::before(&server.url).route("without_vap = \"advisory\"");
     let running = gateway.start();
@@ -124,7 +124,7 @@ fn nor_before_a_server_of_the_older_era() {
 }
 
 #[test]
-fn nor_before_servers_that_the_gateway_starts() {
+fn the_public_sdks_see_no_difference_before_started_servers() {
     let repository = tempfile::tempdir().unwrap();
     let git = Command::new("git").args(["init", "--quiet"]).arg(repository.path()).status().unwrap();
     assert!(git.success());
@@ -155,7 +155,7 @@ fn nor_before_servers_that_the_gateway_starts() {
 }
 
 #[test]
-fn nor_on_its_own_standard_streams() {
+fn the_public_sdks_see_no_difference_over_standard_streams() {
     let calls = json!([["test_simple_text", {}], ["test_tool_with_progress", {}], ["test_tool_with_logging", {}],
         ["test_error_handling", {}], ["test_elicitation", { "message": "who?" }], ["test_sampling", { "prompt": "say" }],
         ["test_input_required_result_multiple_inputs", {}], ["no_such_tool", {}]]);

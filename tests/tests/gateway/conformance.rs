@@ -22,7 +22,7 @@ const TIME_OF_RUN: usize = "-2026-01-01T00-00-00-000Z".len();
 const FEWEST: usize = 50;
 
 #[test]
-fn no_check_of_the_suite_ends_otherwise_through_the_gateway_than_without_it() {
+fn every_conformance_check_ends_through_the_gateway_as_without_it() {
     let fixture = Other::fixture();
     let gateway = Gateway::before(&fixture.url).route("without_vap = \"advisory\"");
     let running = gateway.start();
@@ -45,7 +45,7 @@ const COMMITMENT: &str =
 const OF_TASKS: &str = "tasks-";
 
 #[test]
-fn no_check_that_succeeds_fails_under_an_operators_commitment() {
+fn every_conformance_check_ends_as_well_under_an_operators_commitment() {
     let fixture = Other::fixture();
     let gateway = Gateway::before(&fixture.url).route(COMMITMENT);
     let running = gateway.start();
@@ -73,7 +73,7 @@ fn is_no_worse(direct: &[String], through: &[String]) -> bool {
 const OF_THE_TRANSPORT: [&str; 1] = ["dns-rebinding-protection"];
 
 #[test]
-fn nor_with_a_server_that_the_gateway_starts_itself() {
+fn every_conformance_check_ends_as_without_the_gateway_at_a_started_server() {
     let direct = Other::fixture();
     let gateway =
         Gateway::before_command(&black_box::fixture_over_stdio()).route("without_vap = \"advisory\"");

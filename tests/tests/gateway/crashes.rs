@@ -11,16 +11,16 @@ const KILLS: usize = 20;
 const AWAY: Duration = Duration::from_secs(60);
 
 #[test]
-fn a_gateway_that_is_killed_again_and_again_loses_nothing_and_invents_nothing() {
+fn a_gateway_keeps_every_verdict_through_repeated_kills() {
     onslaught::survives_kills(KILLS);
 }
 
 #[test]
-fn execution_receipts_and_a_budget_outlive_a_gateway_that_is_killed_again_and_again() {
+fn execution_receipts_and_a_budget_survive_repeated_kills() {
     onslaught::receipts_survive_kills(KILLS);
 }
 
 #[test]
-fn a_log_that_is_away_for_a_minute_gets_everything_when_it_is_back() {
+fn a_log_that_was_away_for_a_minute_gets_every_record() {
     onslaught::survives_a_log_that_is_away(AWAY);
 }

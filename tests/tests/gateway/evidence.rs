@@ -27,12 +27,12 @@ fn known(agent: &Agent) -> impl FnOnce(Gateway) -> Gateway {
 }
 
 /// What a verifier needs of an answer, and what the caller had said.
-fn told(answer: &McpAnswer, said: Value) -> Value {
+fn verifier_input(answer: &McpAnswer, said: Value) -> Value {
     json!({ "verdict": answer.verdict().0, "evidence": answer.result()["_meta"]["dev.tabellion/evidence"], "said": said })
 }
 
 #[test]
-fn whoever_got_a_verdict_can_prove_it_with_software_that_none_of_us_wrote() {
+fn a_verdict_is_proven_by_independent_software() {
     let agent = Agent::new("one-that-is-verified");
     let upstream = McpServer::scripted(|seen, wire| {
         let fails = seen.rpc() == "tools/call" && seen.param("name").unwrap() == "\"payments.send\"";
@@ -45,7 +45,7 @@ fn whoever_got_a_verdict_can_prove_it_with_software_that_none_of_us_wrote() {
     let mut client = scene.running.modern();
     let mut all = Vec::new();
     let committed = agent.commit(&mut client);
-    all.push(told(
+    all.push(verifier_input(
         &committed,
         json!({ "goal": agent.commitment()["goal"], "effective_commitment": agent.commitment() }),
     ));
@@ -53,16 +53,16 @@ fn whoever_got_a_verdict_can_prove_it_with_software_that_none_of_us_wrote() {
     let words = |arguments: &Value| json!({ "rationale": intent["rationale"], "expected_effect": intent["expected_effect"], "arguments": arguments });
     for n in 0..3 {
         let arguments = json!({ "n": n, "secret": format!("the low-entropy secret {n}") });
-        all.push(told(&agent.call(&mut client, "echo", arguments.clone()), words(&arguments)));
+        all.push(verifier_input(&agent.call(&mut client, "echo", arguments.clone()), words(&arguments)));
     }
-    all.push(told(&agent.call(&mut client, "payments.send", json!({})), words(&json!({}))));
-    all.push(told(
+    all.push(verifier_input(&agent.call(&mut client, "payments.send", json!({})), words(&json!({}))));
+    all.push(verifier_input(
         &agent.call(&mut client, "files.delete", json!({ "path": "/" })),
         words(&json!({ "path": "/" })),
     ));
     let digest = committed.verdict().digest().to_owned();
     let amended = agent.amend(&mut client, &digest, json!({ "increase_budget": { "add_calls": 1 } }));
-    all.push(told(&amended, json!({})));
+    all.push(verifier_input(&amended, json!({})));
     // Commitment, amendment, a denial, and four calls with their outcomes.
     let records = scene.records(11);
     let count = |kind: &str| of_kind(&records, kind).len();
@@ -90,10 +90,10 @@ fn whoever_got_a_verdict_can_prove_it_with_software_that_none_of_us_wrote() {
 fn a_denial_is_in_band_and_its_record_is_on_the_log() {
     let scene = Scene::new(McpServer::ordinary(), "");
     for mut client in [scene.running.in_session(), scene.running.modern()] {
-        let told = client.call("echo", json!({ "a": 1 }), json!({}));
-        let verdict = told.must_be_denied("no_envelope");
+        let answer = client.call("echo", json!({ "a": 1 }), json!({}));
+        let verdict = answer.must_be_denied("no_envelope");
         assert_eq!(verdict.0["in_response_to"], "intent_call");
-        assert!(told.result()["resultType"] == "complete" || client.session().is_some(), "{told:?}");
+        assert!(answer.result()["resultType"] == "complete" || client.session().is_some(), "{answer:?}");
         let url = scene.service.url().trim_end_matches('/');
         assert_eq!(verdict.audit_ref(), format!("{url}/entries/{}", verdict.entry()));
     }
@@ -106,10 +106,10 @@ fn a_denial_is_in_band_and_its_record_is_on_the_log() {
 }
 
 #[test]
-fn a_call_of_somebody_unaware_is_recorded_and_its_answer_untouched() {
+fn a_call_without_vap_is_recorded_and_its_answer_unchanged() {
     let scene = Scene::new(McpServer::ordinary(), "without_vap = \"advisory\"");
-    let told = scene.running.modern().call("echo", json!({ "a": 1 }), json!({}));
-    assert!(told.must_succeed().result()["_meta"].is_null(), "{told:?}");
+    let answer = scene.running.modern().call("echo", json!({ "a": 1 }), json!({}));
+    assert!(answer.must_succeed().result()["_meta"].is_null(), "{answer:?}");
     let records = scene.records(2);
     assert_eq!(
         (of_kind(&records, "decision").len(), of_kind(&records, "outcome").len()),
@@ -124,7 +124,7 @@ fn a_call_of_somebody_unaware_is_recorded_and_its_answer_untouched() {
 }
 
 #[test]
-fn clients_that_say_nothing_have_a_stream_for_each_session_and_records_name_what_they_call_themselves() {
+fn records_of_clients_without_vap_have_a_stream_per_session_and_name_the_client() {
     let scene = Scene::new(McpServer::ordinary(), "without_vap = \"advisory\"");
     let (mut one, mut other) = (scene.running.in_session(), scene.running.in_session());
     for client in [&mut one, &mut other, &mut scene.running.modern()] {
@@ -153,7 +153,7 @@ fn clients_that_say_nothing_have_a_stream_for_each_session_and_records_name_what
 }
 
 #[test]
-fn no_byte_reaches_the_server_before_the_decision_is_durable() {
+fn a_decision_is_durable_before_the_call_reaches_the_server() {
     let agent = Agent::new("one-that-is-cut-off");
     // The server never answers: the gateway is killed while it waits.
     let upstream = McpServer::scripted(|seen, wire| {
@@ -197,7 +197,7 @@ fn no_byte_reaches_the_server_before_the_decision_is_durable() {
 }
 
 #[test]
-fn where_a_receipt_is_required_there_is_one_or_nothing_happens() {
+fn a_call_is_served_only_with_a_receipt_where_one_is_required() {
     let agent = Agent::new("one-with-receipts");
     let (log, upstream) = (gateway::admitting_log(), McpServer::ordinary());
     let key = log.tabellion(&["key", "show", "--json"]).must_succeed().json();
@@ -212,9 +212,9 @@ fn where_a_receipt_is_required_there_is_one_or_nothing_happens() {
     let running = gateway.start();
     let mut client = running.modern();
     agent.commit(&mut client);
-    let told = agent.call(&mut client, "echo", json!({}));
-    let entry = told.must_be_served().entry().to_owned();
-    assert!(told.result()["_meta"]["dev.tabellion/evidence"]["receipt"].is_string(), "{told:?}");
+    let answer = agent.call(&mut client, "echo", json!({}));
+    let entry = answer.must_be_served().entry().to_owned();
+    assert!(answer.result()["_meta"]["dev.tabellion/evidence"]["receipt"].is_string(), "{answer:?}");
     assert!(records_of(&service).iter().any(|record| record.entry == entry));
     service.kill();
     agent.call(&mut client, "echo", json!({})).must_be_denied("receipt_unavailable");
@@ -222,7 +222,7 @@ fn where_a_receipt_is_required_there_is_one_or_nothing_happens() {
 }
 
 #[test]
-fn an_outbox_that_is_full_denies_and_one_that_is_drained_serves_again() {
+fn a_full_outbox_denies_and_a_drained_one_serves_again() {
     let agent = Agent::new("one-that-waits");
     let log = gateway::admitting_log();
     let address = black_box::free_address();
@@ -252,7 +252,7 @@ fn an_outbox_that_is_full_denies_and_one_that_is_drained_serves_again() {
 }
 
 #[test]
-fn a_disk_that_is_full_denies_and_loses_nothing() {
+fn a_full_disk_denies_and_keeps_every_record() {
     let agent = Agent::new("one-on-a-full-disk");
     let log = gateway::admitting_log();
     let service = log.serve();
@@ -325,7 +325,7 @@ fn settled(service: &Service) -> Vec<Record> {
 }
 
 #[test]
-fn what_a_caller_says_for_the_audit_is_nobody_elses_business() {
+fn a_callers_invocation_reasons_stay_out_of_answers_and_records() {
     let agent = Agent::new("one-who-explains-himself");
     let scene = Scene::built(McpServer::ordinary(), known(&agent));
     let mut client = scene.running.modern();
@@ -335,13 +335,13 @@ fn what_a_caller_says_for_the_audit_is_nobody_elses_business() {
     for tool in ["echo", "files.delete"] {
         let intent = agent.signed(agent.intent(tool, &json!({})));
         let meta = json!({ "vap": intent, "io.modelcontextprotocol/aiInvocation": aside });
-        let told = client.call(tool, json!({}), meta);
+        let answer = client.call(tool, json!({}), meta);
         assert_eq!(
-            told.result()["_meta"]["io.modelcontextprotocol/aiInvocation"],
+            answer.result()["_meta"]["io.modelcontextprotocol/aiInvocation"],
             json!({ "turnId": "turn-7" }),
-            "{told:?}"
+            "{answer:?}"
         );
-        assert!(!told.message.to_string().contains("ANGRY"), "{told:?}");
+        assert!(!answer.message.to_string().contains("ANGRY"), "{answer:?}");
     }
     assert!(
         scene.upstream.only_call().text().contains("the user was ANGRY"),
@@ -350,9 +350,9 @@ fn what_a_caller_says_for_the_audit_is_nobody_elses_business() {
     // A malformed `aiInvocation` is recorded as malformed, and the call is unaffected.
     let intent = agent.signed(agent.intent("echo", &json!({})));
     let meta = json!({ "vap": intent, "io.modelcontextprotocol/aiInvocation": { "turnId": 7 } });
-    let told = client.call("echo", json!({}), meta);
-    told.must_be_served();
-    assert!(told.result()["_meta"]["io.modelcontextprotocol/aiInvocation"].is_null(), "{told:?}");
+    let answer = client.call("echo", json!({}), meta);
+    answer.must_be_served();
+    assert!(answer.result()["_meta"]["io.modelcontextprotocol/aiInvocation"].is_null(), "{answer:?}");
     let records = scene.records(6);
     assert!(!format!("{records:?}").contains("PRIVATE") && !format!("{records:?}").contains("turn-7"));
 }
@@ -379,8 +379,8 @@ fn two_gateways_on_one_database_share_a_budget() {
         for n in 0..16 {
             let (running, served, agent) = (if n % 2 == 0 { &first } else { &second }, &served, &agent);
             scope.spawn(move || {
-                let told = agent.call(&mut running.modern(), "echo", json!({}));
-                let word = told.verdict().word() == "served";
+                let answer = agent.call(&mut running.modern(), "echo", json!({}));
+                let word = answer.verdict().word() == "served";
                 served.fetch_add(usize::from(word), std::sync::atomic::Ordering::SeqCst);
             });
         }

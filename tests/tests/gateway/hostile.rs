@@ -21,7 +21,7 @@ fn post(connection: &mut Connection, headers: &[(&str, &str)], body: &[u8]) -> b
 }
 
 #[test]
-fn a_body_that_could_be_read_in_two_ways_is_refused_unforwarded() {
+fn an_ambiguous_body_is_refused() {
     let upstream = McpServer::ordinary();
     let (_gateway, running) = before(&upstream);
     let call = |members: &str| {
@@ -68,7 +68,7 @@ fn a_body_that_could_be_read_in_two_ways_is_refused_unforwarded() {
 }
 
 #[test]
-fn mirrored_headers_that_say_something_else_are_refused() {
+fn mirrored_headers_must_agree_with_the_body() {
     let upstream = McpServer::ordinary();
     let (_gateway, running) = before(&upstream);
     let mut client = running.modern();
@@ -105,7 +105,7 @@ fn mirrored_headers_that_say_something_else_are_refused() {
 }
 
 #[test]
-fn a_web_page_and_a_name_that_was_bent_to_this_machine_do_not_get_in() {
+fn foreign_origins_and_rebound_hosts_are_refused() {
     let upstream = McpServer::ordinary();
     let (_gateway, running) = before(&upstream);
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }).to_string();
@@ -147,7 +147,7 @@ fn peak(running: &GatewayProcess) -> u64 {
 }
 
 #[test]
-fn messages_that_do_not_end_take_a_bounded_amount_of_memory() {
+fn unfinished_messages_take_a_bounded_amount_of_memory() {
     let upstream = McpServer::ordinary();
     let (_gateway, running) = before(&upstream);
     let part = vec![b' '; (4 << 20) - 1];
@@ -200,7 +200,7 @@ fn large_answers_of_servers_take_a_bounded_amount_of_memory() {
 }
 
 #[test]
-fn a_method_or_a_path_or_a_type_that_is_none_is_refused() {
+fn unknown_methods_paths_and_content_types_are_refused() {
     let upstream = McpServer::ordinary();
     let (_gateway, running) = before(&upstream);
     let mut connection = running.connection();
@@ -220,7 +220,7 @@ fn a_method_or_a_path_or_a_type_that_is_none_is_refused() {
 }
 
 #[test]
-fn two_lengths_and_a_length_with_chunks_are_no_request() {
+fn ambiguous_lengths_are_refused() {
     let upstream = McpServer::ordinary();
     let (_gateway, running) = before(&upstream);
     let connection = running.connection();
@@ -242,7 +242,7 @@ fn two_lengths_and_a_length_with_chunks_are_no_request() {
 }
 
 #[test]
-fn a_token_for_the_gateway_and_vaps_material_are_not_passed_on() {
+fn tokens_hop_headers_and_vap_material_are_removed() {
     let upstream = McpServer::ordinary();
     let (_gateway, running) = before(&upstream);
     let mut client = running.modern().with_token("a-token-of-the-client");

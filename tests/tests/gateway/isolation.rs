@@ -77,15 +77,18 @@ fn write(path: &Path) -> String {
     format!("open({:?}, 'ab').write(b'x'); result = 'written'", path.display().to_string())
 }
 
-/// Everything that a server must not get, and what it needs for its work all the same.
-fn must_hold(scene: &Scene, running: &GatewayProcess) {
+/// Asserts that a server reaches neither the gateway's files nor its process, and works all the same.
+fn assert_isolated(scene: &Scene, running: &GatewayProcess) {
     let mut attacker = Attacker::of(running);
-    let gateway = &scene.gateway;
-    secrets_are_out_of_reach(gateway, &mut attacker);
-    the_process_is_out_of_reach(running.pid().as_raw_nonzero(), &mut attacker);
-    // Beside all of that it works: it reads what is not a secret, writes where it may, and starts programs.
+    assert_secrets_out_of_reach(&scene.gateway, &mut attacker);
+    assert_process_out_of_reach(running.pid().as_raw_nonzero(), &mut attacker);
+    assert_server_works(&scene.writable, &mut attacker);
+}
+
+/// Asserts that a server reads what is not a secret, writes where it may, and starts programs.
+fn assert_server_works(writable: &Path, attacker: &mut Attacker) {
     assert!(attacker.run("result = open('/etc/passwd').read()").contains("root"));
-    assert_eq!(attacker.run(&write(&scene.writable.join("new"))), "written");
+    assert_eq!(attacker.run(&write(&writable.join("new"))), "written");
     assert_eq!(
         attacker.run("import subprocess; result = subprocess.check_output(['/bin/echo', 'hello'])"),
         "b'hello\\n'"
@@ -96,7 +99,8 @@ fn must_hold(scene: &Scene, running: &GatewayProcess) {
     );
 }
 
-fn secrets_are_out_of_reach(gateway: &Gateway, attacker: &mut Attacker) {
+/// Asserts that a server neither reads, changes, removes nor links a file of the gateway.
+fn assert_secrets_out_of_reach(gateway: &Gateway, attacker: &mut Attacker) {
     let files = [
         "evidence.pem",
         "gateway.toml",
@@ -127,7 +131,8 @@ fn secrets_are_out_of_reach(gateway: &Gateway, attacker: &mut Attacker) {
     attacker.must_be_refused(&write(&gateway.path("new")));
 }
 
-fn the_process_is_out_of_reach(pid: NonZeroI32, attacker: &mut Attacker) {
+/// Asserts that a server neither reads the gateway's process nor sends it a signal.
+fn assert_process_out_of_reach(pid: NonZeroI32, attacker: &mut Attacker) {
     for file in ["environ", "mem", "maps", "fd/0", "auxv"] {
         attacker.must_be_refused(&read(&PathBuf::from(format!("/proc/{pid}/{file}"))));
     }
@@ -146,19 +151,18 @@ fn is_root() -> bool {
 }
 
 #[test]
-fn a_server_gets_nothing_of_the_gateway_that_runs_as_the_same_user() {
+fn a_server_of_the_same_user_is_isolated_from_the_gateway() {
     let scene = Scene::new();
     let running = scene.gateway.start();
-    must_hold(&scene, &running);
+    assert_isolated(&scene, &running);
     running.stop();
 }
 
-/// The test above, by an ordinary user where that one was by root.
 #[test]
-fn nor_does_it_as_the_same_ordinary_user() {
+fn a_server_of_the_same_ordinary_user_is_isolated_from_the_gateway() {
     let scene = Scene::new();
     let running = if is_root() { scene.gateway.start_as(NOBODY) } else { scene.gateway.start() };
-    must_hold(&scene, &running);
+    assert_isolated(&scene, &running);
     running.stop();
 }
 
@@ -171,7 +175,7 @@ fn a_server_can_have_a_user_of_its_own_if_the_gateway_runs_as_root() {
         return;
     }
     let running = scene.gateway.start();
-    must_hold(&scene, &running);
+    assert_isolated(&scene, &running);
     let mut attacker = Attacker::of(&running);
     assert_eq!(
         attacker.run("import os; result = os.getresuid() + os.getresgid()"),
@@ -196,7 +200,7 @@ fn a_server_has_no_privileges_even_as_root() {
 }
 
 #[test]
-fn a_server_that_takes_all_memory_files_and_processes_ends_itself_alone() {
+fn a_server_that_takes_all_resources_harms_itself_alone() {
     let scene = Scene::with("memory = \"512MiB\"\nopen_files = 64\nprocesses = 40");
     let running = if is_root() { scene.gateway.start_as(NOBODY) } else { scene.gateway.start() };
     let mut attacker = Attacker::of(&running);
@@ -215,7 +219,7 @@ fn a_server_that_takes_all_memory_files_and_processes_ends_itself_alone() {
 }
 
 #[test]
-fn without_landlock_no_server_is_started_unless_that_is_asked_for() {
+fn a_server_needs_landlock_unless_the_operator_waives_it() {
     let scene = Scene::new();
     let refused = scene.gateway.try_start_without_landlock(&[]).err().unwrap();
     assert!(refused.stderr.contains("--unsafe-shared-user"), "{refused}");

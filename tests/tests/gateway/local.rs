@@ -54,7 +54,7 @@ fn found_until(
 }
 
 #[test]
-fn a_server_wrapped_as_advisory_answers_as_before_and_the_records_say_what_was_advised() {
+fn an_advisory_wrap_keeps_answers_and_records_the_advice() {
     let dev = Dev::start();
     let server = black_box::python_server("mcp_server_time");
     let client = json!({ "mcpServers": { "time": { "command": server[0], "args": server[1..] } } });
@@ -128,7 +128,7 @@ fn a_wrapped_server_works_as_before_and_its_calls_are_on_the_log() {
 }
 
 #[test]
-fn the_operators_commitment_bounds_a_client_that_knows_nothing_of_it() {
+fn the_operators_commitment_bounds_a_client_without_vap() {
     let gateway = Gateway::before_command(&black_box::python_server("mcp_server_time")).route(
         "without_vap = \"commitment\"\n[route.commitment]\ngoal = \"the time\"\nmax_calls = 1\n\
          tools_deny = [\"get_*\"]",
@@ -171,7 +171,7 @@ fn processes_that_a_client_starts_side_by_side_keep_their_evidence_apart() {
 }
 
 #[test]
-fn what_is_no_message_is_answered_and_the_client_goes_on() {
+fn a_line_that_is_no_message_gets_an_error_and_the_next_one_an_answer() {
     let gateway = Gateway::before_command(&black_box::python_server("mcp_server_time"))
         .route("without_vap = \"advisory\"");
     let command = gateway.stdio_command();
@@ -196,7 +196,7 @@ fn what_is_no_message_is_answered_and_the_client_goes_on() {
 }
 
 #[test]
-fn an_undo_and_a_wrap_that_cannot_be_done_change_nothing() {
+fn a_wrap_or_undo_that_fails_leaves_the_file_unchanged() {
     let folder = black_box::cli::Folder::new();
     folder.write("mcp.json", "{ \"mcpServers\": { \"a\": { \"command\": \"a\" } } }");
     for (arguments, exit) in [

@@ -79,7 +79,7 @@ fn must_be_challenged(answer: &Answer, status: u16, says: &str) {
 }
 
 #[test]
-fn a_token_is_for_this_gateway_or_for_nothing() {
+fn a_token_must_be_valid_and_issued_for_this_gateway() {
     let upstream = McpServer::ordinary();
     let (gateway, running) = protected(&upstream, "mode = \"gateway\"");
     let (issuer, resource) = (Issuer::new(), gateway.url());
@@ -137,7 +137,7 @@ fn a_token_is_for_this_gateway_or_for_nothing() {
 }
 
 #[test]
-fn a_token_for_the_server_goes_on_to_it_where_the_gateway_stands_in_its_place() {
+fn a_token_for_the_server_passes_where_the_route_says_so() {
     let metadata = json!({ "resource": SERVER, "authorization_servers": [AS], "theirs": true });
     let document = metadata.to_string();
     let upstream = McpServer::scripted(move |seen, wire| {
@@ -187,7 +187,7 @@ fn a_session_belongs_to_the_token_that_committed() {
 }
 
 #[test]
-fn while_the_issuer_is_away_a_reload_locks_nobody_out() {
+fn a_reload_keeps_the_issuers_keys_while_it_is_away() {
     let issuer = Issuer::new();
     let (keys, is_there) = (issuer.jwks().to_string(), Arc::new(AtomicBool::new(true)));
     let there = is_there.clone();

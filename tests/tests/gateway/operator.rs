@@ -13,7 +13,7 @@ use testkit::McpServer;
 const SOON: Duration = Duration::from_secs(30);
 
 #[test]
-fn a_verdict_is_verified_offline_and_a_changed_one_is_not() {
+fn a_verdict_is_verified_offline_and_an_altered_one_refused() {
     let agent = Agent::new("one-that-is-shown-around");
     let scene = Scene::built(McpServer::ordinary(), |gateway| gateway.knowing(&agent));
     let mut client = scene.running.modern();
@@ -70,7 +70,7 @@ fn a_recorded_session_is_decided_again_to_the_same() {
 }
 
 #[test]
-fn rules_change_while_it_serves_and_a_mistake_changes_nothing() {
+fn rules_change_at_a_reload_and_stay_after_a_mistake() {
     let guarded = Guarded::new();
     let (agent, mut client) = (&guarded.agent, guarded.running.modern());
     agent.commit(&mut client);

@@ -129,7 +129,7 @@ fn in_the_older_era_the_question_comes_on_the_open_stream() {
 }
 
 #[test]
-fn a_yes_to_a_call_that_was_asked_about_before_the_rules_changed_does_not_outlive_the_change() {
+fn a_confirmed_call_is_decided_under_the_rules_then_in_force() {
     let guarded = guarded();
     let agent = &guarded.agent;
     let mut older = asking(&guarded, false);
@@ -174,7 +174,7 @@ fn a_yes_to_a_call_that_was_asked_about_before_the_rules_changed_does_not_outliv
 }
 
 #[test]
-fn a_judge_that_does_not_answer_never_serves_and_his_words_stay_inside() {
+fn a_failing_judge_denies_and_its_text_stays_inside() {
     for (status, body) in [
         (500_u16, "judge on fire: SECRET-PROMPT"),
         (200, "{\"choices\":[{\"message\":{\"content\":\"served SECRET-PROMPT\"}}]}"),
@@ -201,7 +201,7 @@ fn a_judge_that_does_not_answer_never_serves_and_his_words_stay_inside() {
 }
 
 #[test]
-fn without_a_judge_no_signal_changes_a_verdict() {
+fn a_risk_score_leaves_the_verdict_unchanged_without_a_judge() {
     let guarded = Guarded::new();
     guarded.in_both_eras(|agent, client| {
         agent.commit(client);

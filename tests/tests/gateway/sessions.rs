@@ -26,7 +26,7 @@ fn a_commitment_that_is_refused_leaves_the_host_session_alive() {
 }
 
 #[test]
-fn a_list_is_filtered_where_the_operator_wants_it_and_nowhere_else() {
+fn a_list_is_filtered_only_where_the_route_says_so() {
     let names = |client: &mut McpClient| {
         let response = client.request("tools/list", json!({}));
         let tools = response.result()["tools"].as_array().unwrap().clone();
@@ -42,7 +42,7 @@ fn a_list_is_filtered_where_the_operator_wants_it_and_nowhere_else() {
 }
 
 #[test]
-fn a_pattern_is_anchored_and_means_what_it_says() {
+fn a_pattern_matches_the_whole_name_and_is_case_sensitive() {
     let guarded = Guarded::new();
     guarded.in_both_eras(|agent, client| {
         let scope =
@@ -109,7 +109,7 @@ fn the_operators_ceiling_holds_whatever_is_declared() {
 }
 
 #[test]
-fn new_sessions_mint_no_budget_where_the_operator_counts_across_them() {
+fn a_principal_ceiling_holds_across_sessions() {
     let guarded = Guarded::with("principal_ceiling = { max_calls = 3 }");
     let mut served = 0;
     for n in 0..5 {
@@ -126,7 +126,7 @@ fn new_sessions_mint_no_budget_where_the_operator_counts_across_them() {
 }
 
 #[test]
-fn a_restricted_caller_gets_what_is_listed_for_him_and_is_told_so() {
+fn a_restricted_caller_is_served_the_listed_tools_as_downgraded() {
     let guarded = Guarded::with("without_vap = \"restricted\"\nrestricted = [\"ec*\"]");
     for client in [&mut guarded.running.in_session(), &mut guarded.running.modern()] {
         let response = client.call("echo", json!({}), json!({}));
@@ -172,7 +172,7 @@ fn what_the_gateway_demands_is_known_before_anything_is_sent() {
 }
 
 #[test]
-fn a_configured_approver_may_sign_an_amendment_and_nothing_else() {
+fn an_approvers_key_signs_amendments_only() {
     let approver = Agent::named("did:example:approver", "", 12);
     let guarded = Guarded::built(McpServer::ordinary(), |gateway| {
         std::fs::write(gateway.path("approver.jwk"), approver.jwk().to_string()).unwrap();

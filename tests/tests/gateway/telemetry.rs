@@ -79,7 +79,7 @@ fn variables_name_the_collector_where_the_configuration_does_not() {
 }
 
 #[test]
-fn a_dead_collector_and_a_silent_one_break_no_call_and_no_stop() {
+fn calls_and_stops_succeed_without_a_working_collector() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let upstream = McpServer::ordinary();
     for collector in [free_address(), silent.local_addr().unwrap()] {
@@ -98,7 +98,7 @@ fn a_dead_collector_and_a_silent_one_break_no_call_and_no_stop() {
 }
 
 #[test]
-fn a_collector_that_is_no_address_is_a_mistake_with_its_line() {
+fn a_malformed_collector_address_is_a_mistake_with_its_line() {
     let gateway = Gateway::before("http://127.0.0.1:9/mcp").top("otlp = \"localhost:4318\"");
     let refused = gateway.tabellion(&["gateway", "check", "--config", "gateway.toml"]);
     assert_eq!(refused.code, Some(2), "{refused}");

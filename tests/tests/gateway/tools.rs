@@ -22,7 +22,7 @@ impl Catalogue {
         Self(Arc::new(Mutex::new(vec![tools.into_iter().collect()])))
     }
 
-    fn says(&self, pages: Vec<Vec<Value>>) {
+    fn set_pages(&self, pages: Vec<Vec<Value>>) {
         *self.0.lock().unwrap() = pages;
     }
 
@@ -76,13 +76,18 @@ fn tools(gateway: &Gateway, arguments: &[&str]) -> Value {
     ran.json()
 }
 
-/// How a tool stands, and its digest.
-fn standing(gateway: &Gateway, name: &str) -> (String, String) {
+/// What the gateway lists about a tool.
+struct ListedTool {
+    state: String,
+    digest: String,
+}
+
+fn listed(gateway: &Gateway, name: &str) -> ListedTool {
     let response = tools(gateway, &["list"]);
     let tool =
         response["tools"].as_array().unwrap().iter().find(|tool| tool["tool"] == name).unwrap().clone();
     let text = |member: &str| tool[member].as_str().unwrap().to_owned();
-    (text("state"), text("digest"))
+    ListedTool { state: text("state"), digest: text("digest") }
 }
 
 fn events(records: &[Record]) -> Vec<(String, String)> {
@@ -93,27 +98,28 @@ fn events(records: &[Record]) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_tool_that_is_described_otherwise_is_denied_until_it_is_approved_and_the_log_says_so() {
+fn a_changed_tool_is_denied_until_its_approval_and_both_are_on_the_log() {
     let catalogue = Catalogue::of([tool("echo", "says it"), tool("payments.send", "pays")]);
     let agent = Agent::new("one-under-whom-the-rug-is-pulled");
     let scene = Scene::built(catalogue.server(), |gateway| gateway.knowing(&agent));
     let mut client = scene.running.modern();
     agent.commit(&mut client);
     agent.call(&mut client, "echo", json!({})).must_be_served();
-    let (state, good) = standing(&scene.gateway, "echo");
-    assert_eq!(state, "first_use");
+    let good = listed(&scene.gateway, "echo");
+    assert_eq!(good.state, "first_use");
 
-    catalogue.says(vec![vec![tool("echo", "says it, and more"), tool("payments.send", "pays")]]);
+    catalogue.set_pages(vec![vec![tool("echo", "says it, and more"), tool("payments.send", "pays")]]);
     let shown = list(&mut client);
     assert_eq!(described(&shown, "echo")["description"], "says it, and more", "clients may look");
     agent.call(&mut client, "echo", json!({})).must_be_denied("tool_changed");
     agent.call(&mut client, "payments.send", json!({})).must_be_served();
-    let (state, evil) = standing(&scene.gateway, "echo");
-    assert_eq!((state.as_str(), evil != good), ("changed", true));
+    let evil = listed(&scene.gateway, "echo");
+    assert_eq!(evil.state, "changed");
+    assert_ne!(evil.digest, good.digest);
 
-    catalogue.says(vec![vec![tool("payments.send", "pays")]]);
+    catalogue.set_pages(vec![vec![tool("payments.send", "pays")]]);
     list(&mut client);
-    catalogue.says(vec![vec![tool("echo", "says it"), tool("payments.send", "pays")]]);
+    catalogue.set_pages(vec![vec![tool("echo", "says it"), tool("payments.send", "pays")]]);
     list(&mut client);
     agent.call(&mut client, "echo", json!({})).must_be_denied("tool_changed");
     agent.call(&mut client, "payments.send", json!({})).must_be_served();
@@ -125,12 +131,12 @@ fn a_tool_that_is_described_otherwise_is_denied_until_it_is_approved_and_the_log
         "/mcp",
         "echo",
         "--digest",
-        &evil,
+        &evil.digest,
         "--config",
         "gateway.toml",
     ]);
     assert_eq!(moved.code, Some(10), "it says something else than what was looked at: {moved}");
-    let approved = tools(&scene.gateway, &["approve", "/mcp", "echo", "--digest", &good]);
+    let approved = tools(&scene.gateway, &["approve", "/mcp", "echo", "--digest", &good.digest]);
     assert_eq!(approved["approved"][0]["state"], "approved");
     agent.call(&mut client, "echo", json!({})).must_be_served();
     assert_eq!(scene.upstream.calls(), 4);
@@ -140,7 +146,7 @@ fn a_tool_that_is_described_otherwise_is_denied_until_it_is_approved_and_the_log
     must_be_whole(&records);
     assert_eq!(events(&records), [("changed".into(), "echo".into()), ("approved".into(), "echo".into())]);
     let changed = &of_kind(&records, "tools")[0].payload;
-    assert_eq!(changed["tools"], json!([{ "tool": "echo", "was": good, "is": evil }]));
+    assert_eq!(changed["tools"], json!([{ "tool": "echo", "was": good.digest, "is": evil.digest }]));
     assert_eq!(changed["route"], "/mcp");
     scene.running.stop();
     let replayed =
@@ -149,7 +155,7 @@ fn a_tool_that_is_described_otherwise_is_denied_until_it_is_approved_and_the_log
 }
 
 #[test]
-fn a_member_that_only_one_revision_of_mcp_has_changes_no_tool() {
+fn a_tool_is_the_same_in_both_revisions_of_mcp() {
     let upstream = McpServer::scripted(|seen, wire| {
         let is_list = seen.rpc() == "tools/list";
         if is_list {
@@ -177,14 +183,14 @@ fn a_member_that_only_one_revision_of_mcp_has_changes_no_tool() {
 }
 
 #[test]
-fn an_approval_makes_a_tool_callable_again_after_a_restart_and_until_the_next_change() {
+fn an_approved_tool_is_served_until_its_next_change() {
     for evidence in ["", &format!("evidence = \"{}\"", Database::postgres().url())] {
         let catalogue = Catalogue::of([tool("echo", "one")]);
         let guarded = Guarded::built(catalogue.server(), |gateway| gateway.top(evidence));
         let Guarded { agent, gateway, running, .. } = guarded;
         let mut client = running.in_session();
         agent.commit(&mut client);
-        catalogue.says(vec![vec![tool("echo", "two")]]);
+        catalogue.set_pages(vec![vec![tool("echo", "two")]]);
         list(&mut client);
         agent.call(&mut client, "echo", json!({})).must_be_denied("tool_changed");
         running.stop();
@@ -201,7 +207,7 @@ fn an_approval_makes_a_tool_callable_again_after_a_restart_and_until_the_next_ch
         agent.call(&mut client, "echo", json!({})).must_be_served();
         list(&mut client);
         agent.call(&mut client, "echo", json!({})).must_be_served();
-        catalogue.says(vec![vec![tool("echo", "one")]]);
+        catalogue.set_pages(vec![vec![tool("echo", "one")]]);
         list(&mut client);
         agent.call(&mut client, "echo", json!({})).must_be_denied("tool_changed");
         running.stop();
@@ -209,7 +215,7 @@ fn an_approval_makes_a_tool_callable_again_after_a_restart_and_until_the_next_ch
 }
 
 #[test]
-fn where_approval_is_demanded_nothing_is_called_that_an_operator_has_not_seen() {
+fn a_tool_needs_an_operators_approval_where_the_route_demands_it() {
     let catalogue = Catalogue::of([tool("echo", "one"), tool("payments.send", "pays")]);
     let guarded = Guarded::built(catalogue.server(), |gateway| gateway.route("tool_pins = \"approved\""));
     let (agent, mut client) = (&guarded.agent, guarded.running.in_session());
@@ -217,7 +223,7 @@ fn where_approval_is_demanded_nothing_is_called_that_an_operator_has_not_seen() 
     assert_eq!(missing.code, Some(5), "{missing}");
     agent.commit(&mut client);
     agent.call(&mut client, "echo", json!({})).must_be_denied("tool_not_approved");
-    assert_eq!(standing(&guarded.gateway, "echo").0, "waiting");
+    assert_eq!(listed(&guarded.gateway, "echo").state, "waiting");
     tools(&guarded.gateway, &["approve", "/mcp", "echo"]);
     agent.call(&mut client, "echo", json!({})).must_be_served();
     agent.call(&mut client, "payments.send", json!({})).must_be_denied("tool_not_approved");
@@ -225,7 +231,7 @@ fn where_approval_is_demanded_nothing_is_called_that_an_operator_has_not_seen() 
 }
 
 #[test]
-fn a_call_that_comes_before_any_list_is_served_and_the_first_list_pins_the_tool() {
+fn the_first_list_pins_a_tool_that_was_called_before() {
     let catalogue = Catalogue::of([tool("echo", "one")]);
     let guarded = Guarded::built(catalogue.server(), |gateway| {
         gateway.route("without_vap = \"restricted\"\nrestricted = [\"echo\"]")
@@ -235,20 +241,20 @@ fn a_call_that_comes_before_any_list_is_served_and_the_first_list_pins_the_tool(
     served(client.call("echo", json!({}), json!({})));
     list(&mut client);
     served(client.call("echo", json!({}), json!({})));
-    catalogue.says(vec![vec![tool("echo", "two")]]);
+    catalogue.set_pages(vec![vec![tool("echo", "two")]]);
     list(&mut client);
     client.call("echo", json!({}), json!({})).must_be_denied("tool_changed");
 }
 
 #[test]
-fn in_advisory_mode_a_changed_tool_is_called_and_the_record_says_what_was_wrong() {
+fn in_advisory_mode_a_changed_tool_is_called_and_recorded_as_denied() {
     let catalogue = Catalogue::of([tool("echo", "one")]);
     let scene = Scene::new(catalogue.server(), "without_vap = \"advisory\"");
     let mut client = scene.running.in_session();
     list(&mut client);
     let answer = client.call("echo", json!({}), json!({}));
     assert!(answer.must_succeed().result()["_meta"].is_null());
-    catalogue.says(vec![vec![tool("echo", "two")]]);
+    catalogue.set_pages(vec![vec![tool("echo", "two")]]);
     list(&mut client);
     client.call("echo", json!({}), json!({})).must_succeed();
     let records = scene.records(5);
@@ -264,16 +270,16 @@ fn in_advisory_mode_a_changed_tool_is_called_and_the_record_says_what_was_wrong(
 }
 
 #[test]
-fn tools_of_every_page_are_pinned_and_without_pins_none() {
+fn tools_are_pinned_on_every_page_unless_pins_are_off() {
     let pages = |second: &str| vec![vec![tool("payments.send", "pays")], vec![tool("echo", second)]];
     for (route, reason) in [("", Some("tool_changed")), ("tool_pins = \"off\"", None)] {
         let catalogue = Catalogue::default();
-        catalogue.says(pages("one"));
+        catalogue.set_pages(pages("one"));
         let guarded = Guarded::built(catalogue.server(), |gateway| gateway.route(route));
         let (agent, mut client) = (&guarded.agent, guarded.running.modern());
         agent.commit(&mut client);
         for words in ["one", "two"] {
-            catalogue.says(pages(words));
+            catalogue.set_pages(pages(words));
             let first = list(&mut client);
             let cursor = first.result()["nextCursor"].clone();
             let second = client.request("tools/list", json!({ "cursor": cursor }));
@@ -289,7 +295,7 @@ fn tools_of_every_page_are_pinned_and_without_pins_none() {
 }
 
 #[test]
-fn of_several_servers_behind_one_endpoint_each_is_pinned_under_its_prefix() {
+fn each_server_behind_an_endpoint_is_pinned_under_its_prefix() {
     let (one, other) = (Catalogue::of([tool("echo", "one")]), Catalogue::of([tool("echo", "one")]));
     let (first, second) = (one.server(), other.server());
     let server =
@@ -300,7 +306,7 @@ fn of_several_servers_behind_one_endpoint_each_is_pinned_under_its_prefix() {
     let running = gateway.start();
     let mut client = running.modern();
     agent.commit_to(&mut client, json!({ "scope": { "tools_allow": ["*"] } }));
-    other.says(vec![vec![tool("echo", "two")]]);
+    other.set_pages(vec![vec![tool("echo", "two")]]);
     list(&mut client);
     agent.call(&mut client, "a__echo", json!({})).must_be_served();
     agent.call(&mut client, "b__echo", json!({})).must_be_denied("tool_changed");
@@ -308,7 +314,7 @@ fn of_several_servers_behind_one_endpoint_each_is_pinned_under_its_prefix() {
 }
 
 #[test]
-fn a_list_in_which_two_readers_see_two_tools_does_not_pass() {
+fn an_ambiguous_list_of_tools_is_refused() {
     let upstream = McpServer::scripted(|seen, wire| {
         let list = seen.rpc() == "tools/list";
         if list {
@@ -325,15 +331,15 @@ fn a_list_in_which_two_readers_see_two_tools_does_not_pass() {
 }
 
 #[test]
-fn a_server_on_the_public_sdk_that_changes_its_tool_after_it_was_listed_is_found_out() {
+fn a_server_on_the_public_sdk_that_changes_its_tool_is_denied() {
     let agent = Agent::new("one-with-a-server-of-python");
     let gateway = Gateway::before_command(&rug_pull_over_stdio()).knowing(&agent);
     let running = gateway.start();
     let mut client = running.in_session();
-    let mut heard = client.listen(None);
+    let mut notifications = client.listen(None);
     let response = agent.commit_to(&mut client, json!({ "scope": { "tools_allow": ["send"] } }));
     assert_eq!(described(&response, "send")["description"], "Sends money.");
-    assert_eq!(heard.message().unwrap()["method"], "notifications/tools/list_changed");
+    assert_eq!(notifications.message().unwrap()["method"], "notifications/tools/list_changed");
     agent.call(&mut client, "send", json!({ "to": "bob", "amount": 5 })).must_be_served();
     let misfit = agent.call(&mut client, "send", json!({ "to": "bob", "amount": 500 }));
     misfit.must_be_denied("arguments_invalid");
@@ -344,7 +350,7 @@ fn a_server_on_the_public_sdk_that_changes_its_tool_after_it_was_listed_is_found
 }
 
 #[test]
-fn arguments_that_do_not_fit_never_reach_the_server_and_only_their_place_is_told() {
+fn arguments_outside_the_schema_are_denied_naming_only_their_place() {
     let schema = json!({
         "type": "object",
         "properties": { "path": { "type": "string", "pattern": "^/tmp/" }, "lines": { "type": "array", "items": { "type": "integer" } } },
@@ -381,7 +387,7 @@ fn arguments_that_do_not_fit_never_reach_the_server_and_only_their_place_is_told
 }
 
 #[test]
-fn arguments_are_not_looked_at_where_the_operator_says_so() {
+fn arguments_are_checked_unless_the_operator_turns_it_off() {
     let schema = json!({ "type": "object", "required": ["path"] });
     let catalogue = Catalogue::of([with_schema("echo", schema)]);
     let guarded = Guarded::built(catalogue.server(), |gateway| gateway.route("check_arguments = false"));
@@ -412,7 +418,7 @@ fn hostile_schemas(elsewhere: &str) -> Vec<(&'static str, Value)> {
 }
 
 #[test]
-fn a_schema_that_is_made_to_harm_denies_its_own_tool_and_nothing_else() {
+fn a_hostile_schema_denies_only_its_own_tool() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let elsewhere = format!("http://{}/schema.json", listener.local_addr().unwrap());

@@ -98,7 +98,7 @@ fn a_request_reaches_the_server_byte_for_byte() {
 }
 
 #[test]
-fn a_method_that_nobody_knows_reaches_the_server_and_so_does_its_answer() {
+fn an_unknown_method_and_its_answer_pass_unchanged() {
     let upstream = McpServer::scripted(|seen, wire| {
         let asked = seen.rpc() == "example/unheard-of";
         if asked {
@@ -133,7 +133,7 @@ fn a_result_reaches_a_caller_without_vap_byte_for_byte() {
 }
 
 #[test]
-fn a_json_rpc_error_stays_one_and_keeps_its_data() {
+fn a_json_rpc_error_passes_with_its_data() {
     const ERROR: &str = "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32042,\"message\":\"go there\",\"data\":{\"elicitations\":[{\"mode\":\"url\",\"n\":1e0}]}}}";
     let upstream = answering(ERROR);
     let (_gateway, running) = advisory(&upstream);
@@ -142,7 +142,7 @@ fn a_json_rpc_error_stays_one_and_keeps_its_data() {
 }
 
 #[test]
-fn arguments_that_are_longer_than_the_route_allows_do_not_reach_the_server() {
+fn arguments_over_the_routes_length_limit_are_refused() {
     let upstream = McpServer::ordinary();
     let (_gateway, running) = advisory(&upstream);
     let padded = |length: usize| call("1", &format!("{{\"large\":\"{}\"}}", "x".repeat(length - 12)));
@@ -252,7 +252,7 @@ fn a_server_that_asks_its_client_during_a_call_gets_the_answer() {
 }
 
 #[test]
-fn a_session_is_the_servers_own_and_its_end_is_too() {
+fn sessions_and_their_end_pass_between_client_and_server() {
     let upstream = McpServer::ordinary();
     let (_gateway, running) = advisory(&upstream);
     let (mut one, mut other) = (running.in_session(), running.in_session());
@@ -301,7 +301,7 @@ fn clients_with_the_same_ids_at_the_same_time_hear_their_own_answers() {
 }
 
 #[test]
-fn a_server_that_hangs_up_is_told_of_in_band_and_never_asked_twice() {
+fn a_call_of_a_server_that_hangs_up_ends_in_band_and_is_sent_once() {
     for at_once in [true, false] {
         let upstream = McpServer::scripted(move |seen, wire| {
             let asked = seen.rpc() == "tools/call";
@@ -330,7 +330,7 @@ fn a_server_that_hangs_up_is_told_of_in_band_and_never_asked_twice() {
 }
 
 #[test]
-fn what_an_older_server_says_to_a_newer_client_is_left_as_it_is() {
+fn an_older_servers_error_to_a_newer_client_passes_unchanged() {
     // A client of both eras falls back to `initialize` on any error that is not of the newer one.
     let upstream = McpServer::scripted(|seen, wire| {
         let asked = seen.rpc() == "server/discover";
@@ -348,7 +348,7 @@ fn what_an_older_server_says_to_a_newer_client_is_left_as_it_is() {
 }
 
 #[test]
-fn capabilities_and_lists_of_the_server_are_not_reduced() {
+fn capabilities_and_lists_of_the_server_pass_whole() {
     let upstream = McpServer::ordinary();
     let (_gateway, running) = advisory(&upstream);
     let mut client =

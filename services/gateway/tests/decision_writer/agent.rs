@@ -57,17 +57,17 @@ pub fn received(message: &Value, carrier: Carrier) -> Authenticated {
 /// A call with an envelope.
 pub fn job(session: &str, tool: &str, arguments: &Value) -> CallJob {
     let message = received(&intent(session, tool, arguments), Carrier::ToolsCall);
-    CallJob { envelope: Some(Ok(message)), ..unaware("/mcp", tool, arguments) }
+    CallJob { envelope: Some(Ok(message)), ..job_without_vap("/mcp", tool, arguments) }
 }
 
 /// A call without one, of somebody who is in no MCP session.
-pub fn sessionless(route: &str, tool: &str, arguments: &Value) -> CallJob {
+pub fn job_without_session(route: &str, tool: &str, arguments: &Value) -> CallJob {
     let caller = Caller { route: "/mcp".into(), ..Caller::unknown(Era::Modern) };
-    CallJob { caller, ..unaware(route, tool, arguments) }
+    CallJob { caller, ..job_without_vap(route, tool, arguments) }
 }
 
 /// A call without one.
-pub fn unaware(route: &str, tool: &str, arguments: &Value) -> CallJob {
+pub fn job_without_vap(route: &str, tool: &str, arguments: &Value) -> CallJob {
     CallJob {
         route: route.into(),
         caller: caller(),
@@ -118,7 +118,7 @@ pub async fn read(writer: &DecisionWriter, session: &str, ticket: u64) -> Decisi
 /// Lets a call run, and settles it with this cost.
 pub async fn run(answer: DecisionAnswer, cost: Option<&str>) -> admission::decide::Settled {
     let mut pass = answer.pass.expect("the call was served");
-    crate::setup::send(&mut pass);
+    crate::setup::release_request(&mut pass);
     let outcome = CallOutcomeReport {
         status: CallStatus::Executed,
         cost: cost.map(str::to_owned),

@@ -11,14 +11,15 @@ use serde_json::{Value, json};
 use vap::glob::Pattern;
 use vap::record_key::RecordKey;
 
-use crate::agent::{self, SESSION, call, commit, denied, read, run, sessionless};
+use crate::agent::{self, SESSION, call, commit, denied, job_without_session, read, run};
 use crate::setup::{
-    assert_on_log_once, failing, offline, open, open_under, payload, record, records, settings, story, until,
+    FailingSetup, assert_on_log_once, failing, offline, open, open_under, payload, record, records, settings,
+    summaries, until,
 };
 use crate::site::Site;
 
 #[tokio::test]
-async fn every_decision_and_what_came_of_it_is_on_the_log_once() {
+async fn every_decision_and_its_outcome_is_on_the_log_once() {
     let site = Site::start().await;
     let store = Memory::new("one");
     let (writer, running) = open(&store, &site, settings()).await;
@@ -31,7 +32,7 @@ async fn every_decision_and_what_came_of_it_is_on_the_log_once() {
     let (_, again) = open(&store.another("two"), &site, settings()).await;
     assert_on_log_once(&store, &site).await;
     again.stop().await;
-    let mut answer = story(&store, SESSION).await;
+    let mut answer = summaries(&store, SESSION).await;
     answer.sort_unstable();
     assert_eq!(
         answer,
@@ -48,7 +49,7 @@ async fn every_decision_and_what_came_of_it_is_on_the_log_once() {
 }
 
 #[tokio::test]
-async fn the_verdict_that_is_returned_is_the_one_that_was_persisted_byte_for_byte() {
+async fn a_returned_verdict_is_the_persisted_one_byte_for_byte() {
     let site = Site::stopped();
     let store = Memory::new("one");
     let (writer, running) = open(&store, &site, settings()).await;
@@ -82,7 +83,7 @@ async fn a_verdict_is_signed_by_the_verdict_key_over_all_of_it() {
 }
 
 #[tokio::test]
-async fn the_key_that_is_given_opens_its_own_record_and_no_other() {
+async fn a_record_key_opens_its_own_record_only() {
     let (store, writer, running) = offline().await;
     commit(&writer, SESSION, json!({ "max_calls": 9 })).await;
     let (first, second) = (read(&writer, SESSION, 1).await, read(&writer, SESSION, 2).await);
@@ -101,7 +102,7 @@ async fn the_key_that_is_given_opens_its_own_record_and_no_other() {
 }
 
 #[tokio::test]
-async fn nothing_that_was_said_in_confidence_is_in_a_statement() {
+async fn confidential_text_stays_out_of_statements() {
     let (store, writer, running) = offline().await;
     commit(&writer, SESSION, json!({ "max_calls": 9 })).await;
     run(call(&writer, agent::job(SESSION, "crm.read", &json!({ "secret": "hunter2" }))).await, None).await;
@@ -117,17 +118,20 @@ async fn nothing_that_was_said_in_confidence_is_in_a_statement() {
 #[tokio::test]
 async fn a_call_without_vap_is_recorded_outside_any_session() {
     let (store, writer, running) = offline().await;
-    assert_eq!(denied(&call(&writer, sessionless("/mcp", "crm.read", &json!({}))).await), "no_envelope");
-    run(call(&writer, sessionless(agent::ADVISORY, "crm.read", &json!({}))).await, None).await;
+    assert_eq!(
+        denied(&call(&writer, job_without_session("/mcp", "crm.read", &json!({}))).await),
+        "no_envelope"
+    );
+    run(call(&writer, job_without_session(agent::ADVISORY, "crm.read", &json!({}))).await, None).await;
     running.stop().await;
     assert_eq!(
-        story(&store, "unbound:one").await,
+        summaries(&store, "unbound:one").await,
         ["decision denied", "decision served", "outcome executed", "closed"]
     );
 }
 
 #[tokio::test]
-async fn many_callers_at_once_never_spend_more_than_was_agreed() {
+async fn concurrent_callers_spend_exactly_what_was_agreed() {
     let (store, writer, running) = offline().await;
     commit(&writer, SESSION, json!({ "max_calls": 20 })).await;
     let calls = (0..60).map(|ticket| {
@@ -143,10 +147,10 @@ async fn many_callers_at_once_never_spend_more_than_was_agreed() {
     let served: u64 = futures::future::join_all(calls).await.into_iter().map(Result::unwrap).sum();
     assert_eq!(served, 20);
     running.stop().await;
-    let story = story(&store, SESSION).await;
-    assert_eq!(story.iter().filter(|said| *said == "decision served").count(), 20);
-    assert_eq!(story.iter().filter(|said| *said == "outcome executed").count(), 20);
-    assert_eq!(story.len(), 1 + 60 + 20);
+    let summaries = summaries(&store, SESSION).await;
+    assert_eq!(summaries.iter().filter(|summary| *summary == "decision served").count(), 20);
+    assert_eq!(summaries.iter().filter(|summary| *summary == "outcome executed").count(), 20);
+    assert_eq!(summaries.len(), 1 + 60 + 20);
 }
 
 #[tokio::test]
@@ -169,7 +173,7 @@ async fn a_call_of_unknown_cost_waits_for_the_one_before_it() {
 }
 
 #[tokio::test]
-async fn another_process_wakes_who_waits_too() {
+async fn an_outcome_at_another_process_wakes_a_waiting_call() {
     let site = Site::stopped();
     let store = Memory::new("one");
     let other = store.another("two");
@@ -190,12 +194,12 @@ async fn another_process_wakes_who_waits_too() {
 }
 
 #[tokio::test]
-async fn an_answer_that_cost_more_than_was_reserved_is_durable_before_it_is_given() {
+async fn a_cost_over_the_reservation_is_durable_before_the_answer() {
     let (store, writer, running) = offline().await;
     commit(&writer, SESSION, json!({ "max_calls": 9, "limits": { "usd": 10 } })).await;
     let settled = run(read(&writer, SESSION, 1).await, Some(r#"{"usd":11}"#)).await;
     assert!(settled.exceeded_reservation);
-    assert_eq!(story(&store, SESSION).await.last().unwrap(), "outcome executed");
+    assert_eq!(summaries(&store, SESSION).await.last().unwrap(), "outcome executed");
     assert_eq!(denied(&read(&writer, SESSION, 2).await), "meter_overrun");
     let outcome = records(&store, SESSION).await.into_iter().find(|(_, record)| record.seq == 2).unwrap();
     assert_eq!(payload(&outcome.0)["settled"], json!({ "usd": "11" }));
@@ -203,7 +207,7 @@ async fn an_answer_that_cost_more_than_was_reserved_is_durable_before_it_is_give
 }
 
 #[tokio::test]
-async fn a_caller_that_went_away_before_the_decision_leaves_nothing_open() {
+async fn a_call_of_a_caller_that_left_gets_the_outcome_refused() {
     let (store, writer, running) = offline().await;
     commit(&writer, SESSION, json!({ "max_calls": 50 })).await;
     for ticket in 0..40 {
@@ -214,18 +218,18 @@ async fn a_caller_that_went_away_before_the_decision_leaves_nothing_open() {
         drop(gone.await);
     }
     running.stop().await;
-    let story = story(&store, SESSION).await;
-    let count = |what: &str| story.iter().filter(|said| *said == what).count();
-    assert_eq!(count("decision served"), count("outcome refused"), "{story:?}");
+    let summaries = summaries(&store, SESSION).await;
+    let count = |what: &str| summaries.iter().filter(|summary| *summary == what).count();
+    assert_eq!(count("decision served"), count("outcome refused"), "{summaries:?}");
 }
 
 #[tokio::test]
-async fn a_pass_that_is_dropped_says_what_is_known() {
+async fn a_dropped_pass_is_settled_with_what_is_known() {
     let (store, writer, running) = offline().await;
     commit(&writer, SESSION, json!({ "max_calls": 2 })).await;
     drop(read(&writer, SESSION, 1).await);
     let mut pass = read(&writer, SESSION, 2).await.pass.unwrap();
-    crate::setup::send(&mut pass);
+    crate::setup::release_request(&mut pass);
     drop(pass);
     run(read(&writer, SESSION, 3).await, None).await;
     assert_eq!(
@@ -234,9 +238,9 @@ async fn a_pass_that_is_dropped_says_what_is_known() {
         "what is unknown stays spent (V-12)"
     );
     running.stop().await;
-    let story = story(&store, SESSION).await;
+    let summaries = summaries(&store, SESSION).await;
     assert_eq!(
-        story,
+        summaries,
         [
             "commitment served",
             "decision served",
@@ -264,7 +268,7 @@ async fn two_calls_at_once_are_written_in_one_transaction() {
 }
 
 #[tokio::test]
-async fn a_session_whose_name_no_database_takes_harms_nobody() {
+async fn a_session_with_an_unstorable_name_is_denied_alone() {
     let (store, writer, running) = offline().await;
     let bad = agent::try_commit(&writer, "session-\0-0123456789", json!({ "max_calls": 1 })).await;
     assert_eq!(denied(&bad), "evidence_unavailable");
@@ -275,11 +279,11 @@ async fn a_session_whose_name_no_database_takes_harms_nobody() {
 
 #[tokio::test]
 async fn calls_of_a_caller_without_an_account_read_nothing_from_the_database() {
-    let (_, store, writer, running) = failing().await;
+    let FailingSetup { store, writer, running, .. } = failing().await;
     // That there is no account is remembered for a second only, which a call on a busy machine may take.
     until("a call reads nothing", || async {
         let before = store.calls(EvidenceMethod::Streams);
-        let job = agent::unaware(agent::ADVISORY, "crm.read", &json!({}));
+        let job = agent::job_without_vap(agent::ADVISORY, "crm.read", &json!({}));
         run(call(&writer, job).await, None).await;
         store.calls(EvidenceMethod::Streams) == before
     })
@@ -289,7 +293,7 @@ async fn calls_of_a_caller_without_an_account_read_nothing_from_the_database() {
 
 /// V-33: that the caller had no account is still remembered, and the account that it has by then is not in memory any more.
 #[tokio::test]
-async fn a_caller_that_has_committed_needs_an_envelope_also_if_its_account_is_not_in_memory() {
+async fn a_committed_caller_needs_an_envelope_even_if_its_account_is_not_in_memory() {
     let mut rules = Rules::new("/mcp", testkit::GATEWAY, agent::POLICY);
     rules.posture = Posture::Restricted;
     rules.restricted.push(Pattern::new("crm.read").unwrap());
@@ -297,7 +301,7 @@ async fn a_caller_that_has_committed_needs_an_envelope_also_if_its_account_is_no
     let few = WriterSettings { sessions_in_memory: 1, ..settings() };
     let (site, store) = (Site::stopped(), Memory::new("one"));
     let (writer, running) = open_under(&store, &site, few, Arc::new(move |_| Some(rules.clone()))).await;
-    let plain = || call(&writer, agent::unaware("/mcp", "crm.read", &json!({})));
+    let plain = || call(&writer, agent::job_without_vap("/mcp", "crm.read", &json!({})));
     run(plain().await, None).await;
     commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
     assert_eq!(denied(&plain().await), "no_envelope");

@@ -4,14 +4,14 @@ use evidence::{EvidenceMethod, EvidenceStore, Fault};
 use gateway::decision_writer::{CallAnswer, CallJob, OutboxLimits, WriterSettings};
 use serde_json::json;
 
-use crate::agent::{SESSION, call, caller_in, commit, denied, job, read, unaware};
-use crate::setup::{failing, offline, offline_with, settings, story};
+use crate::agent::{SESSION, call, caller_in, commit, denied, job, job_without_vap, read};
+use crate::setup::{FailingSetup, failing, offline, offline_with, settings, summaries};
 
 /// Denials of strangers that have a record of their own within a minute.
 const RECORDED: usize = 10;
 
 #[tokio::test]
-async fn denials_of_a_full_outbox_are_recorded_as_a_number() {
+async fn denials_by_a_full_outbox_are_recorded_as_a_count() {
     let outbox = OutboxLimits { records: 2, ..OutboxLimits::default() };
     let (store, writer, running) = offline_with(WriterSettings { outbox, ..settings() }).await;
     commit(&writer, SESSION, json!({ "max_calls": 9 })).await;
@@ -22,11 +22,11 @@ async fn denials_of_a_full_outbox_are_recorded_as_a_number() {
     }
     running.stop().await;
     let own = format!("unbound:{}", store.instance());
-    assert_eq!(story(&store, &own).await, [r#"denials {"evidence_backpressure": 5}"#, "closed"]);
+    assert_eq!(summaries(&store, &own).await, [r#"denials {"evidence_backpressure": 5}"#, "closed"]);
 }
 
 #[tokio::test]
-async fn calls_that_are_too_many_to_wait_are_counted_in_their_own_session() {
+async fn calls_over_the_limit_of_waiting_ones_are_counted_in_their_session() {
     let (store, writer, running) = offline().await;
     commit(&writer, SESSION, json!({ "limits": { "usd": 5 } })).await;
     // One of a tool of unknown cost is under way: sixteen may wait for it.
@@ -49,14 +49,14 @@ async fn calls_that_are_too_many_to_wait_are_counted_in_their_own_session() {
     drop(first);
     waiting.into_iter().for_each(|waits| waits.abort());
     running.stop().await;
-    let answer = story(&store, SESSION).await;
+    let answer = summaries(&store, SESSION).await;
     assert!(answer.contains(&r#"denials {"rate_limited": 3}"#.to_owned()), "{answer:?}");
 }
 
 #[tokio::test]
-async fn a_stranger_whom_nothing_could_admit_needs_neither_the_writer_nor_the_database() {
-    let (memory, store, writer, running) = failing().await;
-    let stranger = || CallJob { caller: caller_in("mcp"), ..unaware("/mcp", "t", &json!({})) };
+async fn a_stranger_is_denied_without_the_writer_and_the_database() {
+    let FailingSetup { memory, store, writer, running } = failing().await;
+    let stranger = || CallJob { caller: caller_in("mcp"), ..job_without_vap("/mcp", "t", &json!({})) };
     for _ in 0..RECORDED {
         assert!(writer.refused_at_once(&stranger()).is_none(), "a few are recorded");
         call(&writer, stranger()).await;
@@ -79,13 +79,13 @@ async fn a_stranger_whom_nothing_could_admit_needs_neither_the_writer_nor_the_da
     let enveloped = job(SESSION, "crm.read", &json!({}));
     assert!(writer.refused_at_once(&enveloped).is_none(), "and so is who says something");
     running.stop().await;
-    let answer = story(&memory, &format!("unbound:{}", memory.instance())).await;
+    let answer = summaries(&memory, &format!("unbound:{}", memory.instance())).await;
     assert_eq!(answer[RECORDED..], [r#"denials {"no_envelope": 5}"#.to_owned(), "closed".to_owned()]);
 }
 
 #[tokio::test]
 async fn a_denial_that_is_only_counted_is_answered_whatever_becomes_of_the_items_before_it() {
-    let (_, store, writer, running) = failing().await;
+    let FailingSetup { store, writer, running, .. } = failing().await;
     commit(&writer, SESSION, json!({ "max_calls": 9 })).await;
     let stranger = || CallJob { caller: caller_in("another"), ..job(SESSION, "crm.read", &json!({})) };
     for _ in 0..RECORDED {
@@ -100,10 +100,12 @@ async fn a_denial_that_is_only_counted_is_answered_whatever_becomes_of_the_items
 }
 
 #[tokio::test]
-async fn strangers_leave_a_number_and_those_who_are_known_a_record_each() {
+async fn denials_of_strangers_are_counted_and_those_of_known_callers_recorded() {
     let (store, writer, running) = offline().await;
-    let stranger =
-        |n: usize| CallJob { caller: caller_in(&format!("mcp-{n}")), ..unaware("/mcp", "t", &json!({})) };
+    let stranger = |n: usize| CallJob {
+        caller: caller_in(&format!("mcp-{n}")),
+        ..job_without_vap("/mcp", "t", &json!({}))
+    };
     let mut recorded = 0;
     for n in 0..RECORDED + 30 {
         let answer = call(&writer, stranger(n)).await;
@@ -119,11 +121,11 @@ async fn strangers_leave_a_number_and_those_who_are_known_a_record_each() {
     };
     let known = CallJob {
         caller: admission::principal::Caller { token: Some(token), ..caller_in("mcp-0") },
-        ..unaware("/mcp", "t", &json!({}))
+        ..job_without_vap("/mcp", "t", &json!({}))
     };
     assert!(call(&writer, known).await.evidence.is_some());
     running.stop().await;
-    let answer = story(&store, &format!("unbound:{}", store.instance())).await;
+    let answer = summaries(&store, &format!("unbound:{}", store.instance())).await;
     assert_eq!(answer.len(), RECORDED + 3, "{answer:?}");
     assert_eq!(answer[RECORDED + 1..], [r#"denials {"no_envelope": 30}"#.to_owned(), "closed".to_owned()]);
 }

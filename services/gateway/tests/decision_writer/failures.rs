@@ -19,7 +19,8 @@ use testkit::agentroa;
 
 use crate::agent::{SESSION, commit, denied, read, run, try_commit};
 use crate::setup::{
-    assert_on_log_once, failing, offline_with, open, open_ahead_at, record, records, settings, story, until,
+    FailingSetup, assert_on_log_once, failing, offline_with, open, open_ahead_at, record, records, settings,
+    summaries, until,
 };
 use crate::site::Site;
 
@@ -45,11 +46,11 @@ async fn a_log_that_was_away_under_load_has_every_decision_once() {
     site.go_on().await;
     assert_on_log_once(&store, &site).await;
     running.stop().await;
-    assert_eq!(story(&store, SESSION).await.len(), 1 + 300 * 2);
+    assert_eq!(summaries(&store, SESSION).await.len(), 1 + 300 * 2);
 }
 
 #[tokio::test]
-async fn records_of_a_clock_that_was_ahead_do_not_keep_later_ones_from_the_log() {
+async fn records_of_the_right_time_pass_those_of_a_clock_that_was_ahead() {
     const TWO_HOURS: u64 = 2 * 3600 * 1000;
     /// With their outcomes more than one request to the log holds.
     const CALLS: u64 = 140;
@@ -73,9 +74,9 @@ async fn records_of_a_clock_that_was_ahead_do_not_keep_later_ones_from_the_log()
 }
 
 #[tokio::test]
-async fn a_commit_whose_answer_was_lost_is_looked_for_and_never_made_twice() {
+async fn a_commit_whose_answer_was_lost_happens_once() {
     for fault in [Fault::AppliedWithoutAnswer, Fault::NotApplied] {
-        let (memory, store, writer, running) = failing().await;
+        let FailingSetup { memory, store, writer, running } = failing().await;
         commit(&writer, SESSION, json!({ "max_calls": 3 })).await;
         store.fail(EvidenceMethod::Commit, 1, fault);
         store.fail(EvidenceMethod::Happened, 1, Fault::Refused);
@@ -88,16 +89,16 @@ async fn a_commit_whose_answer_was_lost_is_looked_for_and_never_made_twice() {
         assert_eq!(stored.record.verdict.as_deref(), Some(response.text.as_bytes()));
         store.fail(EvidenceMethod::Commit, 1, fault);
         run(response, None).await;
-        until("it is settled", || async { story(&memory, SESSION).await.len() == 3 }).await;
+        until("the call is settled", || async { summaries(&memory, SESSION).await.len() == 3 }).await;
         run(read(&writer, SESSION, 2).await, None).await;
         running.stop().await;
-        assert_eq!(story(&memory, SESSION).await.len(), 5, "{fault:?}");
+        assert_eq!(summaries(&memory, SESSION).await.len(), 5, "{fault:?}");
     }
 }
 
 #[tokio::test]
-async fn while_nobody_knows_what_was_committed_calls_are_denied_at_once() {
-    let (_, store, writer, running) = failing().await;
+async fn calls_are_denied_at_once_while_a_commit_is_in_doubt() {
+    let FailingSetup { store, writer, running, .. } = failing().await;
     commit(&writer, SESSION, json!({ "max_calls": 2 })).await;
     store.fail(EvidenceMethod::Commit, 1, Fault::AppliedWithoutAnswer);
     let first = tokio::spawn({
@@ -107,7 +108,7 @@ async fn while_nobody_knows_what_was_committed_calls_are_denied_at_once() {
             read(&writer, SESSION, 1).await
         }
     });
-    until("it is in doubt", || async { writer.status().doubtful == 1 }).await;
+    until("the commit is in doubt", || async { writer.status().doubtful == 1 }).await;
     until("others are denied", || async {
         let response = read(&writer, SESSION, 2).await;
         response.evidence.is_none() && denied(&response) == "evidence_unavailable"
@@ -118,23 +119,23 @@ async fn while_nobody_knows_what_was_committed_calls_are_denied_at_once() {
 }
 
 #[tokio::test]
-async fn a_commit_that_never_happens_is_given_up_and_the_next_one_is_not() {
-    let (memory, store, writer, running) = failing().await;
+async fn a_commit_that_fails_three_times_denies_its_call_only() {
+    let FailingSetup { memory, store, writer, running } = failing().await;
     commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
     (1..=3).for_each(|nth| store.fail(EvidenceMethod::Commit, nth, Fault::NotApplied));
     assert_eq!(denied(&read(&writer, SESSION, 1).await), "evidence_unavailable");
     assert_eq!((writer.status().doubtful, store.faults_left()), (3, 0));
     run(read(&writer, SESSION, 2).await, None).await;
     running.stop().await;
-    let story = story(&memory, SESSION).await;
-    assert_eq!(story, ["commitment served", "decision served", "outcome executed"], "nothing was spent");
+    let summaries = summaries(&memory, SESSION).await;
+    assert_eq!(summaries, ["commitment served", "decision served", "outcome executed"], "nothing was spent");
 }
 
 #[tokio::test]
-async fn a_gateway_that_others_come_before_decides_again_soon_and_not_ever_later() {
+async fn an_overtaken_commit_is_retried_at_short_intervals() {
     /// Waits that double up to a second would last 7 s.
     const TIMES: u64 = 16;
-    let (_, store, writer, running) = failing().await;
+    let FailingSetup { store, writer, running, .. } = failing().await;
     commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
     (1..=TIMES).for_each(|nth| store.fail(EvidenceMethod::Commit, nth, Fault::Overtaken));
     let begun = Instant::now();
@@ -145,8 +146,8 @@ async fn a_gateway_that_others_come_before_decides_again_soon_and_not_ever_later
 }
 
 #[tokio::test]
-async fn a_database_that_never_says_what_it_committed_does_not_keep_the_gateway_from_stopping() {
-    let (_, store, writer, running) = failing().await;
+async fn a_gateway_stops_although_a_commit_is_in_doubt() {
+    let FailingSetup { store, writer, running, .. } = failing().await;
     commit(&writer, SESSION, json!({ "max_calls": 2 })).await;
     store.fail(EvidenceMethod::Commit, 1, Fault::AppliedWithoutAnswer);
     (1..100_000).for_each(|nth| store.fail(EvidenceMethod::Happened, nth, Fault::Refused));
@@ -154,14 +155,14 @@ async fn a_database_that_never_says_what_it_committed_does_not_keep_the_gateway_
         let writer = writer.clone();
         async move { read(&writer, SESSION, 1).await }
     });
-    until("it is in doubt", || async { writer.status().doubtful == 1 }).await;
+    until("the commit is in doubt", || async { writer.status().doubtful == 1 }).await;
     running.stop().await;
     assert_eq!(denied(&first.await.unwrap()), "evidence_unavailable");
     assert!(store.faults_left() > 0, "it was still in doubt");
 }
 
 #[tokio::test]
-async fn a_database_that_has_failed_for_good_has_calls_denied_at_once_and_the_gateway_stops() {
+async fn a_gateway_denies_calls_and_stops_after_its_database_failed_for_good() {
     let site = Site::stopped();
     let memory = Memory::new("one");
     let store = FailingEvidence::new(memory.clone());
@@ -182,17 +183,17 @@ async fn a_database_that_has_failed_for_good_has_calls_denied_at_once_and_the_ga
     memory.leave().await.unwrap();
     let (_, again) = open(&memory.another("two"), &site, settings()).await;
     until("what was under way is settled", || async {
-        story(&memory, SESSION).await.iter().filter(|said| *said == "outcome unknown").count() == 2
+        summaries(&memory, SESSION).await.iter().filter(|summary| *summary == "outcome unknown").count() == 2
     })
     .await;
     again.stop().await;
 }
 
 #[tokio::test]
-async fn without_a_commit_nothing_is_served_and_nobody_is_told_of_a_record() {
+async fn a_call_without_a_commit_is_denied_and_names_no_record() {
     for (fault, reason) in [(Fault::Refused, "evidence_unavailable"), (Fault::Full, "evidence_backpressure")]
     {
-        let (memory, store, writer, running) = failing().await;
+        let FailingSetup { memory, store, writer, running } = failing().await;
         commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
         store.break_down(fault);
         for ticket in 0..3 {
@@ -205,14 +206,18 @@ async fn without_a_commit_nothing_is_served_and_nobody_is_told_of_a_record() {
         run(read(&writer, SESSION, 9).await, None).await;
         assert!(writer.status().store_failing.is_none());
         running.stop().await;
-        let story = story(&memory, SESSION).await;
-        assert_eq!(story, ["commitment served", "decision served", "outcome executed"], "nothing was spent");
+        let summaries = summaries(&memory, SESSION).await;
+        assert_eq!(
+            summaries,
+            ["commitment served", "decision served", "outcome executed"],
+            "nothing was spent"
+        );
     }
 }
 
 #[tokio::test]
 async fn an_item_that_changes_nothing_is_not_answered_before_the_changes_that_it_has_read() {
-    let (_, store, writer, running) = failing().await;
+    let FailingSetup { store, writer, running, .. } = failing().await;
     commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
     let signed = Signed::<RegistryDocument>::parse(&agentroa::registry(1, |_| ())).unwrap();
     let operators = [agentroa::key_of("operator").public_key().clone()];
@@ -234,21 +239,21 @@ async fn an_item_that_changes_nothing_is_not_answered_before_the_changes_that_it
 }
 
 #[tokio::test]
-async fn an_outcome_that_could_not_be_committed_is_owed_until_it_is() {
-    let (memory, store, writer, running) = failing().await;
+async fn an_outcome_is_retried_until_it_is_committed() {
+    let FailingSetup { memory, store, writer, running } = failing().await;
     commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
     let response = read(&writer, SESSION, 1).await;
     store.break_down(Fault::Full);
     run(response, None).await;
-    until("it was tried", || async { writer.status().store_failing.is_some() }).await;
+    until("a commit has failed", || async { writer.status().store_failing.is_some() }).await;
     store.mend();
-    until("it is settled", || async { story(&memory, SESSION).await.len() == 3 }).await;
+    until("the call is settled", || async { summaries(&memory, SESSION).await.len() == 3 }).await;
     running.stop().await;
 }
 
 #[tokio::test]
-async fn a_commitment_that_could_not_be_committed_never_was() {
-    let (_, store, writer, running) = failing().await;
+async fn a_commitment_counts_only_once_it_is_committed() {
+    let FailingSetup { store, writer, running, .. } = failing().await;
     store.break_down(Fault::Refused);
     assert_eq!(
         denied(&try_commit(&writer, SESSION, json!({ "max_calls": 1 })).await),
@@ -261,7 +266,7 @@ async fn a_commitment_that_could_not_be_committed_never_was() {
 }
 
 #[tokio::test]
-async fn a_full_outbox_presses_back_until_the_log_takes_records_again() {
+async fn a_full_outbox_denies_calls_until_the_log_takes_records() {
     let mut site = Site::stopped();
     let store = Memory::new("one");
     let outbox = OutboxLimits { records: 5, ..OutboxLimits::default() };
@@ -275,7 +280,8 @@ async fn a_full_outbox_presses_back_until_the_log_takes_records_again() {
     assert!(response.evidence.is_none());
     assert!(writer.status().backpressure.is_some());
     run(served, None).await;
-    until("what ran is recorded all the same", || async { story(&store, SESSION).await.len() == 5 }).await;
+    until("what ran is recorded all the same", || async { summaries(&store, SESSION).await.len() == 5 })
+        .await;
     site.go_on().await;
     until("there is room again", || async { writer.status().backpressure.is_none() }).await;
     assert!(read(&writer, SESSION, 5).await.pass.is_some());
@@ -284,7 +290,7 @@ async fn a_full_outbox_presses_back_until_the_log_takes_records_again() {
 }
 
 #[tokio::test]
-async fn a_record_that_waits_too_long_presses_back_too() {
+async fn an_old_record_in_the_outbox_denies_messages_too() {
     let outbox = OutboxLimits { age: Duration::from_secs(1), ..OutboxLimits::default() };
     let (_, writer, running) = offline_with(WriterSettings { outbox, ..settings() }).await;
     until("it is too old", || async {
@@ -300,7 +306,7 @@ async fn a_record_that_waits_too_long_presses_back_too() {
 }
 
 #[tokio::test]
-async fn a_log_that_is_no_log_gets_everything_and_delivers_nothing() {
+async fn a_record_without_a_valid_receipt_stays_in_the_outbox() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let answer = || async { (StatusCode::CREATED, [("location", "/entries/a")], "not a receipt") };
@@ -320,13 +326,13 @@ async fn a_log_that_is_no_log_gets_everything_and_delivers_nothing() {
         rules,
     );
     let (writer, running) = opened.await.unwrap();
-    until("it is told", || async { writer.status().log_silent.is_some() }).await;
+    until("the status says that the log is silent", || async { writer.status().log_silent.is_some() }).await;
     assert_eq!(store.backlog().await.unwrap().records, 1);
     running.stop().await;
 }
 
 #[tokio::test]
-async fn whatever_fails_and_when_every_decision_has_one_record_and_one_outcome() {
+async fn every_decision_has_one_record_and_one_outcome_whatever_commit_fails() {
     let mut site = Site::stopped();
     let memory = Memory::new("one");
     let store = FailingEvidence::new(memory.clone());
@@ -353,8 +359,8 @@ async fn whatever_fails_and_when_every_decision_has_one_record_and_one_outcome()
     }
     assert_on_log_once(&memory, &site).await;
     running.stop().await;
-    let story = story(&memory, SESSION).await;
-    let count = |what: &str| story.iter().filter(|said| *said == what).count();
+    let summaries = summaries(&memory, SESSION).await;
+    let count = |what: &str| summaries.iter().filter(|summary| *summary == what).count();
     assert!(unrecorded > 0 && served > 0, "{served} served, {unrecorded} without a record");
     assert_eq!((count("decision served"), count("outcome executed")), (served, served));
     assert_eq!(records(&memory, SESSION).await.len(), 1 + 2 * served);

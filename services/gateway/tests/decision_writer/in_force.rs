@@ -23,13 +23,13 @@ use crate::setup::{open_under, settings};
 use crate::site::Site;
 
 /// A writer whose rules a test changes.
-struct Changing {
+struct World {
     rules: Arc<Mutex<Option<Arc<Rules>>>>,
     writer: DecisionWriter,
     running: RunningWriter,
 }
 
-impl Changing {
+impl World {
     async fn new(rules: Rules) -> Self {
         let rules = Arc::new(Mutex::new(Some(Arc::new(rules))));
         let now = rules.clone();
@@ -45,12 +45,12 @@ impl Changing {
     }
 
     /// A call that a person is asked about.
-    async fn asked(&self, message: &Value) -> UndecidedCall {
+    async fn call_with_question(&self, message: &Value) -> UndecidedCall {
         let envelope = Some(Ok(received(message, Carrier::ToolsCall)));
-        self.asked_about(CallJob { envelope, ..job(SESSION, "pay", &json!({})) }).await
+        self.call_with_question_about(CallJob { envelope, ..job(SESSION, "pay", &json!({})) }).await
     }
 
-    async fn asked_about(&self, job: CallJob) -> UndecidedCall {
+    async fn call_with_question_about(&self, job: CallJob) -> UndecidedCall {
         match self.writer.call(CallJob { can_ask: true, ..job }).await {
             CallAnswer::Ask(_, held) => held,
             other => panic!("nobody is asked: {other:?}"),
@@ -68,7 +68,8 @@ fn pay(name: &str, then: Then) -> Rules {
     Rules { policy: vec![rule], ..plain() }
 }
 
-async fn answered(held: UndecidedCall) -> String {
+/// The reason for which a call is denied although a person confirms it.
+async fn denied_after_confirmation(held: UndecidedCall) -> String {
     match held.answered(HumanAnswer::Confirmed).await {
         CallAnswer::Ruled(response) => denied(&response),
         other => panic!("{other:?}"),
@@ -76,18 +77,18 @@ async fn answered(held: UndecidedCall) -> String {
 }
 
 #[tokio::test]
-async fn d_1_a_yes_to_a_held_call_does_not_outlive_a_rule_that_denies_it_by_then() {
-    let world = Changing::new(pay("ask", Then::Confirm)).await;
+async fn d_1_a_confirmed_call_is_decided_under_the_rules_then_in_force() {
+    let world = World::new(pay("ask", Then::Confirm)).await;
     let message = intent(SESSION, "pay", &json!({}));
-    let held = world.asked(&message).await;
+    let held = world.call_with_question(&message).await;
     world.change(Some(pay("closed", Then::Deny)));
-    assert_eq!(answered(held).await, "policy:closed");
+    assert_eq!(denied_after_confirmation(held).await, "policy:closed");
     world.change(Some(pay("ask", Then::Confirm)));
-    let held = world.asked(&message).await;
+    let held = world.call_with_question(&message).await;
     world.change(None);
-    assert_eq!(answered(held).await, "signature_required", "the route is gone");
+    assert_eq!(denied_after_confirmation(held).await, "signature_required", "the route is gone");
     world.change(Some(pay("ask", Then::Confirm)));
-    let held = world.asked(&message).await;
+    let held = world.call_with_question(&message).await;
     match held.answered(HumanAnswer::Confirmed).await {
         CallAnswer::Ruled(response) => run(*response, None).await,
         other => panic!("{other:?}"),
@@ -96,17 +97,17 @@ async fn d_1_a_yes_to_a_held_call_does_not_outlive_a_rule_that_denies_it_by_then
 }
 
 #[tokio::test]
-async fn d_1_a_yes_to_a_held_call_does_not_outlive_the_key_that_signed_it() {
+async fn d_1_a_confirmed_call_is_denied_once_its_key_is_removed() {
     let holder = Holder::Agent("did:example:agent".into());
     let key = AgentKey::new(holder, &testkit::operator().public_key().to_jwk(), None, None).unwrap();
     let known = Rules { keyring: Keyring::new(vec![key]).unwrap(), ..pay("ask", Then::Confirm) };
-    let world = Changing::new(plain()).await;
+    let world = World::new(plain()).await;
     world.change(Some(known));
     let message =
         testkit::agent::signed(&intent(SESSION, "pay", &json!({})), &testkit::operator(), &json!({}));
-    let held = world.asked(&message).await;
+    let held = world.call_with_question(&message).await;
     world.change(Some(pay("ask", Then::Confirm)));
-    assert_eq!(answered(held).await, "unknown_key");
+    assert_eq!(denied_after_confirmation(held).await, "unknown_key");
     world.running.stop().await;
 }
 
@@ -123,29 +124,29 @@ fn unchecked(rules: Rules) -> Rules {
 }
 
 #[tokio::test]
-async fn a_yes_to_a_held_call_does_not_outlive_the_tool_that_it_was_about() {
-    let world = Changing::new(unchecked(pay("ask", Then::Confirm))).await;
-    let held = world.asked_about(outdated()).await;
+async fn a_confirmed_call_is_denied_once_its_tool_has_changed() {
+    let world = World::new(unchecked(pay("ask", Then::Confirm))).await;
+    let held = world.call_with_question_about(outdated()).await;
     world.change(Some(pay("ask", Then::Confirm)));
-    assert_eq!(answered(held).await, "tool_changed");
+    assert_eq!(denied_after_confirmation(held).await, "tool_changed");
     world.running.stop().await;
 }
 
 #[tokio::test]
 async fn arguments_are_checked_again_before_anybody_is_asked_about_them() {
-    let world = Changing::new(pay("ask", Then::Confirm)).await;
+    let world = World::new(pay("ask", Then::Confirm)).await;
     let answer = world.writer.call(CallJob { can_ask: true, ..outdated() }).await;
     assert!(matches!(answer, CallAnswer::Check(_)), "{answer:?}");
     world.running.stop().await;
 }
 
 #[tokio::test]
-async fn i_11_a_call_that_waits_for_what_another_costs_is_decided_under_the_rules_in_force_when_it_goes_on() {
-    let world = Changing::new(plain()).await;
+async fn i_11_a_call_that_waited_for_a_cost_is_decided_under_the_rules_then_in_force() {
+    let world = World::new(plain()).await;
     let pays = |n: u64| job(SESSION, "pay", &json!({ "n": n }));
     let first = call(&world.writer, pays(1)).await;
     let mut pass = first.pass.expect("the first call of a tool of unknown cost goes on");
-    crate::setup::send(&mut pass);
+    crate::setup::release_request(&mut pass);
     let writer = world.writer.clone();
     let second = tokio::spawn(async move { call(&writer, pays(2)).await });
     // Its work item is submitted by now, and later items are decided later.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use vap::audit::CallStatus;
 
 use crate::agent::{SESSION, call, caller_in, commit, denied, job, read, run};
-use crate::setup::{all, offline, open, payload, record, settings, story, until, until_delivered};
+use crate::setup::{all, offline, open, payload, record, settings, summaries, until, until_delivered};
 use crate::site::{Site, policy};
 
 fn annex(stored: &evidence::StoredRecord) -> Value {
@@ -25,10 +25,10 @@ async fn arguments_and_results_of_any_length_leave_little_on_the_disk() {
     run(read(&writer, SESSION, 1).await, None).await;
     let mut answer = call(&writer, job(SESSION, "crm.read", &json!({ "note": long }))).await;
     let mut pass = answer.pass.take().unwrap();
-    crate::setup::send(&mut pass);
+    crate::setup::release_request(&mut pass);
     let result = json!({ "content": [{ "type": "text", "text": long }] }).to_string();
     pass.settle(CallOutcomeReport { status: CallStatus::Executed, cost: None, result: Some(result) }).await;
-    until("it is settled", || async { story(&store, SESSION).await.len() == 5 }).await;
+    until("it is settled", || async { summaries(&store, SESSION).await.len() == 5 }).await;
     running.stop().await;
 
     let stored = store.records(SESSION, 0, 10).await.unwrap();
@@ -58,7 +58,7 @@ async fn the_annexes_of_a_decision_and_its_outcome_have_these_members() {
     commit(&writer, SESSION, json!({ "max_calls": 3 })).await;
     run(read(&writer, SESSION, 1).await, Some("2")).await;
     denied(&call(&writer, job(SESSION, "forbidden", &json!({}))).await);
-    until("it is settled", || async { story(&store, SESSION).await.len() == 4 }).await;
+    until("it is settled", || async { summaries(&store, SESSION).await.len() == 4 }).await;
     running.stop().await;
 
     let stored = store.records(SESSION, 0, 10).await.unwrap();
@@ -104,7 +104,7 @@ async fn the_annexes_of_a_decision_and_its_outcome_have_these_members() {
 }
 
 #[tokio::test]
-async fn a_flood_of_denied_calls_does_not_fill_the_disk_with_what_it_says() {
+async fn repeated_denials_keep_only_short_annexes() {
     let (store, writer, running) = offline().await;
     commit(&writer, SESSION, json!({ "max_calls": 3 })).await;
     let long = json!({ "note": "secret ".repeat(10_000) });
@@ -127,7 +127,7 @@ async fn a_flood_of_denied_calls_does_not_fill_the_disk_with_what_it_says() {
 }
 
 #[tokio::test]
-async fn records_go_when_they_are_old_and_on_the_log_and_no_sooner() {
+async fn records_are_removed_once_they_are_old_and_on_the_log() {
     let mut site = Site::stopped();
     let store = Memory::new("one");
     let keep = Some(Duration::from_secs(1));
@@ -151,7 +151,7 @@ async fn records_go_when_they_are_old_and_on_the_log_and_no_sooner() {
 }
 
 #[tokio::test]
-async fn an_outcome_whose_decision_the_log_refused_is_in_nobodys_way() {
+async fn an_outcome_of_a_refused_decision_lets_other_records_pass() {
     let required = "content_type = \"application/vap-audit+json\"";
     let required =
         policy().replace(required, &format!("{required}\nvap_audit = {{ require_decision = true }}"));

@@ -33,7 +33,7 @@ async fn the_keys_are_on_the_log_once_however_often_the_gateway_starts() {
 }
 
 #[tokio::test]
-async fn keys_that_come_back_are_said_again() {
+async fn keys_that_return_are_published_again() {
     let site = Site::start().await;
     let store = Memory::new("only");
     let (writer, running) = open(&store, &site, WriterSettings::of(testkit::GATEWAY)).await;
@@ -48,28 +48,30 @@ async fn keys_that_come_back_are_said_again() {
 }
 
 #[tokio::test]
-async fn what_the_log_refuses_for_good_stays_and_is_counted() {
+async fn a_record_that_the_log_refuses_stays_and_is_counted() {
     let policy =
         site::policy().replace("content_type = \"application/jwk-set+json\"", "content_type = \"text/csv\"");
     let site = Site::with(&policy, transparency::Limits::default()).await;
     let store = Memory::new("only");
     let (writer, running) = open(&store, &site, WriterSettings::of(testkit::GATEWAY)).await;
-    until("it is put aside", || async { store.backlog().await.unwrap().stuck == 1 }).await;
-    until("it is told", || async { writer.status().refused == 1 && writer.status().backlog.stuck == 1 })
-        .await;
+    until("the record is put aside", || async { store.backlog().await.unwrap().stuck == 1 }).await;
+    until("the status counts it", || async {
+        writer.status().refused == 1 && writer.status().backlog.stuck == 1
+    })
+    .await;
     assert_eq!(store.backlog().await.unwrap().records, 1, "it stays in the outbox");
     running.stop().await;
 }
 
 #[tokio::test]
-async fn a_log_that_is_away_gets_everything_when_it_is_back() {
+async fn a_log_gets_every_record_when_it_is_back() {
     let mut site = Site::stopped();
     let store = Memory::new("only");
     let (writer, running) = open(&store, &site, WriterSettings::of(testkit::GATEWAY)).await;
-    until("it is told", || async { writer.status().log_silent.is_some() }).await;
+    until("the status says that the log is silent", || async { writer.status().log_silent.is_some() }).await;
     assert_eq!(writer.status().backlog.records, 1);
     site.go_on().await;
     until_delivered(&store).await;
-    until("it is over", || async { writer.status().log_silent.is_none() }).await;
+    until("the status says that the log answers", || async { writer.status().log_silent.is_none() }).await;
     running.stop().await;
 }

@@ -10,13 +10,13 @@ mod in_force;
 mod keeping;
 mod keys;
 mod neighbours;
-mod office;
 mod on_disk;
 mod principals;
 mod receipts;
 mod recovery;
 mod setup;
 mod sharing;
+mod sharing_gateway;
 mod site;
 #[path = "../stored_states/mod.rs"]
 mod stored_states;

@@ -12,7 +12,7 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 
 use crate::agent::{self, SESSION, call, commit, denied, read, run};
-use crate::setup::{keys, offline, offline_with, open, settings, story, until};
+use crate::setup::{keys, offline, offline_with, open, settings, summaries, until};
 use crate::site::Site;
 
 const OTHER: &str = "session-fedcba9876543210";
@@ -29,7 +29,7 @@ async fn waiting(writer: &DecisionWriter, count: u64) {
 }
 
 #[tokio::test]
-async fn an_agent_whose_calls_wait_for_a_cost_takes_nobody_elses_place() {
+async fn calls_that_wait_for_a_cost_are_limited_per_session() {
     let (store, writer, running) = offline().await;
     commit(&writer, SESSION, json!({ "max_calls": 99, "limits": { "usd": 99 } })).await;
     commit(&writer, OTHER, json!({ "max_calls": 9 })).await;
@@ -45,13 +45,13 @@ async fn an_agent_whose_calls_wait_for_a_cost_takes_nobody_elses_place() {
         run(waited.await.unwrap(), Some(r#"{"usd":1}"#)).await;
     }
     running.stop().await;
-    let story = story(&store, SESSION).await;
-    let served = story.iter().filter(|said| *said == "decision served").count();
+    let summaries = summaries(&store, SESSION).await;
+    let served = summaries.iter().filter(|summary| *summary == "decision served").count();
     assert_eq!(served, 17, "whoever waited had its turn");
 }
 
 #[tokio::test]
-async fn long_calls_that_wait_are_fewer() {
+async fn long_calls_that_wait_are_limited_by_their_length() {
     let (_, writer, running) = offline().await;
     commit(&writer, SESSION, json!({ "max_calls": 99, "limits": { "usd": 99 } })).await;
     let first = read(&writer, SESSION, 0).await;
@@ -68,7 +68,7 @@ async fn long_calls_that_wait_are_fewer() {
 }
 
 #[tokio::test]
-async fn a_call_does_not_wait_for_ever_while_others_keep_the_gateway_busy() {
+async fn a_waiting_call_is_denied_in_time_under_load() {
     let impatient = WriterSettings { wait_for_cost: Duration::from_secs(1), ..settings() };
     let (_, writer, running) = offline_with(impatient).await;
     commit(&writer, SESSION, json!({ "max_calls": 9, "limits": { "usd": 9 } })).await;
@@ -93,7 +93,7 @@ async fn a_call_does_not_wait_for_ever_while_others_keep_the_gateway_busy() {
 }
 
 #[tokio::test]
-async fn a_call_that_waits_longer_than_a_decision_may_take_is_not_denied_for_it() {
+async fn a_call_may_wait_for_a_cost_longer_than_a_decision_takes() {
     let hurried = WriterSettings { decide_time: Duration::from_millis(600), ..settings() };
     let (_, writer, running) = offline_with(hurried).await;
     commit(&writer, SESSION, json!({ "max_calls": 9, "limits": { "usd": 9 } })).await;
@@ -114,7 +114,7 @@ async fn damage(store: &Memory, session: &str) {
 }
 
 #[tokio::test]
-async fn a_session_that_cannot_be_read_has_its_own_calls_denied_and_no_others() {
+async fn an_unreadable_session_has_only_its_own_calls_denied() {
     let (store, writer, running) = offline().await;
     commit(&writer, SESSION, json!({ "max_calls": 9 })).await;
     commit(&writer, OTHER, json!({ "max_calls": 9 })).await;
@@ -130,12 +130,12 @@ async fn a_session_that_cannot_be_read_has_its_own_calls_denied_and_no_others() 
         run(read(&writer, OTHER, ticket).await, None).await;
     }
     running.stop().await;
-    let story = story(&store, OTHER).await;
-    assert_eq!(story.iter().filter(|said| *said == "outcome executed").count(), 4);
+    let summaries = summaries(&store, OTHER).await;
+    assert_eq!(summaries.iter().filter(|summary| *summary == "outcome executed").count(), 4);
 }
 
 #[tokio::test]
-async fn sessions_that_somebody_makes_up_drive_none_out_of_memory() {
+async fn invented_sessions_leave_real_ones_in_memory() {
     let site = Site::stopped();
     let store = FailingEvidence::new(Memory::new("one"));
     let few = WriterSettings { sessions_in_memory: 6, ..settings() };
@@ -177,7 +177,7 @@ impl Signer for Moody {
 }
 
 #[tokio::test]
-async fn a_signer_that_fails_for_a_while_loses_no_outcome() {
+async fn an_outcome_survives_a_signer_that_fails_for_a_while() {
     let site = Site::stopped();
     let store = Memory::new("one");
     let fails = Arc::new(AtomicUsize::new(0));
@@ -192,7 +192,7 @@ async fn a_signer_that_fails_for_a_while_loses_no_outcome() {
     fails.store(2, Ordering::Relaxed);
     run(served, None).await;
     until("it is recorded all the same", || async {
-        story(&store, SESSION).await.iter().any(|said| said == "outcome executed")
+        summaries(&store, SESSION).await.iter().any(|summary| summary == "outcome executed")
     })
     .await;
     assert_eq!(fails.load(Ordering::Relaxed), 0);

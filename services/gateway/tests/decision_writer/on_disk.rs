@@ -9,7 +9,7 @@ use gateway::decision_writer::{Clock, DecisionWriter, RunningWriter};
 use serde_json::json;
 
 use crate::agent::{self, SESSION, commit, denied, read, run};
-use crate::setup::{assert_on_log_once, keys, settings, story};
+use crate::setup::{assert_on_log_once, keys, settings, summaries};
 use crate::site::Site;
 
 async fn open(store: &Arc<Sqlite>, site: &Site) -> (DecisionWriter, RunningWriter) {
@@ -42,6 +42,6 @@ async fn budgets_and_records_outlive_the_process() {
     running.stop().await;
     let mode = std::fs::metadata(folder.path().join("evidence.sqlite")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    assert_eq!(story(&*second, SESSION).await.len(), 6);
+    assert_eq!(summaries(&*second, SESSION).await.len(), 6);
     assert!(second.backlog().await.unwrap().records == 0);
 }

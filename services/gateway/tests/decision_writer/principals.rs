@@ -18,7 +18,8 @@ use vap::glob::Pattern;
 use vap::message::slot::Carrier;
 
 use crate::agent::{
-    ADVISORY, POLICY, SESSION, call, caller_in, commit, commitment, denied, job, received, run, unaware,
+    ADVISORY, POLICY, SESSION, call, caller_in, commit, commitment, denied, job, job_without_vap, received,
+    run,
 };
 use crate::setup::{offline, open, open_under, settings};
 use crate::site::Site;
@@ -42,7 +43,7 @@ async fn declare(writer: &DecisionWriter, caller: Caller, message: &Value) -> De
 }
 
 #[tokio::test]
-async fn v_2_invented_mcp_sessions_make_no_principals_and_leave_no_accounts() {
+async fn v_2_an_invented_mcp_session_gets_neither_principal_nor_account() {
     let (store, writer, running) = offline().await;
     for n in 0..5 {
         let caller = unseen(&format!("invented-{n}"));
@@ -57,7 +58,7 @@ async fn v_2_invented_mcp_sessions_make_no_principals_and_leave_no_accounts() {
 }
 
 #[tokio::test]
-async fn v_33_after_a_restart_what_an_mcp_session_committed_binds_it_still() {
+async fn v_33_a_commitment_binds_its_mcp_session_after_a_restart() {
     let site = Site::stopped();
     let store = Memory::new("one");
     let (writer, running) = open(&store, &site, settings()).await;
@@ -65,7 +66,7 @@ async fn v_33_after_a_restart_what_an_mcp_session_committed_binds_it_still() {
     running.stop().await;
     let (writer, running) = open(&store.another("two"), &site, settings()).await;
     let by = |caller: Caller, job: CallJob| CallJob { caller, ..job };
-    let plain = || unaware(ADVISORY, "crm.read", &json!({}));
+    let plain = || job_without_vap(ADVISORY, "crm.read", &json!({}));
     assert_eq!(denied(&call(&writer, by(unseen("mcp-session-1"), plain())).await), "no_envelope");
     let stranger = call(&writer, by(unseen("invented"), plain())).await;
     assert!(stranger.pass.is_some(), "nothing is known of it, and that is what the posture is for");
@@ -104,7 +105,7 @@ fn signed(message: &Value, iat: i64) -> Value {
 }
 
 #[tokio::test]
-async fn v_3_an_answer_that_takes_its_time_is_no_way_around_the_principals_ceiling() {
+async fn v_3_a_late_confirmation_is_bound_by_the_principals_ceiling() {
     let site = Site::stopped();
     let store = Memory::new("one");
     let (writer, running) = open_under(&store, &site, settings(), Arc::new(|_| Some(ceiling()))).await;
@@ -119,7 +120,7 @@ async fn v_3_an_answer_that_takes_its_time_is_no_way_around_the_principals_ceili
             envelope: Some(Ok(received(&message, Carrier::ToolsCall))),
             caller: nobody(),
             can_ask: true,
-            ..unaware("/mcp", "pay", &json!({}))
+            ..job_without_vap("/mcp", "pay", &json!({}))
         }
     };
     let pending = async || match writer.call(pay(now)).await {
@@ -142,7 +143,7 @@ async fn v_3_an_answer_that_takes_its_time_is_no_way_around_the_principals_ceili
 }
 
 #[tokio::test]
-async fn v_3_new_mcp_sessions_mint_no_budget_for_the_key_that_signs() {
+async fn v_3_a_keys_ceiling_holds_across_mcp_sessions() {
     let site = Site::stopped();
     let store = Memory::new("one");
     let (writer, running) = open_under(&store, &site, settings(), Arc::new(|_| Some(ceiling()))).await;
@@ -160,7 +161,7 @@ async fn v_3_new_mcp_sessions_mint_no_budget_for_the_key_that_signs() {
     run(call(&writer, read(sessions[0], "mcp-1")).await, None).await;
     assert_eq!(denied(&call(&writer, read(sessions[1], "mcp-2")).await), "principal_ceiling");
     // What else an account says is still of the MCP session: its caller has committed.
-    let without = CallJob { caller: caller_in("mcp-2"), ..unaware("/mcp", "crm.read", &json!({})) };
+    let without = CallJob { caller: caller_in("mcp-2"), ..job_without_vap("/mcp", "crm.read", &json!({})) };
     assert_eq!(denied(&call(&writer, without).await), "no_envelope");
     running.stop().await;
 }

@@ -7,7 +7,7 @@ use gateway::decision_writer::WriterSettings;
 use serde_json::{Value, json};
 
 use crate::agent::{SESSION, commit, denied, read, run};
-use crate::setup::{assert_on_log_once, open, settings, story, until};
+use crate::setup::{assert_on_log_once, open, settings, summaries, until};
 use crate::site::{Site, policy};
 
 fn strict(wait: Duration) -> WriterSettings {
@@ -40,7 +40,7 @@ async fn a_call_that_goes_on_has_a_receipt_that_verifies() {
 }
 
 #[tokio::test]
-async fn without_a_receipt_the_call_is_denied_on_record_and_costs_nothing() {
+async fn a_call_without_its_receipt_is_denied_and_costs_nothing() {
     let mut site = Site::stopped();
     let store = Memory::new("one");
     let (writer, running) = open(&store, &site, strict(Duration::from_millis(300))).await;
@@ -57,7 +57,7 @@ async fn without_a_receipt_the_call_is_denied_on_record_and_costs_nothing() {
     }
     let once = ["decision served", "outcome refused", "decision denied"];
     let expected: Vec<&str> = ["commitment served"].into_iter().chain(once).chain(once).collect();
-    assert_eq!(story(&store, SESSION).await, expected);
+    assert_eq!(summaries(&store, SESSION).await, expected);
     site.go_on().await;
     until("the log takes records", || async { store.backlog().await.unwrap().records == 0 }).await;
     let answer = read(&writer, SESSION, 3).await;
@@ -68,7 +68,7 @@ async fn without_a_receipt_the_call_is_denied_on_record_and_costs_nothing() {
 }
 
 #[tokio::test]
-async fn a_log_that_refuses_the_record_for_good_denies_at_once() {
+async fn a_call_is_denied_at_once_when_the_log_refuses_its_record() {
     let site = refusing().await;
     let store = Memory::new("one");
     let (writer, running) = open(&store, &site, strict(Duration::from_secs(3600))).await;
@@ -79,7 +79,7 @@ async fn a_log_that_refuses_the_record_for_good_denies_at_once() {
 }
 
 #[tokio::test]
-async fn a_denial_after_another_gateway_settled_the_call_names_no_record_that_does_not_exist() {
+async fn a_denial_of_a_call_that_another_gateway_settled_names_no_record() {
     let (site, memory) = (refusing().await, Memory::new("one"));
     let store = FailingEvidence::new(memory.clone());
     let shared = WriterSettings { shared: true, ..strict(Duration::from_secs(3600)) };
@@ -91,20 +91,20 @@ async fn a_denial_after_another_gateway_settled_the_call_names_no_record_that_do
     };
     let settled = ["commitment served", "decision served", "outcome unknown"];
     let another_settles_it = async {
-        until("it is decided", || async { story(&memory, SESSION).await.len() == 2 }).await;
+        until("it is decided", || async { summaries(&memory, SESSION).await.len() == 2 }).await;
         memory.renew(Duration::ZERO).await.unwrap();
         let (_, other) = open(&memory.another("two"), &Site::stopped(), shared).await;
         until("it is settled", || async {
-            memory.renew(Duration::ZERO).await.is_ok() && story(&memory, SESSION).await == settled
+            memory.renew(Duration::ZERO).await.is_ok() && summaries(&memory, SESSION).await == settled
         })
         .await;
         store.release_calls(EvidenceMethod::Stuck);
         other
     };
-    let (told, other) = tokio::join!(call, another_settles_it);
-    assert_eq!(denied(&told), "receipt_unavailable");
-    assert!(told.evidence.is_none() && told.verdict.audit_ref.is_none());
-    assert_eq!(story(&memory, SESSION).await, settled);
+    let (answer, other) = tokio::join!(call, another_settles_it);
+    assert_eq!(denied(&answer), "receipt_unavailable");
+    assert!(answer.evidence.is_none() && answer.verdict.audit_ref.is_none());
+    assert_eq!(summaries(&memory, SESSION).await, settled);
     running.stop().await;
     other.stop().await;
 }

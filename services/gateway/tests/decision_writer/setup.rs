@@ -1,4 +1,4 @@
-//! Desks over stores, and waiting for what they bring about.
+//! Decision writers over stores, and waiting for what they record.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,7 +26,7 @@ pub fn keys() -> WriterKeys {
 }
 
 /// Gives out the request of an admitted call, as if it was sent.
-pub fn send(pass: &mut AdmittedCall) {
+pub fn release_request(pass: &mut AdmittedCall) {
     let request = Exchange {
         method: http::Method::POST,
         headers: http::HeaderMap::new(),
@@ -73,12 +73,20 @@ pub async fn offline_with(settings: WriterSettings) -> (Memory, DecisionWriter, 
     (store, writer, running)
 }
 
-/// The same over a store that a test makes fail, and what is really in it.
-pub async fn failing() -> (Memory, FailingEvidence, DecisionWriter, RunningWriter) {
+/// A writer over a store that a test makes fail, at a log that does not run.
+pub struct FailingSetup {
+    /// What the store really holds.
+    pub memory: Memory,
+    pub store: FailingEvidence,
+    pub writer: DecisionWriter,
+    pub running: RunningWriter,
+}
+
+pub async fn failing() -> FailingSetup {
     let memory = Memory::new("one");
     let store = FailingEvidence::new(memory.clone());
     let (writer, running) = open(&store, &Site::stopped(), settings()).await;
-    (memory, store, writer, running)
+    FailingSetup { memory, store, writer, running }
 }
 
 /// A writer whose clock a test sets ahead, by so many milliseconds, at a log that does not run.
@@ -104,15 +112,15 @@ pub async fn open_ahead_at(
     (ahead, writer, running)
 }
 
-/// Until it is so. The deadline is generous: a slow machine is not a failure.
-pub async fn until<F: Future<Output = bool>>(what: &str, so: impl Fn() -> F) {
+/// Waits until a condition holds. The deadline is generous: a slow machine is not a failure.
+pub async fn until<F: Future<Output = bool>>(condition: &str, holds: impl Fn() -> F) {
     for _ in 0..1200 {
-        if so().await {
+        if holds().await {
             return;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    panic!("never: {what}");
+    panic!("waited in vain until {condition}");
 }
 
 pub async fn until_delivered(store: &impl EvidenceStore) {
@@ -134,8 +142,8 @@ pub async fn records(store: &impl EvidenceStore, stream: &str) -> Vec<(StoredRec
     stored.into_iter().enumerate().map(read).collect()
 }
 
-/// The kinds of a stream's records, with verdicts and statuses.
-pub async fn story(store: &impl EvidenceStore, stream: &str) -> Vec<String> {
+/// A line for each record of a stream: its kind with its verdict or status, as in `decision served`.
+pub async fn summaries(store: &impl EvidenceStore, stream: &str) -> Vec<String> {
     let records = records(store, stream).await;
     let say = |(_, record): &(StoredRecord, AuditRecord)| match &record.kind {
         AuditKind::Outcome(outcome) => format!("outcome {}", outcome.status.as_str()),

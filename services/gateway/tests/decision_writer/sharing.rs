@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use vap::reason::Reason;
 
 use crate::agent::SESSION;
-use crate::office::*;
 use crate::setup::{payload, until};
+use crate::sharing_gateway::*;
 use crate::site::Site;
 use crate::stored_states::store_pin;
 use crate::stores::{InAFile, InMemory, OnAServer, Store};
@@ -38,17 +38,17 @@ macro_rules! over_each_store {
 
 over_each_store! {
     a_budget_is_spent_once_however_many_gateways_serve_it,
-    a_session_that_one_gateway_accepted_another_one_serves_and_refuses_anew,
+    a_session_of_one_gateway_is_in_use_at_every_other,
     a_message_replayed_at_another_gateway_is_denied,
-    a_replay_asks_nobody_at_a_gateway_that_has_not_seen_it_before,
+    a_replay_is_denied_without_a_question_at_another_gateway,
     a_message_that_is_sent_many_times_at_once_is_served_once,
     an_amendment_at_one_gateway_counts_at_the_other,
-    what_a_dead_gateway_left_open_becomes_unknown_and_stays_spent,
-    a_living_gateways_calls_are_not_called_unknown,
-    an_outcome_that_comes_after_another_gateway_settled_the_call_is_not_recorded,
+    open_calls_of_a_dead_gateway_become_unknown_and_stay_spent,
+    open_calls_of_a_living_gateway_keep_their_own_outcome,
+    a_call_settled_by_another_gateway_has_one_outcome,
     every_record_of_both_gateways_is_on_the_log_once,
     a_question_of_one_gateway_is_answered_at_another_and_used_once_at_either,
-    a_tool_that_one_gateway_lists_is_not_called_unlisted_at_the_other,
+    a_tool_listed_at_one_gateway_is_checked_at_the_other,
     a_caller_that_commits_at_one_gateway_needs_an_envelope_at_the_other,
 }
 
@@ -56,13 +56,13 @@ over_each_store! {
 async fn a_budget_is_spent_once_however_many_gateways_serve_it(store: &dyn Store) {
     const BUDGET: usize = 12;
     let site = Site::start().await;
-    let offices = two(store, &site).await;
-    assert!(is_accepted(&offices[0].commit(json!({ "max_calls": BUDGET })).await));
+    let gateways = two_gateways(store, &site).await;
+    assert!(is_accepted(&gateways[0].commit(json!({ "max_calls": BUDGET })).await));
     let mut calls = Vec::new();
     for n in 0..2 * BUDGET {
-        let office = offices[n % 2].clone();
+        let gateway = gateways[n % 2].clone();
         calls.push(tokio::spawn(async move {
-            match office.run(json!({ "ticket": n })).await {
+            match gateway.run(json!({ "ticket": n })).await {
                 Ok(()) => true,
                 Err(why) => {
                     assert_eq!(why, Reason::BudgetExceeded);
@@ -76,76 +76,77 @@ async fn a_budget_is_spent_once_however_many_gateways_serve_it(store: &dyn Store
         served += usize::from(call.await.unwrap());
     }
     assert_eq!(served, BUDGET);
-    let evidence = offices[0].store.clone();
+    let evidence = gateways[0].store.clone();
     until("every outcome is recorded", || async {
-        of_kind(&records(&*evidence, SESSION).await, RecordKind::Outcome) == BUDGET
+        count_of_kind(&records(&*evidence, SESSION).await, RecordKind::Outcome) == BUDGET
     })
     .await;
     let records = records(&*evidence, SESSION).await;
-    assert_eq!(of_kind(&records, RecordKind::Decision), 2 * BUDGET);
+    assert_eq!(count_of_kind(&records, RecordKind::Decision), 2 * BUDGET);
     let instances: Vec<&str> = records.iter().map(|stored| stored.instance.as_str()).collect();
     assert!(instances.contains(&"one") && instances.contains(&"two"), "both of them served");
-    close(offices).await;
+    stop_all(gateways).await;
 }
 
 /// V-2, V-3: the first commitment wins, wherever it was made.
-async fn a_session_that_one_gateway_accepted_another_one_serves_and_refuses_anew(store: &dyn Store) {
+async fn a_session_of_one_gateway_is_in_use_at_every_other(store: &dyn Store) {
     let site = Site::start().await;
-    let offices = two(store, &site).await;
-    assert!(is_accepted(&offices[0].commit(json!({ "max_calls": 5 })).await));
-    assert_eq!(offices[1].run(json!({})).await, Ok(()));
-    let again = offices[1].commit(json!({ "max_calls": 500 })).await;
+    let gateways = two_gateways(store, &site).await;
+    assert!(is_accepted(&gateways[0].commit(json!({ "max_calls": 5 })).await));
+    assert_eq!(gateways[1].run(json!({})).await, Ok(()));
+    let again = gateways[1].commit(json!({ "max_calls": 500 })).await;
     assert!(!is_accepted(&again), "{again:?}");
     let arguments = json!({});
-    let stolen = offices[1].call_with(&by_token("mallory"), &envelope(&arguments), &arguments).await;
+    let stolen =
+        gateways[1].call_with(&caller_with_token("mallory"), &envelope(&arguments), &arguments).await;
     assert_eq!(reason(&stolen), Some(Reason::WrongPrincipal));
-    close(offices).await;
+    stop_all(gateways).await;
 }
 
 /// V-21: a `jti` counts once, wherever it is shown.
 async fn a_message_replayed_at_another_gateway_is_denied(store: &dyn Store) {
     let site = Site::start().await;
-    let offices = two(store, &site).await;
-    assert!(is_accepted(&offices[0].commit(json!({ "max_calls": 5 })).await));
+    let gateways = two_gateways(store, &site).await;
+    assert!(is_accepted(&gateways[0].commit(json!({ "max_calls": 5 })).await));
     let arguments = json!({ "ticket": 1 });
     let message = signed(&envelope(&arguments), json!({ "jti": "once" }));
-    assert!(is_served(&offices[0].call_with(&alice(), &message, &arguments).await));
-    for office in &offices {
-        let response = office.call_with(&alice(), &message, &arguments).await;
+    assert!(is_served(&gateways[0].call_with(&alice(), &message, &arguments).await));
+    for gateway in &gateways {
+        let response = gateway.call_with(&alice(), &message, &arguments).await;
         assert_eq!(reason(&response), Some(Reason::Replayed), "{response:?}");
     }
-    close(offices).await;
+    stop_all(gateways).await;
 }
 
 /// V-21: a replay costs an approver no question, and its session no reservation.
-async fn a_replay_asks_nobody_at_a_gateway_that_has_not_seen_it_before(store: &dyn Store) {
+async fn a_replay_is_denied_without_a_question_at_another_gateway(store: &dyn Store) {
     let site = Site::start().await;
-    let offices = two(store, &site).await;
-    assert!(is_accepted(&offices[0].commit(json!({ "max_calls": 2 })).await));
+    let gateways = two_gateways(store, &site).await;
+    assert!(is_accepted(&gateways[0].commit(json!({ "max_calls": 2 })).await));
     let (harmless, asks) = (json!({ "ticket": 1 }), json!({ "approved": true }));
     let message = |arguments: &Value| signed(&envelope(arguments), json!({ "jti": "once" }));
-    assert!(is_served(&offices[0].call_with(&alice(), &message(&harmless), &harmless).await));
-    for office in offices.iter().rev() {
-        let response = office.call_with(&alice(), &message(&asks), &asks).await;
+    assert!(is_served(&gateways[0].call_with(&alice(), &message(&harmless), &harmless).await));
+    for gateway in gateways.iter().rev() {
+        let response = gateway.call_with(&alice(), &message(&asks), &asks).await;
         assert_eq!(reason(&response), Some(Reason::Replayed), "{response:?}");
     }
-    assert_eq!(offices[1].run(json!({ "ticket": 2 })).await, Ok(()), "nothing is held");
-    close(offices).await;
+    assert_eq!(gateways[1].run(json!({ "ticket": 2 })).await, Ok(()), "nothing is held");
+    stop_all(gateways).await;
 }
 
 /// V-21: also if all of them arrive before one is decided.
 async fn a_message_that_is_sent_many_times_at_once_is_served_once(store: &dyn Store) {
     let site = Site::start().await;
-    let offices = two(store, &site).await;
-    assert!(is_accepted(&offices[0].commit(json!({ "max_calls": 100 })).await));
+    let gateways = two_gateways(store, &site).await;
+    assert!(is_accepted(&gateways[0].commit(json!({ "max_calls": 100 })).await));
     for round in 0..4 {
         let arguments = json!({ "ticket": round });
         let message = signed(&envelope(&arguments), json!({ "jti": format!("round {round}") }));
         let calls: Vec<_> = (0..12)
             .map(|n| {
-                let (office, message, arguments) =
-                    (offices[n % 2].clone(), message.clone(), arguments.clone());
-                tokio::spawn(async move { office.call_with(&alice(), &message, &arguments).await })
+                let (gateway, message, arguments) =
+                    (gateways[n % 2].clone(), message.clone(), arguments.clone());
+                tokio::spawn(async move { gateway.call_with(&alice(), &message, &arguments).await })
             })
             .collect();
         let mut served = 0;
@@ -156,38 +157,38 @@ async fn a_message_that_is_sent_many_times_at_once_is_served_once(store: &dyn St
         }
         assert_eq!(served, 1);
     }
-    close(offices).await;
+    stop_all(gateways).await;
 }
 
 /// V-17, V-18: what was agreed anew is agreed everywhere at once.
 async fn an_amendment_at_one_gateway_counts_at_the_other(store: &dyn Store) {
     let site = Site::start().await;
-    let offices = two(store, &site).await;
-    let response = offices[0].commit(json!({ "max_calls": 1 })).await;
+    let gateways = two_gateways(store, &site).await;
+    let response = gateways[0].commit(json!({ "max_calls": 1 })).await;
     assert!(is_accepted(&response));
-    assert_eq!(offices[1].run(json!({ "ticket": 1 })).await, Ok(()));
-    assert_eq!(offices[1].run(json!({ "ticket": 2 })).await, Err(Reason::BudgetExceeded));
+    assert_eq!(gateways[1].run(json!({ "ticket": 1 })).await, Ok(()));
+    assert_eq!(gateways[1].run(json!({ "ticket": 2 })).await, Err(Reason::BudgetExceeded));
     let digest = response.verdict.accepted_commitment_digest.unwrap().to_string();
     let more = json!({ "increase_budget": { "add_calls": 1 } });
     let more = testkit::agent::amendment(SESSION, &digest, &more);
-    let response = offices[0].amend(&signed(&more, json!({}))).await;
+    let response = gateways[0].amend(&signed(&more, json!({}))).await;
     assert!(is_accepted(&response), "{response:?}");
-    assert_eq!(offices[1].run(json!({ "ticket": 3 })).await, Ok(()));
-    assert_eq!(offices[0].run(json!({ "ticket": 4 })).await, Err(Reason::BudgetExceeded));
-    close(offices).await;
+    assert_eq!(gateways[1].run(json!({ "ticket": 3 })).await, Ok(()));
+    assert_eq!(gateways[0].run(json!({ "ticket": 4 })).await, Err(Reason::BudgetExceeded));
+    stop_all(gateways).await;
 }
 
 /// V-12, R-31: a process that died says nothing; what it let go may have run.
-async fn what_a_dead_gateway_left_open_becomes_unknown_and_stays_spent(store: &dyn Store) {
+async fn open_calls_of_a_dead_gateway_become_unknown_and_stay_spent(store: &dyn Store) {
     let site = Site::start().await;
     let dying = store.instance("dying").await;
     let served = die_with_three_calls_open(dying.clone(), &site).await;
-    let after = Office::open(store.instance("after").await, &site).await;
+    let after = SharingGateway::open(store.instance("after").await, &site).await;
     let evidence = after.store.clone();
     until("they are settled", || async {
         // Its last task may have said once more that it lives.
         dying.renew(Duration::ZERO).await.is_ok()
-            && of_kind(&records(&*evidence, SESSION).await, RecordKind::Outcome) == served
+            && count_of_kind(&records(&*evidence, SESSION).await, RecordKind::Outcome) == served
     })
     .await;
     let records = records(&*evidence, SESSION).await;
@@ -200,22 +201,22 @@ async fn what_a_dead_gateway_left_open_becomes_unknown_and_stays_spent(store: &d
     after.stop().await;
 }
 
-async fn a_living_gateways_calls_are_not_called_unknown(store: &dyn Store) {
+async fn open_calls_of_a_living_gateway_keep_their_own_outcome(store: &dyn Store) {
     let site = Site::start().await;
     let dying = store.instance("dying").await;
     let lost = die_with_three_calls_open(dying.clone(), &site).await;
-    let one = Office::open(store.instance("one").await, &site).await;
+    let one = SharingGateway::open(store.instance("one").await, &site).await;
     let mut response = one.call(json!({ "ticket": 4 })).await;
     let mut pass = response.pass.take().unwrap();
-    crate::setup::send(&mut pass);
-    let two = Office::open(store.instance("two").await, &site).await;
+    crate::setup::release_request(&mut pass);
+    let two = SharingGateway::open(store.instance("two").await, &site).await;
     let evidence = two.store.clone();
-    let outcomes = || async { of_kind(&records(&*evidence, SESSION).await, RecordKind::Outcome) };
+    let outcomes = || async { count_of_kind(&records(&*evidence, SESSION).await, RecordKind::Outcome) };
     until("those of the dead one are settled", || async {
         dying.renew(Duration::ZERO).await.is_ok() && outcomes().await == lost
     })
     .await;
-    pass.settle(ran(None)).await;
+    pass.settle(executed(None)).await;
     until("its outcome is recorded", || async { outcomes().await == lost + 1 }).await;
     let outcome = records(&*evidence, SESSION).await.pop().unwrap();
     assert_eq!(payload(&outcome)["status"], "executed");
@@ -224,19 +225,20 @@ async fn a_living_gateways_calls_are_not_called_unknown(store: &dyn Store) {
 }
 
 /// a process that was only paused comes too late with outcomes. The log takes one of each decision.
-async fn an_outcome_that_comes_after_another_gateway_settled_the_call_is_not_recorded(store: &dyn Store) {
+async fn a_call_settled_by_another_gateway_has_one_outcome(store: &dyn Store) {
     let site = Site::start().await;
     let lease = store.instance("paused").await;
-    let paused = Office::open(lease.clone(), &site).await;
-    let mut plain = paused.call_plainly().await.pass.expect("the call was served");
-    crate::setup::send(&mut plain);
+    let paused = SharingGateway::open(lease.clone(), &site).await;
+    let mut plain = paused.call_without_vap().await.pass.expect("the call was served");
+    crate::setup::release_request(&mut plain);
     assert!(is_accepted(&paused.commit(json!({ "max_calls": 2 })).await));
     let mut in_session = paused.call(json!({ "ticket": 1 })).await.pass.expect("the call was served");
-    crate::setup::send(&mut in_session);
+    crate::setup::release_request(&mut in_session);
 
-    let other = Office::open(store.instance("other").await, &site).await;
+    let other = SharingGateway::open(store.instance("other").await, &site).await;
     let evidence = other.store.clone();
-    let outcomes = async |stream: &str| of_kind(&records(&*evidence, stream).await, RecordKind::Outcome);
+    let outcomes =
+        async |stream: &str| count_of_kind(&records(&*evidence, stream).await, RecordKind::Outcome);
     until("the other one has settled both", || async {
         // The paused one may have renewed its lease once more.
         lease.renew(Duration::ZERO).await.is_ok()
@@ -245,8 +247,8 @@ async fn an_outcome_that_comes_after_another_gateway_settled_the_call_is_not_rec
     })
     .await;
 
-    plain.settle(ran(None)).await;
-    in_session.settle(ran(None)).await;
+    plain.settle(executed(None)).await;
+    in_session.settle(executed(None)).await;
     assert_eq!(paused.run(json!({ "ticket": 2 })).await, Ok(()));
     assert_eq!(paused.run(json!({ "ticket": 3 })).await, Err(Reason::BudgetExceeded));
     paused.stop().await;
@@ -258,30 +260,30 @@ async fn an_outcome_that_comes_after_another_gateway_settled_the_call_is_not_rec
 /// An approver reaches one of them, and the call comes again to any.
 async fn a_question_of_one_gateway_is_answered_at_another_and_used_once_at_either(store: &dyn Store) {
     let site = Site::start().await;
-    let offices = two(store, &site).await;
-    assert!(is_accepted(&offices[0].commit(json!({ "max_calls": 20 })).await));
+    let gateways = two_gateways(store, &site).await;
+    assert!(is_accepted(&gateways[0].commit(json!({ "max_calls": 20 })).await));
     let arguments = json!({ "approved": true });
-    let asked = offices[0].call(arguments.clone()).await.ruling.unwrap().pending.unwrap();
+    let asked = gateways[0].call(arguments.clone()).await.ruling.unwrap().pending.unwrap();
     let question = *asked.approver_question.unwrap();
-    assert_eq!(offices[1].writer.open_questions().await.unwrap(), std::slice::from_ref(&question));
+    assert_eq!(gateways[1].writer.open_questions().await.unwrap(), std::slice::from_ref(&question));
     let waiting = {
-        let (office, id) = (offices[0].clone(), question.id.clone());
-        tokio::spawn(async move { office.writer.wait_for_answer(&id, Duration::from_secs(60)).await })
+        let (gateway, id) = (gateways[0].clone(), question.id.clone());
+        tokio::spawn(async move { gateway.writer.wait_for_answer(&id, Duration::from_secs(60)).await })
     };
     let signed = Approval::of(&question, "carol", Decision::Approve, None).sign(&approver()).unwrap();
-    offices[1].writer.answer_question(&question.id, &signed).await.unwrap();
+    gateways[1].writer.answer_question(&question.id, &signed).await.unwrap();
     assert_eq!(waiting.await.unwrap(), gateway::decision_writer::QuestionStatus::Answered);
-    let second = offices[0].writer.answer_question(&question.id, &signed).await;
+    let second = gateways[0].writer.answer_question(&question.id, &signed).await;
     assert!(matches!(second, Err(NotAnswered::Answered)), "{second:?}");
     let mut again = Vec::new();
-    for office in offices.iter().cycle().take(4) {
-        let (office, ticket, arguments) = (office.clone(), asked.ticket.clone(), arguments.clone());
+    for gateway in gateways.iter().cycle().take(4) {
+        let (gateway, ticket, arguments) = (gateway.clone(), asked.ticket.clone(), arguments.clone());
         again.push(tokio::spawn(async move {
             let shown = Some(OpenedState { ticket: Some(ticket), answer: None });
-            let mut response = office.call_again(&alice(), &envelope(&arguments), &arguments, shown).await;
+            let mut response = gateway.call_again(&alice(), &envelope(&arguments), &arguments, shown).await;
             match response.pass.take() {
                 Some(pass) => {
-                    pass.settle(ran(None)).await;
+                    pass.settle(executed(None)).await;
                     true
                 }
                 None => {
@@ -296,42 +298,42 @@ async fn a_question_of_one_gateway_is_answered_at_another_and_used_once_at_eithe
         served += usize::from(call.await.unwrap());
     }
     assert_eq!(served, 1);
-    assert_eq!(offices[0].writer.open_questions().await.unwrap(), []);
-    close(offices).await;
+    assert_eq!(gateways[0].writer.open_questions().await.unwrap(), []);
+    stop_all(gateways).await;
 }
 
 /// That nobody has listed a tool is remembered for a moment, but no call is served on it any more once somebody has.
-async fn a_tool_that_one_gateway_lists_is_not_called_unlisted_at_the_other(store: &dyn Store) {
+async fn a_tool_listed_at_one_gateway_is_checked_at_the_other(store: &dyn Store) {
     let site = Site::start().await;
-    let offices = two(store, &site).await;
-    assert!(is_accepted(&offices[0].commit(json!({ "max_calls": 5 })).await));
+    let gateways = two_gateways(store, &site).await;
+    assert!(is_accepted(&gateways[0].commit(json!({ "max_calls": 5 })).await));
     let checked = |ticket: u64| {
         let arguments = json!({ "ticket": ticket });
-        let job = offices[0].job(&alice(), &envelope(&arguments), &arguments);
+        let job = gateways[0].job(&alice(), &envelope(&arguments), &arguments);
         CallJob { checked: Some(CheckedArguments::default()), ..job }
     };
     for ticket in 0..2 {
-        let mut response = crate::agent::call(&offices[0].writer, checked(ticket)).await;
-        response.pass.take().expect("nobody has listed it").settle(ran(None)).await;
+        let mut response = crate::agent::call(&gateways[0].writer, checked(ticket)).await;
+        response.pass.take().expect("nobody has listed it").settle(executed(None)).await;
     }
-    lists(&*offices[1].store, "crm.read").await;
-    let response = offices[0].writer.call(checked(2)).await;
+    lists(&*gateways[1].store, "crm.read").await;
+    let response = gateways[0].writer.call(checked(2)).await;
     assert!(matches!(response, CallAnswer::Check(_)), "{response:?}");
     drop(response);
-    close(offices).await;
+    stop_all(gateways).await;
 }
 
 /// V-33: whatever a gateway remembers of the caller's account, or that it has none.
 async fn a_caller_that_commits_at_one_gateway_needs_an_envelope_at_the_other(store: &dyn Store) {
     let site = Site::start().await;
-    let offices = two(store, &site).await;
+    let gateways = two_gateways(store, &site).await;
     for session in [SESSION, "session-fedcba9876543210"] {
-        assert!(offices[0].call_plainly().await.pass.is_some(), "nothing is committed yet");
-        assert!(is_accepted(&offices[1].commit_in(session, json!({ "max_calls": 5 })).await));
-        assert_eq!(reason(&offices[0].call_plainly().await), Some(Reason::NoEnvelope));
-        assert!(offices[1].writer.end_session(session).await);
+        assert!(gateways[0].call_without_vap().await.pass.is_some(), "nothing is committed yet");
+        assert!(is_accepted(&gateways[1].commit_in(session, json!({ "max_calls": 5 })).await));
+        assert_eq!(reason(&gateways[0].call_without_vap().await), Some(Reason::NoEnvelope));
+        assert!(gateways[1].writer.end_session(session).await);
     }
-    close(offices).await;
+    stop_all(gateways).await;
 }
 
 /// A gateway on this store lists the tool for the first time.
@@ -344,16 +346,16 @@ async fn lists(store: &dyn EvidenceStore, tool: &str) {
 /// Each record is one leaf, whoever brought it.
 async fn every_record_of_both_gateways_is_on_the_log_once(store: &dyn Store) {
     let site = Site::start().await;
-    let offices = two(store, &site).await;
-    assert!(is_accepted(&offices[0].commit(json!({ "max_calls": 20 })).await));
+    let gateways = two_gateways(store, &site).await;
+    assert!(is_accepted(&gateways[0].commit(json!({ "max_calls": 20 })).await));
     for n in 0..10 {
-        let mut response = offices[n % 2].call(json!({ "ticket": n })).await;
-        response.pass.take().unwrap().settle(ran(None)).await;
+        let mut response = gateways[n % 2].call(json!({ "ticket": n })).await;
+        response.pass.take().unwrap().settle(executed(None)).await;
     }
-    let evidence = offices[0].store.clone();
+    let evidence = gateways[0].store.clone();
     until("all is delivered", || async {
         let records = records(&*evidence, SESSION).await;
-        of_kind(&records, RecordKind::Outcome) == 10 && evidence.backlog().await.unwrap().records == 0
+        count_of_kind(&records, RecordKind::Outcome) == 10 && evidence.backlog().await.unwrap().records == 0
     })
     .await;
     let mut leaves = Vec::new();
@@ -372,21 +374,21 @@ async fn every_record_of_both_gateways_is_on_the_log_once(store: &dyn Store) {
     leaves.sort_unstable();
     leaves.dedup();
     assert_eq!(leaves.len(), count, "no two records are one leaf");
-    close(offices).await;
+    stop_all(gateways).await;
 }
 
-async fn two(store: &dyn Store, site: &Site) -> Vec<Arc<Office>> {
-    let mut offices = Vec::new();
+async fn two_gateways(store: &dyn Store, site: &Site) -> Vec<Arc<SharingGateway>> {
+    let mut gateways = Vec::new();
     for name in ["one", "two"] {
-        offices.push(Arc::new(Office::open(store.instance(name).await, site).await));
+        gateways.push(Arc::new(SharingGateway::open(store.instance(name).await, site).await));
     }
-    offices
+    gateways
 }
 
-async fn close(offices: Vec<Arc<Office>>) {
-    for office in offices {
-        match Arc::try_unwrap(office) {
-            Ok(office) => office.stop().await,
+async fn stop_all(gateways: Vec<Arc<SharingGateway>>) {
+    for gateway in gateways {
+        match Arc::try_unwrap(gateway) {
+            Ok(gateway) => gateway.stop().await,
             Err(_) => panic!("the decision writer is still in use"),
         }
     }
@@ -401,15 +403,15 @@ async fn die_with_three_calls_open(store: Arc<dyn EvidenceStore>, site: &Site) -
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let log = site.log();
     let lives = runtime.spawn(async move {
-        let office = Office::open_at(store, log).await;
-        assert!(is_accepted(&office.commit(json!({ "max_calls": 4 })).await));
+        let gateway = SharingGateway::open_at(store, log).await;
+        assert!(is_accepted(&gateway.commit(json!({ "max_calls": 4 })).await));
         for n in 0..3 {
-            let mut response = office.call(json!({ "ticket": n })).await;
+            let mut response = gateway.call(json!({ "ticket": n })).await;
             let mut pass = response.pass.take().unwrap();
-            crate::setup::send(&mut pass);
+            crate::setup::release_request(&mut pass);
             std::mem::forget(pass);
         }
-        std::mem::forget(office);
+        std::mem::forget(gateway);
         3
     });
     let served = lives.await.unwrap();

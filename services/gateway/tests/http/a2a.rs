@@ -108,7 +108,7 @@ fn envelope() -> Chain {
 }
 
 #[tokio::test]
-async fn a_request_without_a_chain_is_denied_with_a_receipt_and_does_not_reach_the_agent() {
+async fn a_request_without_a_chain_is_denied_with_a_receipt() {
     let site = Site::answering(|seen, agent| agent.result(seen, TASK)).await;
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "message/send", "params": params() });
     let (status, text) = site.post(&message).await;
@@ -174,7 +174,7 @@ async fn a_receipt_of_the_agents_own_is_removed_wherever_clients_would_look_for_
 const STRUCT: &str = "type.googleapis.com/google.protobuf.Struct";
 
 #[tokio::test]
-async fn in_an_error_of_a2a_1_0_the_receipt_is_one_of_the_details_and_the_agents_own_is_none() {
+async fn an_error_of_a2a_1_0_has_the_gateways_receipt_in_its_details() {
     let info = json!({ "@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "TASK_NOT_FOUND" });
     let forged = json!({ "@type": STRUCT, "value": { AER: "forged" } });
     let error = json!({ "code": -32001, "message": "no", "data": [forged, info] }).to_string();
@@ -263,7 +263,7 @@ async fn a_chain_may_be_a_string_since_a2a_1_0_changes_numbers() {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_off_ends_with_an_error_and_its_outcome_is_unknown() {
+async fn a_broken_stream_ends_with_an_error_and_an_unknown_outcome() {
     let site = Site::answering(|seen, agent| {
         agent.stream_with("");
         let id = seen.id().unwrap();
@@ -280,7 +280,7 @@ async fn a_stream_that_breaks_off_ends_with_an_error_and_its_outcome_is_unknown(
 }
 
 #[tokio::test]
-async fn an_agent_that_cannot_be_reached_had_nothing_to_do() {
+async fn a_request_to_an_unreachable_agent_counts_as_refused() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let site = Site::at(&format!("http://{free}/"), REQUIRED, McpServer::ordinary()).await;
     let answer = site.ask(&envelope(), "message/send").await;
@@ -289,7 +289,7 @@ async fn an_agent_that_cannot_be_reached_had_nothing_to_do() {
 }
 
 #[tokio::test]
-async fn what_is_no_request_to_an_agent_is_refused_before_a_decision() {
+async fn a_malformed_request_is_refused_before_a_decision() {
     let site = Site::answering(|seen, agent| agent.result(seen, TASK)).await;
     assert_eq!(site.http.get(site.url()).send().await.unwrap().status(), 405);
     for (message, code) in [
@@ -321,7 +321,7 @@ async fn an_answer_to_another_request_or_to_none_leaves_the_outcome_unknown() {
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_read_is_an_error_with_the_id_of_its_request() {
+async fn an_unreadable_answer_becomes_an_error_with_the_requests_id() {
     let site = Site::answering(|_, agent| agent.json(TWICE)).await;
     let answer = site.ask(&envelope(), "message/send").await;
     assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(-31001), &json!("r-1")));
@@ -352,7 +352,7 @@ fn spoiled(last: Option<&'static str>) -> impl Fn(&McpRequest, &mut Responder) +
 }
 
 #[tokio::test]
-async fn a_stream_whose_last_event_cannot_be_read_ends_with_an_error_and_its_outcome_is_unknown() {
+async fn an_unreadable_last_event_ends_its_stream_with_an_error() {
     let site = Site::answering(spoiled(None)).await;
     let (status, text) = site.post(&request(&envelope(), "message/stream")).await;
     let events: Vec<Value> = text
@@ -366,7 +366,7 @@ async fn a_stream_whose_last_event_cannot_be_read_ends_with_an_error_and_its_out
 }
 
 #[tokio::test]
-async fn a_request_that_takes_too_long_ends_with_an_error_and_its_outcome_is_unknown() {
+async fn an_overdue_request_ends_with_an_error_and_an_unknown_outcome() {
     let agent = McpServer::answering(|seen, agent| {
         agent.stream();
         let id = seen.id().unwrap();
@@ -383,7 +383,7 @@ async fn a_request_that_takes_too_long_ends_with_an_error_and_its_outcome_is_unk
 }
 
 #[tokio::test]
-async fn an_event_that_can_be_read_after_one_that_cannot_says_how_the_request_ended() {
+async fn a_readable_event_after_an_unreadable_one_settles_the_request() {
     let site = Site::answering(spoiled(Some(TASK))).await;
     let (_, text) = site.post(&request(&envelope(), "message/stream")).await;
     assert!(text.contains("completed") && !text.contains("-31001"), "{text}");
@@ -391,7 +391,7 @@ async fn an_event_that_can_be_read_after_one_that_cannot_says_how_the_request_en
 }
 
 #[tokio::test]
-async fn an_extended_card_which_would_lead_around_the_gateway_is_not_served() {
+async fn an_extended_card_is_refused() {
     let site = Site::answering(|seen, agent| agent.result(seen, r#"{"url":"http://agent.example/"}"#)).await;
     let answer = site.ask(&envelope(), "agent/getAuthenticatedExtendedCard").await;
     assert_eq!(answer["error"]["code"], -32007);
@@ -418,7 +418,7 @@ async fn an_advisory_route_forwards_everything_and_changes_no_answer() {
 }
 
 #[tokio::test]
-async fn without_the_agents_card_there_is_none() {
+async fn an_agent_without_a_card_gives_502_for_it() {
     let site = Site::answering(|_, agent| agent.answer(404, &[], b"")).await;
     let card = site.http.get(format!("{}/.well-known/agent-card.json", site.url())).send().await.unwrap();
     assert_eq!(card.status(), 502);

@@ -237,6 +237,12 @@ impl Agent {
         self.post(&message).send().await.unwrap().status().as_u16()
     }
 
+    /// Ends the client's MCP session, and returns the status of the answer.
+    pub async fn end_mcp_session(&self) -> u16 {
+        let request = self.http.delete(&self.url).header("mcp-session-id", self.mcp.as_deref().unwrap());
+        request.send().await.unwrap().status().as_u16()
+    }
+
     pub async fn get(&self, last_event: &str) -> Answer {
         let mut request = self.http.get(&self.url).header("accept", "text/event-stream");
         if let Some(session) = &self.mcp {

@@ -66,7 +66,7 @@ impl Site {
 }
 
 #[tokio::test]
-async fn its_documents_are_there_and_agree_with_its_keys() {
+async fn published_documents_agree_with_the_gateways_keys() {
     let site = Site::new("").await;
     let posture: Value = site.get("/.well-known/vap").await.json().await.unwrap();
     assert_eq!(
@@ -108,14 +108,14 @@ async fn a_clock_that_differs_from_the_database_servers_is_shown_to_operators() 
 }
 
 #[tokio::test]
-async fn a_clock_that_agrees_with_the_database_servers_is_said_to() {
+async fn a_clock_that_agrees_with_the_database_servers_is_reported_as_such() {
     let (clock, metric) = clock_of_a_gateway(0).await;
     assert_eq!(clock, "agrees");
     assert!(metric.abs() <= 5.0, "{metric}");
 }
 
 #[tokio::test]
-async fn a_call_without_vap_is_denied_in_band_and_counted_and_never_reaches_the_server() {
+async fn a_call_without_vap_is_denied_in_band_and_counted() {
     let site = Site::new("").await;
     let answer = site.call("/mcp").await;
     let denied = answer.denied("no_envelope").reply();
@@ -172,7 +172,7 @@ async fn a_request_ends_at_the_request_timeout_of_its_route_and_names_its_server
 }
 
 #[tokio::test]
-async fn a_configuration_that_is_read_again_changes_what_calls_are_decided_by() {
+async fn a_reload_changes_the_rules_of_later_calls() {
     let mut site = Site::new("").await;
     assert!(site.reload(&text(&site.server.url(), "without_vap = \"advisory\"\n")).await);
     assert_eq!(site.call("/mcp").await.reply()["result"]["isError"], Value::Null);
@@ -185,7 +185,7 @@ async fn a_configuration_that_is_read_again_changes_what_calls_are_decided_by() 
 }
 
 #[tokio::test]
-async fn a_mistake_or_what_needs_a_new_start_changes_nothing() {
+async fn a_refused_reload_keeps_the_configuration() {
     let mut site = Site::new("").await;
     let broken = text(&site.server.url(), "without_vap = \"sometimes\"\n");
     assert!(!site.reload(&broken).await);
@@ -220,7 +220,7 @@ async fn r_27_a_guarded_route_challenges_and_says_where_its_metadata_are() {
 }
 
 #[tokio::test]
-async fn a_second_gateway_on_the_same_state_does_not_start_and_a_new_start_goes_on_with_the_same_keys() {
+async fn one_gateway_at_a_time_runs_on_a_state_and_keeps_its_keys() {
     let site = Site::new("").await;
     let kid = site.gateway.keys().verdict_kid();
     let again = config(site.folder.path(), &text(&site.server.url(), ""));
@@ -235,8 +235,22 @@ const SESSION: &str = "a-session-of-its-own";
 const RULE: &str =
     "[[route.rule]]\nname = \"large\"\nwhen = \"input.arguments.amount > 10\"\nthen = \"deny\"\n";
 
-/// Two calls that are served and one over the budget; then the gateway stops.
-async fn lived() -> (tempfile::TempDir, String) {
+/// What is left of a gateway that recorded a session and stopped.
+struct StoppedGateway {
+    folder: tempfile::TempDir,
+    /// The URL of its server.
+    upstream: String,
+}
+
+impl StoppedGateway {
+    /// The configuration of the stopped gateway, with more in its route.
+    fn config(&self, more: &str) -> Config {
+        config(self.folder.path(), &text(&self.upstream, more))
+    }
+}
+
+/// Records a session with two calls that are served and one over the budget, and stops the gateway.
+async fn recorded_session() -> StoppedGateway {
     let site = Site::new("").await;
     let agent = site.client("/mcp").initialized(&json!({})).await;
     let commitment = agent.commitment_of_a_stranger(json!({ "max_calls": 2 }));
@@ -246,13 +260,13 @@ async fn lived() -> (tempfile::TempDir, String) {
     agent.call("pay", json!({ "amount": 5 })).await.denied("budget_exceeded");
     let Site { gateway, folder, server, .. } = site;
     gateway.stop().await;
-    (folder, server.url())
+    StoppedGateway { folder, upstream: server.url() }
 }
 
 #[tokio::test]
 async fn a_recorded_session_is_decided_again_as_it_was() {
-    let (folder, upstream) = lived().await;
-    let config = config(folder.path(), &text(&upstream, ""));
+    let stopped = recorded_session().await;
+    let config = stopped.config("");
     let records = replay::records(&config, SESSION).await.unwrap();
     let compared = replay::replay(&mut ReplayedSession::under(&config), &records).unwrap();
     assert!(compared.iter().all(|decision| !decision.differs), "{compared:#?}");
@@ -261,9 +275,9 @@ async fn a_recorded_session_is_decided_again_as_it_was() {
 }
 
 #[tokio::test]
-async fn under_other_rules_it_is_said_which_answers_would_differ() {
-    let (folder, upstream) = lived().await;
-    let config = config(folder.path(), &text(&upstream, RULE));
+async fn a_replay_under_other_rules_marks_the_answers_that_differ() {
+    let stopped = recorded_session().await;
+    let config = stopped.config(RULE);
     let records = replay::records(&config, SESSION).await.unwrap();
     let compared = replay::replay(&mut ReplayedSession::under(&config), &records).unwrap();
     let now = |index: usize| compared[index].now.clone().unwrap();
@@ -274,9 +288,9 @@ async fn under_other_rules_it_is_said_which_answers_would_differ() {
 }
 
 #[tokio::test]
-async fn a_call_that_nobody_made_is_explained_in_the_session_as_it_stands() {
-    let (folder, upstream) = lived().await;
-    let config = config(folder.path(), &text(&upstream, ""));
+async fn a_hypothetical_call_is_explained_in_its_recorded_session() {
+    let stopped = recorded_session().await;
+    let config = stopped.config("");
     let records = replay::records(&config, SESSION).await.unwrap();
     let mut session = ReplayedSession::under(&config);
     replay::replay(&mut session, &records).unwrap();
@@ -289,10 +303,10 @@ async fn a_call_that_nobody_made_is_explained_in_the_session_as_it_stands() {
         tool_fault: None,
         now: jiff::Timestamp::now(),
     };
-    let told = replay::explain(&mut session, &call).unwrap();
-    assert_eq!(told.decided.reason.as_deref(), Some("budget_exceeded"));
-    let told = replay::explain(&mut session, &Hypothesis { tool: "other", ..call.clone() }).unwrap();
-    assert_eq!(told.decided.reason.as_deref(), Some("scope_escape"));
+    let explained = replay::explain(&mut session, &call).unwrap();
+    assert_eq!(explained.decided.reason.as_deref(), Some("budget_exceeded"));
+    let explained = replay::explain(&mut session, &Hypothesis { tool: "other", ..call.clone() }).unwrap();
+    assert_eq!(explained.decided.reason.as_deref(), Some("scope_escape"));
     assert!(replay::explain(&mut session, &Hypothesis { arguments: "[]", ..call }).is_err());
     assert!(replay::records(&config, "another").await.is_err());
 }

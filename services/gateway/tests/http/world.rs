@@ -61,7 +61,7 @@ fn lists_tools(seen: &McpRequest, wire: &mut Responder) -> bool {
     asked
 }
 
-/// What a world can be told.
+/// What a test may change about a world before it starts.
 pub struct Wishes {
     pub rules: Rules,
     pub script: Script,
@@ -88,6 +88,32 @@ pub struct World {
     at: SocketAddr,
     _serving: Serving,
     _running: RunningWriter,
+}
+
+/// A record of a stream, as the log gets it.
+#[derive(Debug, PartialEq)]
+pub struct LoggedRecord {
+    pub kind: String,
+    pub payload: Value,
+}
+
+/// What the record of an outcome says: how an admitted call ended, and what it cost.
+#[derive(Debug, PartialEq)]
+pub struct Outcome {
+    pub status: String,
+    pub settled: Value,
+}
+
+impl Outcome {
+    /// A call that ran and cost this.
+    pub fn executed(settled: Value) -> Self {
+        Self { status: "executed".into(), settled }
+    }
+
+    fn of(record: &LoggedRecord) -> Self {
+        let status = record.payload["status"].as_str().unwrap().to_owned();
+        Self { status, settled: record.payload["settled"].clone() }
+    }
 }
 
 /// Lets those in who say who they are.
@@ -144,10 +170,10 @@ impl World {
         Self::with(|wishes| wishes.script = script).await
     }
 
-    pub async fn with(tell: impl FnOnce(&mut Wishes)) -> Self {
+    pub async fn with(change: impl FnOnce(&mut Wishes)) -> Self {
         let mut wishes = Wishes::default();
         let own = wishes.store.clone();
-        tell(&mut wishes);
+        change(&mut wishes);
         let is_alone = Arc::ptr_eq(&own, &wishes.store);
         let script = wishes.script;
         let server = McpServer::scripted(move |seen, wire| script(seen, wire) || lists_tools(seen, wire));
@@ -194,38 +220,51 @@ impl World {
         self.nobody().initialized(&capabilities).await
     }
 
-    /// The records of a stream as the log gets them: kind and payload.
-    pub async fn records(&self, stream: &str) -> Vec<(String, Value)> {
+    /// The records of a stream as the log gets them.
+    pub async fn records(&self, stream: &str) -> Vec<LoggedRecord> {
         let stored = self.store.records(stream, 0, 1000).await.unwrap();
         let read = |stored: &evidence::StoredRecord| {
             let statement = SignedStatement::parse(stored.record.statement.clone()).unwrap();
             let payload = serde_json::from_slice(statement.payload().unwrap()).unwrap();
-            (stored.record.kind.as_str().to_owned(), payload)
+            LoggedRecord { kind: stored.record.kind.as_str().to_owned(), payload }
         };
         stored.iter().map(read).collect()
     }
 
-    /// The outcomes in a stream, once there are so many: status and what was settled.
-    pub async fn outcomes(&self, stream: &str, many: usize) -> Vec<(String, Value)> {
+    /// The outcomes in a stream, as soon as it has at least `count` of them.
+    pub async fn outcomes(&self, stream: &str, count: usize) -> Vec<Outcome> {
         for _ in 0..400 {
             let records = self.records(stream).await;
-            let outcomes: Vec<_> = records.into_iter().filter(|(kind, _)| kind == "outcome").collect();
-            if outcomes.len() >= many {
-                let answer = |(_, outcome): (String, Value)| {
-                    (outcome["status"].as_str().unwrap().to_owned(), outcome["settled"].clone())
-                };
-                return outcomes.into_iter().map(answer).collect();
+            let outcomes: Vec<_> = records.iter().filter(|record| record.kind == "outcome").collect();
+            if outcomes.len() >= count {
+                return outcomes.into_iter().map(Outcome::of).collect();
             }
             tokio::time::sleep(Duration::from_millis(25)).await;
         }
-        panic!("no {many} outcomes in {stream}: {:?}", self.records(stream).await);
+        panic!("no {count} outcomes in {stream}: {:?}", self.records(stream).await);
+    }
+
+    /// The status of the first outcome in a stream, as soon as it has one.
+    pub async fn outcome_status(&self, stream: &str) -> String {
+        self.outcomes(stream, 1).await[0].status.clone()
+    }
+
+    /// Waits until the last record of a stream is the one that closes it.
+    pub async fn until_closed(&self, stream: &str) {
+        for _ in 0..800 {
+            if self.records(stream).await.last().is_some_and(|record| record.kind == "closed") {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+        panic!("the stream {stream} is not closed: {:?}", self.records(stream).await);
     }
 
     /// The verdicts in a stream, in order.
     pub async fn verdicts(&self, stream: &str) -> Vec<String> {
         let records = self.records(stream).await;
-        let verdict = |(_, record): (String, Value)| record["verdict"].as_str().map(str::to_owned);
-        records.into_iter().filter_map(verdict).collect()
+        let verdict = |record: &LoggedRecord| record.payload["verdict"].as_str().map(str::to_owned);
+        records.iter().filter_map(verdict).collect()
     }
 
     /// The one stream whose name continues this.

@@ -37,9 +37,15 @@ pub fn program(role: &str) -> Program {
 pub fn serve_if_asked() {
     if let Ok(role) = std::env::var(ROLE) {
         raw(""); // The test harness may have begun a line.
-        let mut server = Server { role, held: Vec::new(), listens: Vec::new(), asked: None, got: Vec::new() };
+        let mut server = Server {
+            role,
+            open_requests: Vec::new(),
+            subscriptions: Vec::new(),
+            waiting_call: None,
+            received: Vec::new(),
+        };
         for line in std::io::stdin().lock().lines() {
-            server.hear(&line.unwrap());
+            server.receive(&line.unwrap());
         }
         std::process::exit(0);
     }
@@ -47,18 +53,19 @@ pub fn serve_if_asked() {
 
 struct Server {
     role: String,
-    /// Requests that are answered when somebody asks for it.
-    held: Vec<String>,
-    listens: Vec<Value>,
-    /// The call that waits for an answer to a question.
-    asked: Option<Value>,
+    /// Requests that are answered when somebody calls the tool `release`.
+    open_requests: Vec<String>,
+    /// The ids of `subscriptions/listen` requests.
+    subscriptions: Vec<Value>,
+    /// The id of the call that waits for the client's answer to a request of the server.
+    waiting_call: Option<Value>,
     /// Every line that came.
-    got: Vec<String>,
+    received: Vec<String>,
 }
 
 impl Server {
-    fn hear(&mut self, line: &str) {
-        self.got.push(line.to_owned());
+    fn receive(&mut self, line: &str) {
+        self.received.push(line.to_owned());
         let message: Value = serde_json::from_str(line).unwrap();
         let id = message["id"].clone();
         match message["method"].as_str() {
@@ -79,7 +86,7 @@ impl Server {
             Some("subscriptions/listen") => {
                 say(json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
                     "params": {"notifications": message["params"]["notifications"], "_meta": {"io.modelcontextprotocol/subscriptionId": id}}}));
-                self.listens.push(id);
+                self.subscriptions.push(id);
             }
             Some("tools/call") => self.call(&message),
             Some("tools/list") => self.list(&message),
@@ -89,7 +96,7 @@ impl Server {
                 json!({"resources": [{"uri": "test://a", "name": "a"}], "ttlMs": 1000, "cacheScope": "public"}),
             ),
             Some("resources/read") if message["params"]["uri"] == "test://hold" => {
-                self.held.push(line.to_owned())
+                self.open_requests.push(line.to_owned())
             }
             Some("resources/read") => {
                 answer(&id, json!({"contents": [{"uri": message["params"]["uri"], "text": "read"}]}))
@@ -100,14 +107,15 @@ impl Server {
             }
             Some("notifications/cancelled") => {
                 let request = &message["params"]["requestId"];
-                self.held.retain(|held| serde_json::from_str::<Value>(held).unwrap()["id"] != *request);
+                self.open_requests
+                    .retain(|open| serde_json::from_str::<Value>(open).unwrap()["id"] != *request);
             }
             Some(other) if !id.is_null() => {
                 say(json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": other}}));
             }
             Some(_) => {}
             None => {
-                if let Some(call) = self.asked.take() {
+                if let Some(call) = self.waiting_call.take() {
                     answer(&call, json!({"answer": line}));
                 }
             }
@@ -147,18 +155,20 @@ impl Server {
         );
     }
 
+    /// Does what the tool says: among others, `hold` leaves its call open, `held` counts the open requests, `release`
+    /// answers them, `got` returns every line that came, and `ask` answers with what the client answers to its question.
     fn call(&mut self, message: &Value) {
         let id = &message["id"];
         let arguments = &message["params"]["arguments"];
         match message["params"]["name"].as_str().unwrap() {
-            "echo" | "last" => answer(id, json!({"content": [], "line": self.got.last()})),
-            "got" => answer(id, json!({"got": self.got})),
+            "echo" | "last" => answer(id, json!({"content": [], "line": self.received.last()})),
+            "got" => answer(id, json!({"got": self.received})),
             "pid" => answer(id, json!({"pid": std::process::id()})),
             "env" => answer(id, json!({"env": std::env::vars().map(|(name, _)| name).collect::<Vec<_>>()})),
-            "hold" => self.held.push(self.got.last().unwrap().clone()),
-            "held" => answer(id, json!({"held": self.held.len()})),
+            "hold" => self.open_requests.push(self.received.last().unwrap().clone()),
+            "held" => answer(id, json!({"held": self.open_requests.len()})),
             "release" => {
-                for held in std::mem::take(&mut self.held).iter().rev() {
+                for held in std::mem::take(&mut self.open_requests).iter().rev() {
                     answer(&serde_json::from_str::<Value>(held).unwrap()["id"], json!({"line": held}));
                 }
                 answer(id, json!({}));
@@ -173,17 +183,17 @@ impl Server {
                 answer(id, json!({"done": true}));
             }
             "ask" => {
-                self.asked = Some(id.clone());
+                self.waiting_call = Some(id.clone());
                 say(
                     json!({"jsonrpc": "2.0", "id": 0, "method": "elicitation/create", "params": {"message": "?"}}),
                 );
             }
             "change" => {
-                for listen in &self.listens {
+                for listen in &self.subscriptions {
                     say(json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed",
                         "params": {"_meta": {"io.modelcontextprotocol/subscriptionId": listen}}}));
                 }
-                if self.listens.is_empty() {
+                if self.subscriptions.is_empty() {
                     say(json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
                 }
                 answer(id, json!({}));
@@ -196,7 +206,7 @@ impl Server {
             }
             "request" => {
                 say(json!({"jsonrpc": "2.0", "id": "r", "method": "roots/list"}));
-                self.asked = Some(id.clone());
+                self.waiting_call = Some(id.clone());
             }
             "odd" => raw(&format!(
                 "{{ \"result\":{{\"n\":1e2,\"u\":\"\\u0041\"}} , \"jsonrpc\":\"2.0\",\"id\":{id} }}"
@@ -333,6 +343,12 @@ pub fn initialize(version: &str) -> Value {
         "capabilities": {"elicitation": {}}, "clientInfo": {"name": "test", "version": "1"}}})
 }
 
+/// The notification that cancels the request with this id.
+pub fn cancellation(request_id: impl Into<Value>) -> Value {
+    let params = json!({"requestId": request_id.into()});
+    json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+}
+
 /// A modern request; `meta` goes to its `_meta`.
 pub fn modern(id: Value, method: &str, mut params: Value, meta: Value) -> Value {
     let mut all = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -354,44 +370,52 @@ pub async fn messages(answer: UpstreamAnswer) -> Vec<Value> {
     let text = text(answer).await;
     match is_json {
         true => vec![serde_json::from_str(&text).unwrap()],
-        false => text.split("\n\n").filter_map(read_event).map(|(_, message)| message).collect(),
+        false => text.split("\n\n").filter_map(read_event).map(|event| event.message).collect(),
     }
 }
 
-/// Id and message of an event, if it has a message.
-pub fn read_event(event: &str) -> Option<(Option<String>, Value)> {
-    let id = event.lines().find_map(|line| line.strip_prefix("id: ")).map(str::to_owned);
-    let data = event.lines().find_map(|line| line.strip_prefix("data: "))?;
-    Some((id, serde_json::from_str(data).ok()?))
+/// An event that has a message.
+pub struct Event {
+    pub id: Option<String>,
+    pub message: Value,
+}
+
+fn read_event(text: &str) -> Option<Event> {
+    let id = text.lines().find_map(|line| line.strip_prefix("id: ")).map(str::to_owned);
+    let data = text.lines().find_map(|line| line.strip_prefix("data: "))?;
+    Some(Event { id, message: serde_json::from_str(data).ok()? })
 }
 
 /// Events as they come.
-pub struct Events(pub AnswerBody, pub String);
+pub struct Events {
+    body: AnswerBody,
+    unread: String,
+}
 
 impl Events {
     pub fn of(answer: UpstreamAnswer) -> Self {
         assert_eq!(answer.status, StatusCode::OK);
         assert_eq!(answer.headers["content-type"], "text/event-stream");
-        Self(answer.body, String::new())
+        Self { body: answer.body, unread: String::new() }
     }
 
     /// The next event with a message; none when they are over.
-    pub async fn next(&mut self) -> Option<(Option<String>, Value)> {
+    pub async fn next(&mut self) -> Option<Event> {
         loop {
-            while let Some((event, rest)) = self.1.split_once("\n\n") {
+            while let Some((event, rest)) = self.unread.split_once("\n\n") {
                 let (event, rest) = (read_event(event), rest.to_owned());
-                self.1 = rest;
+                self.unread = rest;
                 if event.is_some() {
                     return event;
                 }
             }
-            let part = self.0.next().await?.unwrap();
-            self.1.push_str(std::str::from_utf8(&part).unwrap());
+            let part = self.body.next().await?.unwrap();
+            self.unread.push_str(std::str::from_utf8(&part).unwrap());
         }
     }
 
     /// The next message.
     pub async fn message(&mut self) -> Value {
-        self.next().await.unwrap().1
+        self.next().await.unwrap().message
     }
 }

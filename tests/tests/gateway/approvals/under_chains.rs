@@ -13,7 +13,7 @@ impl World {
     fn under_chains() -> Self {
         let listen = free_address();
         let guarded = Guarded::built(McpServer::ordinary(), |gateway| {
-            CAROL.has_keys(&gateway);
+            CAROL.write_keys(&gateway);
             let approvals = format!("[approvals]\nlisten = \"{listen}\"\n{}", CAROL.table(""));
             gateway.demanding_chains().table("refresh = \"50ms\"").table(&approvals).route(PAY_RULE)
         });
@@ -56,7 +56,8 @@ fn presented(chain: &Chain, tool: &str) -> Value {
     json!({ "dev.tabellion/roa": text, "dev.tabellion/roa-proof": proof })
 }
 
-fn held(world: &World, chain: &Chain) -> Coming {
+/// Begins a payment, which waits for an approver.
+fn begin_payment(world: &World, chain: &Chain) -> Coming {
     world.guarded.running.in_session().begin_call("pay", json!({}), presented(chain, "pay"))
 }
 
@@ -94,20 +95,20 @@ const CHANGES: [(RegistryChange, &str); 4] = [
 ];
 
 #[test]
-fn an_approved_call_is_decided_under_the_registry_in_force_when_it_goes_on() {
+fn an_approved_call_is_decided_under_the_registry_then_in_force() {
     for (change, reason) in CHANGES {
         let world = World::under_chains();
         let chain = root(|_| ());
-        let mut coming = held(&world, &chain);
+        let mut coming = begin_payment(&world, &chain);
         world.approve();
-        assert_eq!(ended(&coming.message().unwrap()).0, "served", "while nothing changes");
-        let mut coming = held(&world, &chain);
+        assert_eq!(Ruling::of(&coming.message().unwrap()).verdict, "served", "while nothing changes");
+        let mut coming = begin_payment(&world, &chain);
         world.question();
         assert_eq!(world.publish_against(&chain, |registry| change(&chain, registry)), reason);
         let before = world.calls();
         world.approve();
         let answer = coming.message().unwrap();
-        assert_eq!(ended(&answer), ("denied".to_owned(), reason.to_owned()), "{answer}");
+        assert_eq!(Ruling::of(&answer), Ruling::denied(reason), "{answer}");
         let receipt = &answer["result"]["_meta"]["dev.tabellion/aer"]["receipt"];
         assert_eq!(receipt["enforcement_outcome"], "deny");
         assert_eq!(world.calls(), before, "{reason}");
@@ -115,7 +116,7 @@ fn an_approved_call_is_decided_under_the_registry_in_force_when_it_goes_on() {
 }
 
 #[test]
-fn in_the_newer_era_too_a_revocation_reaches_a_call_that_an_approver_has_signed() {
+fn in_the_newer_era_an_approved_call_is_denied_once_its_root_is_revoked() {
     let world = World::under_chains();
     let (chain, mut client) = (root(|_| ()), world.guarded.running.modern());
     let params = |more: Value| {
@@ -123,7 +124,7 @@ fn in_the_newer_era_too_a_revocation_reaches_a_call_that_an_approver_has_signed(
         params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         params
     };
-    let retry = state(&client.request("tools/call", params(json!({}))));
+    let retry = retry_state(&client.request("tools/call", params(json!({}))));
     world.approve();
     world.publish_against(&chain, |registry| revoking_root(&chain, registry));
     let before = world.calls();
@@ -133,12 +134,12 @@ fn in_the_newer_era_too_a_revocation_reaches_a_call_that_an_approver_has_signed(
 }
 
 #[test]
-fn an_approved_call_is_decided_under_the_configuration_in_force_when_it_goes_on() {
+fn an_approved_call_is_decided_under_the_configuration_then_in_force() {
     let world = World::under_chains();
     let chain = root(|members| {
         members["authorized_scope"]["capabilities"] = json!(["mcp:crm.*", "mcp:erp.pay", "mcp:erp.crm.read"]);
     });
-    let mut coming = held(&world, &chain);
+    let mut coming = begin_payment(&world, &chain);
     world.question();
     let file = world.guarded.gateway.path("gateway.toml");
     let text = fs::read_to_string(&file).unwrap();
@@ -149,10 +150,6 @@ fn an_approved_call_is_decided_under_the_configuration_in_force_when_it_goes_on(
     let before = world.calls();
     world.approve();
     let answer = coming.message().unwrap();
-    assert_eq!(
-        ended(&answer),
-        ("denied".to_owned(), "roa:auth_strength_insufficient".to_owned()),
-        "{answer}"
-    );
+    assert_eq!(Ruling::of(&answer), Ruling::denied("roa:auth_strength_insufficient"), "{answer}");
     assert_eq!(world.calls(), before);
 }

@@ -27,7 +27,7 @@ async fn world(server: &Arc<Stdio>) -> World {
 }
 
 #[tokio::test]
-async fn a_session_with_a_call_that_waits_for_an_approver_is_not_idle() {
+async fn a_call_that_waits_for_an_approver_keeps_its_session_busy() {
     let mut program = program("old");
     program.children = 1;
     // A session that is idle, if only for a moment, makes room for another one.

@@ -11,7 +11,7 @@ fn posture() -> Value {
 }
 
 #[tokio::test]
-async fn x_1_a_commitment_on_initialize_is_bound_to_the_session_that_the_answer_names() {
+async fn x_1_a_commitment_on_initialize_binds_the_session_of_the_answer() {
     let world = World::new().await;
     let mut agent = world.nobody();
     let mut params = initialize(&json!({}));
@@ -50,7 +50,7 @@ async fn x_1_in_the_modern_era_the_answer_is_the_callers_own() {
 }
 
 #[tokio::test]
-async fn x_1_a_commitment_on_a_carrier_that_fails_is_void_and_its_id_stays_free() {
+async fn x_1_a_failed_carrier_voids_its_commitment_and_frees_its_id() {
     for how in ["error", "status"] {
         let world = World::before(script(move |seen| {
             let fails = seen.rpc() == "tools/list" && seen.header("x-fail").is_some();
@@ -88,7 +88,7 @@ async fn x_1_a_second_commitment_is_denied_and_its_carrier_forwarded_without_it(
 }
 
 #[tokio::test]
-async fn v_2_modern_with_nothing_to_be_known_by_has_no_commitment() {
+async fn v_2_a_modern_commitment_needs_a_token_or_a_known_key() {
     let world = World::new().await;
     let mut agent = world.modern("alice");
     agent.token = None;
@@ -100,7 +100,7 @@ async fn v_2_modern_with_nothing_to_be_known_by_has_no_commitment() {
 }
 
 #[tokio::test]
-async fn v_2_an_initialize_whose_answer_names_no_session_is_nobodys() {
+async fn v_2_a_commitment_on_initialize_needs_a_session_in_the_answer() {
     let world = World::before(script(|seen| {
         (seen.rpc() == "initialize").then(|| seen.result(&json!({ "capabilities": {} })))
     }))
@@ -136,7 +136,7 @@ async fn v_6_amendments_ride_on_tools_list_on_ping_and_alone() {
 }
 
 #[tokio::test]
-async fn v_19_an_unsigned_amendment_changes_nothing() {
+async fn v_19_an_amendment_needs_a_signature() {
     let world = World::new().await;
     let agent = world.modern("alice");
     let before = agent.commit_to(json!({ "max_calls": 1 })).await;
@@ -149,7 +149,7 @@ async fn v_19_an_unsigned_amendment_changes_nothing() {
 }
 
 #[tokio::test]
-async fn v_6_an_amendment_without_a_message_is_an_error_and_goes_nowhere() {
+async fn v_6_an_amend_request_without_a_message_is_an_error() {
     let world = World::new().await;
     let agent = world.legacy().await;
     let answer = agent.ask("vap/amend", json!({ "_meta": { "progressToken": 1 } })).await;
@@ -158,7 +158,7 @@ async fn v_6_an_amendment_without_a_message_is_an_error_and_goes_nowhere() {
 }
 
 #[tokio::test]
-async fn v_6_what_rides_on_the_wrong_request_is_denied_there() {
+async fn v_6_a_message_on_the_wrong_carrier_is_denied() {
     let world = World::new().await;
     let agent = world.legacy().await;
     agent.carry("ping", &agent.commitment()).await.denied("wrong_carrier");
@@ -169,7 +169,7 @@ async fn v_6_what_rides_on_the_wrong_request_is_denied_there() {
 }
 
 #[tokio::test]
-async fn x_1_an_upstream_that_cannot_be_reached_leaves_a_commitment_void() {
+async fn x_1_an_unreachable_upstream_voids_a_commitment() {
     let world = World::with(|wishes| wishes.url = Some("http://127.0.0.1:9/".into())).await;
     let agent = world.modern("alice");
     let answer = agent.carry("tools/list", &agent.commitment()).await;
@@ -182,13 +182,6 @@ async fn v_2_a_session_ends_with_the_mcp_session_that_committed_it() {
     let world = World::new().await;
     let agent = world.legacy().await;
     agent.commit().await;
-    let deleted = agent.http.delete(&agent.url).header("mcp-session-id", agent.mcp.clone().unwrap());
-    assert_eq!(deleted.send().await.unwrap().status(), 200);
-    for _ in 0..200 {
-        if world.records(&agent.session).await.last().is_some_and(|(kind, _)| kind == "closed") {
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
-    panic!("{:?}", world.records(&agent.session).await);
+    assert_eq!(agent.end_mcp_session().await, 200);
+    world.until_closed(&agent.session).await;
 }

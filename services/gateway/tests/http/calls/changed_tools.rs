@@ -25,7 +25,7 @@ pub fn description(name: &str, argument: &str) -> Description {
 }
 
 #[tokio::test]
-async fn a_call_is_checked_against_what_another_process_has_approved_by_then() {
+async fn a_call_is_checked_against_the_tool_that_another_process_approved() {
     let world = World::new().await;
     let agent = world.modern("alice");
     agent.commit().await;
@@ -40,7 +40,7 @@ async fn a_call_is_checked_against_what_another_process_has_approved_by_then() {
 }
 
 #[tokio::test]
-async fn calls_that_are_decided_together_are_each_checked_against_the_tool_as_it_is() {
+async fn calls_decided_together_are_each_checked_against_the_current_tool() {
     let world = World::new().await;
     let agent = world.modern("alice");
     agent.commit().await;

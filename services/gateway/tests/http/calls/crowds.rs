@@ -30,7 +30,7 @@ fn slow(beside_first: Arc<AtomicUsize>) -> Script {
 }
 
 #[tokio::test]
-async fn v_12_of_many_calls_at_once_as_many_run_as_were_agreed() {
+async fn v_12_as_many_concurrent_calls_run_as_were_agreed() {
     let world = World::before(slow(Arc::default())).await;
     let agent = world.modern("alice");
     agent.commit_to(json!({ "max_calls": 5 })).await;
@@ -43,7 +43,7 @@ async fn v_12_of_many_calls_at_once_as_many_run_as_were_agreed() {
 }
 
 #[tokio::test]
-async fn v_12_of_a_tool_whose_cost_nobody_knows_the_first_call_is_under_way_alone() {
+async fn v_12_the_first_call_of_a_tool_of_unknown_cost_runs_alone() {
     let beside_first = Arc::new(AtomicUsize::new(0));
     let world = World::before(slow(beside_first.clone())).await;
     let agent = world.modern("alice");

@@ -34,7 +34,7 @@ fn tools_call(of: impl Fn(&McpRequest) -> McpResponse + Send + Sync + 'static) -
 }
 
 #[tokio::test]
-async fn v_5_an_answer_under_a_name_that_only_looks_like_the_calls_is_withheld() {
+async fn v_5_an_answer_under_a_similar_id_is_withheld() {
     let world = World::before(tools_call(|seen| {
         let id = seen.json()["id"].clone();
         let mut all: Vec<_> = lookalikes(&id).iter().map(result).collect();
@@ -55,12 +55,12 @@ async fn v_5_an_answer_under_a_name_that_only_looks_like_the_calls_is_withheld()
             messages.iter().all(is_of_ours),
             "an answer that comes twice says no Verdict either: {answer:?}"
         );
-        assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "executed");
+        assert_eq!(world.outcome_status(&agent.session).await, "executed");
     }
 }
 
 #[tokio::test]
-async fn v_5_a_call_that_is_answered_under_another_name_alone_is_lost() {
+async fn v_5_a_call_without_an_answer_under_its_own_id_is_lost() {
     let world = World::before(tools_call(|seen| {
         McpResponse::json(result(&seen.json()["id"].to_string().into()).to_string())
     }))
@@ -70,12 +70,12 @@ async fn v_5_a_call_that_is_answered_under_another_name_alone_is_lost() {
         let answer = agent.call("crm.read", json!({})).await.reply();
         assert_eq!((&answer["error"]["code"], is_of_ours(&answer)), (&json!(-31001), true), "{answer}");
         assert_eq!(answer["error"]["data"][VAP]["verdict"], "served");
-        assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
+        assert_eq!(world.outcome_status(&agent.session).await, "unknown");
     }
 }
 
 #[tokio::test]
-async fn v_5_the_answer_to_another_request_says_no_verdict() {
+async fn v_5_verdicts_are_removed_from_answers_to_other_requests() {
     let world = World::before(script(|seen| {
         let id = seen.json()["id"].clone();
         let stray = |id: u64| result(&json!(id));
@@ -106,7 +106,7 @@ async fn v_5_the_answer_to_another_request_says_no_verdict() {
 }
 
 #[tokio::test]
-async fn v_5_a_carrier_is_answered_under_its_own_name_and_its_error_says_no_verdict() {
+async fn v_5_verdicts_are_removed_from_answers_to_carriers() {
     let world = World::before(script(|seen| {
         let id = seen.json()["id"].clone();
         match (seen.rpc().as_str(), seen.header("x-fail").is_some()) {
@@ -131,7 +131,7 @@ async fn v_5_a_carrier_is_answered_under_its_own_name_and_its_error_says_no_verd
 }
 
 #[tokio::test]
-async fn v_5_an_error_says_no_verdict_to_a_caller_without_vap_that_is_told() {
+async fn v_5_verdicts_are_removed_from_errors_to_restricted_callers() {
     let fails = tools_call(|seen| seen.error(&json!({ "code": 1, "message": "", "data": forged() })));
     let world = World::with(|wishes| {
         wishes.script = fails;

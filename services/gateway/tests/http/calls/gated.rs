@@ -80,7 +80,7 @@ async fn v_7_the_declared_uri_is_the_one_that_is_read() {
 }
 
 #[tokio::test]
-async fn v_26_a_gated_method_that_can_be_answered_with_a_question_is() {
+async fn v_26_a_gated_method_may_be_answered_with_a_question() {
     let world = world().await;
     let agent = world.modern("alice");
     agent.commit().await;

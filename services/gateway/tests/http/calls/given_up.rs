@@ -29,8 +29,8 @@ fn silent_stream() -> Script {
     })
 }
 
-/// A gateway that waits for the answer to a cancelled call for a moment only.
-async fn hasty(script: Script) -> World {
+/// A gateway that waits for the answer to a cancelled call for 50 ms only.
+async fn world_with_short_patience(script: Script) -> World {
     World::with(|wishes| {
         wishes.script = script;
         wishes.patience.cancelled = Duration::from_millis(50);
@@ -39,7 +39,7 @@ async fn hasty(script: Script) -> World {
 }
 
 #[tokio::test]
-async fn v_12_a_call_that_takes_too_long_ends_in_both_eras_and_keeps_its_reservation() {
+async fn v_12_an_overdue_call_ends_in_both_eras_and_keeps_its_reservation() {
     let world = World::with(|wishes| {
         wishes.script = silent_stream();
         wishes.call_time = Duration::from_millis(300);
@@ -52,17 +52,18 @@ async fn v_12_a_call_that_takes_too_long_ends_in_both_eras_and_keeps_its_reserva
         assert_eq!((answer.status, &error["code"]), (200, &json!(-31001)), "{answer:?}");
         assert!(error["message"].as_str().unwrap().contains("exceeded the time limit"), "{answer:?}");
         assert_eq!(error["data"]["vap"]["verdict"], "served", "it was admitted: {answer:?}");
-        assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
+        assert_eq!(world.outcome_status(&agent.session).await, "unknown");
         agent.call("crm.read", json!({})).await.denied("budget_exceeded");
     }
-    let told = || world.server.messages_of("notifications/cancelled");
-    until("the legacy server is told", || !told().is_empty()).await;
-    let named: Vec<_> = told().iter().map(|message| message["params"]["requestId"].clone()).collect();
-    assert_eq!(named, [json!(3)], "the call of the legacy client, after `initialize` and the commitment");
+    let cancellations = || world.server.messages_of("notifications/cancelled");
+    until("the legacy server gets a cancellation", || !cancellations().is_empty()).await;
+    let cancelled: Vec<_> =
+        cancellations().iter().map(|message| message["params"]["requestId"].clone()).collect();
+    assert_eq!(cancelled, [json!(3)], "the call of the legacy client, after `initialize` and the commitment");
 }
 
 #[tokio::test]
-async fn a_started_server_that_does_not_answer_a_call_hears_so_and_answers_the_next_one() {
+async fn an_overdue_call_is_cancelled_at_a_started_server() {
     let server = Arc::new(Stdio::new(program("old"), "old"));
     let world = World::with(|wishes| {
         wishes.upstream = Some(server.clone());
@@ -73,29 +74,29 @@ async fn a_started_server_that_does_not_answer_a_call_hears_so_and_answers_the_n
     let client = world.legacy().await;
     let answer = client.plain("hold", json!({})).await;
     assert_eq!(answer.reply()["error"]["code"], -31001, "{answer:?}");
-    let held = async || client.plain("held", json!({})).await.reply()["result"]["held"].clone();
-    let told = async { while held().await != json!(0) {} };
-    tokio::time::timeout(PATIENCE, told).await.expect("the server is told");
+    let open_calls = async || client.plain("held", json!({})).await.reply()["result"]["held"].clone();
+    let cancelled = async { while open_calls().await != json!(0) {} };
+    tokio::time::timeout(PATIENCE, cancelled).await.expect("the server gets a cancellation");
     server.stop().await;
 }
 
 #[tokio::test]
-async fn v_12_a_legacy_call_that_its_client_cancels_ends_soon_and_keeps_its_reservation() {
+async fn v_12_a_cancelled_legacy_call_ends_soon_and_keeps_its_reservation() {
     for leaves in [false, true] {
-        let world = hasty(silent_stream()).await;
+        let world = world_with_short_patience(silent_stream()).await;
         let agent = world.legacy().await;
         agent.commit_to(json!({ "max_calls": 1 })).await;
         let call = agent.message("tools/call", &agent.call_params("crm.read", &json!({})));
         let mut reading = agent.stream(&call).await;
         reading.until(": begun").await;
         let reading = (!leaves).then_some(reading);
-        let told = agent.notify("notifications/cancelled", json!({ "requestId": call["id"] })).await;
-        assert_eq!(told, 202);
+        let status = agent.notify("notifications/cancelled", json!({ "requestId": call["id"] })).await;
+        assert_eq!(status, 202);
         if let Some(reading) = reading {
             let text = reading.ended().await;
             assert!(text.contains("-31001") && text.contains("was cancelled"), "{text}");
         }
-        assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
+        assert_eq!(world.outcome_status(&agent.session).await, "unknown");
         assert_eq!(world.server.messages_of("notifications/cancelled").len(), 1, "the client's own");
         agent.call("crm.read", json!({})).await.denied("budget_exceeded");
     }
@@ -126,12 +127,12 @@ async fn an_answer_that_comes_after_the_cancellation_of_its_call_settles_it() {
     reading.until(": begun").await;
     agent.notify("notifications/cancelled", json!({ "requestId": call["id"] })).await;
     reading.answer().await.served();
-    assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "executed");
+    assert_eq!(world.outcome_status(&agent.session).await, "executed");
 }
 
 #[tokio::test]
 async fn a_call_that_is_cancelled_after_its_stream_ended_is_settled_soon() {
-    let world = hasty(script(|seen| {
+    let world = world_with_short_patience(script(|seen| {
         (seen.rpc() == "tools/call").then(|| McpResponse::event_stream("id: e-1\ndata: \n\n"))
     }))
     .await;
@@ -140,5 +141,5 @@ async fn a_call_that_is_cancelled_after_its_stream_ended_is_settled_soon() {
     let call = agent.message("tools/call", &agent.call_params("crm.read", &json!({})));
     agent.say(&call).await;
     agent.notify("notifications/cancelled", json!({ "requestId": call["id"] })).await;
-    assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
+    assert_eq!(world.outcome_status(&agent.session).await, "unknown");
 }

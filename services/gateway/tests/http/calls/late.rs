@@ -4,14 +4,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::executor::block_on;
-use http::StatusCode;
 use serde_json::{Value, json};
 use testkit::McpResponse;
 use tokio::sync::Notify;
 
 use crate::client::{PATIENCE, VAP};
 use crate::front::until;
-use crate::world::{Script, World, script};
+use crate::world::{Outcome, Script, World, script};
 
 /// Ends the stream of a call early, and has its answer on a GET; the id of the call is the last one of the client.
 fn polled(id: u64) -> Script {
@@ -43,11 +42,11 @@ async fn an_answer_on_a_get_stream_is_settled_and_carries_the_verdict() {
         assert!(answer.vap().get("cost").is_none());
         assert_eq!(answer.meta("dev.tabellion/cost"), json!({ "usd": 0.5 }));
     }
-    assert_eq!(world.outcomes(&agent.session, 1).await, [("executed".into(), json!({ "usd": "0.5" }))]);
+    assert_eq!(world.outcomes(&agent.session, 1).await, [Outcome::executed(json!({ "usd": "0.5" }))]);
 }
 
 #[tokio::test]
-async fn the_answer_to_anothers_call_is_not_dressed_as_ones_own() {
+async fn a_verdict_is_added_only_to_the_callers_own_answer() {
     let world = World::before(polled(CALL)).await;
     let agent = world.legacy().await;
     agent.commit().await;
@@ -60,7 +59,7 @@ async fn the_answer_to_anothers_call_is_not_dressed_as_ones_own() {
 }
 
 #[tokio::test]
-async fn an_answer_that_never_comes_is_unknown() {
+async fn a_call_whose_answer_never_comes_has_an_unknown_outcome() {
     let world = World::with(|wishes| {
         wishes.script = polled(CALL);
         wishes.patience.late_answer = Duration::from_millis(100);
@@ -69,22 +68,21 @@ async fn an_answer_that_never_comes_is_unknown() {
     let agent = world.legacy().await;
     agent.commit().await;
     agent.call("crm.read", json!({})).await;
-    assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
+    assert_eq!(world.outcome_status(&agent.session).await, "unknown");
 }
 
 #[tokio::test]
-async fn a_session_that_ends_has_no_answers_to_come() {
+async fn the_end_of_a_session_settles_its_open_calls_as_unknown() {
     let world = World::before(polled(CALL)).await;
     let agent = world.legacy().await;
     agent.commit().await;
     agent.call("crm.read", json!({})).await;
-    let deleted = agent.http.delete(&agent.url).header("mcp-session-id", agent.mcp.clone().unwrap());
-    assert_eq!(deleted.send().await.unwrap().status(), StatusCode::OK);
-    assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
+    assert_eq!(agent.end_mcp_session().await, 200);
+    assert_eq!(world.outcome_status(&agent.session).await, "unknown");
 }
 
 #[tokio::test]
-async fn an_answer_that_came_is_told_again_on_resumption() {
+async fn a_resumed_stream_repeats_the_answer_with_its_verdict() {
     let world = World::before(script(|seen| match seen.rpc().as_str() {
         "tools/call" => Some(McpResponse::events(&[result(CALL)])),
         "GET" => Some(McpResponse::events(&[result(CALL)])),
@@ -121,7 +119,7 @@ fn answered_elsewhere(id: u64) -> Script {
 }
 
 #[tokio::test]
-async fn v_5_an_answer_on_another_stream_while_the_call_is_open_is_settled_and_carries_the_verdict() {
+async fn v_5_an_answer_on_another_stream_settles_an_open_call_and_carries_the_verdict() {
     let world = World::before(answered_elsewhere(CALL)).await;
     let agent = world.legacy().await;
     agent.commit_to(json!({ "limits": { "usd": 1 } })).await;
@@ -131,7 +129,7 @@ async fn v_5_an_answer_on_another_stream_while_the_call_is_open_is_settled_and_c
     let elsewhere = agent.get("e-1").await.served();
     assert!(elsewhere.vap().get("cost").is_none() && elsewhere.vap()["signature"].is_string());
     assert_eq!(elsewhere.meta("dev.tabellion/cost"), json!({ "usd": 0.5 }));
-    assert_eq!(world.outcomes(&agent.session, 1).await, [("executed".into(), json!({ "usd": "0.5" }))]);
+    assert_eq!(world.outcomes(&agent.session, 1).await, [Outcome::executed(json!({ "usd": "0.5" }))]);
     agent.get("done").await;
     // What comes on the call's own stream now is the same answer, come again.
     assert_eq!(open.await.unwrap().served().reply(), elsewhere.reply());
@@ -139,7 +137,7 @@ async fn v_5_an_answer_on_another_stream_while_the_call_is_open_is_settled_and_c
 }
 
 #[tokio::test]
-async fn v_5_a_name_that_looks_like_the_calls_is_withheld_on_another_stream() {
+async fn v_5_an_answer_under_a_similar_id_is_withheld_on_another_stream() {
     let world = World::before(script(|seen| match seen.rpc().as_str() {
         "tools/call" => Some(McpResponse::event_stream("id: e-1\ndata: \n\n")),
         "GET" => {
@@ -160,7 +158,7 @@ async fn v_5_a_name_that_looks_like_the_calls_is_withheld_on_another_stream() {
 }
 
 #[tokio::test]
-async fn an_answer_on_the_stream_that_the_client_resumed_counts_whatever_came_before() {
+async fn an_answer_on_a_resumed_stream_settles_the_call() {
     let is_let_go = AtomicBool::new(false);
     let world = World::before(Box::new(move |seen, wire| {
         match seen.rpc().as_str() {
@@ -192,5 +190,5 @@ async fn an_answer_on_the_stream_that_the_client_resumed_counts_whatever_came_be
         }
     };
     tokio::time::timeout(PATIENCE, resumed).await.unwrap().served();
-    assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "executed");
+    assert_eq!(world.outcome_status(&agent.session).await, "executed");
 }

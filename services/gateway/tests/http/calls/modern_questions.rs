@@ -8,7 +8,8 @@ use crate::world::{World, rule};
 
 const CONFIRM: &str = "dev.tabellion/confirm";
 
-async fn asking() -> World {
+/// A gateway that asks a person about each call of the tool `pay`.
+async fn world_that_asks() -> World {
     World::with(|wishes| wishes.rules.policy.push(rule("ask", "pay", None, Then::Confirm))).await
 }
 
@@ -16,8 +17,8 @@ fn arguments() -> Value {
     json!({ "to": "bob", "amount": 7 })
 }
 
-/// A call that is answered with a question: its `requestState`.
-async fn asked(agent: &Agent) -> Value {
+/// Makes a call that is answered with a question, and returns its `requestState`.
+async fn call_with_question(agent: &Agent) -> Value {
     let answer = agent.call("pay", arguments()).await;
     let result = answer.reply()["result"].clone();
     assert_eq!((answer.status, &result["resultType"]), (200, &json!("input_required")), "{answer:?}");
@@ -29,7 +30,8 @@ async fn asked(agent: &Agent) -> Value {
     result["requestState"].clone()
 }
 
-fn yes() -> Value {
+/// The `inputResponses` of a person who confirms the call.
+fn confirmed() -> Value {
     json!({ CONFIRM: { "action": "accept", "content": { "confirm": true } } })
 }
 
@@ -40,43 +42,45 @@ fn retry_params(agent: &Agent, tool: &str, arguments: &Value, state: &Value, res
     params
 }
 
-async fn retried(agent: &Agent, state: &Value, responses: Value) -> Answer {
+/// Makes the call again with this state and these `inputResponses`.
+async fn retry(agent: &Agent, state: &Value, responses: Value) -> Answer {
     agent.ask("tools/call", retry_params(agent, "pay", &arguments(), state, &responses)).await
 }
 
 #[tokio::test]
-async fn v_26_the_approved_retry_goes_through_once_and_the_upstream_sees_neither_state_nor_answer() {
-    let world = asking().await;
+async fn v_26_a_confirmed_retry_is_served_once_without_our_state_and_answer() {
+    let world = world_that_asks().await;
     let agent = world.modern("alice");
     agent.commit_to(json!({ "max_calls": 1 })).await;
-    let state = asked(&agent).await;
+    let state = call_with_question(&agent).await;
     assert_eq!(world.server.calls(), 0);
-    retried(&agent, &state, yes()).await.served();
+    retry(&agent, &state, confirmed()).await.served();
     let forwarded = world.server.messages_of("tools/call").remove(0);
     assert!(forwarded["params"].get("requestState").is_none(), "{forwarded}");
     assert!(forwarded["params"].get("inputResponses").is_none(), "{forwarded}");
     // A question is not an admitted call: this was the one.
-    retried(&agent, &state, yes()).await.denied("invalid_state");
+    retry(&agent, &state, confirmed()).await.denied("invalid_state");
     agent.call("crm.read", json!({})).await.denied("budget_exceeded");
     assert_eq!(world.server.calls(), 1);
 }
 
 #[tokio::test]
-async fn v_26_single_use_holds_between_two_that_come_at_once() {
-    let world = asking().await;
+async fn v_26_one_of_two_concurrent_retries_is_served() {
+    let world = world_that_asks().await;
     let agent = world.modern("alice");
     agent.commit().await;
-    let state = asked(&agent).await;
-    let both = tokio::join!(retried(&agent, &state, yes()), retried(&agent, &state, yes()));
-    let mut verdicts = [both.0.verdict(), both.1.verdict()];
+    let state = call_with_question(&agent).await;
+    let (first, second) =
+        tokio::join!(retry(&agent, &state, confirmed()), retry(&agent, &state, confirmed()));
+    let mut verdicts = [first.verdict(), second.verdict()];
     verdicts.sort();
     assert_eq!(verdicts, ["denied", "served"]);
     assert_eq!(world.server.calls(), 1);
 }
 
 #[tokio::test]
-async fn v_26_whatever_is_no_yes_is_a_no() {
-    let world = asking().await;
+async fn v_26_any_answer_but_a_confirmation_denies_the_call() {
+    let world = world_that_asks().await;
     let agent = world.modern("alice");
     agent.commit().await;
     for no in [
@@ -87,57 +91,57 @@ async fn v_26_whatever_is_no_yes_is_a_no() {
         json!({ CONFIRM: { "action": "accept", "content": { "confirm": 1 } } }),
         json!({ "another": { "action": "accept", "content": { "confirm": true } } }),
     ] {
-        let state = asked(&agent).await;
-        retried(&agent, &state, no).await.denied("declined");
+        let state = call_with_question(&agent).await;
+        retry(&agent, &state, no).await.denied("declined");
         // It was said: the same state says nothing else.
-        retried(&agent, &state, yes()).await.denied("invalid_state");
+        retry(&agent, &state, confirmed()).await.denied("invalid_state");
     }
     assert_eq!(world.server.calls(), 0);
 }
 
 #[tokio::test]
-async fn v_26_a_state_that_does_not_fit_admits_nothing_and_is_not_used_up() {
-    let world = asking().await;
+async fn v_26_a_state_admits_only_its_own_call_and_survives_other_attempts() {
+    let world = world_that_asks().await;
     let alice = world.modern("alice");
     alice.commit().await;
     let other_session = alice.in_session("another-session-of-alice");
     other_session.commit().await;
     let bob = world.modern("bob").in_session("session-of-bob-0123456789");
     bob.commit().await;
-    let state = asked(&alice).await;
+    let state = call_with_question(&alice).await;
     // Another session, another principal, other arguments, another tool.
-    retried(&other_session, &state, yes()).await.denied("invalid_state");
-    retried(&bob, &state, yes()).await.denied("invalid_state");
+    retry(&other_session, &state, confirmed()).await.denied("invalid_state");
+    retry(&bob, &state, confirmed()).await.denied("invalid_state");
     let thief = bob.in_session(&alice.session);
-    retried(&thief, &state, yes()).await.denied("wrong_principal");
+    retry(&thief, &state, confirmed()).await.denied("wrong_principal");
     let other = json!({ "to": "bob", "amount": 7000 });
-    let params = retry_params(&alice, "pay", &other, &state, &yes());
+    let params = retry_params(&alice, "pay", &other, &state, &confirmed());
     alice.ask("tools/call", params).await.denied("invalid_state");
-    let params = retry_params(&alice, "crm.read", &arguments(), &state, &yes());
+    let params = retry_params(&alice, "crm.read", &arguments(), &state, &confirmed());
     alice.ask("tools/call", params).await.denied("invalid_state");
     assert_eq!(world.server.calls(), 0);
-    retried(&alice, &state, yes()).await.served();
+    retry(&alice, &state, confirmed()).await.served();
 }
 
 #[tokio::test]
-async fn v_26_an_altered_state_admits_nothing_and_goes_nowhere() {
-    let world = asking().await;
+async fn v_26_an_altered_state_is_refused_with_an_error() {
+    let world = world_that_asks().await;
     let agent = world.modern("alice");
     agent.commit().await;
-    let state = asked(&agent).await;
+    let state = call_with_question(&agent).await;
     let text = state.as_str().unwrap();
     let last = if text.ends_with('A') { "B" } else { "A" };
     for altered in [format!("{}{last}", &text[..text.len() - 1]), text[..text.len() - 4].to_owned()] {
-        is_altered(&retried(&agent, &json!(altered), yes()).await);
+        assert_altered_state(&retry(&agent, &json!(altered), confirmed()).await);
     }
     // So does a harmless call that brings one.
-    let params = retry_params(&agent, "crm.read", &json!({}), &json!(format!("{text}x")), &yes());
-    is_altered(&agent.ask("tools/call", params).await);
+    let params = retry_params(&agent, "crm.read", &json!({}), &json!(format!("{text}x")), &confirmed());
+    assert_altered_state(&agent.ask("tools/call", params).await);
     assert_eq!(world.server.calls(), 0);
 }
 
 /// Asserts that the answer is MCP's error for a state that was altered, with the Verdict in its data.
-fn is_altered(answer: &Answer) {
+fn assert_altered_state(answer: &Answer) {
     let error = answer.reply()["error"].clone();
     assert_eq!((answer.status, &error["code"]), (400, &json!(-32602)), "{answer:?}");
     let vap = &error["data"][VAP];
@@ -150,11 +154,11 @@ fn is_altered(answer: &Answer) {
 }
 
 #[tokio::test]
-async fn v_26_a_state_from_under_other_rules_admits_nothing() {
-    let before = asking().await;
+async fn v_26_a_state_is_valid_only_under_the_rules_that_it_was_made_under() {
+    let before = world_that_asks().await;
     let agent = before.modern("alice");
     agent.commit().await;
-    let state = asked(&agent).await;
+    let state = call_with_question(&agent).await;
     let after = World::with(|wishes| {
         wishes.rules.policy.push(rule("ask", "pay", None, Then::Confirm));
         wishes.rules.policy_digest = format!("sha256:{}", "0".repeat(64));
@@ -162,7 +166,7 @@ async fn v_26_a_state_from_under_other_rules_admits_nothing() {
     })
     .await;
     let agent = after.modern("alice");
-    retried(&agent, &state, yes()).await.denied("invalid_state");
+    retry(&agent, &state, confirmed()).await.denied("invalid_state");
     assert_eq!(after.server.calls(), 0);
     // Under the same rules the state outlives the process that gave it.
     let same = World::with(|wishes| {
@@ -170,26 +174,26 @@ async fn v_26_a_state_from_under_other_rules_admits_nothing() {
         wishes.store = before.store.clone();
     })
     .await;
-    retried(&same.modern("alice"), &state, yes()).await.served();
+    retry(&same.modern("alice"), &state, confirmed()).await.served();
 }
 
 #[tokio::test]
 async fn v_26_the_retry_is_checked_again_from_the_start() {
-    let world = asking().await;
+    let world = world_that_asks().await;
     let agent = world.modern("alice");
     agent.commit_to(json!({ "max_calls": 1 })).await;
-    let state = asked(&agent).await;
+    let state = call_with_question(&agent).await;
     agent.call("crm.read", json!({})).await.served();
-    retried(&agent, &state, yes()).await.denied("budget_exceeded");
-    let mut params = retry_params(&agent, "pay", &arguments(), &state, &yes());
+    retry(&agent, &state, confirmed()).await.denied("budget_exceeded");
+    let mut params = retry_params(&agent, "pay", &arguments(), &state, &confirmed());
     params["_meta"] = json!({});
     agent.ask("tools/call", params).await.denied("no_envelope");
     assert_eq!(world.server.calls(), 1);
 }
 
 #[tokio::test]
-async fn v_26_an_upstreams_own_state_is_left_to_it_where_nothing_of_ours_is_in_it() {
-    let world = asking().await;
+async fn v_26_an_upstreams_own_state_passes_to_it() {
+    let world = world_that_asks().await;
     let agent = world.modern("alice");
     agent.commit().await;
     let params = retry_params(&agent, "crm.read", &json!({}), &json!("theirs"), &json!({ "q": {} }));
@@ -201,13 +205,13 @@ async fn v_26_an_upstreams_own_state_is_left_to_it_where_nothing_of_ours_is_in_i
 
 #[tokio::test]
 async fn v_26_a_signed_call_is_asked_about_and_brought_back_as_it_was() {
-    let world = asking().await;
+    let world = world_that_asks().await;
     let agent = world.modern("alice");
     agent.commit().await;
     let mut params = agent.call_params("pay", &arguments());
     params["_meta"][VAP] = crate::client::signed(params["_meta"][VAP].clone());
     let first = agent.ask("tools/call", params.clone()).await;
     params["requestState"] = first.reply()["result"]["requestState"].clone();
-    params["inputResponses"] = yes();
+    params["inputResponses"] = confirmed();
     agent.ask("tools/call", params).await.served();
 }

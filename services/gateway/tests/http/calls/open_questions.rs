@@ -10,41 +10,50 @@ use crate::client::{Agent, Reading};
 use crate::front::until;
 use crate::world::{World, rule, script};
 
-async fn asking() -> World {
+/// A gateway that asks a person about each call of the tool `pay`.
+async fn world_that_asks() -> World {
     World::with(|wishes| wishes.rules.policy.push(rule("ask", "pay", None, Then::Confirm))).await
 }
 
-/// Makes a call that is asked about.
-async fn asked(agent: &Agent) -> (Reading, Value, Value) {
+/// A call about which a person is asked on its stream.
+struct OpenQuestion {
+    stream: Reading,
+    question: Value,
+    call_id: Value,
+}
+
+/// Makes a call about which a person is asked.
+async fn call_with_question(agent: &Agent) -> OpenQuestion {
     let message = agent.message("tools/call", &agent.call_params("pay", &json!({ "to": "bob" })));
     let mut stream = agent.stream(&message).await;
     let question = stream.next().await;
-    assert_eq!(question["method"], "elicitation/create");
-    (stream, question, message["id"].clone())
+    assert_eq!(question["method"], "elicitation/create", "a person is asked about the call");
+    OpenQuestion { stream, question, call_id: message["id"].clone() }
 }
 
-fn accepted() -> Value {
+/// The answer of a person who confirms the call.
+fn confirmed() -> Value {
     json!({ "action": "accept", "content": { "confirm": true } })
 }
 
 #[tokio::test]
-async fn v_26_who_says_yes_lets_one_call_through() {
-    let world = asking().await;
+async fn v_26_a_confirmation_admits_one_call() {
+    let world = world_that_asks().await;
     let agent = world.legacy().await;
     agent.commit_to(json!({ "max_calls": 2 })).await;
-    let (mut stream, question, id) = asked(&agent).await;
+    let OpenQuestion { mut stream, question, call_id } = call_with_question(&agent).await;
     assert_eq!(world.server.calls(), 0, "nothing is sent before the answer");
     let words = question["params"]["message"].as_str().unwrap();
     assert!(words.contains("pay") && words.contains("bob") && !words.contains("ticket"), "{words}");
     assert_eq!(question["params"]["requestedSchema"]["required"], json!(["confirm"]));
-    assert_eq!(agent.respond(&question["id"], accepted()).await, 202);
+    assert_eq!(agent.respond(&question["id"], confirmed()).await, 202);
     let answer = stream.answer().await.served();
-    assert_eq!(answer.reply()["id"], id);
+    assert_eq!(answer.reply()["id"], call_id);
     assert_eq!(world.server.calls(), 1);
     let seen: Vec<String> = world.server.seen().iter().map(testkit::McpRequest::rpc).collect();
     assert!(!seen.contains(&"POST".to_owned()), "the answer is for nobody else: {seen:?}");
     // It counted once, and the next one is asked about again.
-    let (_stream, _, _) = asked(&agent).await;
+    let _open = call_with_question(&agent).await;
     agent.call("crm.read", json!({})).await.denied("budget_exceeded");
 }
 
@@ -63,22 +72,22 @@ async fn x_2_an_http_error_after_a_question_is_an_error_with_the_calls_id() {
         .await;
         let agent = world.legacy().await;
         agent.commit().await;
-        let (mut stream, question, id) = asked(&agent).await;
-        assert_eq!(agent.respond(&question["id"], accepted()).await, 202);
+        let OpenQuestion { mut stream, question, call_id } = call_with_question(&agent).await;
+        assert_eq!(agent.respond(&question["id"], confirmed()).await, 202);
         let response = loop {
             let response = stream.next().await;
-            if response["id"] == id {
+            if response["id"] == call_id {
                 break response;
             }
         };
         assert_eq!(response["error"]["code"], -31001, "{response}");
-        assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
+        assert_eq!(world.outcome_status(&agent.session).await, "unknown");
     }
 }
 
 #[tokio::test]
-async fn v_26_whatever_is_no_yes_is_a_no_and_gives_the_reservation_back() {
-    let world = asking().await;
+async fn v_26_any_answer_but_a_confirmation_denies_the_call_and_frees_its_reservation() {
+    let world = world_that_asks().await;
     let agent = world.legacy().await;
     agent.commit_to(json!({ "max_calls": 1 })).await;
     for no in [
@@ -87,11 +96,11 @@ async fn v_26_whatever_is_no_yes_is_a_no_and_gives_the_reservation_back() {
         json!({ "action": "accept", "content": {} }),
         json!({ "action": "accept", "content": { "confirm": "true" } }),
     ] {
-        let (mut stream, question, _) = asked(&agent).await;
+        let OpenQuestion { mut stream, question, .. } = call_with_question(&agent).await;
         assert_eq!(agent.respond(&question["id"], no).await, 202);
         stream.answer().await.denied("declined");
     }
-    let (mut stream, question, _) = asked(&agent).await;
+    let OpenQuestion { mut stream, question, .. } = call_with_question(&agent).await;
     let error = json!({ "jsonrpc": "2.0", "id": question["id"], "error": { "code": -1, "message": "no" } });
     assert_eq!(agent.post(&error).send().await.unwrap().status(), 202);
     stream.answer().await.denied("declined");
@@ -100,29 +109,29 @@ async fn v_26_whatever_is_no_yes_is_a_no_and_gives_the_reservation_back() {
 }
 
 #[tokio::test]
-async fn v_26_the_answer_of_another_session_answers_nothing() {
-    let world = asking().await;
+async fn v_26_only_the_session_that_was_asked_can_answer() {
+    let world = world_that_asks().await;
     let agent = world.legacy().await;
     agent.commit().await;
-    let (mut stream, question, _) = asked(&agent).await;
+    let OpenQuestion { mut stream, question, .. } = call_with_question(&agent).await;
     let other = world.legacy().await;
-    assert_eq!(other.respond(&question["id"], accepted()).await, 202);
-    assert_eq!(agent.respond(&json!("tabellion-0123"), accepted()).await, 202);
+    assert_eq!(other.respond(&question["id"], confirmed()).await, 202);
+    assert_eq!(agent.respond(&json!("tabellion-0123"), confirmed()).await, 202);
     assert_eq!(world.server.calls(), 0);
-    agent.respond(&question["id"], accepted()).await;
+    agent.respond(&question["id"], confirmed()).await;
     stream.answer().await.served();
     // A second answer to the same question is nobody's.
-    assert_eq!(agent.respond(&question["id"], accepted()).await, 202);
+    assert_eq!(agent.respond(&question["id"], confirmed()).await, 202);
     assert_eq!(world.server.calls(), 1);
 }
 
 #[tokio::test]
-async fn v_26_a_call_that_is_taken_back_is_denied_and_the_upstream_hears_nothing_of_it() {
-    let world = asking().await;
+async fn v_26_a_cancelled_question_denies_its_call_within_the_gateway() {
+    let world = world_that_asks().await;
     let agent = world.legacy().await;
     agent.commit_to(json!({ "max_calls": 1 })).await;
-    let (mut stream, _, id) = asked(&agent).await;
-    assert_eq!(agent.notify("notifications/cancelled", json!({ "requestId": id })).await, 202);
+    let OpenQuestion { mut stream, call_id, .. } = call_with_question(&agent).await;
+    assert_eq!(agent.notify("notifications/cancelled", json!({ "requestId": call_id })).await, 202);
     stream.answer().await.denied("declined");
     assert!(world.server.messages_of("notifications/cancelled").is_empty());
     agent.notify("notifications/cancelled", json!({ "requestId": 4711 })).await;
@@ -132,23 +141,22 @@ async fn v_26_a_call_that_is_taken_back_is_denied_and_the_upstream_hears_nothing
 
 #[tokio::test]
 async fn v_26_a_question_ends_with_its_mcp_session() {
-    let world = asking().await;
+    let world = world_that_asks().await;
     let agent = world.legacy().await;
     agent.commit().await;
-    let (mut stream, question, _) = asked(&agent).await;
-    let deleted = agent.http.delete(&agent.url).header("mcp-session-id", agent.mcp.clone().unwrap());
-    assert_eq!(deleted.send().await.unwrap().status(), 200);
+    let OpenQuestion { mut stream, question, .. } = call_with_question(&agent).await;
+    assert_eq!(agent.end_mcp_session().await, 200);
     assert_eq!(stream.answer().await.verdict(), "denied");
-    agent.respond(&question["id"], accepted()).await;
+    agent.respond(&question["id"], confirmed()).await;
     assert_eq!(world.server.calls(), 0);
 }
 
 #[tokio::test]
-async fn v_26_a_client_that_goes_away_answered_nothing() {
-    let world = asking().await;
+async fn v_26_a_client_that_disconnects_has_its_call_denied() {
+    let world = world_that_asks().await;
     let agent = world.legacy().await;
     agent.commit_to(json!({ "max_calls": 1 })).await;
-    let (stream, question, _) = asked(&agent).await;
+    let OpenQuestion { stream, question, .. } = call_with_question(&agent).await;
     drop(stream);
     for _ in 0..400 {
         if world.verdicts(&agent.session).await.last().is_some_and(|verdict| verdict == "denied") {
@@ -157,13 +165,13 @@ async fn v_26_a_client_that_goes_away_answered_nothing() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert_eq!(world.verdicts(&agent.session).await, ["served", "denied"]);
-    agent.respond(&question["id"], accepted()).await;
+    agent.respond(&question["id"], confirmed()).await;
     assert_eq!(world.server.calls(), 0);
     agent.call("crm.read", json!({})).await.served();
 }
 
 #[tokio::test]
-async fn v_26_a_question_that_nobody_answers_in_time_is_denied() {
+async fn v_26_an_unanswered_question_is_denied_when_its_time_is_over() {
     let world = World::with(|wishes| {
         wishes.rules.policy.push(rule("ask", "pay", None, Then::Confirm));
         wishes.patience.question = Duration::from_millis(200);
@@ -171,28 +179,28 @@ async fn v_26_a_question_that_nobody_answers_in_time_is_denied() {
     .await;
     let agent = world.legacy().await;
     agent.commit_to(json!({ "max_calls": 1 })).await;
-    let (mut stream, question, _) = asked(&agent).await;
+    let OpenQuestion { mut stream, question, .. } = call_with_question(&agent).await;
     stream.answer().await.denied("unanswered");
-    agent.respond(&question["id"], accepted()).await;
+    agent.respond(&question["id"], confirmed()).await;
     agent.call("crm.read", json!({})).await.served();
     assert_eq!(world.server.calls(), 1);
 }
 
 #[tokio::test]
-async fn v_26_the_place_of_a_call_is_held_while_it_is_asked_about() {
-    let world = asking().await;
+async fn v_26_an_open_question_reserves_its_call() {
+    let world = world_that_asks().await;
     let agent = world.legacy().await;
     agent.commit_to(json!({ "max_calls": 1 })).await;
-    let (mut stream, question, _) = asked(&agent).await;
+    let OpenQuestion { mut stream, question, .. } = call_with_question(&agent).await;
     agent.call("crm.read", json!({})).await.denied("budget_exceeded");
-    agent.respond(&question["id"], accepted()).await;
+    agent.respond(&question["id"], confirmed()).await;
     stream.answer().await.served();
     until("it ran", || world.server.calls() == 1).await;
 }
 
 #[tokio::test]
-async fn v_26_a_client_that_reads_no_events_is_not_asked() {
-    let world = asking().await;
+async fn v_26_a_client_that_accepts_only_json_gets_clarify() {
+    let world = world_that_asks().await;
     let agent = world.legacy().await;
     agent.commit().await;
     let message = agent.message("tools/call", &agent.call_params("pay", &json!({})));
@@ -212,7 +220,7 @@ async fn v_33_a_restricted_call_is_asked_about_as_well() {
     })
     .await;
     let agent = world.legacy().await;
-    for (said, verdict) in [(accepted(), "downgraded"), (json!({ "action": "decline" }), "denied")] {
+    for (said, verdict) in [(confirmed(), "downgraded"), (json!({ "action": "decline" }), "denied")] {
         let params = json!({ "name": "pay", "arguments": {} });
         let mut stream = agent.stream(&agent.message("tools/call", &params)).await;
         let question = stream.next().await;

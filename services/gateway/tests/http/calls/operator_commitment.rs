@@ -41,35 +41,30 @@ async fn only_session(world: &World) -> String {
     sessions.into_iter().next().unwrap()
 }
 
-fn reason(answer: &crate::client::Answer) -> String {
-    answer.vap()["verification"]["reason"].as_str().unwrap_or_default().to_owned()
-}
-
 #[tokio::test]
 async fn a_client_that_knows_no_vap_gets_a_session_with_scope_and_budget() {
     let world = World::with(under(commitment())).await;
     let client = world.legacy().await;
-    assert_eq!(reason(&client.plain("mail.send", json!({})).await), "scope_escape");
+    assert_eq!(client.plain("mail.send", json!({})).await.reason(), "scope_escape");
     for _ in 0..2 {
         assert_eq!(client.plain("crm.read", json!({})).await.verdict(), "served");
     }
-    assert_eq!(reason(&client.plain("crm.read", json!({})).await), "budget_exceeded");
+    assert_eq!(client.plain("crm.read", json!({})).await.reason(), "budget_exceeded");
     assert_eq!(world.server.calls(), 2);
     let session = only_session(&world).await;
     assert_eq!(world.outcomes(&session, 2).await.len(), 2);
     let records = world.records(&session).await;
-    assert_eq!(records[0].0, "commitment");
-    for (kind, record) in records.iter().filter(|(kind, _)| kind != "outcome") {
-        assert_eq!(record["verification"]["checks"][0], "operator_commitment", "{kind}: {record}");
-        assert_eq!(
-            (&record["agent_id"], &record["agent_proven_by"]),
-            (&json!("desktop"), &json!("operator"))
-        );
+    assert_eq!(records[0].kind, "commitment");
+    for record in records.iter().filter(|record| record.kind != "outcome") {
+        let payload = &record.payload;
+        assert_eq!(payload["verification"]["checks"][0], "operator_commitment", "{record:?}");
+        assert_eq!(payload["agent_id"], "desktop", "{record:?}");
+        assert_eq!(payload["agent_proven_by"], "operator", "{record:?}");
     }
 }
 
 #[tokio::test]
-async fn each_mcp_session_has_its_own_and_strangers_share_one() {
+async fn each_mcp_session_has_its_own_operator_session_and_strangers_share_one() {
     let world = World::with(under(commitment())).await;
     let (first, second) = (world.legacy().await, world.legacy().await);
     first.plain("crm.read", json!({})).await;
@@ -80,7 +75,7 @@ async fn each_mcp_session_has_its_own_and_strangers_share_one() {
         stranger.plain("crm.read", json!({})).await;
     }
     // An MCP session that no server issued gives no budget of its own.
-    assert_eq!(reason(&invented.plain("crm.read", json!({})).await), "budget_exceeded");
+    assert_eq!(invented.plain("crm.read", json!({})).await.reason(), "budget_exceeded");
     assert_eq!(sessions(&world).await.len(), 3);
     world.modern("alice").plain("crm.read", json!({})).await;
     assert_eq!(sessions(&world).await.len(), 4);
@@ -94,12 +89,12 @@ async fn first_calls_at_the_same_time_open_one_session() {
     let answers = futures::future::join_all(calls).await;
     assert!(answers.iter().all(|answer| answer.verdict() == "served"));
     let session = only_session(&world).await;
-    let commitments = world.records(&session).await.into_iter().filter(|(kind, _)| kind == "commitment");
+    let commitments = world.records(&session).await.into_iter().filter(|record| record.kind == "commitment");
     assert_eq!(commitments.count(), 1);
 }
 
 #[tokio::test]
-async fn rules_and_confirmations_apply_to_its_calls() {
+async fn rules_and_confirmations_apply_under_the_operators_commitment() {
     let world = World::with(|wishes| {
         under(commitment())(wishes);
         wishes.rules.policy.push(rule("no", "crm.delete", None, Then::Deny));
@@ -112,7 +107,7 @@ async fn rules_and_confirmations_apply_to_its_calls() {
     })
     .await;
     let client = world.modern("alice");
-    assert_eq!(reason(&client.plain("crm.delete", json!({})).await), "policy:no");
+    assert_eq!(client.plain("crm.delete", json!({})).await.reason(), "policy:no");
     let asked = client.plain("crm.read", json!({ "n": 1 })).await;
     assert_eq!(asked.verdict(), "clarify");
     let mut params = json!({ "name": "crm.read", "arguments": { "n": 1 } });
@@ -123,7 +118,7 @@ async fn rules_and_confirmations_apply_to_its_calls() {
 }
 
 #[tokio::test]
-async fn nobody_may_speak_for_the_operators_session() {
+async fn a_message_in_the_operators_session_is_denied() {
     let world = World::with(under(commitment())).await;
     let client = world.legacy().await;
     client.plain("crm.read", json!({})).await;
@@ -142,7 +137,7 @@ async fn nobody_may_speak_for_the_operators_session() {
 }
 
 #[tokio::test]
-async fn a_client_with_a_commitment_of_its_own_cannot_fall_back_on_the_operators() {
+async fn a_client_with_its_own_commitment_needs_an_envelope() {
     let world = World::with(under(commitment())).await;
     let client = world.modern("alice");
     client.plain("crm.read", json!({})).await;
@@ -155,25 +150,14 @@ async fn a_client_with_a_commitment_of_its_own_cannot_fall_back_on_the_operators
 }
 
 #[tokio::test]
-async fn the_session_ends_with_the_mcp_session() {
+async fn the_operators_session_ends_with_the_mcp_session() {
     let world = World::with(under(commitment())).await;
     let client = world.legacy().await;
     client.plain("crm.read", json!({})).await;
     let session = only_session(&world).await;
     world.outcomes(&session, 1).await;
-    client
-        .http
-        .delete(&client.url)
-        .header("mcp-session-id", client.mcp.as_deref().unwrap())
-        .send()
-        .await
-        .unwrap();
-    let closed = async {
-        while world.records(&session).await.last().is_none_or(|(kind, _)| kind != "closed") {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(crate::client::PATIENCE, closed).await.expect("the session is closed");
+    client.end_mcp_session().await;
+    world.until_closed(&session).await;
     let late = client.plain("crm.read", json!({})).await;
     assert_eq!((late.status, &late.reply()["error"]["code"]), (404, &json!(-32001)), "{late:?}");
     assert_eq!(world.server.calls(), 1);

@@ -48,8 +48,8 @@ fn silent(methods: &'static [&'static str], streams: bool) -> Script {
     })
 }
 
-/// A gateway that waits for the answers to requests for a moment only.
-async fn hasty(script: Script) -> World {
+/// A gateway that waits for the answers to requests for 200 ms only.
+async fn world_with_short_request_time(script: Script) -> World {
     World::with(|wishes| {
         wishes.script = script;
         wishes.request_time = Duration::from_millis(200);
@@ -71,9 +71,9 @@ fn assert_overdue(answer: &Answer) {
 }
 
 #[tokio::test]
-async fn a_request_that_is_not_answered_in_time_ends_with_an_error_that_names_the_server() {
+async fn an_overdue_request_ends_with_an_error_that_names_the_server() {
     for streams in [true, false] {
-        let world = hasty(silent(&METHODS, streams)).await;
+        let world = world_with_short_request_time(silent(&METHODS, streams)).await;
         for client in [legacy(&world), world.modern("alice")] {
             for method in METHODS {
                 let message = client.message(method, &params(method));
@@ -82,19 +82,19 @@ async fn a_request_that_is_not_answered_in_time_ends_with_an_error_that_names_th
                 assert_eq!(answer.reply()["id"], message["id"]);
             }
         }
-        let told = || world.server.messages_of("notifications/cancelled");
-        until("the legacy server is told of each", || told().len() >= METHODS.len()).await;
+        let cancellations = || world.server.messages_of("notifications/cancelled");
+        until("the server gets a cancellation of each", || cancellations().len() >= METHODS.len()).await;
         let mut ids: Vec<_> =
-            told().iter().map(|told| told["params"]["requestId"].as_u64().unwrap()).collect();
+            cancellations().iter().map(|message| message["params"]["requestId"].as_u64().unwrap()).collect();
         ids.sort_unstable();
         assert_eq!(ids, [1, 2, 3, 4, 5], "those of the legacy client");
     }
 }
 
 #[tokio::test]
-async fn an_opening_that_is_not_answered_in_time_ends_with_the_same_error_and_is_not_cancelled() {
+async fn an_overdue_opening_ends_with_the_error_and_without_a_cancellation() {
     for streams in [true, false] {
-        let world = hasty(silent(&["initialize", "server/discover"], streams)).await;
+        let world = world_with_short_request_time(silent(&["initialize", "server/discover"], streams)).await;
         assert_overdue(&world.nobody().ask("initialize", initialize(&json!({}))).await);
         assert_overdue(&world.modern("alice").ask("server/discover", json!({})).await);
         assert!(world.server.messages_of("notifications/cancelled").is_empty(), "MCP forbids it");
@@ -102,9 +102,9 @@ async fn an_opening_that_is_not_answered_in_time_ends_with_the_same_error_and_is
 }
 
 #[tokio::test]
-async fn a_notification_that_is_not_taken_in_time_is_504() {
+async fn an_overdue_notification_is_504() {
     const METHOD: &str = "notifications/roots/list_changed";
-    let world = hasty(silent(&[METHOD], false)).await;
+    let world = world_with_short_request_time(silent(&[METHOD], false)).await;
     assert_eq!(legacy(&world).notify(METHOD, json!({})).await, 504);
 }
 
@@ -120,7 +120,7 @@ impl Upstream for WithoutBody {
 }
 
 #[tokio::test]
-async fn a_json_answer_that_does_not_come_in_time_is_the_same_error() {
+async fn an_overdue_json_body_ends_with_the_error() {
     let world = World::with(|wishes| {
         wishes.upstream = Some(Arc::new(WithoutBody));
         wishes.request_time = Duration::from_millis(200);
@@ -131,7 +131,7 @@ async fn a_json_answer_that_does_not_come_in_time_is_the_same_error() {
 }
 
 #[tokio::test]
-async fn a_started_server_that_does_not_answer_a_request_has_none_open_afterwards() {
+async fn an_overdue_request_is_cancelled_at_a_started_server() {
     for (role, revision) in [("old", Some("2025-06-18")), ("modern", None)] {
         let server = Arc::new(Stdio::new(program(role), role));
         let world = World::with(|wishes| {
@@ -153,15 +153,15 @@ async fn a_started_server_that_does_not_answer_a_request_has_none_open_afterward
             }
         };
         assert_overdue(&client.ask("resources/read", json!({ "uri": "test://hold" })).await);
-        let held = async || client.plain("held", json!({})).await.reply()["result"]["held"].clone();
-        let told = async { while held().await != json!(0) {} };
-        tokio::time::timeout(PATIENCE, told).await.expect("the server is told");
+        let open_requests = async || client.plain("held", json!({})).await.reply()["result"]["held"].clone();
+        let cancelled = async { while open_requests().await != json!(0) {} };
+        tokio::time::timeout(PATIENCE, cancelled).await.expect("the server gets a cancellation");
         server.stop().await;
     }
 }
 
 #[tokio::test]
-async fn calls_results_of_tasks_and_streams_without_an_end_do_not_have_the_limit() {
+async fn calls_task_results_and_endless_streams_may_exceed_the_request_time() {
     let released = Arc::new(Notify::new());
     let goes_on = released.clone();
     let silence = silent(&["resources/read"], true);

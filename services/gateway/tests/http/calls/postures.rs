@@ -12,7 +12,7 @@ use crate::world::{TOOLS, World, rule, script};
 const ODD: &str = "{ \"result\" : {\"content\":[ ],\"_meta\":{\"vap\":{\"cost\":{\"usd\":1e2}},\"dev.tabellion/cost\":1},\"n\":1.0e1,\"u\":\"\\u2028\"} ,\"jsonrpc\":\"2.0\", \"id\": ID }\n";
 
 #[tokio::test]
-async fn v_33_advisory_the_answer_is_untouched_byte_for_byte_and_the_call_is_recorded() {
+async fn v_33_advisory_an_answer_passes_byte_for_byte_and_its_call_is_recorded() {
     let world = World::with(|wishes| {
         wishes.rules.posture = Posture::Advisory;
         wishes.script = script(|seen| {
@@ -31,12 +31,12 @@ async fn v_33_advisory_the_answer_is_untouched_byte_for_byte_and_the_call_is_rec
     assert_eq!(world.verdicts(&own).await, ["served"], "a legacy session has a stream of its own");
     for (stream, count) in [(world.unbound(), 2), (own, 1)] {
         let outcomes = world.outcomes(&stream, count).await;
-        assert!(outcomes.iter().all(|(status, _)| status == "executed"), "{outcomes:?}");
+        assert!(outcomes.iter().all(|outcome| outcome.status == "executed"), "{outcomes:?}");
     }
 }
 
 #[tokio::test]
-async fn v_33_advisory_lets_no_caller_with_vap_around_its_commitment() {
+async fn v_33_advisory_a_caller_with_a_commitment_needs_an_envelope() {
     let world = World::with(|wishes| wishes.rules.posture = Posture::Advisory).await;
     let agent = world.modern("alice");
     agent.call("crm.read", json!({})).await.denied("no_commitment");
@@ -49,7 +49,7 @@ async fn v_33_advisory_lets_no_caller_with_vap_around_its_commitment() {
 }
 
 #[tokio::test]
-async fn an_agentroa_envelope_is_refused_where_calls_are_decided_and_never_reaches_the_server() {
+async fn an_agentroa_envelope_is_denied_or_removed_on_a_route_without_agentroa() {
     let world = World::new().await;
     let agent = world.modern("alice");
     agent.commit().await;
@@ -65,8 +65,8 @@ async fn an_agentroa_envelope_is_refused_where_calls_are_decided_and_never_reach
     let params = json!({ "name": "crm.read", "arguments": {}, "_meta": { "dev.tabellion/roa": [] } });
     world.nobody().ask("tools/call", params).await;
     assert!(!world.server.messages_of("tools/call")[0].to_string().contains("roa"));
-    let (_, record) = &world.records(&world.unbound()).await[0];
-    assert_eq!(record["advised"], json!({ "verdict": "denied", "reason": "roa_not_enforced" }));
+    let record = &world.records(&world.unbound()).await[0];
+    assert_eq!(record.payload["advised"], json!({ "verdict": "denied", "reason": "roa_not_enforced" }));
 }
 
 #[tokio::test]
@@ -103,7 +103,7 @@ fn names(reply: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn v_36_by_default_the_list_of_tools_is_as_it_is() {
+async fn v_36_the_list_of_tools_passes_unchanged_by_default() {
     let world = World::new().await;
     let agent = world.modern("alice");
     agent.commit().await;
@@ -113,7 +113,7 @@ async fn v_36_by_default_the_list_of_tools_is_as_it_is() {
 }
 
 #[tokio::test]
-async fn v_36_filtered_the_list_shows_a_committed_caller_what_it_may_call_and_nobody_else_that() {
+async fn v_36_a_filtered_list_shows_a_committed_caller_what_it_may_call() {
     let world = World::with(|wishes| wishes.filter_tools = true).await;
     let agent = world.modern("alice");
     let before = agent.ask("tools/list", json!({})).await.reply();
@@ -136,7 +136,7 @@ async fn v_36_filtered_the_list_shows_a_committed_caller_what_it_may_call_and_no
 }
 
 #[tokio::test]
-async fn v_36_what_is_shown_is_shown_byte_for_byte() {
+async fn v_36_the_tools_of_a_filtered_list_stay_byte_for_byte() {
     const TOOL: &str = r#"{ "name" : "crm.read", "x":1e2, "description":"a\u2028b" }"#;
     let world = World::with(|wishes| {
         wishes.filter_tools = true;
@@ -156,7 +156,7 @@ async fn v_36_what_is_shown_is_shown_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn v_3_a_new_mcp_session_is_not_in_the_session_of_the_old_one() {
+async fn v_3_a_session_belongs_to_the_mcp_session_that_committed_it() {
     let world = World::new().await;
     let first = world.legacy().await;
     first.commit().await;
@@ -167,7 +167,7 @@ async fn v_3_a_new_mcp_session_is_not_in_the_session_of_the_old_one() {
 }
 
 #[tokio::test]
-async fn v_2_an_mcp_session_that_the_server_never_gave_out_is_nobody() {
+async fn v_2_an_mcp_session_counts_only_if_the_server_issued_it() {
     let world = World::new().await;
     let mut agent = world.legacy().await;
     agent.commit().await;
@@ -188,7 +188,7 @@ async fn v_2_an_mcp_session_that_the_server_never_gave_out_is_nobody() {
 }
 
 #[tokio::test]
-async fn x_2_a_call_without_an_id_is_refused_and_not_forwarded() {
+async fn x_2_a_call_without_an_id_is_refused() {
     let world = World::with(|wishes| wishes.rules.posture = Posture::Advisory).await;
     let agent = world.legacy().await;
     let message = json!({ "jsonrpc": "2.0", "method": "tools/call",

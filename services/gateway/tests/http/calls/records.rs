@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::world::World;
 
 #[tokio::test]
-async fn x_5_decision_and_outcome_stand_in_the_database_before_and_after_a_call() {
+async fn x_5_a_call_leaves_its_decision_and_its_outcome_in_the_database() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("evidence.sqlite");
     let store: Arc<dyn EvidenceStore> = Arc::new(Sqlite::open(Settings::new(&path, "first")).await.unwrap());
@@ -19,7 +19,8 @@ async fn x_5_decision_and_outcome_stand_in_the_database_before_and_after_a_call(
     let answer = agent.call("crm.read", json!({})).await.served();
     agent.call("crm.delete", json!({})).await.denied("scope_escape");
     world.outcomes(&agent.session, 1).await;
-    let mut kinds: Vec<_> = world.records(&agent.session).await.into_iter().map(|(kind, _)| kind).collect();
+    let mut kinds: Vec<_> =
+        world.records(&agent.session).await.into_iter().map(|record| record.kind).collect();
     kinds.sort();
     assert_eq!(kinds, ["commitment", "decision", "decision", "outcome"]);
     let stored = store.records(&agent.session, 0, 10).await.unwrap();
@@ -34,14 +35,14 @@ async fn x_5_decision_and_outcome_stand_in_the_database_before_and_after_a_call(
     let is_there = stored.iter().any(|stored| stored.record.id.to_string() == id);
     assert!(is_there, "{audit_ref}");
     let outcome =
-        world.records(&agent.session).await.into_iter().find(|(kind, _)| kind == "outcome").unwrap();
-    assert_eq!(outcome.1["backLink"], json!(id));
-    let committed = outcome.1["committed"]["result"].as_str().unwrap();
+        world.records(&agent.session).await.into_iter().find(|record| record.kind == "outcome").unwrap();
+    assert_eq!(outcome.payload["backLink"], json!(id));
+    let committed = outcome.payload["committed"]["result"].as_str().unwrap();
     assert!(committed.starts_with("hmac-sha256:"), "V-39: {committed}");
 }
 
 #[tokio::test]
-async fn x_8_what_cannot_be_made_durable_is_denied_and_goes_nowhere() {
+async fn x_8_a_call_that_cannot_be_recorded_is_denied() {
     let store = Arc::new(FailingEvidence::new(Memory::new("only")));
     let world = World::with(|wishes| wishes.store = store.clone()).await;
     let agent = world.modern("alice");
@@ -56,7 +57,7 @@ async fn x_8_what_cannot_be_made_durable_is_denied_and_goes_nowhere() {
 }
 
 #[tokio::test]
-async fn s_1_what_a_client_says_of_its_reasons_reaches_the_audit_store_and_no_statement() {
+async fn s_1_a_clients_reasons_are_kept_in_the_audit_store_alone() {
     let world = World::new().await;
     let agent = world.modern("alice");
     agent.commit().await;

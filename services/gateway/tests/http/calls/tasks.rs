@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use testkit::{McpRequest, McpResponse};
 
 use crate::client::{Agent, VAP, initialize, read};
-use crate::world::{Script, World, rule, script};
+use crate::world::{Outcome, Script, World, rule, script};
 
 const TASK: &str = "task-1";
 
@@ -45,12 +45,13 @@ fn server(of: fn(&McpRequest) -> Option<Value>) -> Script {
     script(move |seen| Some(seen.result(&of(seen)?)))
 }
 
-async fn follow(agent: &Agent, method: &str, more: Value) -> Value {
-    followed(agent, method, more, 200).await
+/// The reply to a request about the task, which has the status 200.
+async fn task_request(agent: &Agent, method: &str, more: Value) -> Value {
+    task_request_with_status(agent, method, more, 200).await
 }
 
-/// What comes back with this HTTP status.
-async fn followed(agent: &Agent, method: &str, more: Value, status: u16) -> Value {
+/// The reply to a request about the task, which has this HTTP status.
+async fn task_request_with_status(agent: &Agent, method: &str, more: Value, status: u16) -> Value {
     let mut params = json!({ "taskId": TASK });
     params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     let answer = agent.ask(method, params).await;
@@ -64,7 +65,7 @@ fn with_tasks(agent: Agent) -> Agent {
 }
 
 /// Asserts that the request was refused for this reason, in an error with this code.
-fn refused(reply: &Value, code: i32, reason: &str) {
+fn assert_refused(reply: &Value, code: i32, reason: &str) {
     let vap = &reply["error"]["data"]["vap"];
     assert_eq!(reply["error"]["code"], code, "{reply}");
     assert_eq!(
@@ -82,13 +83,13 @@ async fn v_37_a_legacy_task_is_admitted_once_and_settled_with_its_result() {
     agent.commit_to(json!({ "max_calls": 1, "limits": { "usd": 1 } })).await;
     let created = agent.call("crm.read", json!({})).await.served();
     assert_eq!(created.reply()["result"]["task"]["taskId"], TASK);
-    assert_eq!(follow(&agent, "tasks/get", json!({})).await["result"]["status"], "completed");
+    assert_eq!(task_request(&agent, "tasks/get", json!({})).await["result"]["status"], "completed");
     for _ in 0..2 {
-        let last = follow(&agent, "tasks/result", json!({})).await;
+        let last = task_request(&agent, "tasks/result", json!({})).await;
         let meta = &last["result"]["_meta"];
         assert_eq!(meta, &json!({ "org.example/z": 1, "dev.tabellion/cost": { "usd": 0.5 } }), "{last}");
     }
-    assert_eq!(world.outcomes(&agent.session, 1).await, [("executed".into(), json!({ "usd": "0.5" }))]);
+    assert_eq!(world.outcomes(&agent.session, 1).await, [Outcome::executed(json!({ "usd": "0.5" }))]);
     assert_eq!(world.verdicts(&agent.session).await, ["served", "served"]);
 }
 
@@ -99,56 +100,57 @@ async fn v_37_a_modern_task_is_settled_with_the_result_within_its_last_state() {
     agent.commit_to(json!({ "limits": { "usd": 1 } })).await;
     let created = agent.call("crm.read", json!({})).await.served();
     assert_eq!(created.reply()["result"]["resultType"], "task");
-    let working = follow(&agent, "tasks/get", json!({})).await;
+    let working = task_request(&agent, "tasks/get", json!({})).await;
     assert_eq!(working["result"], json!({ "resultType": "complete", "taskId": TASK, "status": "working" }));
     for _ in 0..2 {
-        let last = follow(&agent, "tasks/get", json!({ "wanted": "completed" })).await;
+        let last = task_request(&agent, "tasks/get", json!({ "wanted": "completed" })).await;
         assert_eq!(
             last["result"]["result"]["_meta"],
             json!({ "org.example/z": 1, "dev.tabellion/cost": { "usd": 0.5 } }),
             "a tool says no Verdict, however deep its result stands: {last}"
         );
     }
-    assert_eq!(world.outcomes(&agent.session, 1).await, [("executed".into(), json!({ "usd": "0.5" }))]);
+    assert_eq!(world.outcomes(&agent.session, 1).await, [Outcome::executed(json!({ "usd": "0.5" }))]);
 }
 
 #[tokio::test]
-async fn v_37_of_a_cancelled_task_nobody_knows_what_it_did() {
+async fn v_37_a_cancelled_task_has_an_unknown_outcome() {
     for (of, legacy) in [(legacy_task as fn(&McpRequest) -> Option<Value>, true), (modern_task, false)] {
         let world = World::before(server(of)).await;
         let agent = if legacy { world.legacy().await } else { world.modern("alice") };
         agent.commit().await;
         agent.call("crm.read", json!({})).await.served();
-        follow(&agent, "tasks/cancel", json!({ "wanted": "cancelled" })).await;
-        assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
+        task_request(&agent, "tasks/cancel", json!({ "wanted": "cancelled" })).await;
+        assert_eq!(world.outcome_status(&agent.session).await, "unknown");
     }
 }
 
 #[tokio::test]
-async fn v_37_a_failed_task_errored() {
+async fn v_37_a_failed_task_has_the_outcome_errored() {
     let world = World::before(server(modern_task)).await;
     let agent = world.modern("alice");
     agent.commit().await;
     agent.call("crm.read", json!({})).await.served();
-    follow(&agent, "tasks/get", json!({ "wanted": "failed" })).await;
-    assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "errored");
+    task_request(&agent, "tasks/get", json!({ "wanted": "failed" })).await;
+    assert_eq!(world.outcome_status(&agent.session).await, "errored");
 }
 
 #[tokio::test]
-async fn v_37_for_another_principal_there_is_no_such_task_and_the_request_is_on_record() {
+async fn v_37_a_request_about_anothers_task_is_denied_and_recorded() {
     let world = World::before(server(modern_task)).await;
     let alice = world.modern("alice");
     alice.commit().await;
     alice.call("crm.read", json!({})).await.served();
     let before = world.server.seen().len();
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
-        let reply = followed(&with_tasks(world.modern("mallory")), method, json!({}), 400).await;
-        refused(&reply, -32602, "wrong_principal");
+        let reply =
+            task_request_with_status(&with_tasks(world.modern("mallory")), method, json!({}), 400).await;
+        assert_refused(&reply, -32602, "wrong_principal");
         assert!(!reply.to_string().contains(&alice.session), "nothing of the session is told: {reply}");
     }
     assert_eq!(world.server.seen().len(), before, "nothing went on");
     assert_eq!(world.verdicts(&world.unbound()).await, ["denied", "denied", "denied"]);
-    assert_eq!(follow(&alice, "tasks/get", json!({})).await["result"]["status"], "working");
+    assert_eq!(task_request(&alice, "tasks/get", json!({})).await["result"]["status"], "working");
 }
 
 #[tokio::test]
@@ -160,15 +162,15 @@ async fn v_37_two_sessions_may_each_have_a_task_of_one_name() {
         agent.call("crm.read", json!({})).await.served();
     }
     for agent in [&first, &second] {
-        follow(agent, "tasks/result", json!({})).await;
-        assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "executed");
+        task_request(agent, "tasks/result", json!({})).await;
+        assert_eq!(world.outcome_status(&agent.session).await, "executed");
     }
     let third = world.legacy().await;
     for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
-        refused(&follow(&third, method, json!({})).await, -32602, "wrong_principal");
+        assert_refused(&task_request(&third, method, json!({})).await, -32602, "wrong_principal");
     }
     // The revision has no such method.
-    refused(&follow(&third, "tasks/update", json!({})).await, -32601, "wrong_principal");
+    assert_refused(&task_request(&third, "tasks/update", json!({})).await, -32601, "wrong_principal");
 }
 
 /// A client in a new session of this revision.
@@ -182,21 +184,21 @@ async fn in_revision(world: &World, revision: &str) -> Agent {
 }
 
 #[tokio::test]
-async fn v_37_a_revision_without_tasks_has_no_method_about_them() {
+async fn v_37_a_task_method_needs_a_revision_with_tasks() {
     let world = World::before(server(legacy_task)).await;
     for (revision, code) in
         [("2024-11-05", -32601), ("2025-03-26", -32601), ("2025-06-18", -32601), ("2025-11-25", -32602)]
     {
         let client = in_revision(&world, revision).await;
         for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
-            refused(&follow(&client, method, json!({})).await, code, "wrong_principal");
+            assert_refused(&task_request(&client, method, json!({})).await, code, "wrong_principal");
         }
     }
     assert!(world.server.messages_of("tasks/get").is_empty(), "nothing went on");
 }
 
 #[tokio::test]
-async fn v_37_in_a_session_that_is_not_known_the_header_states_the_revision_or_it_has_no_tasks() {
+async fn v_37_an_unknown_session_has_tasks_only_if_its_header_names_a_revision_with_them() {
     let world = World::before(server(legacy_task)).await;
     let client = Agent { mcp: Some("of-an-earlier-run".into()), ..world.nobody() };
     for (revision, code) in [(Some("2025-11-25"), -32602), (Some("2025-06-18"), -32601), (None, -32601)] {
@@ -205,12 +207,12 @@ async fn v_37_in_a_session_that_is_not_known_the_header_states_the_revision_or_i
             Some(revision) => request.header("mcp-protocol-version", revision),
             None => request,
         };
-        refused(&read(request.send().await.unwrap()).await.reply(), code, "wrong_principal");
+        assert_refused(&read(request.send().await.unwrap()).await.reply(), code, "wrong_principal");
     }
 }
 
 #[tokio::test]
-async fn v_37_what_is_brought_to_a_task_is_under_the_operators_rules() {
+async fn v_37_the_operators_rules_apply_to_the_input_of_a_task() {
     let world = World::with(|wishes| {
         wishes.script = server(modern_task);
         let when = Some("input.arguments.a.content.amount > 10");
@@ -221,22 +223,27 @@ async fn v_37_what_is_brought_to_a_task_is_under_the_operators_rules() {
     agent.commit().await;
     agent.call("crm.read", json!({ "a": { "content": { "amount": 0 } } })).await.served();
     let brings = |amount: u64| json!({ "inputResponses": { "a": { "action": "accept", "content": { "amount": amount } } } });
-    refused(&follow(&agent, "tasks/update", brings(11)).await, -31002, "policy:large");
+    assert_refused(&task_request(&agent, "tasks/update", brings(11)).await, -31002, "policy:large");
     assert!(world.server.messages_of("tasks/update").is_empty());
-    assert!(follow(&agent, "tasks/update", brings(10)).await.get("error").is_none());
+    assert!(task_request(&agent, "tasks/update", brings(10)).await.get("error").is_none());
 }
 
 #[tokio::test]
-async fn v_37_a_task_that_nobody_knows_does_not_exist_and_the_request_is_on_record() {
+async fn v_37_a_request_about_an_unknown_task_is_denied_and_recorded() {
     let world = World::before(server(modern_task)).await;
     let mallory = with_tasks(world.modern("mallory"));
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
         let brings = json!({ "wanted": "completed", "inputResponses": { "a": { "action": "accept" } } });
-        refused(&followed(&mallory, method, brings, 400).await, -32602, "wrong_principal");
+        assert_refused(
+            &task_request_with_status(&mallory, method, brings, 400).await,
+            -32602,
+            "wrong_principal",
+        );
     }
     // The extension has no such method.
-    let reply = followed(&mallory, "tasks/result", json!({ "wanted": "completed" }), 404).await;
-    refused(&reply, -32601, "wrong_principal");
+    let reply =
+        task_request_with_status(&mallory, "tasks/result", json!({ "wanted": "completed" }), 404).await;
+    assert_refused(&reply, -32601, "wrong_principal");
     assert!(world.server.seen().is_empty(), "nothing went on");
     assert_eq!(world.verdicts(&world.unbound()).await, ["denied"; 4]);
     // It names none.
@@ -245,12 +252,12 @@ async fn v_37_a_task_that_nobody_knows_does_not_exist_and_the_request_is_on_reco
 }
 
 #[tokio::test]
-async fn v_37_a_client_without_the_extension_learns_that_it_has_to_declare_it() {
+async fn v_37_an_error_names_the_extension_that_a_client_must_declare() {
     let world = World::before(server(modern_task)).await;
     let mallory = world.modern("mallory");
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
-        let reply = followed(&mallory, method, json!({}), 400).await;
-        refused(&reply, -32021, "wrong_principal");
+        let reply = task_request_with_status(&mallory, method, json!({}), 400).await;
+        assert_refused(&reply, -32021, "wrong_principal");
         let required = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
         assert_eq!(reply["error"]["data"]["requiredCapabilities"], required, "{reply}");
     }
@@ -258,7 +265,7 @@ async fn v_37_a_client_without_the_extension_learns_that_it_has_to_declare_it() 
 }
 
 /// A server that tells whoever listens the result of its task.
-fn telling(seen: &McpRequest) -> Option<McpResponse> {
+fn task_notifier(seen: &McpRequest) -> Option<McpResponse> {
     let notification =
         |method: &str, params: Value| json!({ "jsonrpc": "2.0", "method": method, "params": params });
     match seen.rpc().as_str() {
@@ -278,48 +285,48 @@ fn telling(seen: &McpRequest) -> Option<McpResponse> {
 }
 
 /// The methods of the messages that a client gets which listens to the task.
-async fn heard(agent: &Agent) -> Vec<Value> {
+async fn methods_received(agent: &Agent) -> Vec<Value> {
     let answer = agent.ask("subscriptions/listen", json!({ "notifications": { "taskIds": [TASK] } })).await;
     answer.messages().iter().map(|message| message["method"].clone()).collect()
 }
 
 #[tokio::test]
-async fn v_37_who_listens_hears_of_the_own_tasks_only() {
-    let world = World::before(script(telling)).await;
+async fn v_37_a_subscriber_is_notified_of_its_own_tasks_only() {
+    let world = World::before(script(task_notifier)).await;
     let (alice, mallory) = (with_tasks(world.modern("alice")), with_tasks(world.modern("mallory")));
     let (begun, changed) =
         (json!("notifications/subscriptions/acknowledged"), json!("notifications/tools/list_changed"));
     let without = [begun.clone(), changed.clone()];
-    assert_eq!(heard(&alice).await, without, "nobody knows the task yet");
+    assert_eq!(methods_received(&alice).await, without, "nobody knows the task yet");
     alice.commit().await;
     alice.call("crm.read", json!({})).await.served();
-    assert_eq!(heard(&alice).await, [begun, json!("notifications/tasks"), changed]);
-    assert_eq!(heard(&mallory).await, without);
+    assert_eq!(methods_received(&alice).await, [begun, json!("notifications/tasks"), changed]);
+    assert_eq!(methods_received(&mallory).await, without);
 }
 
 #[tokio::test]
-async fn v_33_advisory_who_listens_hears_of_tasks_that_nobody_knows() {
+async fn v_33_advisory_a_subscriber_is_notified_of_unknown_tasks() {
     let world = World::with(|wishes| {
         wishes.rules.posture = Posture::Advisory;
-        wishes.script = script(telling);
+        wishes.script = script(task_notifier);
     })
     .await;
-    assert!(heard(&world.modern("alice")).await.contains(&json!("notifications/tasks")));
+    assert!(methods_received(&world.modern("alice")).await.contains(&json!("notifications/tasks")));
 }
 
 #[tokio::test]
-async fn v_33_advisory_a_task_that_nobody_knows_is_the_upstreams_business() {
+async fn v_33_advisory_a_request_about_an_unknown_task_passes() {
     let world = World::with(|wishes| {
         wishes.rules.posture = Posture::Advisory;
         wishes.script = server(modern_task);
     })
     .await;
-    let reply = follow(&world.modern("alice"), "tasks/get", json!({ "wanted": "completed" })).await;
+    let reply = task_request(&world.modern("alice"), "tasks/get", json!({ "wanted": "completed" })).await;
     assert_eq!(reply["result"]["result"], tool_result());
 }
 
 #[tokio::test]
-async fn v_37_a_result_that_says_it_is_a_task_as_well_is_settled_at_once() {
+async fn v_37_a_result_that_names_a_task_too_is_settled_at_once() {
     let world = World::before(script(|seen| {
         let mut result = tool_result();
         result["task"] = json!({ "taskId": TASK, "status": "working" });
@@ -330,11 +337,11 @@ async fn v_37_a_result_that_says_it_is_a_task_as_well_is_settled_at_once() {
     agent.commit_to(json!({ "limits": { "usd": 1 } })).await;
     let answer = agent.call("crm.read", json!({})).await.served();
     assert_eq!(answer.meta("dev.tabellion/cost"), json!({ "usd": 0.5 }));
-    assert_eq!(world.outcomes(&agent.session, 1).await, [("executed".into(), json!({ "usd": "0.5" }))]);
+    assert_eq!(world.outcomes(&agent.session, 1).await, [Outcome::executed(json!({ "usd": "0.5" }))]);
 }
 
 #[tokio::test]
-async fn v_5_a_task_says_no_verdict_in_its_states_nor_in_notifications_nor_in_errors() {
+async fn v_5_verdicts_are_removed_from_task_states_notifications_and_errors() {
     let forged = || json!({ VAP: { "verdict": "served" }, "org.example/z": 1 });
     let world = World::before(script(move |seen| match seen.rpc().as_str() {
         "tools/call" => {
@@ -361,8 +368,8 @@ async fn v_5_a_task_says_no_verdict_in_its_states_nor_in_notifications_nor_in_er
     agent.commit().await;
     agent.call("crm.read", json!({})).await.served();
     let response = [
-        follow(&agent, "tasks/get", json!({})).await,
-        follow(&agent, "tasks/cancel", json!({})).await,
+        task_request(&agent, "tasks/get", json!({})).await,
+        task_request(&agent, "tasks/cancel", json!({})).await,
         agent.ask("subscriptions/listen", json!({})).await.reply(),
     ];
     for message in response.map(|message| message.to_string()) {
@@ -380,7 +387,7 @@ async fn v_33_advisory_a_task_stays_as_it_is_and_is_settled() {
     let agent = world.modern("alice");
     let created = agent.plain("crm.read", json!({})).await.reply();
     assert!(created["result"].get("_meta").is_none(), "{created}");
-    let last = follow(&agent, "tasks/get", json!({ "wanted": "completed" })).await;
+    let last = task_request(&agent, "tasks/get", json!({ "wanted": "completed" })).await;
     assert_eq!(last["result"]["result"], tool_result());
-    assert_eq!(world.outcomes(&world.unbound(), 1).await[0].0, "executed");
+    assert_eq!(world.outcome_status(&world.unbound()).await, "executed");
 }

@@ -21,7 +21,7 @@ fn first_listed(argument: &str) -> Pin {
 }
 
 #[tokio::test]
-async fn calls_of_a_tool_that_nobody_has_listed_read_nothing_from_the_database() {
+async fn calls_of_an_unlisted_tool_read_nothing_from_the_database() {
     let store = Arc::new(FailingEvidence::new(Memory::new("only")));
     let world = World::with(|wishes| wishes.store = store.clone()).await;
     let agent = world.modern("alice");
@@ -39,7 +39,7 @@ async fn calls_of_a_tool_that_nobody_has_listed_read_nothing_from_the_database()
 }
 
 #[tokio::test]
-async fn a_tool_that_another_process_lists_is_not_called_as_one_that_nobody_has_listed() {
+async fn a_tool_counts_as_listed_once_another_process_lists_it() {
     let world = World::new().await;
     let agent = world.modern("alice");
     agent.commit().await;
@@ -51,7 +51,7 @@ async fn a_tool_that_another_process_lists_is_not_called_as_one_that_nobody_has_
 }
 
 #[tokio::test]
-async fn calls_that_are_decided_together_are_each_checked_against_the_tool_that_is_listed_by_then() {
+async fn calls_decided_together_are_each_checked_against_the_tool_listed_meanwhile() {
     let world = World::new().await;
     let agent = world.modern("alice");
     agent.commit().await;
@@ -68,7 +68,7 @@ async fn calls_that_are_decided_together_are_each_checked_against_the_tool_that_
 }
 
 #[tokio::test]
-async fn a_tool_that_an_operator_approves_is_served_at_once_to_those_who_called_it_in_vain() {
+async fn a_tool_is_served_at_once_when_an_operator_approves_it() {
     let world = World::with(|wishes| wishes.rules.tools.pins = ToolPins::Approved).await;
     let agent = world.modern("alice");
     agent.commit().await;

@@ -34,14 +34,15 @@ fn cut() -> Script {
     })
 }
 
-fn lost(answer: &Answer) {
+/// Asserts that the answer is the error for a call that was admitted and whose answer is lost.
+fn assert_lost(answer: &Answer) {
     let error = answer.reply()["error"].clone();
     assert_eq!((answer.status, error["code"].as_i64()), (200, Some(-31001)), "{answer:?}");
     assert_eq!(error["data"]["vap"]["verdict"], "served", "it was admitted: {answer:?}");
 }
 
 #[tokio::test]
-async fn x_2_an_upstream_that_cannot_be_reached_costs_nothing() {
+async fn x_2_a_call_of_an_unreachable_upstream_costs_nothing() {
     let world = World::with(|wishes| wishes.script = script(|_| None)).await;
     let agent = world.modern("alice");
     agent.commit_to(json!({ "max_calls": 1 })).await;
@@ -52,14 +53,14 @@ async fn x_2_an_upstream_that_cannot_be_reached_costs_nothing() {
     .await;
     let there = away.modern("alice");
     for _ in 0..3 {
-        lost(&there.call("crm.read", json!({})).await);
+        assert_lost(&there.call("crm.read", json!({})).await);
     }
     let outcomes = away.outcomes(&agent.session, 3).await;
-    assert!(outcomes.iter().all(|(status, _)| status == "refused"), "{outcomes:?}");
+    assert!(outcomes.iter().all(|outcome| outcome.status == "refused"), "{outcomes:?}");
 }
 
 #[tokio::test]
-async fn x_2_an_upstream_that_is_silent_keeps_the_reservation() {
+async fn x_2_a_call_of_a_silent_upstream_keeps_its_reservation() {
     let world = World::with(|wishes| {
         wishes.script = silent();
         wishes.answer_time = Duration::from_millis(300);
@@ -67,21 +68,21 @@ async fn x_2_an_upstream_that_is_silent_keeps_the_reservation() {
     .await;
     let agent = world.modern("alice");
     agent.commit_to(json!({ "max_calls": 1 })).await;
-    lost(&agent.call("crm.read", json!({})).await);
-    assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
+    assert_lost(&agent.call("crm.read", json!({})).await);
+    assert_eq!(world.outcome_status(&agent.session).await, "unknown");
     agent.call("crm.read", json!({})).await.denied("budget_exceeded");
     assert_eq!(world.server.calls(), 1, "a forwarded call is never sent again");
 }
 
 #[tokio::test]
-async fn x_2_an_answer_that_breaks_off_is_lost_and_sent_once() {
+async fn x_2_a_call_whose_answer_breaks_off_is_lost_and_sent_once() {
     let world = World::before(cut()).await;
     let agent = world.modern("alice");
     agent.commit_to(json!({ "max_calls": 1 })).await;
     let answer = agent.call("crm.read", json!({})).await;
     assert_eq!(answer.messages()[0]["method"], "notifications/x");
-    lost(&answer);
-    assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
+    assert_lost(&answer);
+    assert_eq!(world.outcome_status(&agent.session).await, "unknown");
     assert_eq!(world.server.calls(), 1);
 }
 
@@ -91,11 +92,11 @@ async fn x_2_a_stream_that_ends_without_an_answer_is_lost_in_the_modern_era() {
         World::before(script(|seen| (seen.rpc() == "tools/call").then(|| McpResponse::events(&[])))).await;
     let agent = world.modern("alice");
     agent.commit().await;
-    lost(&agent.call("crm.read", json!({})).await);
+    assert_lost(&agent.call("crm.read", json!({})).await);
 }
 
 #[tokio::test]
-async fn x_2_an_answer_that_cannot_be_read_is_lost_in_both_eras_and_its_id_is_told() {
+async fn x_2_an_unreadable_answer_is_an_error_with_the_calls_id() {
     let twice = |seen: &McpRequest| {
         let id = seen.id().unwrap();
         format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}},"result":{{"tools":[],"prompts":[]}}}}"#)
@@ -113,15 +114,15 @@ async fn x_2_an_answer_that_cannot_be_read_is_lost_in_both_eras_and_its_id_is_to
         for agent in [world.legacy().await, world.modern("alice").in_session("session-of-alice-01234")] {
             agent.commit().await;
             let response = agent.call("crm.read", json!({})).await;
-            lost(&response);
+            assert_lost(&response);
             assert!(response.reply()["id"].is_u64(), "{response:?}");
-            assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
+            assert_eq!(world.outcome_status(&agent.session).await, "unknown");
         }
     }
 }
 
 #[tokio::test]
-async fn x_2_an_unreadable_answer_to_another_request_is_an_error_with_its_id() {
+async fn x_2_an_unreadable_list_is_an_error_with_the_requests_id() {
     let world = World::before(script(|seen| {
         let asked = ["tools/list", "prompts/list"].contains(&seen.rpc().as_str());
         asked.then(|| McpResponse::json(format!(r#"{{"id":{},"result":1,"result":2}}"#, seen.id().unwrap())))
@@ -142,7 +143,7 @@ async fn x_2_an_unreadable_answer_to_another_request_is_an_error_with_its_id() {
 }
 
 #[tokio::test]
-async fn x_2_an_unreadable_answer_on_a_stream_is_followed_by_an_error_with_its_id() {
+async fn x_2_an_unreadable_event_is_replaced_by_an_error_with_the_requests_id() {
     let world = World::before(script(|seen| {
         let id = seen.id().unwrap_or_default();
         let twice = format!(r#"{{"id":{id},"result":1,"result":2}}"#);
@@ -161,7 +162,7 @@ async fn x_2_an_unreadable_answer_on_a_stream_is_followed_by_an_error_with_its_i
 }
 
 #[tokio::test]
-async fn x_2_an_answer_that_comes_after_unreadable_text_is_the_only_one() {
+async fn x_2_an_answer_after_unreadable_text_is_the_only_one() {
     let world = World::before(script(|seen| {
         let prompts = json!({ "jsonrpc": "2.0", "id": seen.json()["id"], "result": { "prompts": [] } });
         let stream = format!("data: {{not json\n\ndata: {prompts}\n\n");
@@ -175,7 +176,7 @@ async fn x_2_an_answer_that_comes_after_unreadable_text_is_the_only_one() {
 }
 
 #[tokio::test]
-async fn a_refusal_that_cannot_be_read_keeps_its_status_and_challenge() {
+async fn an_unreadable_refusal_keeps_its_status_and_challenge() {
     let challenge = ("WWW-Authenticate", "Bearer");
     let world = World::before(script(move |seen| {
         let status = match seen.rpc().as_str() {
@@ -190,7 +191,7 @@ async fn a_refusal_that_cannot_be_read_keeps_its_status_and_challenge() {
     let agent = world.legacy().await;
     agent.commit().await;
     let call = agent.call("crm.read", json!({})).await;
-    assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
+    assert_eq!(world.outcome_status(&agent.session).await, "unknown");
     let list = agent.ask("prompts/list", json!({})).await;
     for (response, status) in [(call, 404), (list, 401)] {
         assert_eq!(
@@ -204,7 +205,7 @@ async fn a_refusal_that_cannot_be_read_keeps_its_status_and_challenge() {
 }
 
 #[tokio::test]
-async fn x_2_who_sent_no_vap_is_told_of_none_in_an_error() {
+async fn x_2_an_error_to_a_caller_without_vap_has_no_verdict() {
     let world = World::with(|wishes| {
         wishes.url = Some("http://127.0.0.1:9/".into());
         wishes.rules.posture = admission::rules::Posture::Advisory;
@@ -216,7 +217,7 @@ async fn x_2_who_sent_no_vap_is_told_of_none_in_an_error() {
 }
 
 #[tokio::test]
-async fn an_answer_of_http_alone_passes_and_the_outcome_is_unknown_at_once() {
+async fn an_answer_that_is_no_json_rpc_passes_with_an_unknown_outcome() {
     for legacy in [true, false] {
         let world = World::before(script(|seen| {
             let gone = McpResponse { status: 404, headers: Vec::new(), body: b"no such session".into() };
@@ -227,12 +228,12 @@ async fn an_answer_of_http_alone_passes_and_the_outcome_is_unknown_at_once() {
         agent.commit().await;
         let answer = agent.call("crm.read", json!({})).await;
         assert_eq!((answer.status, answer.text.as_str()), (404, "no such session"));
-        assert_eq!(world.outcomes(&agent.session, 1).await[0].0, "unknown");
+        assert_eq!(world.outcome_status(&agent.session).await, "unknown");
     }
 }
 
 #[tokio::test]
-async fn a_modern_client_that_goes_away_cancels_and_a_legacy_one_does_not() {
+async fn a_disconnection_cancels_a_modern_call_and_keeps_a_legacy_one() {
     let world = World::before(silent()).await;
     let modern = world.modern("alice");
     modern.commit().await;
@@ -240,7 +241,7 @@ async fn a_modern_client_that_goes_away_cancels_and_a_legacy_one_does_not() {
     let request = tokio::spawn(modern.post(&message).send());
     until("it is sent", || world.server.calls() == 1).await;
     request.abort();
-    assert_eq!(world.outcomes(&modern.session, 1).await[0].0, "unknown");
+    assert_eq!(world.outcome_status(&modern.session).await, "unknown");
 
     let world = World::before(script(|seen| {
         if seen.rpc() == "tools/call" {
@@ -255,5 +256,5 @@ async fn a_modern_client_that_goes_away_cancels_and_a_legacy_one_does_not() {
     let request = tokio::spawn(legacy.post(&message).send());
     until("it is sent", || world.server.calls() == 1).await;
     request.abort();
-    assert_eq!(world.outcomes(&legacy.session, 1).await[0].0, "executed");
+    assert_eq!(world.outcome_status(&legacy.session).await, "executed");
 }

@@ -7,7 +7,7 @@ use vap::glob::Pattern;
 use crate::client::{Agent, Answer};
 use crate::world::{Script, World, rule, script};
 
-/// Asks once; then it wants its state back.
+/// Asks about each call once, and says of the retry whether it knows the state in it.
 fn asks_once(state: Value) -> Script {
     script(move |seen| {
         let params = seen.json()["params"].clone();
@@ -32,7 +32,8 @@ fn asks_once(state: Value) -> Script {
     })
 }
 
-async fn brought(agent: &Agent, tool: &str, question: &Answer) -> Answer {
+/// Makes the call again with the state of this question of the upstream and an answer to it.
+async fn retry_with_answer(agent: &Agent, tool: &str, question: &Answer) -> Answer {
     let mut params = agent.call_params(tool, &json!({}));
     params["requestState"] = question.reply()["result"]["requestState"].clone();
     params["inputResponses"] = json!({ "city": { "action": "accept", "content": { "city": "Bern" } } });
@@ -44,7 +45,7 @@ fn text(answer: &Answer) -> Value {
 }
 
 #[tokio::test]
-async fn v_38_the_upstream_gets_its_state_back_and_the_retry_is_not_counted_twice() {
+async fn v_38_an_upstreams_question_and_its_retry_count_as_one_call() {
     for state in [json!("their \"state\""), Value::Null] {
         let world = World::before(asks_once(state.clone())).await;
         let agent = world.modern("alice");
@@ -54,7 +55,7 @@ async fn v_38_the_upstream_gets_its_state_back_and_the_retry_is_not_counted_twic
         assert_eq!(result["resultType"], "input_required");
         assert_eq!(result["inputRequests"]["city"]["params"]["message"], "Which?");
         assert_ne!(result["requestState"], state);
-        let answer = brought(&agent, "crm.read", &question).await.served();
+        let answer = retry_with_answer(&agent, "crm.read", &question).await.served();
         assert_eq!(text(&answer), "known");
         let retry = world.server.messages_of("tools/call").remove(1);
         assert!(retry["params"]["inputResponses"]["city"].is_object());
@@ -63,23 +64,23 @@ async fn v_38_the_upstream_gets_its_state_back_and_the_retry_is_not_counted_twic
 }
 
 #[tokio::test]
-async fn v_38_an_answered_question_brought_again_is_a_new_call() {
+async fn v_38_a_second_retry_counts_as_a_new_call() {
     let world = World::before(asks_once(json!("s"))).await;
     let agent = world.modern("alice");
     agent.commit_to(json!({ "max_calls": 1 })).await;
     let question = agent.call("crm.read", json!({})).await.served();
-    brought(&agent, "crm.read", &question).await.served();
-    brought(&agent, "crm.read", &question).await.denied("budget_exceeded");
+    retry_with_answer(&agent, "crm.read", &question).await.served();
+    retry_with_answer(&agent, "crm.read", &question).await.denied("budget_exceeded");
     assert_eq!(world.server.calls(), 2);
 }
 
 #[tokio::test]
-async fn v_38_a_state_of_one_tool_is_no_pass_for_another() {
+async fn v_38_a_state_admits_only_the_tool_that_it_is_about() {
     let world = World::before(asks_once(json!("s"))).await;
     let agent = world.modern("alice");
     agent.commit_to(json!({ "max_calls": 1 })).await;
     let question = agent.call("crm.read", json!({})).await.served();
-    brought(&agent, "pay", &question).await.denied("invalid_state");
+    retry_with_answer(&agent, "pay", &question).await.denied("invalid_state");
     assert_eq!(world.server.calls(), 1);
 }
 
@@ -112,12 +113,12 @@ async fn v_26_a_person_is_asked_once_about_a_call_whose_upstream_asks_too() {
         json!({ "dev.tabellion/confirm": { "action": "accept", "content": { "confirm": true } } });
     let theirs = agent.ask("tools/call", params).await.served();
     assert_eq!(theirs.reply()["result"]["inputRequests"]["city"]["params"]["message"], "Which?");
-    let answer = brought(&agent, "pay", &theirs).await.served();
+    let answer = retry_with_answer(&agent, "pay", &theirs).await.served();
     assert_eq!(text(&answer), "known");
 }
 
 #[tokio::test]
-async fn v_26_so_is_one_without_vap_in_the_restricted_posture() {
+async fn v_26_a_restricted_call_without_vap_is_asked_about_once_too() {
     let world = World::with(|wishes| {
         wishes.rules.policy.push(rule("ask", "pay", None, Then::Confirm));
         wishes.rules.posture = Posture::Restricted;
@@ -143,7 +144,7 @@ async fn v_26_so_is_one_without_vap_in_the_restricted_posture() {
 }
 
 #[tokio::test]
-async fn v_33_where_nothing_is_decided_the_upstreams_state_is_its_own() {
+async fn v_33_a_call_without_vap_keeps_the_upstreams_state() {
     // The state of a gateway behind this one looks like ours, and is not.
     let inner = json!("tabellion.0123456789ab.AAAA");
     for posture in [Posture::Advisory, Posture::Restricted] {

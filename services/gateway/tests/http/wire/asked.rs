@@ -7,7 +7,8 @@ use crate::front::{CALL, DONE, PassThrough, Scribe, Settings};
 
 const QUESTION: &str = r#"{"jsonrpc":"2.0","id":"gw-1","method":"elicitation/create","params":{}}"#;
 
-async fn asking(
+/// A call about which the gateway asked its client, who has answered, and the stream of the call.
+async fn answered_question(
     script: impl Fn(&McpRequest, &mut Responder) + Send + Sync + 'static,
 ) -> (PassThrough, Reading) {
     let scribe = Scribe { asks: Some(QUESTION.into()), ..Scribe::default() };
@@ -23,8 +24,8 @@ async fn asking(
 }
 
 #[tokio::test]
-async fn the_answer_to_it_is_swallowed_and_a_json_answer_becomes_an_event() {
-    let (world, reading) = asking(|_, wire| wire.json(DONE)).await;
+async fn the_answer_to_a_question_stays_here_and_a_json_answer_becomes_an_event() {
+    let (world, reading) = answered_question(|_, wire| wire.json(DONE)).await;
     let text = reading.ended().await;
     assert_eq!(text, format!("event: message\ndata: {QUESTION}\n\nevent: message\ndata: {DONE}\n\n"));
     assert_eq!(world.requests().len(), 1, "the answer to the gateway's question went to the server");
@@ -32,8 +33,8 @@ async fn the_answer_to_it_is_swallowed_and_a_json_answer_becomes_an_event() {
 }
 
 #[tokio::test]
-async fn a_stream_of_the_servers_goes_on_in_it() {
-    let (_world, reading) = asking(|_, wire| {
+async fn a_servers_stream_continues_the_stream_of_the_question() {
+    let (_world, reading) = answered_question(|_, wire| {
         wire.stream_with("");
         wire.bytes(&format!(": x\n\nid: 3\ndata: {DONE}\n\n"));
     })

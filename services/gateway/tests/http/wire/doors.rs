@@ -22,7 +22,7 @@ fn guarded() -> Settings {
 }
 
 #[tokio::test]
-async fn a_page_elsewhere_may_not_call_whatever_the_method() {
+async fn a_request_from_an_unlisted_origin_is_403() {
     let world = world(guarded()).await;
     for origin in [
         "https://evil.example",
@@ -68,7 +68,7 @@ async fn a_listed_page_and_pages_of_this_machine_may_call_and_read_the_answer() 
 }
 
 #[tokio::test]
-async fn a_rebound_name_is_not_ours() {
+async fn a_request_for_an_unlisted_host_is_403() {
     let world = world(guarded()).await;
     for (host, expected) in [
         ("evil.example", 403),
@@ -99,7 +99,7 @@ async fn a_rebound_name_is_not_ours() {
 }
 
 #[tokio::test]
-async fn bodies_in_another_form_are_refused_unforwarded() {
+async fn a_body_must_be_uncompressed_json() {
     let world = world(Settings::default()).await;
     let send = |media: &'static str, coding: Option<&'static str>| {
         let request = world.http.post(world.url()).body(CALL).header("content-type", media);
@@ -135,7 +135,7 @@ async fn bodies_in_another_form_are_refused_unforwarded() {
 }
 
 #[tokio::test]
-async fn a_head_whose_host_or_transfer_coding_is_not_clear_is_refused_unforwarded() {
+async fn a_request_needs_a_clear_host_and_transfer_coding() {
     let world = world(Settings::default()).await;
     for (fields, status) in [
         ("", "400 Bad Request"),
@@ -155,7 +155,7 @@ async fn a_head_whose_host_or_transfer_coding_is_not_clear_is_refused_unforwarde
 }
 
 #[tokio::test]
-async fn a_message_has_a_longest() {
+async fn a_message_over_the_length_limit_is_413() {
     let mut wishes = Settings::default();
     wishes.intake.body_bytes = 1000;
     let world = world(wishes).await;
@@ -176,7 +176,7 @@ async fn a_message_has_a_longest() {
 }
 
 #[tokio::test]
-async fn an_address_that_comes_too_often_is_told_when_to_come_again() {
+async fn a_rate_limited_address_gets_429_with_retry_after() {
     let mut wishes = Settings::default();
     (wishes.intake.requests_per_second, wishes.intake.burst) = (1, 3);
     let world = world(wishes).await;
@@ -194,7 +194,7 @@ async fn an_address_that_comes_too_often_is_told_when_to_come_again() {
 }
 
 #[tokio::test]
-async fn a_page_of_an_address_that_comes_too_often_is_counted_under_its_route() {
+async fn a_rate_limited_page_is_counted_under_its_route() {
     let registry = MetricRegistry::default();
     let mut wishes = Settings {
         pages: Router::new().route("/page/{number}", get(async || "page")),
@@ -218,7 +218,7 @@ async fn a_page_of_an_address_that_comes_too_often_is_counted_under_its_route() 
 }
 
 #[tokio::test]
-async fn a_call_is_of_one_era_whatever_its_header_says() {
+async fn a_malformed_revision_counts_as_legacy() {
     let world = world(Settings::default()).await;
     for version in ["DRAFT-2026-v1", "zzzz", "20xx-99-99", "2026-07-28-draft"] {
         let answer = world.post(CALL).header("mcp-protocol-version", version).send().await.unwrap();
@@ -233,7 +233,7 @@ async fn a_call_is_of_one_era_whatever_its_header_says() {
 }
 
 #[tokio::test]
-async fn a_mirror_that_is_missing_elsewhere_is_the_servers_to_complain_about() {
+async fn a_missing_mirror_header_is_left_to_the_server_outside_calls() {
     let world = world(Settings::default()).await;
     let list = modern_text("1", "tools/list", "");
     let bare = world.http.post(world.url()).header("content-type", "application/json").body(list);
@@ -242,7 +242,7 @@ async fn a_mirror_that_is_missing_elsewhere_is_the_servers_to_complain_about() {
 }
 
 #[tokio::test]
-async fn headers_that_could_be_read_two_ways_are_refused() {
+async fn a_header_with_two_values_is_refused() {
     let world = world(Settings::default()).await;
     for (name, one, other) in [
         ("mcp-session-id", "a", "b"),

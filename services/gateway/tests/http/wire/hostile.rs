@@ -44,7 +44,7 @@ async fn dripping_headers_buy_no_time() {
 }
 
 #[tokio::test]
-async fn floods_of_headers_and_huge_lines_are_refused() {
+async fn many_headers_and_huge_lines_are_refused() {
     let world = world(Settings::default()).await;
     let many: String = (0..500).map(|number| format!("x-{number}: y\r\n")).collect();
     let huge = format!("x-huge: {}\r\n", "y".repeat(200 << 10));

@@ -24,7 +24,7 @@ impl Authorizer for Believing {
 }
 
 #[tokio::test]
-async fn who_learns_a_session_s_id_cannot_speak_listen_or_end_it() {
+async fn only_a_sessions_owner_may_use_or_end_it() {
     let settings = Settings { admits: std::sync::Arc::new(Believing), ..Settings::default() };
     let world = PassThrough::set(settings, |seen, wire| {
         let headers = [("mcp-session-id", "s-9"), ("content-type", "application/json")];
@@ -66,7 +66,7 @@ async fn who_learns_a_session_s_id_cannot_speak_listen_or_end_it() {
 }
 
 #[tokio::test]
-async fn a_server_that_refuses_our_credential_sends_no_client_to_log_in_elsewhere() {
+async fn a_challenge_to_the_gateways_credential_is_removed() {
     let settings = Settings { is_ours: true, ..Settings::default() };
     let world = PassThrough::set(settings, |seen, wire| {
         let status = seen.header("x-wanted").map_or(200, |status| status.parse().unwrap());

@@ -40,7 +40,7 @@ async fn requests_in_flight_finish_and_endless_streams_end() {
 }
 
 #[tokio::test]
-async fn what_does_not_finish_is_cut() {
+async fn a_call_that_outlasts_the_drain_time_is_cut() {
     let mut settings = Settings::default();
     settings.times.drain = Duration::from_millis(200);
     let mut world = PassThrough::set(settings, |_, wire| {
@@ -55,7 +55,7 @@ async fn what_does_not_finish_is_cut() {
 }
 
 #[tokio::test]
-async fn idle_and_silent_connections_do_not_hold_up_a_stop() {
+async fn a_stop_closes_idle_connections() {
     let mut world = PassThrough::before(|_, wire| wire.json(DONE)).await;
     let silent = world.raw().await;
     let keeps = reqwest::Client::builder().no_proxy().build().unwrap();

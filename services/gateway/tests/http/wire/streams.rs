@@ -89,7 +89,7 @@ async fn a_get_stream_delivers_as_it_comes_and_resumes_by_the_clients_last_event
 }
 
 #[tokio::test]
-async fn a_response_on_a_get_stream_is_seen_by_whoever_decides() {
+async fn a_response_on_a_get_stream_is_shown_to_the_handlers() {
     let world = PassThrough::with(
         Scribe { late: Some("{\"z\":1}".into()), ..Scribe::default() },
         Settings::default(),
@@ -107,7 +107,7 @@ async fn a_response_on_a_get_stream_is_seen_by_whoever_decides() {
 }
 
 #[tokio::test]
-async fn the_answer_to_a_call_does_not_slip_out_beside_another_answer() {
+async fn an_answer_beside_another_answer_is_shown_to_the_handlers() {
     let scribe = Scribe { late: Some("{\"z\":1}".into()), ..Scribe::default() };
     let world = PassThrough::with(scribe, Settings::default(), |seen, wire| {
         // The answer to another request, of the id 1, in the answer to this one.

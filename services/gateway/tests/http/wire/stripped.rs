@@ -28,7 +28,7 @@ async fn vap_material_is_stripped_and_every_other_key_stays() {
 }
 
 #[tokio::test]
-async fn what_a_caller_says_about_its_reasons_goes_to_the_server_and_not_to_whoever_decides() {
+async fn a_callers_reasons_reach_the_server_and_are_kept_from_the_decision() {
     for key in ["io.modelcontextprotocol/aiInvocation", "dev.tabellion/aiInvocation"] {
         let world = world(Settings::default()).await;
         let body = message(
@@ -45,7 +45,7 @@ async fn what_a_caller_says_about_its_reasons_goes_to_the_server_and_not_to_whoe
 }
 
 #[tokio::test]
-async fn an_operator_can_keep_it_from_the_server() {
+async fn an_operator_can_keep_a_callers_reasons_from_the_server() {
     let world = world(Settings { forward_invocation: false, ..Settings::default() }).await;
     for method in ["tools/call", "prompts/get"] {
         let body = message(method, r#""io.modelcontextprotocol/aiInvocation":{"turnId":"t-1"},"a":1"#);
@@ -55,7 +55,7 @@ async fn an_operator_can_keep_it_from_the_server() {
 }
 
 #[tokio::test]
-async fn an_amendment_is_never_forwarded() {
+async fn an_amendment_is_answered_by_the_gateway() {
     let world = world(Settings::default()).await;
     let answer = world.post(message("vap/amend", r#""vap":{}"#)).send().await.unwrap();
     assert_eq!(answer.text().await.unwrap(), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
@@ -65,7 +65,7 @@ async fn an_amendment_is_never_forwarded() {
 }
 
 #[tokio::test]
-async fn methods_that_act_are_shown_to_whoever_decides() {
+async fn gated_methods_are_shown_to_the_handlers() {
     let scribe = Scribe { gated: vec!["resources/read".into(), "tasks/update".into()], ..Scribe::default() };
     let world = PassThrough::with(scribe, Settings::default(), |_, wire| wire.json(DONE)).await;
     for method in ["resources/read", "tasks/update", "prompts/get"] {

@@ -162,7 +162,7 @@ async fn http2_is_spoken_too() {
 }
 
 #[tokio::test]
-async fn an_answer_that_says_to_be_of_two_kinds_does_not_pass_unseen() {
+async fn an_answer_with_two_content_types_is_withheld() {
     const KINDS: [&[&str]; 3] = [
         &["application/json, text/event-stream"],
         &["application/json", "text/event-stream"],

@@ -26,7 +26,7 @@ async fn an_unreachable_server_is_an_error_in_band() {
 }
 
 #[tokio::test]
-async fn a_call_whose_answer_is_lost_is_not_sent_again() {
+async fn a_call_whose_answer_is_lost_is_sent_once() {
     // Hangs up without a word.
     let world = PassThrough::before(|_, wire| wire.hang_up()).await;
     for _ in 0..3 {
@@ -38,7 +38,7 @@ async fn a_call_whose_answer_is_lost_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn an_answer_that_takes_too_long_is_given_up() {
+async fn an_overdue_answer_is_an_error() {
     let settings = Settings { answer_time: Duration::from_millis(200), ..Settings::default() };
     let world = PassThrough::set(settings, |seen, wire| {
         if seen.text().contains("half") {
@@ -55,7 +55,7 @@ async fn an_answer_that_takes_too_long_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_is_told_to_whoever_decides() {
+async fn a_broken_stream_is_reported_to_the_handlers() {
     let world = PassThrough::before(|_, wire| {
         wire.stream_with("");
         wire.bytes("data: {\"method\":\"x\"}\n\n");
@@ -67,7 +67,7 @@ async fn a_stream_that_breaks_is_told_to_whoever_decides() {
 }
 
 #[tokio::test]
-async fn a_redirect_takes_neither_a_call_nor_its_client_elsewhere() {
+async fn a_redirect_is_an_error() {
     let elsewhere = McpServer::ordinary();
     let with_secrets = elsewhere.url().replace("http://", "http://secret:secret@");
     let location = format!("{with_secrets}?key=secret#secret");
@@ -100,7 +100,7 @@ async fn coded(codings: &'static [&'static str], body: &'static [u8]) -> PassThr
 }
 
 #[tokio::test]
-async fn an_answer_compressed_unasked_is_not_passed_unseen() {
+async fn an_unrequested_compressed_answer_is_502() {
     const CODINGS: [&[&str]; 5] =
         [&["gzip"], &["identity, gzip"], &["identity", "gzip"], &["", "br"], &["GZIP, identity"]];
     for codings in CODINGS {
@@ -115,8 +115,8 @@ async fn an_answer_whose_coding_changes_nothing_passes() {
     const CODINGS: [&[&str]; 4] = [&["identity"], &[""], &["Identity, identity"], &["identity", ","]];
     for codings in CODINGS {
         let world = coded(codings, DONE.as_bytes()).await;
-        let told = world.post(CALL).send().await.unwrap();
-        assert_eq!((told.status().as_u16(), &*told.text().await.unwrap()), (200, DONE), "{codings:?}");
+        let answer = world.post(CALL).send().await.unwrap();
+        assert_eq!((answer.status().as_u16(), &*answer.text().await.unwrap()), (200, DONE), "{codings:?}");
         world.notes.holds(&format!("message {DONE}")).await;
     }
 }

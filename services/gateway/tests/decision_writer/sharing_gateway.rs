@@ -1,4 +1,4 @@
-//! Desks of several gateways, and what agents bring to them.
+//! Gateways that share a database, the agent Alice who calls them, and the approver of their rules.
 
 use std::sync::Arc;
 
@@ -18,20 +18,21 @@ use vap::message::slot::Carrier;
 use vap::reason::Reason;
 use vap::verdict::VerdictKind;
 
-use crate::agent::{POLICY, SESSION, call, received, unaware};
+use crate::agent::{POLICY, SESSION, call, job_without_vap, received};
 use crate::setup::{keys, settings};
 use crate::site::Site;
 
 pub const AGENT: &str = "did:example:agent";
-/// One gateway's writer.
-pub struct Office {
+
+/// One of several gateways on a shared database: its decision writer under fixed rules.
+pub struct SharingGateway {
     pub writer: DecisionWriter,
     pub store: Arc<dyn EvidenceStore>,
     running: RunningWriter,
     rules: Arc<Rules>,
 }
 
-impl Office {
+impl SharingGateway {
     pub async fn open(store: Arc<dyn EvidenceStore>, site: &Site) -> Self {
         Self::open_at(store, site.log()).await
     }
@@ -62,12 +63,12 @@ impl Office {
     pub async fn commit_in(&self, session: &str, budget: Value) -> DecisionAnswer {
         let commitment = testkit::agent::commitment(AGENT, session, &budget);
         let job = self.message(&signed(&commitment, json!({})));
-        message_told(self.writer.commitment(job).await)
+        ruling_on(self.writer.commitment(job).await)
     }
 
     /// Alice asks for more.
     pub async fn amend(&self, message: &Value) -> DecisionAnswer {
-        message_told(self.writer.amendment(self.message(message)).await)
+        ruling_on(self.writer.amendment(self.message(message)).await)
     }
 
     /// Alice calls a tool with these arguments, and it runs if it may. Says why not, if it may not.
@@ -75,15 +76,15 @@ impl Office {
         let mut response = self.call(arguments).await;
         match response.pass.take() {
             Some(mut pass) => {
-                crate::setup::send(&mut pass);
-                pass.settle(ran(None)).await;
+                crate::setup::release_request(&mut pass);
+                pass.settle(executed(None)).await;
                 Ok(())
             }
             None => Err(reason(&response).unwrap()),
         }
     }
 
-    /// Alice calls a tool with these arguments, and says so.
+    /// Alice calls a tool with these arguments under an envelope.
     pub async fn call(&self, arguments: Value) -> DecisionAnswer {
         self.call_with(&alice(), &envelope(&arguments), &arguments).await
     }
@@ -104,8 +105,8 @@ impl Office {
     }
 
     /// Alice calls a tool that may be called without VAP, without VAP.
-    pub async fn call_plainly(&self) -> DecisionAnswer {
-        let plain = unaware(&self.rules.route, "crm.read", &json!({}));
+    pub async fn call_without_vap(&self) -> DecisionAnswer {
+        let plain = job_without_vap(&self.rules.route, "crm.read", &json!({}));
         call(&self.writer, CallJob { caller: alice(), ..plain }).await
     }
 
@@ -114,7 +115,7 @@ impl Office {
         CallJob {
             caller: caller.clone(),
             envelope: Some(Ok(received(envelope, Carrier::ToolsCall))),
-            ..unaware(&self.rules.route, "crm.read", arguments)
+            ..job_without_vap(&self.rules.route, "crm.read", arguments)
         }
     }
 
@@ -124,7 +125,8 @@ impl Office {
     }
 }
 
-fn message_told(answer: MessageAnswer) -> DecisionAnswer {
+/// The ruling on a message that no judge is asked about.
+fn ruling_on(answer: MessageAnswer) -> DecisionAnswer {
     match answer {
         MessageAnswer::Ruled(response) => *response,
         other => panic!("{other:?}"),
@@ -154,10 +156,10 @@ pub fn approver() -> SigningKey {
 }
 
 pub fn alice() -> Caller {
-    by_token("alice")
+    caller_with_token("alice")
 }
 
-pub fn by_token(sub: &str) -> Caller {
+pub fn caller_with_token(sub: &str) -> Caller {
     let token = TokenSubject { iss: "https://as.example".into(), sub: sub.into(), client_id: None };
     Caller { token: Some(token), ..Caller::unknown(Era::Modern) }
 }
@@ -171,8 +173,8 @@ pub fn signed(message: &Value, more: Value) -> Value {
     testkit::agent::signed(message, &agent(), &more)
 }
 
-/// The call ran. What it cost is the text given.
-pub fn ran(cost: Option<&str>) -> CallOutcomeReport {
+/// The report of a call that was executed, with this cost.
+pub fn executed(cost: Option<&str>) -> CallOutcomeReport {
     CallOutcomeReport {
         status: CallStatus::Executed,
         cost: cost.map(str::to_owned),
@@ -189,13 +191,14 @@ pub fn reason(response: &DecisionAnswer) -> Option<Reason> {
     response.verdict.verification.reason.clone()
 }
 
-/// A stream's records: numbered from 0 without a gap, and every served decision with one outcome.
+/// A stream's records, which are numbered from 0 without a gap.
 pub async fn records(store: &dyn EvidenceStore, stream: &str) -> Vec<StoredRecord> {
     let records = store.records(stream, 0, 100_000).await.unwrap();
     assert!(records.iter().map(|stored| stored.record.seq).eq(0..records.len() as u64));
     records
 }
 
-pub fn of_kind(records: &[StoredRecord], kind: RecordKind) -> usize {
+/// How many of the records are of this kind.
+pub fn count_of_kind(records: &[StoredRecord], kind: RecordKind) -> usize {
     records.iter().filter(|stored| stored.record.kind == kind).count()
 }
