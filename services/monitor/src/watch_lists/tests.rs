@@ -25,6 +25,7 @@ fn row(leaf: u64, position: u64) -> Row {
         rule: "r".into(),
         facts: format!("{{\"chain_position\":{position}}}"),
         at: None,
+        refused_receipt: None,
     }
 }
 
