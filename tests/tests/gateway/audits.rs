@@ -91,6 +91,20 @@ fn what_is_disclosed_convinces_without_the_gateway_and_what_is_changed_does_not(
 }
 
 #[test]
+fn records_that_were_left_out_of_a_disclosure_are_named() {
+    let (agent, scene) = audited();
+    let disclose = ["--config", "gateway.toml", "--disclose", "opened.json", &agent.session];
+    let whole = audit(&scene, &disclose).must_succeed().json();
+    assert_eq!((&whole["gaps"], &whole["closed"]), (&json!([]), &json!(false)), "{whole}");
+    let mut disclosed: Vec<Value> =
+        serde_json::from_slice(&fs::read(scene.gateway.path("opened.json")).unwrap()).unwrap();
+    disclosed.remove(2);
+    fs::write(scene.gateway.path("less.json"), json!(disclosed).to_string()).unwrap();
+    let less = audit(&scene, &["--opened", "less.json"]).must_succeed().json();
+    assert_eq!(less["gaps"], json!([{ "from": 2, "to": 2 }]), "{less}");
+}
+
+#[test]
 fn an_auditor_without_trust_anchors_is_told_that_nothing_is_proven() {
     let (agent, scene) = audited();
     fs::write(scene.gateway.path("trust.toml"), "").unwrap();
