@@ -97,6 +97,20 @@ fn a_disclosure_is_proven_without_the_gateway_and_its_alteration_found() {
 }
 
 #[test]
+fn records_that_were_left_out_of_a_disclosure_are_named() {
+    let (agent, scene) = audited();
+    let disclose = ["--config", "gateway.toml", "--disclose", "opened.json", &agent.session];
+    let whole = audit(&scene, &disclose).must_succeed().json();
+    assert_eq!((&whole["gaps"], &whole["closed"]), (&json!([]), &json!(false)), "{whole}");
+    let mut disclosed: Vec<Value> =
+        serde_json::from_slice(&fs::read(scene.gateway.path("opened.json")).unwrap()).unwrap();
+    disclosed.remove(2);
+    fs::write(scene.gateway.path("less.json"), json!(disclosed).to_string()).unwrap();
+    let less = audit(&scene, &["--opened", "less.json"]).must_succeed().json();
+    assert_eq!(less["gaps"], json!([{ "from": 2, "to": 2 }]), "{less}");
+}
+
+#[test]
 fn an_audit_without_trust_anchors_proves_nothing() {
     let (agent, scene) = audited();
     fs::write(scene.gateway.path("trust.toml"), "").unwrap();

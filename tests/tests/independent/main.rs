@@ -4,6 +4,7 @@
 mod admission_second_implementation;
 mod agentroa_second_implementation;
 mod browser_verifier;
+mod bundle_second_implementation;
 mod c2sp_by_others;
 mod ccf_ledgers;
 mod independent_software;

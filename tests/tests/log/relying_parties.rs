@@ -1,8 +1,9 @@
 //! What a relying party finds out about receipts and agents with the command line, without trusting the service's words.
 
 use std::fs;
+use std::time::Duration;
 
-use black_box::{Connection, Log, Ran, Service, on_both_databases};
+use black_box::{Connection, Log, Ran, Service, on_both_databases, until};
 use registration::vrf::VrfStatement;
 use scitt::{SignedStatement, Signer, SigningKey};
 use serde_json::{Value, json};
@@ -12,6 +13,8 @@ use super::vrf_chains::settled;
 
 /// The artifact that [`receipt_json`] is about.
 const ARTIFACT: &[u8] = b"abc";
+/// How long an erasure may take.
+const SOON: Duration = Duration::from_secs(20);
 
 fn key(n: u8) -> SigningKey {
     ed25519([n; 32])
@@ -142,6 +145,39 @@ on_both_databases! {
         let whole = chains.iter().filter(|chain| chain["whole"] == true).count();
         assert_eq!(whole, 2, "{walked}");
     }
+}
+
+#[test]
+fn a_chain_with_an_erased_receipt_accuses_nobody() {
+    let log = Log::sqlite();
+    let service = with_receipts(&log);
+    let mut connection = service.connection();
+    let first = signed(1, AGENT, receipt_json(1));
+    let after = |n, previous: &SignedStatement, position| {
+        VrfStatement::new(receipt_json(n), AGENT).after(previous.digest(), position).sign(&key(1)).unwrap()
+    };
+    let second = after(6, &first, 1);
+    let third = after(7, &second, 2);
+    for statement in [&second, &third] {
+        must_be_registered(&mut connection, statement);
+    }
+    let erased = second.digest().to_string();
+    let erase = ["entry", "erase", &erased, "--reason", "asked to", "--key", "keys/operator.pem"];
+    log.tabellion(&[&erase[..], &["--url", service.url()]].concat()).must_succeed();
+    let statement = format!("/v1/entries/{erased}/statement");
+    until(SOON, || format!("{erased} is still there"), || connection.get(&statement).status == 410);
+
+    let walked = must_end_with(ask(&log, &service, &["vrf", "chain", &did(1), "--sub", AGENT]), 4);
+    let chain = &walked["chains"][0];
+    assert_eq!(
+        (&chain["whole"], &chain["misplaced"], &chain["gaps"]),
+        (&json!(false), &json!([]), &json!([]))
+    );
+    assert_eq!(
+        (&chain["erased"][0]["entry_id"], &chain["erased"][0]["position"]),
+        (&json!(erased), &json!(1))
+    );
+    assert_eq!(chain["heads"], json!([third.digest().to_string()]));
 }
 
 #[test]

@@ -59,9 +59,11 @@ impl Session {
             let disclosed = disclosures.iter().zip(&chosen).filter(|(_, chosen)| **chosen);
             self.write(context, path, disclosed.map(|(disclosure, _)| disclosure.clone()).collect())?;
         }
+        let gaps = gaps(&records.iter().map(|record| record.opened.seq).collect());
+        let closed = records.iter().any(|record| record.opened.kind == CLOSED);
         let selected =
             records.into_iter().zip(chosen).filter(|(_, chosen)| *chosen).map(|(record, _)| record);
-        let trail = Trail { records: selected.collect() };
+        let trail = Trail { records: selected.collect(), gaps, closed };
         trail.check_is_one_session(self.session.as_deref())?;
         context.console.result(&trail)?;
         match trail.exit() {
@@ -149,10 +151,37 @@ fn malformed(error: DisclosureError) -> Failure {
     Failure::new(Exit::VerificationFailed, "not-a-disclosure", error.to_string())
 }
 
+/// The kind of the record that ends a stream.
+const CLOSED: &str = "closed";
+
 /// The records of a session.
 #[derive(Serialize)]
 struct Trail {
     records: Vec<AuditedRecord>,
+    /// The numbers without a record, also with `--turn`: what was left out of the session.
+    gaps: Vec<Gap>,
+    /// True if a record ends the session; else records after the last one may be missing.
+    closed: bool,
+}
+
+/// Consecutive numbers without a record.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Gap {
+    from: u64,
+    to: u64,
+}
+
+/// Returns the numbers below the highest one that are not among the given ones.
+fn gaps(numbers: &BTreeSet<u64>) -> Vec<Gap> {
+    let mut gaps = Vec::new();
+    let mut next = 0;
+    for &number in numbers {
+        if next < number {
+            gaps.push(Gap { from: next, to: number - 1 });
+        }
+        next = number.saturating_add(1);
+    }
+    gaps
 }
 
 /// A record, with the result of verifying its statement and the log's receipt.
@@ -229,6 +258,12 @@ impl Report for Trail {
             writeln!(out, "session {} of gateway {}", safe(&opened.stream), safe(&opened.gateway))?;
         }
         self.records.iter().try_for_each(|record| lines(out, record))?;
+        for Gap { from, to } in &self.gaps {
+            writeln!(out, "missing  {from} to {to}")?;
+        }
+        if !self.closed {
+            writeln!(out, "not closed: its end may be missing")?;
+        }
         let registered = self.records.iter().filter(|record| record.registered).count();
         let contradicted = self.records.iter().filter(|record| record.is_contradicted()).count();
         writeln!(
@@ -267,4 +302,17 @@ fn text(out: &mut dyn Write, member: &str, opened: &DisclosedText) -> io::Result
         TextProof::Proven | TextProof::Withheld => "",
     };
     writeln!(out, "      {}  {}{mark}", safe(member), safe(&value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_without_a_record_are_gaps() {
+        assert!(gaps(&BTreeSet::from([0, 1, 2])).is_empty());
+        let expected = [Gap { from: 0, to: 1 }, Gap { from: 4, to: 4 }];
+        assert_eq!(gaps(&BTreeSet::from([2, 3, 5])), expected);
+        assert!(gaps(&BTreeSet::new()).is_empty());
+    }
 }

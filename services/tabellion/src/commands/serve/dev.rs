@@ -453,7 +453,7 @@ impl Report for Banner {
             count => writeln!(out, "  witnesses  {count}: tabellion witness status")?,
         }
         if let Some(entry) = &self.policy_entry {
-            writeln!(out, "  policy     entry {entry}, leaf 0")?;
+            writeln!(out, "  policy     entry {entry}")?;
         }
         if let Some(admin) = &self.admin {
             writeln!(out, "  health     http://{admin}/readyz, metrics http://{admin}/metrics")?;

@@ -15,7 +15,7 @@ use super::chained_receipt::{ChainFork, ChainName, ChainedReceipt, ReceiptCheck}
 use crate::commands::verify::now;
 use crate::console::{Exit, Failure, Report, safe};
 use crate::context::Context;
-use crate::entry_evidence::EvidenceSource;
+use crate::entry_evidence::{EntryEvidence, EvidenceSource};
 use crate::service::{Service, ServiceArgs, percent_encoded, served_list};
 use crate::trust_file::TrustFile;
 
@@ -108,12 +108,12 @@ impl ListedChains {
     }
 
     /// Returns the exit code. A wrong statement, a gap or a fork takes precedence over a statement that could not be
-    /// verified.
+    /// verified, or was erased.
     fn exit(&self) -> Exit {
         let found = |outcome| self.chains.iter().any(|chain| chain.count(outcome) > 0);
-        if found(VerificationOutcome::Failed) || self.chains.iter().any(|chain| !chain.whole) {
+        if found(VerificationOutcome::Failed) || self.chains.iter().any(ListedChain::has_fault) {
             Exit::VerificationFailed
-        } else if found(VerificationOutcome::NotVerified) {
+        } else if found(VerificationOutcome::NotVerified) || self.chains.iter().any(|chain| !chain.whole) {
             Exit::NotVerified
         } else {
             Exit::Success
@@ -126,11 +126,13 @@ impl ListedChains {
 struct ListedChain {
     issuer: String,
     subject: String,
-    /// True without gaps, forks and misplaced receipts, and with at most one end.
+    /// True without gaps, erased receipts, forks and misplaced receipts, and with at most one end.
     whole: bool,
     receipts: Vec<ChainedReceipt>,
     /// Predecessors that are not in the log.
     gaps: Vec<ChainGap>,
+    /// Predecessors that are in the log, but without their bytes: nothing about them can be verified.
+    erased: Vec<ChainGap>,
     /// Refused receipts whose position another receipt has.
     forks: Vec<ChainFork>,
     /// The entry IDs of receipts that do not follow the predecessor that they name.
@@ -151,6 +153,7 @@ struct ListedPage {
     indexed_to: u64,
 }
 
+/// A predecessor that a receipt names and the chain does not list.
 #[derive(Deserialize, Serialize)]
 struct ChainGap {
     entry_id: String,
@@ -173,6 +176,11 @@ impl ListedChain {
             chain.add(page);
             must_fit(chain.receipts.len(), room)
         })?;
+        for predecessor in chain.unlisted_predecessors() {
+            if is_erased(source, &predecessor.entry_id)? {
+                chain.erased.push(predecessor);
+            }
+        }
         chain.look();
         let name = ChainName { issuer, subject: sub };
         for receipt in &mut chain.receipts {
@@ -197,6 +205,7 @@ impl ListedChain {
             whole: false,
             receipts: Vec::new(),
             gaps: Vec::new(),
+            erased: Vec::new(),
             forks: Vec::new(),
             misplaced: Vec::new(),
             heads: Vec::new(),
@@ -213,29 +222,55 @@ impl ListedChain {
         self.indexed_to = self.indexed_to.max(page.indexed_to);
     }
 
-    /// Computes the properties that depend on all pages together.
+    /// Returns the predecessors that are neither among the receipts nor missing in the log.
+    fn unlisted_predecessors(&self) -> Vec<ChainGap> {
+        let receipts = self.receipts.iter().map(|receipt| receipt.entry_id.as_str());
+        let gaps = self.gaps.iter().map(|gap| gap.entry_id.as_str());
+        let known: BTreeSet<&str> = receipts.chain(gaps).collect();
+        let unlisted = |receipt: &ChainedReceipt| {
+            let previous = receipt.previous.as_deref().filter(|previous| !known.contains(previous))?;
+            Some(ChainGap {
+                entry_id: previous.to_owned(),
+                position: receipt.position.saturating_sub(1),
+                named_by: receipt.entry_id.clone(),
+            })
+        };
+        self.receipts.iter().filter_map(unlisted).collect()
+    }
+
+    /// Returns whether the chain shows that something is wrong. An erased receipt does not.
+    fn has_fault(&self) -> bool {
+        let in_order = self.gaps.is_empty() && self.forks.is_empty() && self.misplaced.is_empty();
+        !in_order || self.heads.len() > 1
+    }
+
+    /// Computes the properties that depend on all pages together. The place of an erased receipt is the one that its
+    /// successor gives it, and the receipt before it is taken to have it as its successor.
     fn look(&mut self) {
         self.receipts.sort_by_key(|receipt| (receipt.position, receipt.index));
         let places: BTreeMap<&str, u64> =
             self.receipts.iter().map(|receipt| (receipt.entry_id.as_str(), receipt.position)).collect();
-        let missing: BTreeSet<&str> = self.gaps.iter().map(|gap| gap.entry_id.as_str()).collect();
+        let unread = self.gaps.iter().chain(&self.erased);
+        let unread: BTreeSet<&str> = unread.map(|gap| gap.entry_id.as_str()).collect();
+        let erased_places: BTreeSet<u64> = self.erased.iter().map(|erased| erased.position).collect();
         let followed: BTreeSet<&str> =
             self.receipts.iter().filter_map(|receipt| receipt.previous.as_deref()).collect();
         let in_place = |receipt: &ChainedReceipt| match receipt.previous.as_deref() {
             None => receipt.position == 0,
-            Some(previous) if missing.contains(previous) => true,
+            Some(previous) if unread.contains(previous) => true,
             Some(previous) => {
                 places.get(previous).is_some_and(|before| Some(receipt.position) == before.checked_add(1))
             }
         };
         let misplaced = self.receipts.iter().filter(|receipt| !in_place(receipt));
-        let heads = self.receipts.iter().filter(|receipt| !followed.contains(receipt.entry_id.as_str()));
+        let is_followed = |receipt: &ChainedReceipt| {
+            followed.contains(receipt.entry_id.as_str())
+                || receipt.position.checked_add(1).is_some_and(|next| erased_places.contains(&next))
+        };
+        let heads = self.receipts.iter().filter(|receipt| !is_followed(receipt));
         let id = |receipt: &ChainedReceipt| receipt.entry_id.clone();
         (self.misplaced, self.heads) = (misplaced.map(id).collect(), heads.map(id).collect());
-        self.whole = self.gaps.is_empty()
-            && self.forks.is_empty()
-            && self.misplaced.is_empty()
-            && self.heads.len() <= 1;
+        self.whole = self.erased.is_empty() && !self.has_fault();
     }
 
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -252,9 +287,13 @@ impl ListedChain {
             writeln!(out, "        {} has its place; report {number} {}", safe(registered), safe(&proof))?;
         }
         let whole = if self.whole { "whole" } else { "not whole" };
+        let erased = match self.erased.len() {
+            0 => String::new(),
+            count => format!("{count} erased, "),
+        };
         writeln!(
             out,
-            "{whole}: {} ({} verified, {} wrong), {} missing, {} misplaced, {}, {}; {} outside the chain; as of \
+            "{whole}: {} ({} verified, {} wrong), {} missing, {erased}{} misplaced, {}, {}; {} outside the chain; as of \
              tree size {}",
             counted(self.receipts.len(), "receipt", "receipts"),
             self.count(VerificationOutcome::Verified),
@@ -272,6 +311,9 @@ impl ListedChain {
         for gap in self.gaps.iter().filter(|gap| gap.named_by == receipt.entry_id) {
             writeln!(out, "{:>6}  {} is missing", gap.position, safe(&gap.entry_id))?;
         }
+        for erased in self.erased.iter().filter(|erased| erased.named_by == receipt.entry_id) {
+            writeln!(out, "{:>6}  {} was erased", erased.position, safe(&erased.entry_id))?;
+        }
         let verdict = receipt.verdict.as_deref().unwrap_or("redacted");
         let odd = if self.misplaced.contains(&receipt.entry_id) { ", misplaced" } else { "" };
         let reason = receipt.checked.as_ref().and_then(|checked| checked.reason.as_deref());
@@ -286,6 +328,11 @@ impl ListedChain {
     }
 }
 
+/// Returns whether the log has an entry whose bytes were erased.
+fn is_erased(source: &EvidenceSource<'_>, entry: &str) -> Result<bool, Failure> {
+    Ok(matches!(source.fetch(entry)?, EntryEvidence::NotServed(fault) if fault.code == "erased"))
+}
+
 impl Report for ListedChains {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
         self.chains.iter().try_for_each(|chain| chain.human(out))
@@ -297,6 +344,12 @@ mod tests {
     use super::*;
 
     fn chain(receipts: &[(&str, u64, Option<&str>)], missing: &[&str]) -> ListedChain {
+        let mut chain = listed(receipts, missing);
+        chain.look();
+        chain
+    }
+
+    fn listed(receipts: &[(&str, u64, Option<&str>)], missing: &[&str]) -> ListedChain {
         let mut chain = ListedChain::of("i", "s");
         for (index, (id, position, previous)) in (1..).zip(receipts) {
             chain.receipts.push(ChainedReceipt {
@@ -311,7 +364,6 @@ mod tests {
         }
         let gap = |id: &&str| ChainGap { entry_id: (*id).to_owned(), position: 0, named_by: String::new() };
         chain.gaps.extend(missing.iter().map(gap));
-        chain.look();
         chain
     }
 
@@ -333,5 +385,24 @@ mod tests {
         assert_eq!(skipping.misplaced, ["b"]);
         let foreign = chain(&[("a", 0, None), ("b", 1, Some("elsewhere"))], &[]);
         assert_eq!(foreign.misplaced, ["b"], "in the log, and not of this chain");
+    }
+
+    #[test]
+    fn an_erased_receipt_makes_a_chain_not_whole_and_accuses_nobody() {
+        let mut erased = listed(&[("a", 0, None), ("c", 2, Some("b"))], &[]);
+        erased.erased = erased.unlisted_predecessors();
+        erased.look();
+        assert_eq!((erased.erased[0].entry_id.as_str(), erased.erased[0].position), ("b", 1));
+        assert!(!erased.whole);
+        assert!(!erased.has_fault(), "in its place, with one end");
+        assert_eq!(erased.heads, ["c"]);
+        let exit = ListedChains { chains: vec![erased] }.exit();
+        assert!(matches!(exit, Exit::NotVerified), "nothing is wrong, and not everything was verified");
+    }
+
+    #[test]
+    fn missing_and_listed_predecessors_are_not_looked_for() {
+        let chain = listed(&[("b", 1, Some("a")), ("c", 2, Some("b"))], &["a"]);
+        assert!(chain.unlisted_predecessors().is_empty());
     }
 }
