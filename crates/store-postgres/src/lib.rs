@@ -5,8 +5,8 @@
 //! is the lease (`lease`). The schema is in `migrations/postgres`; its triggers refuse changes that the trait
 //! excludes.
 //!
-//! Requirements for an operator: the URL must lead to the primary and not through a pooler in transaction mode,
-//! and the server must allow [`MAX_CONNECTIONS`] connections and seven more.
+//! Requirements for an operator: the URL must lead to the primary and not through a pooler (a session without its
+//! settings is refused), and the server must allow [`MAX_CONNECTIONS`] connections and seven more.
 //!
 //! Not here: hashing, signing, retries of a batch that met a duplicate (`sequencer`), SQLite (`store-sqlite`),
 //! which shares no SQL with this crate because sqlx checks one database each.
@@ -103,7 +103,7 @@ impl Postgres {
     /// Connects to a database that has this program's schema.
     pub async fn connect(options: &Options) -> Result<Self, StoreError> {
         let mut connection = options.server.connect(&session::READER).await?;
-        schema::schema().check(&mut connection).await.map_err(of_failure)?;
+        schema::schema().check(&mut connection, &session::READER).await.map_err(of_failure)?;
         session::close(connection).await;
         Ok(Self {
             server: options.server.clone(),
