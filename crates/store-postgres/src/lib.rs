@@ -92,6 +92,8 @@ pub struct Postgres {
     look_ups: Option<Arc<KeptSession>>,
     sequencing: Arc<Sequencing>,
     partitions: Arc<Partitions>,
+    /// Whether [`LogWriter::open`] creates a log in an empty database.
+    creates: bool,
 }
 
 impl Postgres {
@@ -112,7 +114,14 @@ impl Postgres {
             look_ups: None,
             sequencing: Arc::new(Sequencing::new(options.commit_timeout)),
             partitions: Arc::default(),
+            creates: true,
         })
+    }
+
+    /// Connects as [`connect`](Self::connect) does, for reads only: a login that may not write, and a standby server,
+    /// suffice.
+    pub async fn connect_read_only(options: &Options) -> Result<Self, StoreError> {
+        Ok(Self { creates: false, ..Self::connect(options).await? })
     }
 
     /// Limits an operation to [`limits::ANSWER`]: a network that drops packets could leave it waiting for ever.
@@ -189,7 +198,13 @@ impl LogReader for Postgres {
 #[async_trait]
 impl LogWriter for Postgres {
     async fn open(&self, origin: &str) -> Result<Head, StoreError> {
-        self.in_time(head::open(&self.pool, origin)).await
+        self.in_time(async {
+            if self.creates {
+                head::create(&self.pool, origin).await?;
+            }
+            head::open(&self.pool, origin).await
+        })
+        .await
     }
 
     async fn take_over(&self, holder: &str) -> Result<Head, StoreError> {
@@ -298,6 +313,7 @@ impl Lifecycle for Postgres {
             look_ups: Some(Arc::default()),
             sequencing: Arc::clone(&self.sequencing),
             partitions: Arc::clone(&self.partitions),
+            creates: self.creates,
         }))
     }
 
