@@ -9,9 +9,9 @@
 //! Each handle registers its instance with a lease by the server's clock. A commit whose answer was lost is
 //! settled by raising the instance's epoch, which waits for a running commit and excludes a later one (`writer`).
 //!
-//! Requirements for an operator: the URL must lead to the primary, and the server must allow [`MAX_CONNECTIONS`]
-//! connections and three more. Left out: a commit whose wait for a synchronous standby is cancelled by hand counts
-//! as committed.
+//! Requirements for an operator: the URL must lead to the primary and not through a pooler (a session without its
+//! settings is refused), and the server must allow [`MAX_CONNECTIONS`] connections and three more. Left out: a
+//! commit whose wait for a synchronous standby is cancelled by hand counts as committed.
 
 mod error;
 mod instance;
@@ -100,7 +100,7 @@ impl Postgres {
     pub async fn connect(options: &Options, instance: &str) -> Result<Self, StoreError> {
         evidence::check_instance_name(instance)?;
         let mut connection = options.server.connect(&session::READER).await?;
-        schema::schema().check(&mut connection).await.map_err(of_failure)?;
+        schema::schema().check(&mut connection, &session::READER).await.map_err(of_failure)?;
         let number = instance::register(&mut connection, instance).await?;
         session::close(connection).await;
         Ok(Self {

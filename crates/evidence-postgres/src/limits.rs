@@ -11,6 +11,10 @@ pub(crate) const ANSWER: Duration = Duration::from_secs(15);
 /// Time after which an unanswered commit counts as of unknown outcome.
 pub const COMMIT: Duration = Duration::from_secs(30);
 
+/// Time for which the session that commits counts as durable after a check of its settings, which an administrator may
+/// change.
+pub(crate) const CHECKED: Duration = Duration::from_secs(10);
+
 /// Maximum wait for a commit in doubt to end: longer than the server lets it run.
 pub(crate) const DOUBT: Duration = Duration::from_secs(60);
 

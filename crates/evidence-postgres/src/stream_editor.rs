@@ -23,7 +23,7 @@ impl PostgresStreamEditor {
     /// If the database cannot be reached or has another schema.
     pub async fn at(options: &Options) -> Result<Self, StoreError> {
         let mut connection = options.server.connect(&session::READER).await?;
-        schema::schema().check(&mut connection).await.map_err(of_failure)?;
+        schema::schema().check(&mut connection, &session::READER).await.map_err(of_failure)?;
         session::close(connection).await;
         Ok(Self { pool: options.server.pool(&session::READER, 1) })
     }

@@ -7,14 +7,15 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use evidence::{CommitError, Group, StoreError};
+use postgres::PostgresFailure;
 use sqlx::{PgConnection, Row};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use crate::error::{commit_error, is_worth_another_try, store_error, too_late};
+use crate::error::{commit_error, is_worth_another_try, of_failure, store_error, too_late};
 use crate::limits;
 use crate::number::column;
 use crate::session::{self, Server, close};
@@ -23,10 +24,17 @@ use crate::session::{self, Server, close};
 /// idle, so a cancelled caller leaves no session with a running statement.
 #[derive(Debug)]
 pub(crate) struct CommitSession {
-    session: Mutex<Option<PgConnection>>,
+    session: Mutex<Option<DurableSession>>,
     me: i64,
     epoch: AtomicI64,
     commit_timeout: Duration,
+}
+
+/// Session whose commits are durable, as far as its settings say.
+#[derive(Debug)]
+struct DurableSession {
+    connection: PgConnection,
+    checked: Instant,
 }
 
 impl CommitSession {
@@ -53,33 +61,25 @@ impl CommitSession {
 
     async fn try_commit(
         &self,
-        session: &mut Option<PgConnection>,
+        session: &mut Option<DurableSession>,
         server: &Server,
         rows: &GroupColumns<'_>,
     ) -> Result<Vec<String>, AttemptFailure> {
-        let mut connection = match session.take() {
-            Some(connection) => connection,
-            None => {
-                server.connect(&session::WRITER).await.map_err(|error| AttemptFailure::Final(error.into()))?
-            }
-        };
-        let sent = rows.send(&mut connection, self.me, self.epoch.load(Ordering::Acquire));
+        let durable = timeout(limits::ANSWER, durable_session(session.take(), server)).await;
+        let durable = durable.unwrap_or_else(|_| Err(too_late("the check before a commit")));
+        let mut durable = durable.map_err(|error| AttemptFailure::Final(error.into()))?;
+        let sent = rows.send(&mut durable.connection, self.me, self.epoch.load(Ordering::Acquire));
         match timeout(self.commit_timeout, sent).await {
             Ok(Ok(conflicts)) => {
-                *session = Some(connection);
+                *session = Some(durable);
                 Ok(conflicts)
             }
             Ok(Err(error)) if is_worth_another_try(&error) => {
-                *session = Some(connection);
+                *session = Some(durable);
                 Err(AttemptFailure::Transient(error))
             }
-            Ok(Err(error)) => {
-                let error = commit_error(error);
-                if !matches!(error, CommitError::MayHaveHappened(_)) {
-                    *session = Some(connection);
-                }
-                Err(AttemptFailure::Final(error))
-            }
+            // Another session may do better: one that began read-only stays so.
+            Ok(Err(error)) => Err(AttemptFailure::Final(commit_error(error))),
             Err(_) => Err(AttemptFailure::Final(CommitError::MayHaveHappened("no answer in time".into()))),
         }
     }
@@ -118,6 +118,33 @@ impl CommitSession {
                FROM unnest($1, $2) AS m (name, version) JOIN stream s ON s.name = m.name AND s.version = m.version",
         );
         select.bind(&names).bind(&tos).fetch_one(connection).await.map_err(store_error)
+    }
+}
+
+/// Returns the kept session if its settings were checked lately or still are as they must be, else a new one.
+async fn durable_session(
+    kept: Option<DurableSession>,
+    server: &Server,
+) -> Result<DurableSession, StoreError> {
+    if let Some(kept) = kept {
+        if kept.checked.elapsed() < limits::CHECKED {
+            return Ok(kept);
+        }
+        // It may have died, or have settings that a new one has not.
+        if let Ok(kept) = checked(kept.connection).await {
+            return Ok(kept);
+        }
+    }
+    checked(server.connect(&session::WRITER).await?).await
+}
+
+/// Checks a session's settings. What the check refuses is unavailable until an administrator turns it on: no single
+/// commit is the cause.
+async fn checked(mut connection: PgConnection) -> Result<DurableSession, StoreError> {
+    match postgres::check_durability(&mut connection, &session::WRITER).await {
+        Ok(()) => Ok(DurableSession { connection, checked: Instant::now() }),
+        Err(PostgresFailure::Refused(why)) => Err(StoreError::Unavailable(why)),
+        Err(error) => Err(of_failure(error)),
     }
 }
 
@@ -202,25 +229,10 @@ fn each<'a, T, C>(rows: &'a [T], of: impl Fn(&'a T) -> C) -> Vec<C> {
     rows.iter().map(of).collect()
 }
 
-/// Settings that must not be `off`, each with the harm if it is, for the message.
-const NEEDED: [(&str, &str); 3] = [
-    ("fsync", "a power cut loses or corrupts committed data"),
-    ("full_page_writes", "a power cut can leave torn pages"),
-    ("synchronous_commit", "a crash loses commits that were acknowledged"),
-];
-
-/// Reads the settings in a new session like the one that commits: they may differ by database and role.
+/// Reads the settings in a new session like the one that commits.
 pub(crate) async fn check_durability(server: &Server) -> Result<(), StoreError> {
     let mut connection = server.connect(&session::WRITER).await?;
-    for (name, harm) in NEEDED {
-        let select = sqlx::query_scalar("SELECT current_setting($1)").bind(name);
-        let setting: String = select.fetch_one(&mut connection).await.map_err(store_error)?;
-        if setting == "off" {
-            return Err(StoreError::Refused(format!(
-                "{name} is off on the database server: {harm}; turn it on"
-            )));
-        }
-    }
+    postgres::check_durability(&mut connection, &session::WRITER).await.map_err(of_failure)?;
     close(connection).await;
     Ok(())
 }

@@ -280,6 +280,25 @@ async fn a_server_that_would_forget_a_commit_is_refused() {
     }
 }
 
+/// A session keeps the settings with which it began.
+#[tokio::test]
+async fn a_commit_is_refused_until_the_server_would_keep_it() {
+    for (setting, value) in [("synchronous_commit", "off"), ("default_transaction_read_only", "on")] {
+        let database = Database::fresh().await;
+        let store = database.store("one").await;
+        let change = [Stream::new("s").change(1)];
+        let name = database.ask("SELECT current_database()::text").await;
+        database.run(&format!("ALTER DATABASE {name} SET {setting} = {value}")).await;
+        for _ in 0..2 {
+            let outcome = store.commit(&change).await;
+            let unavailable = matches!(outcome, Err(CommitError::Failed(StoreError::Unavailable(_))));
+            assert!(unavailable, "{setting}: {outcome:?}");
+        }
+        database.run(&format!("BEGIN READ WRITE; ALTER DATABASE {name} RESET {setting}; COMMIT")).await;
+        store.commit(&change).await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn a_server_that_is_not_there_is_unavailable_and_nothing_happened() {
     let options = Options::from_url("postgres://nobody@127.0.0.1:1/nothing").unwrap();

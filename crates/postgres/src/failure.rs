@@ -58,6 +58,9 @@ fn of_server(answer: &dyn DatabaseError) -> PostgresFailure {
         "25006" => {
             PostgresFailure::ReadOnly(format!("this server refuses writes, is it a replica? {message}"))
         }
+        "08P01" if message.contains("startup parameter") => PostgresFailure::Refused(format!(
+            "a connection pooler refuses the settings of a session; connect to PostgreSQL itself: {message}"
+        )),
         "53100" => PostgresFailure::Full(message),
         "58030" => PostgresFailure::Io(message),
         "42P01" | "42883" | "42703" | "3F000" => PostgresFailure::Refused(format!(

@@ -31,6 +31,7 @@ impl DatabaseSchema {
     /// [`PostgresFailure::Refused`] for a server that is too old or the tables of a newer program; any other for the server's.
     pub async fn migrate(&self, server: &Server, role: &SessionRole) -> Result<(), PostgresFailure> {
         let mut session = server.connect(role).await?;
+        role.check(&mut session).await?;
         check_server(&mut session).await?;
         if let Some(theirs) = self.installed(&mut session).await? {
             self.refuse_newer(theirs)?;
@@ -48,12 +49,14 @@ impl DatabaseSchema {
         })
     }
 
-    /// Refuses a server or tables that the program cannot work with. Warns if data checksums are off.
+    /// Refuses a server or tables that the program cannot work with, and a session without the settings of its role.
+    /// Warns if data checksums are off.
     ///
     /// # Errors
     ///
     /// [`PostgresFailure::NoSchema`] without tables, [`PostgresFailure::Refused`] for another version, any other for the server's.
-    pub async fn check(&self, session: &mut PgConnection) -> Result<(), PostgresFailure> {
+    pub async fn check(&self, session: &mut PgConnection, role: &SessionRole) -> Result<(), PostgresFailure> {
+        role.check(session).await?;
         check_server(session).await?;
         warn_without_checksums(session).await?;
         let (name, ours) = (self.name, self.version());

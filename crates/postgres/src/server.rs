@@ -6,7 +6,7 @@
 use std::str::FromStr;
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{ConnectOptions, Connection, PgConnection, PgPool};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection, PgPool, Row};
 use tokio::time::timeout;
 
 use crate::failure::PostgresFailure;
@@ -33,6 +33,37 @@ const SETTINGS: &[(&str, &str)] = &[
     ("tcp_keepalives_interval", "5"),
     ("tcp_keepalives_count", "3"),
 ];
+
+impl SessionRole {
+    /// Checks that the settings are in force in a session. A pooler can drop them: statements would then have no timeouts,
+    /// and a paused holder of a lock would keep it. Nothing is prepared, which a pooler could refuse.
+    ///
+    /// # Errors
+    ///
+    /// [`PostgresFailure::Refused`] with a setting that is not in force; any other for the server's.
+    pub async fn check(&self, session: &mut PgConnection) -> Result<(), PostgresFailure> {
+        // Over a Unix socket these are 0.
+        let settings: Vec<_> = self.all_settings().filter(|(name, _)| !name.starts_with("tcp_")).collect();
+        let values: Vec<String> =
+            settings.iter().map(|(name, _)| format!("current_setting('{name}')")).collect();
+        let select = AssertSqlSafe(format!("SELECT {}", values.join(", ")));
+        let row = sqlx::query::<sqlx::Postgres>(select).persistent(false).fetch_one(session).await?;
+        for (column, (name, value)) in settings.iter().enumerate() {
+            let in_force: String = row.try_get(column)?;
+            if in_force != *value {
+                return Err(PostgresFailure::Refused(format!(
+                    "{name} is {in_force} in a session that was to begin with {value}: a connection pooler drops the \
+                     settings of sessions; connect to PostgreSQL itself"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn all_settings(&self) -> impl Iterator<Item = (&'static str, &'static str)> + use<> {
+        SETTINGS.iter().chain(self.settings).copied()
+    }
+}
 
 /// Address of a server, with its connection options.
 #[derive(Clone, Debug)]
@@ -74,11 +105,12 @@ impl Server {
     }
 
     /// Makes a pool of at most `connections` sessions, which connects on first use. A session that was idle for a while
-    /// is tested before it is used.
+    /// is tested before it is used. One that is old is replaced.
     pub fn pool(&self, role: &SessionRole, connections: u32) -> PgPool {
         PgPoolOptions::new()
             .max_connections(connections)
             .acquire_timeout(limits::CONNECT)
+            .max_lifetime(limits::SESSION_LIFETIME)
             .test_before_acquire(false)
             .before_acquire(|session, metadata| {
                 Box::pin(async move {
@@ -92,8 +124,7 @@ impl Server {
     }
 
     fn options(&self, role: &SessionRole) -> PgConnectOptions {
-        let settings = SETTINGS.iter().chain(role.settings).copied();
-        self.0.clone().application_name(role.name).options(settings)
+        self.0.clone().application_name(role.name).options(role.all_settings())
     }
 }
 

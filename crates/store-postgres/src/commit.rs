@@ -10,7 +10,7 @@ mod rows;
 use std::time::{Duration, Instant};
 
 use sqlx::{Connection, PgConnection, PgTransaction};
-use store::{Batch, CommitError, Effect, Head, StoreError};
+use store::{Batch, CommitError, Effect, Head, StorageFault, StoreError};
 use tokio::time::timeout;
 
 use self::rows::Appended;
@@ -67,7 +67,7 @@ impl Sequencing {
             true => self.commit_statement(&mut connection, batch).await,
             false => self.commit_transaction(&mut connection, batch).await,
         };
-        if is_idle {
+        if is_idle && !began_read_only(&outcome) {
             *session = Some(IdleSession { connection, since: Instant::now() });
         }
         outcome
@@ -128,6 +128,13 @@ async fn connected(kept: Option<IdleSession>, server: &Server) -> Result<PgConne
         return Ok(connection);
     }
     server.connect(&session::SEQUENCER).await
+}
+
+/// Returns whether the session takes no writes. Another one may: a session keeps the `default_transaction_read_only` with
+/// which it began.
+fn began_read_only(outcome: &Result<(), CommitFailure>) -> bool {
+    let read_only = |error: &StoreError| matches!(error, StoreError::Storage(StorageFault::ReadOnly, _));
+    matches!(outcome, Err(CommitFailure::For(CommitError::NotCommitted(error))) if read_only(error))
 }
 
 /// Returns whether [`append_rows`] is all that the batch needs.

@@ -55,7 +55,8 @@ impl HeadRow {
     }
 }
 
-pub(crate) async fn open(pool: &PgPool, origin: &str) -> Result<Head, StoreError> {
+/// Inserts the head of an empty log, unless there is a log.
+pub(crate) async fn create(pool: &PgPool, origin: &str) -> Result<(), StoreError> {
     let root = CompactRange::empty().root();
     sqlx::query!(
         "INSERT INTO log (one, origin, epoch, size, root, edge, batch, at, policy, holder)
@@ -66,6 +67,10 @@ pub(crate) async fn open(pool: &PgPool, origin: &str) -> Result<Head, StoreError
     .execute(pool)
     .await
     .map_err(store_error)?;
+    Ok(())
+}
+
+pub(crate) async fn open(pool: &PgPool, origin: &str) -> Result<Head, StoreError> {
     let known = sqlx::query_scalar!("SELECT origin FROM log").fetch_one(pool).await.map_err(store_error)?;
     if known != origin {
         return Err(StoreError::Refused(format!("the database holds the log {known}, not {origin}")));

@@ -5,8 +5,8 @@
 //! is the lease (`lease`). The schema is in `migrations/postgres`; its triggers refuse changes that the trait
 //! excludes.
 //!
-//! Requirements for an operator: the URL must lead to the primary and not through a pooler in transaction mode,
-//! and the server must allow [`MAX_CONNECTIONS`] connections and seven more.
+//! Requirements for an operator: the URL must lead to the primary and not through a pooler (a session without its
+//! settings is refused), and the server must allow [`MAX_CONNECTIONS`] connections and seven more.
 //!
 //! Not here: hashing, signing, retries of a batch that met a duplicate (`sequencer`), SQLite (`store-sqlite`),
 //! which shares no SQL with this crate because sqlx checks one database each.
@@ -92,6 +92,8 @@ pub struct Postgres {
     look_ups: Option<Arc<KeptSession>>,
     sequencing: Arc<Sequencing>,
     partitions: Arc<Partitions>,
+    /// Whether [`LogWriter::open`] creates a log in an empty database.
+    creates: bool,
 }
 
 impl Postgres {
@@ -103,7 +105,7 @@ impl Postgres {
     /// Connects to a database that has this program's schema.
     pub async fn connect(options: &Options) -> Result<Self, StoreError> {
         let mut connection = options.server.connect(&session::READER).await?;
-        schema::schema().check(&mut connection).await.map_err(of_failure)?;
+        schema::schema().check(&mut connection, &session::READER).await.map_err(of_failure)?;
         session::close(connection).await;
         Ok(Self {
             server: options.server.clone(),
@@ -112,7 +114,14 @@ impl Postgres {
             look_ups: None,
             sequencing: Arc::new(Sequencing::new(options.commit_timeout)),
             partitions: Arc::default(),
+            creates: true,
         })
+    }
+
+    /// Connects as [`connect`](Self::connect) does, for reads only: a login that may not write, and a standby server,
+    /// suffice.
+    pub async fn connect_read_only(options: &Options) -> Result<Self, StoreError> {
+        Ok(Self { creates: false, ..Self::connect(options).await? })
     }
 
     /// Limits an operation to [`limits::ANSWER`]: a network that drops packets could leave it waiting for ever.
@@ -189,7 +198,13 @@ impl LogReader for Postgres {
 #[async_trait]
 impl LogWriter for Postgres {
     async fn open(&self, origin: &str) -> Result<Head, StoreError> {
-        self.in_time(head::open(&self.pool, origin)).await
+        self.in_time(async {
+            if self.creates {
+                head::create(&self.pool, origin).await?;
+            }
+            head::open(&self.pool, origin).await
+        })
+        .await
     }
 
     async fn take_over(&self, holder: &str) -> Result<Head, StoreError> {
@@ -298,6 +313,7 @@ impl Lifecycle for Postgres {
             look_ups: Some(Arc::default()),
             sequencing: Arc::clone(&self.sequencing),
             partitions: Arc::clone(&self.partitions),
+            creates: self.creates,
         }))
     }
 

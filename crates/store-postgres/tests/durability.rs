@@ -7,6 +7,7 @@ use store::{ServerChecks, StoreError};
 use store_postgres::testing::Database;
 use store_postgres::{Options, Postgres};
 
+use support::proxy::Proxy;
 use support::server::Server;
 
 #[tokio::test]
@@ -29,6 +30,19 @@ async fn r24_a_server_without_fsync_or_full_page_writes_is_refused() {
         let options = Options::from_url(&server.url).unwrap();
         Postgres::migrate(&options).await.unwrap();
         expect_refused(Postgres::connect(&options).await.unwrap(), setting).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pooler_that_drops_the_settings_of_sessions_is_refused() {
+    let database = Database::fresh().await;
+    let pooler = Proxy::without_settings(database.url()).await;
+    let options = Options::from_url(&pooler.url).unwrap();
+    for outcome in [Postgres::migrate(&options).await, Postgres::connect(&options).await.map(drop)] {
+        match outcome {
+            Err(StoreError::Refused(why)) => assert!(why.contains("a connection pooler"), "{why}"),
+            other => panic!("{other:?}"),
+        }
     }
 }
 

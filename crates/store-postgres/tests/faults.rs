@@ -348,6 +348,39 @@ async fn r25_reads_that_hold_every_connection_keep_no_sequencer_waiting() {
     assert_eq!(sequencing.head().await.unwrap(), *appender.head());
 }
 
+/// A session keeps the `default_transaction_read_only` with which it began.
+#[tokio::test]
+async fn r13_a_batch_is_committed_after_the_database_was_read_only_for_new_sessions() {
+    let database = Database::fresh().await;
+    let appender = Appender::with(Arc::new(database.store().await), 1).await;
+    let batch = appender.batch(vec![entry(1)]);
+    let store = database.store().await;
+    let name = database.ask("SELECT current_database()::text").await;
+    database.run(&format!("ALTER DATABASE {name} SET default_transaction_read_only = on")).await;
+    match store.commit(&batch).await {
+        Err(CommitError::NotCommitted(StoreError::Storage(StorageFault::ReadOnly, _))) => {}
+        other => panic!("{other:?}"),
+    }
+    let reset = format!("ALTER DATABASE {name} RESET default_transaction_read_only");
+    database.run(&format!("BEGIN READ WRITE; {reset}; COMMIT")).await;
+    store.commit(&batch).await.unwrap();
+}
+
+/// As on a standby server, or with a login that may only read.
+#[tokio::test]
+async fn a_log_is_opened_for_reads_in_a_database_that_takes_no_writes() {
+    let database = Database::fresh().await;
+    let appender = Appender::with(Arc::new(database.store().await), 1).await;
+    let name = database.ask("SELECT current_database()::text").await;
+    database.run(&format!("ALTER DATABASE {name} SET default_transaction_read_only = on")).await;
+    let reader = Postgres::connect_read_only(&database.options()).await.unwrap();
+    assert_eq!(reader.open(ORIGIN).await.unwrap(), *appender.head());
+    match database.store().await.open(ORIGIN).await {
+        Err(StoreError::Storage(StorageFault::ReadOnly, _)) => {}
+        other => panic!("{other:?}"),
+    }
+}
+
 #[tokio::test]
 async fn r11_r13_the_server_says_how_its_storage_fails_and_the_next_try_succeeds() {
     let database = Database::fresh().await;

@@ -70,7 +70,7 @@ pub async fn open_read_only(database: &Database) -> Result<Arc<dyn LogStore>, St
             Ok(Arc::new(Sqlite::open_read_only(sqlite(path, *any_filesystem)).await?))
         }
         Database::Postgres(url) => {
-            Ok(Arc::new(Postgres::connect(&Options::from_url(url.expose_secret())?).await?))
+            Ok(Arc::new(Postgres::connect_read_only(&Options::from_url(url.expose_secret())?).await?))
         }
     }
 }

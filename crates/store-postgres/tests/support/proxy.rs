@@ -49,17 +49,32 @@ struct Shared {
     server: String,
     direct: String,
     fault: Mutex<Option<Fault>>,
+    drops_settings: bool,
 }
 
 impl Proxy {
     /// Stands in front of the server with that URL.
     pub async fn before(direct: &str) -> Self {
+        Self::start(direct, false).await
+    }
+
+    /// Stands in front of the server with that URL, and drops the settings of sessions as PgBouncer does with
+    /// `ignore_startup_parameters = options`.
+    pub async fn without_settings(direct: &str) -> Self {
+        Self::start(direct, true).await
+    }
+
+    async fn start(direct: &str, drops_settings: bool) -> Self {
         let (login, place) = direct.rsplit_once('@').expect("the URL has a login");
         let (server, name) = place.split_once('/').expect("the URL has a database");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
         let address = listener.local_addr().expect("it is bound");
-        let shared =
-            Arc::new(Shared { server: server.into(), direct: direct.into(), fault: Mutex::new(None) });
+        let shared = Arc::new(Shared {
+            server: server.into(),
+            direct: direct.into(),
+            fault: Mutex::new(None),
+            drops_settings,
+        });
         tokio::spawn(accept(listener, Arc::clone(&shared)));
         Self { url: format!("{login}@{address}/{name}?sslmode=disable"), shared }
     }
@@ -98,7 +113,10 @@ async fn relay(client: TcpStream, shared: Arc<Shared>) -> io::Result<()> {
     server.set_nodelay(true)?;
     let (mut from_client, to_client) = client.into_split();
     let (from_server, mut to_server) = server.into_split();
-    let hello = read_hello(&mut from_client).await?;
+    let mut hello = read_hello(&mut from_client).await?;
+    if shared.drops_settings {
+        hello = without_options(&hello);
+    }
     let commits = hello.windows(SEQUENCER.len()).any(|window| window == SEQUENCER);
     to_server.write_all(&hello).await?;
     let wire = Arc::new(Wire { shared, commits, answer: Mutex::new(Answer::Pass), backend: Mutex::new(0) });
@@ -223,6 +241,21 @@ async fn read_hello(client: &mut OwnedReadHalf) -> io::Result<Vec<u8>> {
     let mut hello = vec![0; 4];
     client.read_exact(&mut hello).await?;
     read_rest(client, hello, 0).await
+}
+
+/// The first message of a client, without its `options`. After length and version it has names and values, each ended by a
+/// zero byte, and another zero byte.
+fn without_options(hello: &[u8]) -> Vec<u8> {
+    let mut kept = hello[4..8].to_vec();
+    let mut fields = hello[8..].split(|byte| *byte == 0);
+    while let (Some(name), Some(value)) = (fields.next(), fields.next()) {
+        if !name.is_empty() && name != b"options" {
+            kept.extend([name, b"\0", value, b"\0"].concat());
+        }
+    }
+    kept.push(0);
+    let length = u32::try_from(kept.len() + 4).expect("a short message");
+    [&length.to_be_bytes()[..], &kept].concat()
 }
 
 async fn read_message(from: &mut OwnedReadHalf) -> io::Result<Vec<u8>> {

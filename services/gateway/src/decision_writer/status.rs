@@ -37,6 +37,8 @@ pub struct WriterStatus {
     pub records: u64,
     /// Number of commits since the start that were decided again: another process was first, or a message was used before.
     pub conflicts: u64,
+    /// Number of times since the start that the database had an older version of a stream than this process.
+    pub set_back: u64,
     /// Number of commits whose outcome was unknown at first.
     pub doubtful: u64,
     /// Number of streams (sessions, accounts and others) whose state is cached in memory.
@@ -62,6 +64,7 @@ pub struct Alarms {
     commits: AtomicU64,
     records: AtomicU64,
     conflicts: AtomicU64,
+    set_back: AtomicU64,
     doubtful: AtomicU64,
     in_memory: AtomicU64,
     parked: AtomicU64,
@@ -145,6 +148,18 @@ impl Alarms {
         self.conflicts.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Counts and logs a stream of which the database has an older version than this process.
+    pub fn set_back(&self, stream: &str, known: u64, found: u64) {
+        self.set_back.fetch_add(1, Ordering::Relaxed);
+        error!(
+            stream,
+            known,
+            found,
+            "ALARM: the evidence database was set back: an old copy was restored, or a fail-over lost commits. Records are \
+             lost that callers have Verdicts of, and what they spent can be spent again"
+        );
+    }
+
     /// Counts and logs a commit whose outcome is unknown.
     pub fn doubted(&self, why: &str) {
         self.doubtful.fetch_add(1, Ordering::Relaxed);
@@ -177,6 +192,7 @@ impl Alarms {
             commits: read(&self.commits),
             records: read(&self.records),
             conflicts: read(&self.conflicts),
+            set_back: read(&self.set_back),
             doubtful: read(&self.doubtful),
             sessions_in_memory: read(&self.in_memory),
             waiting_for_cost: read(&self.parked),

@@ -134,8 +134,10 @@ impl Telemetry {
             oldest: registry.gauge("gateway_evidence_oldest_seconds", "the age of the oldest of them")?,
             stuck: registry
                 .gauge("gateway_evidence_stuck_records", "records that the log refuses for good")?,
-            failures: registry
-                .counter("gateway_evidence_failures_total", "commits in doubt, and refused records")?,
+            failures: registry.counter(
+                "gateway_evidence_failures_total",
+                "commits in doubt, refused records, and streams that the database set back",
+            )?,
             refused: registry.counter("gateway_evidence_refused_total", "records that the log refused")?,
             commits: registry.counter("gateway_evidence_commits_total", "transactions")?,
             records: registry.counter("gateway_evidence_records_total", "records in them")?,
@@ -206,7 +208,10 @@ impl Telemetry {
         {
             // Two concurrent renderings would count the same increase twice.
             let _alone = self.rendering.lock().unwrap_or_else(PoisonError::into_inner);
-            raise(&self.failures, status.doubtful.saturating_add(status.refused));
+            raise(
+                &self.failures,
+                status.doubtful.saturating_add(status.refused).saturating_add(status.set_back),
+            );
             raise(&self.refused, status.refused);
             raise(&self.commits, status.commits);
             raise(&self.records, status.records);

@@ -1,6 +1,7 @@
 //! Databases that fail in every way, logs that are away, and outboxes that are full: nothing is served without evidence, and no
 //! evidence is lost or written twice.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -9,18 +10,19 @@ use client::{Client, Options};
 use evidence::{
     DeliveryState, EvidenceMethod, EvidenceStore, FailingEvidence, Fault, Instances, Memory, Outbox,
 };
+use evidence_postgres::testing::Database;
 use gateway::authority::{PositionError, RegistryPositions};
-use gateway::decision_writer::{DecisionWriter, LogConnection, OutboxLimits, WriterSettings};
+use gateway::decision_writer::{Clock, DecisionWriter, LogConnection, OutboxLimits, WriterSettings};
 use roa::registry::{Registry, RegistryDocument};
 use roa::signed::Signed;
 use scitt::Signer;
 use serde_json::json;
 use testkit::agentroa;
 
-use crate::agent::{SESSION, commit, denied, read, run, try_commit};
+use crate::agent::{self, SESSION, commit, denied, read, run, try_commit};
 use crate::setup::{
-    FailingSetup, assert_on_log_once, failing, offline_with, open, open_ahead_at, record, records, settings,
-    summaries, until,
+    FailingSetup, assert_on_log_once, failing, keys, offline_with, open, open_ahead_at, record, records,
+    settings, summaries, until,
 };
 use crate::site::Site;
 
@@ -70,6 +72,26 @@ async fn records_of_the_right_time_pass_those_of_a_clock_that_was_ahead() {
     .await;
     let backlog = store.backlog().await.unwrap();
     assert!(backlog.stuck >= CALLS, "those of the other session wait for their time: {backlog:?}");
+    running.stop().await;
+}
+
+/// A fail-over that lost the newest commits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_was_set_back_is_an_alarm() {
+    let (database, site) = (Database::fresh().await, Site::stopped());
+    let store = Arc::new(database.store("one").await);
+    let rules = Arc::new(agent::rules_of);
+    let opened = DecisionWriter::open(store, &keys(), site.log(), Clock::system(), settings(), rules).await;
+    let (writer, running) = opened.unwrap();
+    commit(&writer, SESSION, json!({ "max_calls": 9 })).await;
+    run(read(&writer, SESSION, 0).await, None).await;
+    assert_eq!(writer.status().set_back, 0);
+    // The triggers would refuse it.
+    database
+        .run("SET session_replication_role = replica; UPDATE stream SET version = version - 1 WHERE version > 1")
+        .await;
+    run(read(&writer, SESSION, 1).await, None).await;
+    assert!(writer.status().set_back > 0);
     running.stop().await;
 }
 

@@ -32,7 +32,7 @@ mod retry_queue;
 mod work_item;
 mod working_copy;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -279,11 +279,13 @@ impl WriterTask {
     /// decided are removed from it.
     async fn commit_batch(&mut self, items: &mut Vec<WorkItem>) -> BatchResult {
         let until = tokio::time::Instant::now() + CONFLICT_TIME;
+        let mut known = HashMap::new();
         loop {
             let BatchChanges { changes, committed } = match self.decide_batch(items).await {
                 Ok(decided) => decided,
                 Err(error) => return BatchResult::Failed(error),
             };
+            self.report_set_back(&mut known, &changes);
             if changes.is_empty() {
                 return BatchResult::Committed;
             }
@@ -294,6 +296,8 @@ impl WriterTask {
                 }
                 Err(CommitError::Conflict(streams)) => {
                     self.alarms.conflicted();
+                    let version = |change: &Change| Some((change.stream.clone(), change.from?));
+                    known.extend(changes.iter().filter_map(version));
                     streams.iter().for_each(|stream| self.invalidate(stream));
                     if tokio::time::Instant::now() >= until {
                         let why = "other processes kept coming first".to_owned();
@@ -306,6 +310,18 @@ impl WriterTask {
                     changes.iter().for_each(|change| self.invalidate(&change.stream));
                     return failed_commit(error);
                 }
+            }
+        }
+    }
+
+    /// Raises an alarm for each change of a version that is older than the one `before` the streams were loaded again:
+    /// versions of a name only grow.
+    fn report_set_back(&self, before: &mut HashMap<String, u64>, changes: &[Change]) {
+        for change in changes {
+            if let (Some(known), Some(found)) = (before.remove(&change.stream), change.from)
+                && found < known
+            {
+                self.alarms.set_back(&change.stream, known, found);
             }
         }
     }
