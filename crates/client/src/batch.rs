@@ -79,7 +79,7 @@ impl Client {
         let body = RequestBody::batch(messages)?;
         let mut backoff = Backoff::within(self.patience());
         let (url, json) = (self.url("v1/entries/batch")?, ("application/json", MAX_ANSWER_BYTES));
-        let answer = self.post_until_taken(&url, &body, json, &mut backoff).await?;
+        let answer = self.post_until_taken(&url, &body, json, &mut backoff).await?.into_resource(json.0)?;
         let nonsense = |why: String| ClientError::Nonsense(format!("v1/entries/batch: {why}"));
         let BatchAnswer { results } =
             serde_json::from_slice(&answer.body).map_err(|error| nonsense(error.to_string()))?;

@@ -44,6 +44,7 @@ impl Client {
         let accept = ("application/json", EVALUATION_BYTES);
         let answer =
             self.post_until_taken(&url, &RequestBody::statement(message), accept, &mut backoff).await?;
+        let answer = answer.into_resource(accept.0)?;
         serde_json::from_slice(&answer.body).map_err(|error| ClientError::Nonsense(error.to_string()))
     }
 }

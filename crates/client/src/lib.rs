@@ -380,9 +380,7 @@ impl Client {
             let request = self.authorized(self.http.post(url.clone()));
             let request = request.header(CONTENT_TYPE, &body.content_type).body(body.bytes.clone());
             match self.mark_reached(HttpResponse::to(request, accept, most).await) {
-                Ok(answer) if answer.status.is_success() || answer.status.is_redirection() => {
-                    return Ok(answer);
-                }
+                Ok(answer) if answer.status.is_success() || is_not_yet(answer.status) => return Ok(answer),
                 answer => self.wait_or_fail(answer, backoff).await?,
             }
         }

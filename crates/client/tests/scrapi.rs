@@ -295,6 +295,31 @@ async fn a_redirect_is_refused_with_both_addresses() {
 }
 
 #[tokio::test]
+async fn a_redirect_of_a_registration_is_refused_unless_it_means_later() {
+    for status in [301, 307, 308] {
+        let moved = || answer(status, &[("location", "https://log.example/entries")], "");
+        let client = service(vec![moved(), moved()]).await;
+        for error in
+            [client.submit(&MESSAGE).await.unwrap_err(), client.submit_batch(&[MESSAGE]).await.unwrap_err()]
+        {
+            assert!(
+                matches!(&error, ClientError::Refused { status: code, .. } if *code == status),
+                "{error:?}"
+            );
+            assert!(error.to_string().contains("https://log.example/entries"), "{error}");
+        }
+    }
+    let login = || answer(302, &[("location", "https://sso.example/login")], "<p>Please log in</p>");
+    let client = service(vec![login(), login()]).await;
+    let url = client.base().join("v1/entries/batch").unwrap();
+    let error = client.submit_batch(&[MESSAGE]).await.unwrap_err();
+    assert!(matches!(&error, ClientError::Nonsense(why) if why.contains(url.as_str())), "{error:?}");
+    assert!(
+        matches!(client.evaluate(&MESSAGE).await.unwrap_err(), ClientError::Nonsense(why) if why.contains("evaluate"))
+    );
+}
+
+#[tokio::test]
 async fn a_service_that_is_busy_for_long_has_not_accepted_anything() {
     let busy = || answer(503, &[("retry-after", "99999999")], "");
     let client = service(vec![busy()]).await;

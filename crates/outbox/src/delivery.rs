@@ -265,7 +265,7 @@ fn lacks_batches(error: &ClientError) -> bool {
 /// Returns whether a refusal concerns the batch, by its size or by one of its statements: submitting one by one shows
 /// which.
 fn is_about_this_batch(error: &ClientError) -> bool {
-    matches!(error, ClientError::Refused { status, .. } if !is_about_sender(*status))
+    matches!(error, ClientError::Refused { status, .. } if status.is_client_error() && !is_about_sender(*status))
 }
 
 /// Returns whether the log refuses the sender itself (401, 403), and not a statement.

@@ -78,7 +78,7 @@ impl ServiceArgs {
         };
         let options = Options {
             patience: Duration::from_secs(self.timeout),
-            exchange: EXCHANGE.min(Duration::from_secs(self.timeout.max(1))),
+            exchange: self.exchange(),
             extra_roots: self.cacert.as_deref().map(files::read).transpose()?.map(Into::into),
             token: self
                 .token_file
@@ -91,6 +91,14 @@ impl ServiceArgs {
         let client = Client::new(&url.unwrap_or_default(), options).map_err(Failure::from)?;
         let runtime = runtime::single_threaded()?;
         Ok(Service { client, runtime })
+    }
+
+    /// Returns the maximum time of one exchange. Zero seconds allow no retries, and leave one exchange its usual time.
+    fn exchange(&self) -> Duration {
+        match self.timeout {
+            0 => EXCHANGE,
+            seconds => EXCHANGE.min(Duration::from_secs(seconds)),
+        }
     }
 }
 
@@ -217,6 +225,13 @@ mod tests {
             let problem = Box::new(Problem::new("Not Found", "why").code(code));
             assert_eq!(Failure::from(ClientError::NotFound(problem)).exit, exit, "{code}");
         }
+    }
+
+    #[test]
+    fn a_timeout_bounds_one_exchange_unless_it_only_forbids_retries() {
+        let exchange =
+            |timeout| ServiceArgs { url: None, cacert: None, token_file: None, timeout }.exchange().as_secs();
+        assert_eq!([0, 1, 5, 300].map(exchange), [30, 1, 5, 30]);
     }
 
     #[test]

@@ -175,6 +175,31 @@ fn a_proof_in_json_is_verified_with_every_member() {
 }
 
 #[test]
+fn a_proof_in_json_has_the_tree_size_of_the_checkpoint() {
+    let log = Log::sqlite();
+    let service = grown(&log);
+    let of_seven = ["proof", "inclusion", "one.cose", "--size", "7", "--form", "tlog-proof", "-o", "seven"];
+    ask(&log, &service, &of_seven).must_succeed();
+    let genuine = fs::read(log.path("seven")).unwrap();
+    // In trees of 6 and of 7 leaves, the path of leaf 3 has the same sides, so that it leads to the same root.
+    let liar = FaultyService::of(service.connection().address(), move |request, answer| {
+        if request.accept.as_deref() == Some("text/x.tlog.proof") {
+            answer.status = 200;
+            answer.set_header("content-type", Some("text/x.tlog.proof"));
+            answer.body.clone_from(&genuine);
+        } else if let Ok(Value::Object(mut view)) = serde_json::from_slice(&answer.body) {
+            view.insert("tree_size".to_owned(), 6.into());
+            answer.body = Value::Object(view).to_string().into_bytes();
+        }
+    });
+    let verified = ["proof", "inclusion", "one.cose", "--verify", "-o", "never", "--trust", "trust.toml"];
+    let ran = log.tabellion(&[&verified[..], &["--json", "--url", &liar.url()]].concat());
+    expect(&ran, 3, "tlog-proof-mismatch");
+    assert!(!log.path("never").exists());
+    service.stop();
+}
+
+#[test]
 fn a_statement_verifies_offline_only_if_enough_witnesses_cosigned_its_tree() {
     let log = Log::sqlite();
     let service = grown(&log);

@@ -109,9 +109,10 @@ impl Inclusion {
             let bytes = self.fetch(service, Some(served.tree_size), TLOG_PROOF)?;
             self.verified(context, asked, &bytes)?;
             let proof = String::from_utf8_lossy(&bytes);
-            let checkpoint = TlogProof::from_str(&proof).ok().and_then(|proof| proof.checkpoint().ok());
-            let path: Vec<Hash> = served.path.iter().map(|hash| hash.hash()).collect();
             let (leaf, size) = (LeafIndex::new(served.index), TreeSize::new(served.tree_size));
+            let checkpoint = TlogProof::from_str(&proof).ok().and_then(|proof| proof.checkpoint().ok());
+            let checkpoint = checkpoint.filter(|checkpoint| checkpoint.size() == size);
+            let path: Vec<Hash> = served.path.iter().map(|hash| hash.hash()).collect();
             let root = implied_root(asked.leaf_hash(), leaf, size, &path).ok();
             if root.is_none() || root != checkpoint.map(|checkpoint| checkpoint.root()) {
                 return Err(mismatch("the path does not lead to the root of the checkpoint of that size"));

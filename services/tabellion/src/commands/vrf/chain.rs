@@ -245,14 +245,17 @@ impl ListedChain {
     }
 
     /// Computes the properties that depend on all pages together. The place of an erased receipt is the one that its
-    /// successor gives it, and the receipt before it is taken to have it as its successor.
+    /// successor gives it. The last receipt before that place is taken to be followed: by the erased receipt, or by others
+    /// before it, which nothing names if they were erased as well.
     fn look(&mut self) {
         self.receipts.sort_by_key(|receipt| (receipt.position, receipt.index));
         let places: BTreeMap<&str, u64> =
             self.receipts.iter().map(|receipt| (receipt.entry_id.as_str(), receipt.position)).collect();
         let unread = self.gaps.iter().chain(&self.erased);
         let unread: BTreeSet<&str> = unread.map(|gap| gap.entry_id.as_str()).collect();
-        let erased_places: BTreeSet<u64> = self.erased.iter().map(|erased| erased.position).collect();
+        let listed: BTreeSet<u64> = places.values().copied().collect();
+        let last_before = |erased: &ChainGap| listed.range(..erased.position).next_back().copied();
+        let followed_by_erased: BTreeSet<u64> = self.erased.iter().filter_map(last_before).collect();
         let followed: BTreeSet<&str> =
             self.receipts.iter().filter_map(|receipt| receipt.previous.as_deref()).collect();
         let in_place = |receipt: &ChainedReceipt| match receipt.previous.as_deref() {
@@ -264,8 +267,7 @@ impl ListedChain {
         };
         let misplaced = self.receipts.iter().filter(|receipt| !in_place(receipt));
         let is_followed = |receipt: &ChainedReceipt| {
-            followed.contains(receipt.entry_id.as_str())
-                || receipt.position.checked_add(1).is_some_and(|next| erased_places.contains(&next))
+            followed.contains(receipt.entry_id.as_str()) || followed_by_erased.contains(&receipt.position)
         };
         let heads = self.receipts.iter().filter(|receipt| !is_followed(receipt));
         let id = |receipt: &ChainedReceipt| receipt.entry_id.clone();
@@ -398,6 +400,15 @@ mod tests {
         assert_eq!(erased.heads, ["c"]);
         let exit = ListedChains { chains: vec![erased] }.exit();
         assert!(matches!(exit, Exit::NotVerified), "nothing is wrong, and not everything was verified");
+    }
+
+    #[test]
+    fn erased_receipts_in_a_row_accuse_nobody() {
+        let mut erased = listed(&[("a", 0, None), ("e", 4, Some("d"))], &[]);
+        erased.erased = erased.unlisted_predecessors();
+        erased.look();
+        assert_eq!(erased.heads, ["e"]);
+        assert!(!erased.whole && !erased.has_fault(), "nothing names the receipts between a and d");
     }
 
     #[test]
