@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use evidence::{CommitError, Group, StoreError};
-use postgres::PostgresFailure;
 use sqlx::{PgConnection, Row};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
@@ -67,7 +66,7 @@ impl CommitSession {
     ) -> Result<Vec<String>, AttemptFailure> {
         let durable = timeout(limits::ANSWER, durable_session(session.take(), server)).await;
         let durable = durable.unwrap_or_else(|_| Err(too_late("the check before a commit")));
-        let mut durable = durable.map_err(|error| AttemptFailure::Final(error.into()))?;
+        let mut durable = durable.map_err(|error| AttemptFailure::Final(of_new_session(error).into()))?;
         let sent = rows.send(&mut durable.connection, self.me, self.epoch.load(Ordering::Acquire));
         match timeout(self.commit_timeout, sent).await {
             Ok(Ok(conflicts)) => {
@@ -138,13 +137,18 @@ async fn durable_session(
     checked(server.connect(&session::WRITER).await?).await
 }
 
-/// Checks a session's settings. What the check refuses is unavailable until an administrator turns it on: no single
-/// commit is the cause.
+/// Checks a session's settings.
 async fn checked(mut connection: PgConnection) -> Result<DurableSession, StoreError> {
-    match postgres::check_durability(&mut connection, &session::WRITER).await {
-        Ok(()) => Ok(DurableSession { connection, checked: Instant::now() }),
-        Err(PostgresFailure::Refused(why)) => Err(StoreError::Unavailable(why)),
-        Err(error) => Err(of_failure(error)),
+    postgres::check_durability(&mut connection, &session::WRITER).await.map_err(of_failure)?;
+    Ok(DurableSession { connection, checked: Instant::now() })
+}
+
+/// Maps the error of a new session. What the server refuses, such as a password, or the check, is unavailable until an
+/// administrator changes it: no single commit is the cause.
+fn of_new_session(error: StoreError) -> StoreError {
+    match error {
+        StoreError::Refused(why) => StoreError::Unavailable(why),
+        other => other,
     }
 }
 
