@@ -71,7 +71,9 @@ pub(crate) async fn create(pool: &PgPool, origin: &str) -> Result<(), StoreError
 }
 
 pub(crate) async fn open(pool: &PgPool, origin: &str) -> Result<Head, StoreError> {
-    let known = sqlx::query_scalar!("SELECT origin FROM log").fetch_one(pool).await.map_err(store_error)?;
+    let known =
+        sqlx::query_scalar!("SELECT origin FROM log").fetch_optional(pool).await.map_err(store_error)?;
+    let known = known.ok_or_else(not_open)?;
     if known != origin {
         return Err(StoreError::Refused(format!("the database holds the log {known}, not {origin}")));
     }

@@ -382,6 +382,14 @@ async fn a_log_is_opened_for_reads_in_a_database_that_takes_no_writes() {
 }
 
 #[tokio::test]
+async fn a_database_without_a_log_is_not_opened_for_reads() {
+    let database = Database::fresh().await;
+    let reader = Postgres::connect_read_only(&database.options()).await.unwrap();
+    let outcome = reader.open(ORIGIN).await;
+    assert!(matches!(outcome, Err(StoreError::NoLog(_))), "{outcome:?}");
+}
+
+#[tokio::test]
 async fn r11_r13_the_server_says_how_its_storage_fails_and_the_next_try_succeeds() {
     let database = Database::fresh().await;
     let store: Arc<dyn LogStore> = Arc::new(database.store().await);
