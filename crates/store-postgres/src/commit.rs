@@ -15,12 +15,13 @@ use tokio::time::timeout;
 
 use self::rows::Appended;
 use crate::custody;
+use crate::durability;
 use crate::error::{is_aborted, is_worth_another_try, store_error, too_late, violated};
 use crate::head::{self, end_log};
 use crate::limits;
 use crate::notices::ServerWarnings;
 use crate::number::column;
-use crate::session::{self, Server};
+use crate::session::Server;
 
 /// Value of `log.holder` after an entry froze the log.
 const FROZEN_BY: &str = "the operator's freeze";
@@ -127,7 +128,8 @@ async fn connected(kept: Option<IdleSession>, server: &Server) -> Result<PgConne
     {
         return Ok(connection);
     }
-    server.connect(&session::SEQUENCER).await
+    let opened = timeout(limits::ANSWER, durability::connect(server)).await;
+    opened.map_err(|_| too_late("opening a session for batches"))?
 }
 
 /// Returns whether the session takes no writes. Another one may: a session keeps the `default_transaction_read_only` with

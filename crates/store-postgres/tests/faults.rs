@@ -366,6 +366,25 @@ async fn r13_a_batch_is_committed_after_the_database_was_read_only_for_new_sessi
     store.commit(&batch).await.unwrap();
 }
 
+/// Such a session would keep the setting off after an administrator has turned it on again.
+#[tokio::test]
+async fn r24_no_batch_is_committed_in_a_session_that_began_without_synchronous_commit() {
+    let database = Database::fresh().await;
+    let appender = Appender::with(Arc::new(database.store().await), 1).await;
+    let batch = appender.batch(vec![entry(1)]);
+    let store = database.store().await;
+    let name = database.ask("SELECT current_database()::text").await;
+    database.run(&format!("ALTER DATABASE {name} SET synchronous_commit = off")).await;
+    match store.commit(&batch).await {
+        Err(CommitError::NotCommitted(StoreError::Refused(why))) => {
+            assert!(why.starts_with("synchronous_commit is off"), "{why}");
+        }
+        other => panic!("{other:?}"),
+    }
+    database.run(&format!("ALTER DATABASE {name} RESET synchronous_commit")).await;
+    store.commit(&batch).await.unwrap();
+}
+
 /// As on a standby server, or with a login that may only read.
 #[tokio::test]
 async fn a_log_is_opened_for_reads_in_a_database_that_takes_no_writes() {
