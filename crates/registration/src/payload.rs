@@ -152,7 +152,7 @@ mod tests {
             ("3b001fffffffffffff", "an integer beyond 2^53"),
             ("f97e00", "a number that is not finite"),
             ("c24101", "a bignum"),
-            ("f7", "no word for"),
+            ("f7", "cannot express"),
             ("a1f501", "neither text nor an integer"),
             ("a201016131 02".replace(' ', "").as_str(), "read the same"),
             ("a2616101616102", "duplicate map key"),
