@@ -15,10 +15,7 @@ use crate::head::{self, HeadRow};
 use crate::number::{column, number};
 
 pub(crate) async fn begin(pool: &PgPool, origin: &str, source: &Source) -> Result<Head, StoreError> {
-    match head::open(pool, origin).await {
-        Ok(_) | Err(StoreError::Refused(_) | StoreError::NoLog(_)) => {}
-        Err(error) => return Err(error),
-    }
+    head::create(pool, origin).await?;
     let row = head::read_row(pool).await?;
     let known = sqlx::query_scalar!("SELECT origin FROM log").fetch_one(pool).await.map_err(store_error)?;
     match &row.filling {
