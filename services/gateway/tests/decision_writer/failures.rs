@@ -12,7 +12,7 @@ use evidence::{
 };
 use evidence_postgres::testing::Database;
 use gateway::authority::{PositionError, RegistryPositions};
-use gateway::decision_writer::{Clock, DecisionWriter, LogConnection, OutboxLimits, WriterSettings};
+use gateway::decision_writer::{Clock, DecisionWriter, LogConnection, OutboxLimits, RulesOf, WriterSettings};
 use roa::registry::{Registry, RegistryDocument};
 use roa::signed::Signed;
 use scitt::Signer;
@@ -337,16 +337,9 @@ async fn a_record_without_a_valid_receipt_stays_in_the_outbox() {
     let client =
         Client::new(&url, Options { patience: Duration::from_millis(200), ..Options::default() }).unwrap();
     let log = LogConnection { url, client, trust: None };
-    let rules: gateway::decision_writer::RulesOf = std::sync::Arc::new(|_| None);
-    let keys = crate::setup::keys();
-    let opened = DecisionWriter::open(
-        std::sync::Arc::new(store.clone()),
-        &keys,
-        log,
-        gateway::decision_writer::Clock::system(),
-        settings(),
-        rules,
-    );
+    let rules: RulesOf = Arc::new(|_| None);
+    let opened =
+        DecisionWriter::open(Arc::new(store.clone()), &keys(), log, Clock::system(), settings(), rules);
     let (writer, running) = opened.await.unwrap();
     until("the status says that the log is silent", || async { writer.status().log_silent.is_some() }).await;
     assert_eq!(store.backlog().await.unwrap().records, 1);
