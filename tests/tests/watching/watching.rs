@@ -240,7 +240,7 @@ fn r63_a_monitor_that_lost_its_state_says_that_it_begins_anew_and_believes_nothi
     looked.must_be_well();
     let (outcome, words) = looked.check("consistency");
     assert_eq!(outcome, "not-checked", "{looked:#?}");
-    assert!(words.contains("begins anew"), "{words}");
+    assert!(words.contains("watching begins at size"), "{words}");
 }
 
 #[test]
