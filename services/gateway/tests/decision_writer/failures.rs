@@ -338,8 +338,9 @@ async fn a_record_without_a_valid_receipt_stays_in_the_outbox() {
         Client::new(&url, Options { patience: Duration::from_millis(200), ..Options::default() }).unwrap();
     let log = LogConnection { url, client, trust: None };
     let rules: RulesOf = Arc::new(|_| None);
+    let keys = keys();
     let opened =
-        DecisionWriter::open(Arc::new(store.clone()), &keys(), log, Clock::system(), settings(), rules);
+        DecisionWriter::open(Arc::new(store.clone()), &keys, log, Clock::system(), settings(), rules);
     let (writer, running) = opened.await.unwrap();
     until("the status says that the log is silent", || async { writer.status().log_silent.is_some() }).await;
     assert_eq!(store.backlog().await.unwrap().records, 1);
