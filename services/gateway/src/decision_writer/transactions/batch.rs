@@ -1,7 +1,7 @@
 //! [`Batch`]: the working copies of the streams that the items of one transaction read and change.
 //!
-//! An item asks for a stream by name ([`Batch::stream`]). If it is not loaded, the batch notes the name, the item is left
-//! undecided, and the writer task loads the stream and decides the item again.
+//! An item asks for a stream by name ([`Batch::stream`]). If it is not loaded, the item is left undecided, and the writer
+//! task loads the stream and decides the item again.
 
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
@@ -27,8 +27,6 @@ pub struct Batch<'a> {
     used_claims: HashSet<Claim>,
     /// Claims about which the database was asked.
     looked_up_claims: HashSet<Claim>,
-    /// Streams that an item asked for and that are not loaded.
-    missing: Vec<String>,
     /// Whether the current item has read a stream or a claim as an earlier item of the batch has changed it.
     has_read_changes: Cell<bool>,
     /// Streams that cannot be read, with the reason.
@@ -37,9 +35,9 @@ pub struct Batch<'a> {
     bytes: usize,
 }
 
-/// The stream that an item asked for is not loaded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StreamNotLoaded;
+/// The stream with this name, which an item asked for, is not loaded.
+#[derive(Debug, PartialEq, Eq)]
+pub struct StreamNotLoaded(pub String);
 
 /// The result of a batch.
 pub struct BatchChanges {
@@ -58,7 +56,6 @@ impl<'a> Batch<'a> {
             copies: HashMap::new(),
             used_claims: HashSet::new(),
             looked_up_claims: HashSet::new(),
-            missing: Vec::new(),
             has_read_changes: Cell::new(false),
             damaged: HashMap::new(),
             bytes: 0,
@@ -113,9 +110,8 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Begins an item, which has asked for nothing and read nothing yet.
+    /// Begins an item, which has read nothing yet.
     pub fn begin_item(&mut self) {
-        self.missing.clear();
         self.has_read_changes.set(false);
     }
 
@@ -128,15 +124,13 @@ impl<'a> Batch<'a> {
     /// Returns the working copy of a stream.
     ///
     /// # Errors
-    /// [`StreamNotLoaded`], and the name is noted for [`take_missing`](Self::take_missing). An item that has changed
-    /// nothing yet passes the error on.
+    /// [`StreamNotLoaded`]. An item that has changed nothing yet passes the error on.
     pub fn stream(&mut self, name: &str) -> Result<&mut WorkingCopy, StreamNotLoaded> {
-        match self.copies.get(name) {
-            Some(copy) if copy.is_changed() => self.has_read_changes.set(true),
-            Some(_) => {}
-            None => self.missing.push(name.to_owned()),
+        let copy = self.copies.get_mut(name).ok_or_else(|| StreamNotLoaded(name.to_owned()))?;
+        if copy.is_changed() {
+            self.has_read_changes.set(true);
         }
-        self.copies.get_mut(name).ok_or(StreamNotLoaded)
+        Ok(copy)
     }
 
     /// Returns the working copy of a stream that the item has read before. An item that has changed something uses this.
@@ -147,15 +141,9 @@ impl<'a> Batch<'a> {
         self.stream(name).map_err(|_| WriterError::Unrecordable(format!("the stream {name} is not open")))
     }
 
-    /// Takes the names of the streams that items asked for and that are not loaded.
-    pub fn take_missing(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.missing)
-    }
-
-    /// Returns an error if one of these streams cannot be read.
-    pub fn damage(&self, names: &[String]) -> Option<WriterError> {
-        let why = names.iter().find_map(|name| self.damaged.get(name))?;
-        Some(WriterError::Unavailable(why.clone()))
+    /// Returns an error if this stream cannot be read.
+    pub fn damage(&self, name: &str) -> Option<WriterError> {
+        self.damaged.get(name).map(|why| WriterError::Unavailable(why.clone()))
     }
 
     /// Returns whether a claim was used before, in this batch or an earlier one.

@@ -368,10 +368,9 @@ impl WriterTask {
                         self.fail(item, &WriterError::Crowded);
                     }
                 }
-                Err(DecideError::StreamNotLoaded) => {
-                    let missing = batch.take_missing();
-                    batch.load(&*self.store, &mut self.cache, missing.iter().cloned()).await?;
-                    if let Some(why) = batch.damage(&missing) {
+                Err(DecideError::StreamNotLoaded(name)) => {
+                    batch.load(&*self.store, &mut self.cache, [name.clone()]).await?;
+                    if let Some(why) = batch.damage(&name) {
                         self.fail(items.remove(decided), &why);
                     }
                 }

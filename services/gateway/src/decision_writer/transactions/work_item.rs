@@ -85,8 +85,8 @@ pub enum WorkStep {
 /// Reason why an item is not decided.
 #[derive(Debug)]
 pub enum DecideError {
-    /// Nothing is changed: the streams that the batch has noted ([`Batch::take_missing`]) must be loaded first.
-    StreamNotLoaded,
+    /// Nothing is changed: the stream with this name must be loaded first.
+    StreamNotLoaded(String),
     /// Nothing is changed: the database must be asked first which of these claims are used.
     ClaimsNotLookedUp(Vec<Claim>),
     /// The item cannot be decided, and the working copies are not usable any more.
@@ -94,8 +94,8 @@ pub enum DecideError {
 }
 
 impl From<StreamNotLoaded> for DecideError {
-    fn from(_: StreamNotLoaded) -> Self {
-        Self::StreamNotLoaded
+    fn from(StreamNotLoaded(name): StreamNotLoaded) -> Self {
+        Self::StreamNotLoaded(name)
     }
 }
 
