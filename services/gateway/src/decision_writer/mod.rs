@@ -44,7 +44,7 @@ mod backlog;
 mod client_streams;
 mod clock;
 mod clock_difference;
-mod committed_stream;
+pub(crate) mod committed_stream;
 mod context;
 mod decisions;
 mod denial_counts;

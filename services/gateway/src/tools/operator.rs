@@ -11,6 +11,7 @@ use serde::Serialize;
 use vap::digest::Digest;
 
 use crate::config::{Config, Evidence};
+use crate::decision_writer::committed_stream::CommittedStream;
 use crate::decision_writer::states::{StreamState, tool_stream, tool_streams};
 use crate::evidence_store::{EvidenceReader, operator_access};
 use crate::limits::TOOLS_PAGE;
@@ -141,10 +142,7 @@ pub async fn fault(
             let (reader, stream) = (EvidenceReader::at(config).await?, tool_stream(route, tool));
             let stored = reader.streams(&[&stream]).await;
             reader.close().await;
-            match stored?.pop().flatten() {
-                Some(stored) => read_pin(&stream, &stored.running)?,
-                None => None,
-            }
+            CommittedStream::read(&stream, stored?.pop().flatten().as_ref())?.pin().cloned()
         }
     };
     let described = pin.as_ref().and_then(|pin| pin.in_force(rules.pins)).filter(|_| rules.check_arguments);
@@ -173,7 +171,8 @@ async fn approve_one(
         let stored = store.streams(&[&stream]).await?.pop().flatten();
         let no_tool = || OperatorError::NoTool(route.to_owned(), tool.to_owned());
         let stored = stored.ok_or_else(no_tool)?;
-        let mut pin = read_pin(&stream, &stored.running)?.ok_or_else(no_tool)?;
+        let read = CommittedStream::read(&stream, Some(&stored))?;
+        let mut pin = read.pin().cloned().ok_or_else(no_tool)?;
         let newest = pin.newest().map(|description| description.digest.to_string()).unwrap_or_default();
         if digest.is_some_and(|digest| digest != newest) {
             return Err(OperatorError::Moved(tool.to_owned(), newest));
@@ -205,8 +204,7 @@ async fn pins(store: &dyn StreamEditor) -> Result<Vec<Pin>, StoreError> {
         let ours: Vec<&str> =
             names.iter().copied().take_while(|name| name.starts_with(tool_streams())).collect();
         for (name, stored) in ours.iter().zip(store.streams(&ours).await?) {
-            let Some(stored) = stored else { continue };
-            all.extend(read_pin(name, &stored.running)?);
+            all.extend(CommittedStream::read(name, stored.as_ref())?.pin().cloned());
         }
         match ours.last() {
             Some(last) if ours.len() == TOOLS_PAGE => after = (*last).to_owned(),
@@ -215,14 +213,6 @@ async fn pins(store: &dyn StreamEditor) -> Result<Vec<Pin>, StoreError> {
     }
     all.sort_by(|a, b| (&a.route, &a.tool).cmp(&(&b.route, &b.tool)));
     Ok(all)
-}
-
-fn read_pin(stream: &str, running: &bytes::Bytes) -> Result<Option<Pin>, StoreError> {
-    match StreamState::read(stream, None, running) {
-        Ok(Some(StreamState::Tool(pin))) => Ok(Some(*pin)),
-        Ok(_) => Ok(None),
-        Err(error) => Err(StoreError::Damaged(format!("the state of stream {stream}: {error}"))),
-    }
 }
 
 impl PinnedTool {
