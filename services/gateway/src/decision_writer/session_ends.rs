@@ -3,31 +3,23 @@
 //!
 //! Not here: sessions that are due (`upkeep`), and streams of clients without VAP (`client_streams`).
 
-use admission::principal::{Caller, account_key};
+use admission::principal::Caller;
+use admission::session::Account;
 use tokio::sync::oneshot;
 
 use super::DecisionWriter;
 use super::decisions::{CloseWork, Closed};
-use super::states::{StreamState, account_stream};
 
 impl DecisionWriter {
     /// Ends the sessions that a caller committed to in its MCP session, which has ended.
     pub async fn end_sessions_of(&self, caller: &Caller) {
         self.end_client_stream(caller);
-        let presumed = caller.presumed();
-        let key = account_key(presumed.as_ref().unwrap_or(caller), None);
-        let Some(stream) = key.map(|key| account_stream(&key)) else { return };
-        let account = match self.inner.store.streams(&[&stream]).await {
-            Ok(stored) => stored.into_iter().next().flatten(),
-            Err(error) => return tracing::warn!(%error, "sessions are left to end by themselves"),
-        };
-        let Some(Ok(Some(StreamState::Account(account)))) =
-            account.map(|stored| StreamState::read(&stream, None, &stored.running))
-        else {
-            return;
-        };
-        for session in account.live_sessions() {
-            self.end_session_of(session, caller);
+        match self.account_of(caller).await {
+            Ok(account) => {
+                let sessions = account.iter().flat_map(Account::live_sessions);
+                sessions.for_each(|session| self.end_session_of(session, caller));
+            }
+            Err(error) => tracing::warn!(%error, "sessions are left to end by themselves"),
         }
     }
 

@@ -1,8 +1,8 @@
 //! Look-ups of sessions, for display and not for decisions: the scopes that a caller has committed itself to (V-36), and
 //! whether a session exists.
 
-use admission::principal::Caller;
-use admission::principal::account_key;
+use admission::principal::{Caller, account_key};
+use admission::session::Account;
 use evidence::StoreError;
 use vap::message::Scope;
 
@@ -26,10 +26,7 @@ impl DecisionWriter {
     }
 
     async fn read_scopes(&self, caller: &Caller, route: &str) -> Result<Vec<Scope>, StoreError> {
-        let presumed = caller.presumed();
-        let Some(key) = account_key(presumed.as_ref().unwrap_or(caller), None) else { return Ok(Vec::new()) };
-        let account = self.states(&[account_stream(&key)]).await?;
-        let Some(StreamState::Account(account)) = account.into_iter().next() else { return Ok(Vec::new()) };
+        let Some(account) = self.account_of(caller).await? else { return Ok(Vec::new()) };
         let sessions = self.states(account.live_sessions()).await?;
         let of_route = |state: StreamState| match state {
             StreamState::Session(state) => Some(state.session.agreed)
@@ -37,6 +34,16 @@ impl DecisionWriter {
             _ => None,
         };
         Ok(sessions.into_iter().filter_map(of_route).map(|agreed| agreed.scope().clone()).collect())
+    }
+
+    /// Reads the account of a caller; `None` if there is none, or if only a message signature would identify the caller.
+    pub(super) async fn account_of(&self, caller: &Caller) -> Result<Option<Account>, StoreError> {
+        let presumed = caller.presumed();
+        let Some(key) = account_key(presumed.as_ref().unwrap_or(caller), None) else { return Ok(None) };
+        Ok(match self.states(&[account_stream(&key)]).await?.pop() {
+            Some(StreamState::Account(account)) => Some(account),
+            _ => None,
+        })
     }
 
     /// Reads the states of those streams that have one.
