@@ -277,7 +277,7 @@ impl Work for EnvelopesSinceWork {
         let _ = self.reply.send(());
     }
 
-    fn failed(self: Box<Self>, why: &WriterError) -> Option<WorkItem> {
-        if why.is_permanent() { None } else { Some(self) }
+    fn failed(self: Box<Self>, _: &WriterError) -> Option<WorkItem> {
+        Some(self)
     }
 }

@@ -185,9 +185,9 @@ impl Work for CloseWork {
         }
     }
 
-    fn failed(self: Box<Self>, why: &WriterError) -> Option<WorkItem> {
+    fn failed(self: Box<Self>, _: &WriterError) -> Option<WorkItem> {
         // The next round of upkeep finds a stream due again.
-        if why.is_permanent() || self.due_version.is_some() { None } else { Some(self) }
+        if self.due_version.is_some() { None } else { Some(self) }
     }
 }
 

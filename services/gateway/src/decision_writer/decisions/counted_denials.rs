@@ -48,7 +48,7 @@ impl Work for DenialsWork {
 
     fn committed(self: Box<Self>) {}
 
-    fn failed(self: Box<Self>, why: &WriterError) -> Option<WorkItem> {
-        if why.is_permanent() { None } else { Some(self) }
+    fn failed(self: Box<Self>, _: &WriterError) -> Option<WorkItem> {
+        Some(self)
     }
 }

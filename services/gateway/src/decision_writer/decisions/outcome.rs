@@ -289,6 +289,6 @@ impl Work for OutcomeWork {
         if let Some(denial) = self.denial.take() {
             let _ = denial.reply.send(Err(why.clone()));
         }
-        if why.is_permanent() { None } else { Some(self) }
+        Some(self)
     }
 }

@@ -145,7 +145,7 @@ impl Work for WithdrawWork {
         self.writer.questions().notify(&self.id);
     }
 
-    fn failed(self: Box<Self>, why: &WriterError) -> Option<WorkItem> {
-        if why.is_permanent() { None } else { Some(self) }
+    fn failed(self: Box<Self>, _: &WriterError) -> Option<WorkItem> {
+        Some(self)
     }
 }

@@ -46,7 +46,7 @@ impl Work for RefundWork {
 
     fn committed(self: Box<Self>) {}
 
-    fn failed(self: Box<Self>, why: &WriterError) -> Option<WorkItem> {
-        if why.is_permanent() { None } else { Some(self) }
+    fn failed(self: Box<Self>, _: &WriterError) -> Option<WorkItem> {
+        Some(self)
     }
 }

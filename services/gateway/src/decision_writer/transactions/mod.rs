@@ -270,7 +270,7 @@ impl WriterTask {
 
     /// Informs the caller of an item that is not committed, and queues the item again if it must become durable.
     fn fail(&mut self, item: WorkItem, why: &WriterError) {
-        if let Some(item) = item.failed(why) {
+        if let Some(item) = item.failed(why).filter(|_| !why.is_permanent()) {
             self.retries.push(item);
         }
     }

@@ -63,7 +63,7 @@ pub trait Work: Send {
     fn committed(self: Box<Self>);
 
     /// Tells the caller that the item is not committed, as far as is known. Returns the item if it must become durable
-    /// all the same: then it is retried.
+    /// all the same: then it is retried, unless the error is permanent.
     fn failed(self: Box<Self>, why: &WriterError) -> Option<WorkItem>;
 }
 
