@@ -113,13 +113,14 @@ impl MessageWork {
     }
 
     /// Decides the message. If it raises a question for approvers that was put before, or for which there is no room, it is
-    /// decided once more with that knowledge.
+    /// decided once more with that knowledge. `account` is the principal's account before the decision.
     fn decide_with_question(
         &mut self,
         batch: &mut Batch<'_>,
         working: &mut SessionWithAccount,
+        account: &Account,
     ) -> Result<MessageRuling, StreamNotLoaded> {
-        let before = (working.session.clone(), working.asking.clone(), working.account.clone());
+        let session = working.session.clone();
         (self.stored_question, self.can_wait) = (None, true);
         let ruling = self.decide_on(batch, working);
         let Some(question) = raised_question(&ruling) else { return Ok(ruling) };
@@ -129,7 +130,7 @@ impl MessageWork {
         if self.stored_question.is_none() && self.can_wait {
             return Ok(ruling);
         }
-        (working.session, working.asking, working.account) = before;
+        (working.session, working.account) = (session, account.clone());
         Ok(self.decide_on(batch, working))
     }
 
@@ -202,7 +203,7 @@ impl Work for MessageWork {
         let mut working = SessionWithAccount::of_message(batch, &sent)?;
         working.release_ended_questions(batch, &self.rules);
         let account = working.account.clone();
-        match self.decide_with_question(batch, &mut working)? {
+        match self.decide_with_question(batch, &mut working, &account)? {
             MessageRuling::Ruled(ruling) => {
                 let sent = self.sent(&working.caller, batch);
                 if self.request.writer.is_only_counted(batch, &sent, working.session.as_ref(), &ruling) {
