@@ -52,6 +52,7 @@ pub struct Builder {
 }
 
 /// The upstream of a route, with its servers that are child processes.
+#[derive(Clone)]
 struct RouteUpstream {
     settings: UpstreamSettings,
     upstream: Arc<dyn Upstream>,
@@ -59,7 +60,7 @@ struct RouteUpstream {
 }
 
 /// The settings that an upstream was made from: as long as they are the same, so is the upstream.
-#[derive(PartialEq)]
+#[derive(Clone, PartialEq)]
 struct UpstreamSettings {
     upstream: UpstreamConfig,
     timeout: Duration,
@@ -126,8 +127,7 @@ impl Builder {
         if let Some(existing) =
             self.upstreams.get(&route.path).filter(|existing| existing.settings == settings)
         {
-            let (upstream, children) = (existing.upstream.clone(), existing.children.clone());
-            return Ok(RouteUpstream { settings, upstream, children });
+            return Ok(existing.clone());
         }
         let own_files = &settings.own_files;
         let mut children = Vec::new();

@@ -71,8 +71,7 @@ impl CloseWork {
             _ => false,
         };
         let is_due = self.due_version.is_none() || copy.due_at() <= now;
-        let is_open = copy.state().is_some() && !copy.is_closed();
-        is_open && is_due && self.caller.as_ref().is_none_or(is_principal)
+        copy.is_open() && is_due && self.caller.as_ref().is_none_or(is_principal)
     }
 }
 
@@ -208,7 +207,7 @@ impl Work for KeepAliveWork {
     fn decide(&mut self, batch: &mut Batch<'_>) -> Result<WorkStep, DecideError> {
         let due_at = batch.context.own_stream_due(batch.now / 1000);
         match batch.stream(&self.0.own_stream()) {
-            Ok(copy) if copy.state().is_some() && !copy.is_closed() => {
+            Ok(copy) if copy.is_open() => {
                 copy.set_due(due_at);
                 Ok(WorkStep::Decided)
             }

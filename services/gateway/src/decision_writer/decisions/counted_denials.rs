@@ -34,8 +34,7 @@ impl Work for DenialsWork {
     }
 
     fn decide(&mut self, batch: &mut Batch<'_>) -> Result<WorkStep, DecideError> {
-        let copy = batch.stream(&self.stream)?;
-        let is_open = copy.state().is_some() && !copy.is_closed();
+        let is_open = batch.stream(&self.stream)?.is_open();
         // No record follows a stream's closing record.
         let own = self.writer.own_stream();
         let stream = if is_open { &self.stream } else { &own };

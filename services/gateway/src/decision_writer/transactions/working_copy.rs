@@ -74,6 +74,11 @@ impl WorkingCopy {
         self.current.closed
     }
 
+    /// Returns whether the stream has a state and is not closed.
+    pub fn is_open(&self) -> bool {
+        self.current.state.is_some() && !self.current.closed
+    }
+
     /// Returns whether the stream is closed by the batch.
     pub fn is_newly_closed(&self) -> bool {
         self.current.closed && !self.was_closed
@@ -180,9 +185,10 @@ impl WorkingCopy {
         let state = self.current.state.as_ref();
         let running = state.map(StreamState::running).transpose()?.unwrap_or_default();
         let agreed = state.filter(|_| self.is_agreed_changed).map(StreamState::agreed).transpose()?;
-        let is_due_changed =
-            self.current.keep_until != self.was_due_at || self.current.closed != self.was_closed;
-        let stores_due = self.current.version.is_none() || self.current.closed || is_due_changed;
+        let stores_due = self.current.version.is_none()
+            || self.current.closed
+            || self.was_closed
+            || self.current.keep_until != self.was_due_at;
         let change = Change {
             stream,
             from: self.current.version,
