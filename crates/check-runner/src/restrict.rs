@@ -10,6 +10,7 @@ use std::fs;
 
 use landlock::{ABI, Access, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetError, Scope};
 use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
+use sandbox::OOM_SCORE_OF_GUESTS;
 
 /// The newest Landlock ABI that is used.
 const NEWEST: ABI = ABI::V6;
@@ -33,8 +34,6 @@ pub enum RestrictError {
 
 /// The file with the `oom_score_adj` of this process, which it has from the signer.
 const OOM_SCORE: &str = "/proc/self/oom_score_adj";
-/// The `oom_score_adj` of guests: the largest.
-const OOM_SCORE_OF_GUESTS: i16 = 1000;
 
 /// Restricts this process and all that it starts. The process must have a single thread, because Landlock rules apply
 /// to the calling thread.

@@ -28,6 +28,7 @@ mod wasm;
 #[cfg(target_os = "linux")]
 pub use bwrap::Bwrap;
 pub use job::{Call, Job, Language, Limits};
+pub use limits::OOM_SCORE_OF_GUESTS;
 pub use outcome::{Ending, Engine, Outcome, SandboxError};
 pub use sandboxes::Sandboxes;
 #[cfg(feature = "wasm")]

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use command_fds::{CommandFdExt, FdMapping};
 use rustix::fs::MemfdFlags;
 
-use crate::{Job, Limits, SandboxError};
+use crate::{Job, Limits, OOM_SCORE_OF_GUESTS, SandboxError};
 
 /// The user and group of guests if the service runs as root, whom no bound on processes holds. The number is from the range that
 /// systemd uses for services without an account, so that no other process has it.
@@ -21,9 +21,6 @@ const CHANNEL: i32 = 3;
 const SECCOMP: i32 = 4;
 const STATUS: i32 = 5;
 const FIRST_FILE: i32 = 6;
-
-/// The `oom_score_adj` of guests: the largest.
-const OOM_SCORE_OF_GUESTS: &str = "1000";
 
 /// Open files of a guest.
 const OPEN_FILES: u32 = 64;
@@ -110,7 +107,7 @@ fn first_to_be_killed(program: &Path) -> Command {
         return Command::new(program);
     }
     let mut command = Command::new(choom);
-    command.args(["-n", OOM_SCORE_OF_GUESTS, "--"]).arg(program);
+    command.args(["-n", &OOM_SCORE_OF_GUESTS.to_string(), "--"]).arg(program);
     command
 }
 
