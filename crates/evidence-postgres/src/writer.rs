@@ -134,6 +134,11 @@ async fn durable_session(
             return Ok(kept);
         }
     }
+    new_session(server).await
+}
+
+/// Opens a session that commits, and checks its settings.
+async fn new_session(server: &Server) -> Result<DurableSession, StoreError> {
     checked(server.connect(&session::WRITER).await?).await
 }
 
@@ -235,8 +240,6 @@ fn each<'a, T, C>(rows: &'a [T], of: impl Fn(&'a T) -> C) -> Vec<C> {
 
 /// Reads the settings in a new session like the one that commits.
 pub(crate) async fn check_durability(server: &Server) -> Result<(), StoreError> {
-    let mut connection = server.connect(&session::WRITER).await?;
-    postgres::check_durability(&mut connection, &session::WRITER).await.map_err(of_failure)?;
-    close(connection).await;
+    close(new_session(server).await?.connection).await;
     Ok(())
 }
