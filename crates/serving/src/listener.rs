@@ -82,7 +82,8 @@ pub struct ListenerSettings {
     pub drain_time: Duration,
     /// Writes a line to the log for each response. A daemon that writes its own turns it off.
     pub access_log: bool,
-    /// Refuses requests with a [`HeadFault`]. A daemon that words these refusals itself turns it off.
+    /// Refuses requests with a [`HeadFault`]. A daemon that words these refusals itself turns it off, and finds the fault in
+    /// the request's extensions.
     pub refuses_faulty_heads: bool,
     /// Where the codes of problems are documented.
     pub error_documentation: ErrorDocumentation,
@@ -444,6 +445,9 @@ where
             // the connection lives.
             Box::pin(async move {
                 let fault = HeadFault::of(&request);
+                if let Some(fault) = fault {
+                    request.extensions_mut().insert(fault);
+                }
                 let (id, response) = match fault.filter(|_| settings.refuses_faulty_heads) {
                     Some(fault) => numbered(refusing(fault), request, settings.access_log).await?,
                     None => numbered(service, request, settings.access_log).await?,

@@ -151,8 +151,8 @@ fn log(status: StatusCode, seconds: f64) {
 
 fn head_problem(request: &Request, edge: &EdgeState) -> Option<Problem> {
     let limits = edge.limits.load();
-    if let Some(fault) = HeadFault::of(request) {
-        return Some(refused_for(fault));
+    if let Some(fault) = request.extensions().get::<HeadFault>() {
+        return Some(refused_for(*fault));
     }
     if is_foreign_page(request, &edge.access) {
         let detail = "A web page of another origin may not register here; cors_origins lists those that may";

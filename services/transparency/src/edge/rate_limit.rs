@@ -286,7 +286,7 @@ fn charge_once(meter: &RateMeter, bucket: RateBucket) -> Result<u32, AccessRefus
     meter.charge(bucket).map_err(AccessRefusal::OverRate)
 }
 
-/// The hops of `X-Forwarded-For`, in order; `None` for a hop that is no IP address, with or without a port.
+/// The hops of `X-Forwarded-For`, in order; `None` for a hop that is not an IP address, with or without a port.
 fn forwarded(headers: &HeaderMap) -> impl DoubleEndedIterator<Item = Option<IpAddr>> {
     let lines = headers.get_all("x-forwarded-for").iter().filter_map(|line| line.to_str().ok());
     let hops: Vec<_> = lines.flat_map(|line| line.split(',')).map(|hop| hop_address(hop.trim())).collect();
