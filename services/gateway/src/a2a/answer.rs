@@ -14,8 +14,7 @@ use super::error_data::{self, ErrorData};
 use crate::decision_writer::{AdmittedCall, CallOutcomeReport, DecisionAnswer};
 use crate::frame::RawId;
 use crate::frame::reply::Reply;
-use crate::front::failure_text;
-use crate::relay::{Over, Passing, Tap, lost_answer};
+use crate::relay::{Over, Passing, Tap, failure_text, lost_answer};
 use crate::upstream::UpstreamError;
 use crate::upstream::text::may_be_message;
 

@@ -19,7 +19,7 @@ pub(crate) mod watched;
 pub use authorizer::{AllowAll, Authorized, Authorizer};
 pub use listen::{Serving, Times, settings as listener_settings};
 pub use protocol::{AuthorizedRequest, Draining, Protocol};
-pub use refusal::{RequestRefusal, failure_text, unanswered};
+pub use refusal::{RequestRefusal, unanswered};
 pub use service::Front;
 
 use std::net::IpAddr;

@@ -1,6 +1,5 @@
 //! Error responses of the gateway itself, where neither the upstream nor a Verdict answers.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use axum::response::IntoResponse;
@@ -99,7 +98,7 @@ impl IntoResponse for RequestRefusal {
 pub fn unanswered(id: Option<&RawId>, error: &UpstreamError) -> Response {
     // The client receives a general text, with at most the name of the server; the details are logged for the operator.
     tracing::warn!(%error, "a request was not answered");
-    let words = &failure_text(error);
+    let words = &relay::failure_text(error);
     match (id, error) {
         (Some(id), _) => relay::json(StatusCode::OK, relay::lost_answer(Some(id), words)),
         (None, UpstreamError::TimedOut | UpstreamError::Overdue { .. }) => {
@@ -107,19 +106,4 @@ pub fn unanswered(id: Option<&RawId>, error: &UpstreamError) -> Response {
         }
         (None, _) => relay::error(StatusCode::BAD_GATEWAY, UPSTREAM_FAILED, words),
     }
-}
-
-/// Returns the text for a client: without the address of the upstream and other internal details.
-pub fn failure_text(error: &UpstreamError) -> Cow<'static, str> {
-    let words = match error {
-        UpstreamError::Overdue { .. } => {
-            return format!("{error}; the outcome of the request is unknown").into();
-        }
-        UpstreamError::NeverSent(_) => "the upstream cannot be reached; the request had no effect",
-        UpstreamError::Lost(_) => "the upstream's answer is lost; the outcome of the request is unknown",
-        UpstreamError::TimedOut => {
-            "the upstream gave no answer in time; the outcome of the request is unknown"
-        }
-    };
-    words.into()
 }

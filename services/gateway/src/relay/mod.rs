@@ -31,7 +31,7 @@ pub use answer::{error, events, forward, json, pass, watch};
 pub use awaited_answer::may_be_answer;
 pub use call_limit::{CallLimit, GivenUp};
 pub use client::Client;
-pub use lost_answer::{UPSTREAM_FAILED, lost_answer};
+pub use lost_answer::{UPSTREAM_FAILED, failure_text, lost_answer};
 pub use opened::{OpenedStream, open};
 
 /// A response to a client. Each frame of its body is flushed at once.
