@@ -32,7 +32,6 @@ pub use card::{AgentCard, CardError};
 
 use crate::calls::{Calls, REFUSED, receipt_header, refusal_words, with_receipt_header};
 use crate::decision_writer::{AdmittedCall, CallOutcomeReport, DecisionAnswer};
-use crate::frame::error_code::INTERNAL_ERROR;
 use crate::frame::reply;
 use crate::front::watched::watched;
 use crate::front::{AuthorizedRequest, Protocol, RequestRefusal, unanswered};
@@ -114,7 +113,7 @@ impl A2a {
         let AgentRequest { id, error_data, held, .. } = request;
         if client.is_gone() {
             settle_unsent(admitted).await;
-            return cancelled();
+            return relay::cancelled();
         }
         let limit = self.calls.limit(CancellationToken::new());
         match limit.within(relay::ask(&*self.agent, admitted.release(held), &client)).await {
@@ -129,7 +128,7 @@ impl A2a {
                 }
                 unanswered(Some(&id), &error)
             }
-            Ok(Err(Unanswered::Cancelled)) => cancelled(),
+            Ok(Err(Unanswered::Cancelled)) => relay::cancelled(),
         }
     }
 }
@@ -137,11 +136,6 @@ impl A2a {
 /// Settles a request of which nothing was sent: the reservation is released.
 async fn settle_unsent(admitted: AdmittedCall) {
     admitted.settle(CallOutcomeReport { status: CallStatus::Refused, cost: None, result: None }).await;
-}
-
-/// The response to a client that has left and does not read it.
-fn cancelled() -> Response {
-    relay::error(StatusCode::BAD_GATEWAY, INTERNAL_ERROR, "cancelled")
 }
 
 #[async_trait]

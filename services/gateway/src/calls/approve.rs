@@ -62,7 +62,7 @@ impl Calls {
         tokio::select! {
             _ = self.shared.writer.wait_for_answer(&question.id, MAX_APPROVAL_TIME) => {}
             // Dropping `held` releases the reservation and withdraws the question.
-            _ = call.client.gone() => return relay::error(StatusCode::BAD_GATEWAY, INTERNAL_ERROR, "cancelled"),
+            _ = call.client.gone() => return relay::cancelled(),
         }
         match self.next_step(held.approved().await).await {
             NextStep::Answer(decision) => self.answer(call, decision).await,

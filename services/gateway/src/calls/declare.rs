@@ -16,7 +16,7 @@ use super::answer_stream::{AnswerStream, UnrelatedTap, clean, unreadable};
 use super::call::{parameters, place};
 use super::{Calls, list};
 use crate::decision_writer::{DecisionAnswer, MessageAnswer, MessageJob};
-use crate::frame::error_code::{INTERNAL_ERROR, INVALID_PARAMS};
+use crate::frame::error_code::INVALID_PARAMS;
 use crate::frame::reply::{self, Reply};
 use crate::frame::{Frame, RawId};
 use crate::front::unanswered;
@@ -62,8 +62,7 @@ impl Calls {
                 relay::watch(answer, Box::new(UnrelatedTap { passage }), Some(&id)).await
             }
             Err(Unanswered::Upstream(error)) => unanswered(Some(&id), &error),
-            // The client has cancelled and does not read this.
-            Err(Unanswered::Cancelled) => relay::error(StatusCode::BAD_GATEWAY, INTERNAL_ERROR, "cancelled"),
+            Err(Unanswered::Cancelled) => relay::cancelled(),
         }
     }
 

@@ -14,7 +14,6 @@ use admission::principal::{Caller, Era, Principal};
 use admission::rules::Posture;
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::StatusCode;
 use moka::sync::Cache;
 use vap::audit::CallStatus;
 use vap::reason::Reason;
@@ -26,7 +25,6 @@ use super::task_error::TaskError;
 use super::{Calls, Shared};
 use crate::decision_writer::{CallOutcomeReport, RefusalJob};
 use crate::frame::RawId;
-use crate::frame::error_code::INTERNAL_ERROR;
 use crate::frame::reply::{self, Reply};
 use crate::front::unanswered;
 use crate::limits::{KNOWN_TASK_IDLE, MAX_KNOWN_TASKS, MAX_NAMESAKES};
@@ -141,10 +139,7 @@ impl Calls {
             }
             (Ok(answer), None) => relay::watch(answer, Box::new(UnrelatedTap { passage }), Some(&id)).await,
             (Err(Unanswered::Upstream(error)), _) => unanswered(Some(&id), &error),
-            // The client has cancelled and does not read this.
-            (Err(Unanswered::Cancelled), _) => {
-                relay::error(StatusCode::BAD_GATEWAY, INTERNAL_ERROR, "cancelled")
-            }
+            (Err(Unanswered::Cancelled), _) => relay::cancelled(),
         }
     }
 

@@ -12,6 +12,7 @@ use super::awaited_answer::AwaitedAnswer;
 use super::lost_answer::{CAUSE_UNKNOWN, cause, lost_answer};
 use super::tapped::{Leaving, Tapped};
 use super::{CallLimit, Client, Over, Passing, Response, Tap};
+use crate::frame::error_code::INTERNAL_ERROR;
 use crate::frame::{RawId, reply};
 use crate::limits::{MAX_ANSWER_BYTES, MESSAGES_AHEAD};
 use crate::memory::ANSWERS;
@@ -91,6 +92,11 @@ pub fn json(status: StatusCode, message: Bytes) -> Response {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, JSON);
     response(status, headers, Body::from(message))
+}
+
+/// The response to a client that has left or cancelled, and does not read it.
+pub fn cancelled() -> Response {
+    error(StatusCode::BAD_GATEWAY, INTERNAL_ERROR, "cancelled")
 }
 
 /// A JSON-RPC error of the gateway's own, for a request whose id could not be read.
