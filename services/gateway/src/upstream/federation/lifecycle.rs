@@ -51,13 +51,8 @@ impl FederationState {
         request: FederatedRequest<'_>,
         bodies: Vec<(ServerIndex, Bytes)>,
     ) -> Result<OpenedSessions, UpstreamError> {
-        let awaited = &request.awaited();
-        let answers = bodies.into_iter().map(|(server, body)| async move {
-            let answer = self.send(request, server, body).await?;
-            gather::read(answer, awaited).await
-        });
         let (mut opened, mut failure) = (OpenedSessions(Vec::new()), None);
-        for answer in join_all(answers).await {
+        for answer in self.gather_each(request, bodies).await {
             match answer {
                 Ok(answer) => opened.0.push(OpenedSession::of(answer)),
                 Err(error) => failure = Some(error),

@@ -238,12 +238,21 @@ impl FederationState {
         request: FederatedRequest<'_>,
         bodies: Vec<(ServerIndex, Bytes)>,
     ) -> Result<Vec<ServerAnswer>, UpstreamError> {
+        self.gather_each(request, bodies).await.into_iter().collect()
+    }
+
+    /// The complete answer or the error of each server, in the order of the requests.
+    async fn gather_each(
+        &self,
+        request: FederatedRequest<'_>,
+        bodies: Vec<(ServerIndex, Bytes)>,
+    ) -> Vec<Result<ServerAnswer, UpstreamError>> {
         let awaited = &request.awaited();
         let asking = bodies.into_iter().map(|(server, body)| async move {
             let answer = self.send(request, server, body).await?;
             gather::read(answer, awaited).await
         });
-        join_all(asking).await.into_iter().collect()
+        join_all(asking).await
     }
 
     async fn send(
