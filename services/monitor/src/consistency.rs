@@ -67,7 +67,7 @@ impl ConsistencyProver {
     }
 
     /// Returns `false` once the log has shown that it serves no consistency proofs (only Tabellion logs do).
-    pub fn serves_proofs(&self) -> bool {
+    fn serves_proofs(&self) -> bool {
         self.serves_proofs.load(Ordering::Relaxed)
     }
 
@@ -100,7 +100,7 @@ impl ConsistencyProver {
         }
     }
 
-    /// Adds `hashes` to the cost, for hashes that were received by other requests.
+    /// Adds received hashes to the cost.
     fn count(&self, hashes: usize) {
         self.hashes.fetch_add(hashes as u64, Ordering::Relaxed);
     }

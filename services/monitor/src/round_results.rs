@@ -19,7 +19,7 @@ pub struct RoundResults {
 }
 
 impl RoundResults {
-    /// Creates an empty results for a round that begins at `now` (Unix seconds).
+    /// Creates the empty results of a round that begins at `now` (Unix seconds).
     pub fn new(log: &str, now: u64) -> Self {
         Self { log: log.to_owned(), now, checks: Vec::new(), alarms: Vec::new(), index: None }
     }

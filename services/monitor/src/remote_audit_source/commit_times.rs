@@ -9,14 +9,12 @@ use audit::{HistoryHead, SourceError};
 use client::{Client, ClientError};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use merkle::{EntryDigest, LeafIndex, TreeSize};
+use scitt::media::RECEIPT;
 use store::CommittedHead;
 use verifier::{Code, ReceiptFacts, StatementVerdict, TrustStore, VerificationOutcome};
 
 use crate::limits::HEADS_AT_ONCE;
 use crate::signed_checkpoint::TreeHead;
-
-/// Media type of a receipt.
-const RECEIPT: &str = "application/scitt-receipt+cose";
 
 /// An entry, and size and commit time of the tree after its batch, as reported by the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args, ValueEnum};
 use merkle::{EntryDigest, Hash, RootHash, TreeSize, verify};
+use scitt::media::RECEIPT;
 use serde::Deserialize;
 use serde_json::Value as Json;
 use tlog::checkpoint::Checkpoint;
@@ -14,7 +15,7 @@ use tlog::key::VerifierKey;
 use tlog::note::Note;
 use verifier::{Code, KnownTree, TrustStore, VerificationOutcome};
 
-use super::{Hex, RECEIPT, hand_over, tell, write_json};
+use super::{Hex, hand_over, tell, write_json};
 use crate::commands::verify::{input, now};
 use crate::console::{Exit, Failure};
 use crate::context::Context;

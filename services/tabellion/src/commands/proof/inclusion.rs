@@ -7,11 +7,12 @@ use std::str::FromStr;
 use bytes::Bytes;
 use clap::{Args, ValueEnum};
 use merkle::{EntryDigest, Hash, LeafIndex, TreeSize, verify::implied_root};
+use scitt::media::RECEIPT;
 use serde::Deserialize;
 use serde_json::Value as Json;
 use tlog::proof::TlogProof;
 
-use super::{Hex, RECEIPT, TLOG_PROOF, hand_over, tell, write_json};
+use super::{Hex, TLOG_PROOF, hand_over, tell, write_json};
 use crate::commands::statement;
 use crate::commands::verify::{now, witness_policy};
 use crate::console::{Exit, Failure};

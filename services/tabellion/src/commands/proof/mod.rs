@@ -18,8 +18,6 @@ use crate::context::Context;
 use crate::show;
 use crate::verification::{exit, explanation};
 
-/// The media type of a COSE receipt (RFC 9942).
-const RECEIPT: &str = "application/scitt-receipt+cose";
 /// The media type of a C2SP tlog-proof.
 const TLOG_PROOF: &str = "text/x.tlog.proof";
 
