@@ -12,6 +12,7 @@ use testkit::McpServer;
 
 use crate::client::{Agent, Answer};
 use crate::front::until;
+use crate::world::silent;
 
 fn text(upstream: &str, more: &str) -> String {
     format!(
@@ -134,18 +135,6 @@ async fn a_call_without_vap_is_denied_in_band_and_counted() {
     site.gateway.stop().await;
 }
 
-/// A server that does not answer `ping`.
-fn without_ping() -> McpServer {
-    McpServer::scripted(|seen, wire| {
-        let is_ping = seen.rpc() == "ping";
-        if is_ping {
-            wire.is_hung_up_on();
-            wire.hang_up();
-        }
-        is_ping
-    })
-}
-
 /// The words of the error for a `ping` in a new session, under this configuration.
 async fn words_of_a_ping(text: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
@@ -159,14 +148,14 @@ async fn words_of_a_ping(text: &str) -> String {
 
 #[tokio::test]
 async fn a_request_ends_at_the_request_timeout_of_its_route_and_names_its_server() {
-    let (silent, ordinary) = (without_ping(), McpServer::ordinary());
+    let (without_ping, ordinary) = (McpServer::scripted(silent(&["ping"], false)), McpServer::ordinary());
     let limit = "request_timeout = \"2s\"\n";
-    let words = words_of_a_ping(&text(&silent.url(), limit)).await;
+    let words = words_of_a_ping(&text(&without_ping.url(), limit)).await;
     assert!(words.starts_with("the server behind /mcp gave no answer within 2s;"), "{words}");
     let server = |prefix: &str, server: &McpServer| {
         format!("[[route.server]]\nprefix = \"{prefix}\"\nupstream = \"{}\"\n", server.url())
     };
-    let servers = format!("{limit}{}{}", server("quick", &ordinary), server("silent", &silent));
+    let servers = format!("{limit}{}{}", server("quick", &ordinary), server("silent", &without_ping));
     let words = words_of_a_ping(&text("", &servers).replace("upstream = \"\"\n", "")).await;
     assert!(words.starts_with("the server silent gave no answer within 2s;"), "{words}");
 }

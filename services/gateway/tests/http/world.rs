@@ -48,6 +48,22 @@ pub fn tool(result: Value) -> Script {
     script(move |seen| (seen.rpc() == "tools/call").then(|| seen.result(&result)))
 }
 
+/// Does not answer these methods: with a stream that is silent, or without even the head of an answer.
+pub fn silent(methods: &'static [&'static str], streams: bool) -> Script {
+    Box::new(move |seen, wire| {
+        let is_silent = methods.contains(&seen.rpc().as_str());
+        if is_silent {
+            if streams {
+                wire.stream();
+                wire.bytes(": begun\n\n");
+            }
+            wire.is_hung_up_on();
+            wire.hang_up();
+        }
+        is_silent
+    })
+}
+
 /// Tools that the server has.
 pub const TOOLS: [&str; 4] = ["crm.read", "crm.delete", "mail.send", "pay"];
 
@@ -168,6 +184,11 @@ impl World {
     /// Before a server that does as this script says.
     pub async fn before(script: Script) -> Self {
         Self::with(|wishes| wishes.script = script).await
+    }
+
+    /// A gateway that asks a person about each call of the tool `pay`.
+    pub async fn that_asks() -> Self {
+        Self::with(|wishes| wishes.rules.policy.push(rule("ask", "pay", None, Then::Confirm))).await
     }
 
     pub async fn with(change: impl FnOnce(&mut Wishes)) -> Self {

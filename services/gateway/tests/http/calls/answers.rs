@@ -1,11 +1,10 @@
 //! What a caller is told about its call: the Verdict where its message was, and nothing that an upstream says in its place.
 
-use admission::rules::Then;
 use serde_json::{Value, json};
 use testkit::McpResponse;
 
 use crate::client::{Agent, Answer, VAP, signed, signed_with};
-use crate::world::{Outcome, World, rule, script, tool};
+use crate::world::{Outcome, World, script, tool};
 
 const OWN: &str = "dev.tabellion/vap";
 
@@ -227,7 +226,7 @@ async fn x_2_an_upstreams_error_carries_the_verdict_in_its_data() {
 
 #[tokio::test]
 async fn v_26_a_call_whose_client_cannot_be_asked_gets_clarify() {
-    let world = World::with(|wishes| wishes.rules.policy.push(rule("ask", "pay", None, Then::Confirm))).await;
+    let world = World::that_asks().await;
     let mut modern = world.modern("alice");
     modern.capabilities = json!({});
     let legacy = world.legacy_with(json!({ "sampling": {} })).await.in_session("session-of-the-legacy-era");

@@ -13,21 +13,7 @@ use tokio::sync::Notify;
 use crate::client::PATIENCE;
 use crate::front::until;
 use crate::scripted::program;
-use crate::world::{Script, World, script};
-
-/// Answers a call with a stream that says nothing more until its reader hangs up.
-fn silent_stream() -> Script {
-    Box::new(|seen, wire| {
-        let asked = seen.rpc() == "tools/call";
-        if asked {
-            wire.stream();
-            wire.bytes(": begun\n\n");
-            wire.is_hung_up_on();
-            wire.hang_up();
-        }
-        asked
-    })
-}
+use crate::world::{Script, World, script, silent};
 
 /// A gateway that waits for the answer to a cancelled call for 50 ms only.
 async fn world_with_short_patience(script: Script) -> World {
@@ -41,7 +27,7 @@ async fn world_with_short_patience(script: Script) -> World {
 #[tokio::test]
 async fn v_12_an_overdue_call_ends_in_both_eras_and_keeps_its_reservation() {
     let world = World::with(|wishes| {
-        wishes.script = silent_stream();
+        wishes.script = silent(&["tools/call"], true);
         wishes.call_time = Duration::from_millis(300);
     })
     .await;
@@ -83,7 +69,7 @@ async fn an_overdue_call_is_cancelled_at_a_started_server() {
 #[tokio::test]
 async fn v_12_a_cancelled_legacy_call_ends_soon_and_keeps_its_reservation() {
     for leaves in [false, true] {
-        let world = world_with_short_patience(silent_stream()).await;
+        let world = world_with_short_patience(silent(&["tools/call"], true)).await;
         let agent = world.legacy().await;
         agent.commit_to(json!({ "max_calls": 1 })).await;
         let call = agent.message("tools/call", &agent.call_params("crm.read", &json!({})));

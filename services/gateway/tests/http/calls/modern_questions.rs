@@ -8,11 +8,6 @@ use crate::world::{World, rule};
 
 const CONFIRM: &str = "dev.tabellion/confirm";
 
-/// A gateway that asks a person about each call of the tool `pay`.
-async fn world_that_asks() -> World {
-    World::with(|wishes| wishes.rules.policy.push(rule("ask", "pay", None, Then::Confirm))).await
-}
-
 fn arguments() -> Value {
     json!({ "to": "bob", "amount": 7 })
 }
@@ -49,7 +44,7 @@ async fn retry(agent: &Agent, state: &Value, responses: Value) -> Answer {
 
 #[tokio::test]
 async fn v_26_a_confirmed_retry_is_served_once_without_our_state_and_answer() {
-    let world = world_that_asks().await;
+    let world = World::that_asks().await;
     let agent = world.modern("alice");
     agent.commit_to(json!({ "max_calls": 1 })).await;
     let state = call_with_question(&agent).await;
@@ -66,7 +61,7 @@ async fn v_26_a_confirmed_retry_is_served_once_without_our_state_and_answer() {
 
 #[tokio::test]
 async fn v_26_one_of_two_concurrent_retries_is_served() {
-    let world = world_that_asks().await;
+    let world = World::that_asks().await;
     let agent = world.modern("alice");
     agent.commit().await;
     let state = call_with_question(&agent).await;
@@ -80,7 +75,7 @@ async fn v_26_one_of_two_concurrent_retries_is_served() {
 
 #[tokio::test]
 async fn v_26_any_answer_but_a_confirmation_denies_the_call() {
-    let world = world_that_asks().await;
+    let world = World::that_asks().await;
     let agent = world.modern("alice");
     agent.commit().await;
     for no in [
@@ -101,7 +96,7 @@ async fn v_26_any_answer_but_a_confirmation_denies_the_call() {
 
 #[tokio::test]
 async fn v_26_a_state_admits_only_its_own_call_and_survives_other_attempts() {
-    let world = world_that_asks().await;
+    let world = World::that_asks().await;
     let alice = world.modern("alice");
     alice.commit().await;
     let other_session = alice.in_session("another-session-of-alice");
@@ -125,7 +120,7 @@ async fn v_26_a_state_admits_only_its_own_call_and_survives_other_attempts() {
 
 #[tokio::test]
 async fn v_26_an_altered_state_is_refused_with_an_error() {
-    let world = world_that_asks().await;
+    let world = World::that_asks().await;
     let agent = world.modern("alice");
     agent.commit().await;
     let state = call_with_question(&agent).await;
@@ -155,7 +150,7 @@ fn assert_altered_state(answer: &Answer) {
 
 #[tokio::test]
 async fn v_26_a_state_is_valid_only_under_the_rules_that_it_was_made_under() {
-    let before = world_that_asks().await;
+    let before = World::that_asks().await;
     let agent = before.modern("alice");
     agent.commit().await;
     let state = call_with_question(&agent).await;
@@ -179,7 +174,7 @@ async fn v_26_a_state_is_valid_only_under_the_rules_that_it_was_made_under() {
 
 #[tokio::test]
 async fn v_26_the_retry_is_checked_again_from_the_start() {
-    let world = world_that_asks().await;
+    let world = World::that_asks().await;
     let agent = world.modern("alice");
     agent.commit_to(json!({ "max_calls": 1 })).await;
     let state = call_with_question(&agent).await;
@@ -193,7 +188,7 @@ async fn v_26_the_retry_is_checked_again_from_the_start() {
 
 #[tokio::test]
 async fn v_26_an_upstreams_own_state_passes_to_it() {
-    let world = world_that_asks().await;
+    let world = World::that_asks().await;
     let agent = world.modern("alice");
     agent.commit().await;
     let params = retry_params(&agent, "crm.read", &json!({}), &json!("theirs"), &json!({ "q": {} }));
@@ -205,7 +200,7 @@ async fn v_26_an_upstreams_own_state_passes_to_it() {
 
 #[tokio::test]
 async fn v_26_a_signed_call_is_asked_about_and_brought_back_as_it_was() {
-    let world = world_that_asks().await;
+    let world = World::that_asks().await;
     let agent = world.modern("alice");
     agent.commit().await;
     let mut params = agent.call_params("pay", &arguments());

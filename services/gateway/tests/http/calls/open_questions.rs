@@ -10,11 +10,6 @@ use crate::client::{Agent, Reading};
 use crate::front::until;
 use crate::world::{World, rule, script};
 
-/// A gateway that asks a person about each call of the tool `pay`.
-async fn world_that_asks() -> World {
-    World::with(|wishes| wishes.rules.policy.push(rule("ask", "pay", None, Then::Confirm))).await
-}
-
 /// A call about which a person is asked on its stream.
 struct OpenQuestion {
     stream: Reading,
@@ -38,7 +33,7 @@ fn confirmed() -> Value {
 
 #[tokio::test]
 async fn v_26_a_confirmation_admits_one_call() {
-    let world = world_that_asks().await;
+    let world = World::that_asks().await;
     let agent = world.legacy().await;
     agent.commit_to(json!({ "max_calls": 2 })).await;
     let OpenQuestion { mut stream, question, call_id } = call_with_question(&agent).await;
@@ -87,7 +82,7 @@ async fn x_2_an_http_error_after_a_question_is_an_error_with_the_calls_id() {
 
 #[tokio::test]
 async fn v_26_any_answer_but_a_confirmation_denies_the_call_and_frees_its_reservation() {
-    let world = world_that_asks().await;
+    let world = World::that_asks().await;
     let agent = world.legacy().await;
     agent.commit_to(json!({ "max_calls": 1 })).await;
     for no in [
@@ -110,7 +105,7 @@ async fn v_26_any_answer_but_a_confirmation_denies_the_call_and_frees_its_reserv
 
 #[tokio::test]
 async fn v_26_only_the_session_that_was_asked_can_answer() {
-    let world = world_that_asks().await;
+    let world = World::that_asks().await;
     let agent = world.legacy().await;
     agent.commit().await;
     let OpenQuestion { mut stream, question, .. } = call_with_question(&agent).await;
@@ -127,7 +122,7 @@ async fn v_26_only_the_session_that_was_asked_can_answer() {
 
 #[tokio::test]
 async fn v_26_a_cancelled_question_denies_its_call_within_the_gateway() {
-    let world = world_that_asks().await;
+    let world = World::that_asks().await;
     let agent = world.legacy().await;
     agent.commit_to(json!({ "max_calls": 1 })).await;
     let OpenQuestion { mut stream, call_id, .. } = call_with_question(&agent).await;
@@ -141,7 +136,7 @@ async fn v_26_a_cancelled_question_denies_its_call_within_the_gateway() {
 
 #[tokio::test]
 async fn v_26_a_question_ends_with_its_mcp_session() {
-    let world = world_that_asks().await;
+    let world = World::that_asks().await;
     let agent = world.legacy().await;
     agent.commit().await;
     let OpenQuestion { mut stream, question, .. } = call_with_question(&agent).await;
@@ -153,7 +148,7 @@ async fn v_26_a_question_ends_with_its_mcp_session() {
 
 #[tokio::test]
 async fn v_26_a_client_that_disconnects_has_its_call_denied() {
-    let world = world_that_asks().await;
+    let world = World::that_asks().await;
     let agent = world.legacy().await;
     agent.commit_to(json!({ "max_calls": 1 })).await;
     let OpenQuestion { stream, question, .. } = call_with_question(&agent).await;
@@ -188,7 +183,7 @@ async fn v_26_an_unanswered_question_is_denied_when_its_time_is_over() {
 
 #[tokio::test]
 async fn v_26_an_open_question_reserves_its_call() {
-    let world = world_that_asks().await;
+    let world = World::that_asks().await;
     let agent = world.legacy().await;
     agent.commit_to(json!({ "max_calls": 1 })).await;
     let OpenQuestion { mut stream, question, .. } = call_with_question(&agent).await;
@@ -200,7 +195,7 @@ async fn v_26_an_open_question_reserves_its_call() {
 
 #[tokio::test]
 async fn v_26_a_client_that_accepts_only_json_gets_clarify() {
-    let world = world_that_asks().await;
+    let world = World::that_asks().await;
     let agent = world.legacy().await;
     agent.commit().await;
     let message = agent.message("tools/call", &agent.call_params("pay", &json!({})));

@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use crate::client::{Agent, Answer, PATIENCE, Reading, initialize};
 use crate::front::until;
 use crate::scripted::{self, program};
-use crate::world::{Script, World};
+use crate::world::{Script, World, silent};
 
 const METHODS: [&str; 5] = ["ping", "tools/list", "prompts/get", "resources/read", "completion/complete"];
 
@@ -30,22 +30,6 @@ fn params(method: &str) -> Value {
         }
         _ => json!({}),
     }
-}
-
-/// Does not answer these methods: with a stream that is silent, or without even the head of an answer.
-fn silent(methods: &'static [&'static str], streams: bool) -> Script {
-    Box::new(move |seen, wire| {
-        let is_silent = methods.contains(&seen.rpc().as_str());
-        if is_silent {
-            if streams {
-                wire.stream();
-                wire.bytes(": begun\n\n");
-            }
-            wire.is_hung_up_on();
-            wire.hang_up();
-        }
-        is_silent
-    })
 }
 
 /// A gateway that waits for the answers to requests for 200 ms only.

@@ -7,19 +7,7 @@ use testkit::{McpRequest, McpResponse};
 
 use crate::client::Answer;
 use crate::front::until;
-use crate::world::{Script, World, script};
-
-/// Never answers a call.
-fn silent() -> Script {
-    Box::new(|seen, wire| {
-        let asked = seen.rpc() == "tools/call";
-        if asked {
-            wire.is_hung_up_on();
-            wire.hang_up();
-        }
-        asked
-    })
-}
+use crate::world::{Script, World, script, silent};
 
 /// Answers a call with a stream that shows some life and is cut before the answer.
 fn cut() -> Script {
@@ -62,7 +50,7 @@ async fn x_2_a_call_of_an_unreachable_upstream_costs_nothing() {
 #[tokio::test]
 async fn x_2_a_call_of_a_silent_upstream_keeps_its_reservation() {
     let world = World::with(|wishes| {
-        wishes.script = silent();
+        wishes.script = silent(&["tools/call"], false);
         wishes.answer_time = Duration::from_millis(300);
     })
     .await;
@@ -234,7 +222,7 @@ async fn an_answer_that_is_no_json_rpc_passes_with_an_unknown_outcome() {
 
 #[tokio::test]
 async fn a_disconnection_cancels_a_modern_call_and_keeps_a_legacy_one() {
-    let world = World::before(silent()).await;
+    let world = World::before(silent(&["tools/call"], false)).await;
     let modern = world.modern("alice");
     modern.commit().await;
     let message = modern.message("tools/call", &modern.call_params("crm.read", &json!({})));
