@@ -19,6 +19,8 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, utils
 
+import rfc9162
+
 INDEX = 2**53 - 1
 POLICY = "application/vnd.tabellion.policy+json"
 
@@ -238,20 +240,9 @@ def thumbprint(key):
 
 
 def root_over(digest, place, size, path):
-    """RFC 9162, section 2.1.3.2, from the entry's digest."""
-    must(place < size, Failed, "the leaf is not in the tree")
-    node, first, last = sha256(b"\0", digest), place, size - 1
-    for step in path:
-        must(last > 0, Failed, "the path is too long")
-        if first & 1 or first == last:
-            node = sha256(b"\1", step, node)
-            while not first & 1 and first:
-                first, last = first >> 1, last >> 1
-        else:
-            node = sha256(b"\1", node, step)
-        first, last = first >> 1, last >> 1
-    must(last == 0, Failed, "the path is too short")
-    return node
+    root = rfc9162.implied_root(rfc9162.leaf(digest), place, size, path)
+    must(root is not None, Failed, "the path does not fit the tree")
+    return root
 
 
 def note_key(vkey):
@@ -321,15 +312,16 @@ class Verification:
         must(bundle["checkpoint"], Failed, "no checkpoint")
         origin, size, root, body, signatures = read_checkpoint(bundle["checkpoint"])
         self.check_checkpoint(origin, body, signatures, witness_policy)
-        for entry in entries + policies:
-            statement = Sign1(entry["statement"])
-            if entry not in policies:
-                self.check_statement(entry, statement)
-            entry["id"] = sha256(statement.without_unprotected)
-            self.check_receipt(entry)
-            found = root_over(entry["id"], entry["index"], size, entry["path"])
-            must(found == root, Failed, "the proof leads to another root")
-            entry["content_type"] = statement.header.get(3)
+        for listed in (entries, policies):
+            for entry in listed:
+                statement = Sign1(entry["statement"])
+                if listed is entries:
+                    self.check_statement(entry, statement)
+                entry["id"] = sha256(statement.without_unprotected)
+                self.check_receipt(entry)
+                found = root_over(entry["id"], entry["index"], size, entry["path"])
+                must(found == root, Failed, "the proof leads to another root")
+                entry["content_type"] = statement.header.get(3)
         self.check_policies(entries, policies)
         known = {entry["id"].hex() for entry in entries}
         for selection in bundle["selections"]:

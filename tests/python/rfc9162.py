@@ -1,4 +1,4 @@
-"""Merkle trees as RFC 9162 writes them (section 2.1), for the generators of vectors. Nothing here is our code."""
+"""Merkle trees as RFC 9162 writes them (section 2.1), for the scripts about vectors. Nothing here is our code."""
 
 import hashlib
 
