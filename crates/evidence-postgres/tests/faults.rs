@@ -272,8 +272,7 @@ async fn a_server_that_would_forget_a_commit_is_refused() {
     let database = Database::fresh().await;
     let store = database.store("one").await;
     store.check_durability().await.unwrap();
-    let name = database.ask("SELECT current_database()::text").await;
-    database.run(&format!("ALTER DATABASE {name} SET synchronous_commit = off")).await;
+    database.alter("SET synchronous_commit = off").await;
     match store.check_durability().await {
         Err(StoreError::Refused(text)) => assert!(text.contains("synchronous_commit"), "{text}"),
         other => panic!("{other:?}"),
@@ -287,14 +286,13 @@ async fn a_commit_is_refused_until_the_server_would_keep_it() {
         let database = Database::fresh().await;
         let store = database.store("one").await;
         let change = [Stream::new("s").change(1)];
-        let name = database.ask("SELECT current_database()::text").await;
-        database.run(&format!("ALTER DATABASE {name} SET {setting} = {value}")).await;
+        database.alter(&format!("SET {setting} = {value}")).await;
         for _ in 0..2 {
             let outcome = store.commit(&change).await;
             let unavailable = matches!(outcome, Err(CommitError::Failed(StoreError::Unavailable(_))));
             assert!(unavailable, "{setting}: {outcome:?}");
         }
-        database.run(&format!("BEGIN READ WRITE; ALTER DATABASE {name} RESET {setting}; COMMIT")).await;
+        database.alter(&format!("RESET {setting}")).await;
         store.commit(&change).await.unwrap();
     }
 }

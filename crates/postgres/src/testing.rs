@@ -58,6 +58,17 @@ impl Database {
         sqlx::raw_sql(AssertSqlSafe(statements.to_owned())).execute(&mut session).await.map(drop)
     }
 
+    /// Changes the database by `ALTER DATABASE`, such as a setting with which new sessions begin, even if that makes them
+    /// read-only.
+    ///
+    /// # Panics
+    ///
+    /// If the statement fails.
+    pub async fn alter(&self, change: &str) {
+        let name = self.ask("SELECT current_database()::text").await;
+        self.run(&format!("BEGIN READ WRITE; ALTER DATABASE {name} {change}; COMMIT")).await;
+    }
+
     /// Returns the first column of the only row, as text.
     ///
     /// # Panics

@@ -13,13 +13,12 @@ use support::server::Server;
 #[tokio::test]
 async fn r24_synchronous_commit_off_is_refused_wherever_it_was_set() {
     let database = Database::fresh().await;
-    let name = database.ask("SELECT current_database()::text").await;
     let store = database.store().await;
     for value in ["local", "remote_write", "on"] {
-        database.run(&format!("ALTER DATABASE {name} SET synchronous_commit = {value}")).await;
+        database.alter(&format!("SET synchronous_commit = {value}")).await;
         store.check_durability().await.unwrap();
     }
-    database.run(&format!("ALTER DATABASE {name} SET synchronous_commit = off")).await;
+    database.alter("SET synchronous_commit = off").await;
     expect_refused(store, "synchronous_commit").await;
 }
 

@@ -348,41 +348,36 @@ async fn r25_reads_that_hold_every_connection_keep_no_sequencer_waiting() {
     assert_eq!(sequencing.head().await.unwrap(), *appender.head());
 }
 
-/// A session keeps the `default_transaction_read_only` with which it began.
-#[tokio::test]
-async fn r13_a_batch_is_committed_after_the_database_was_read_only_for_new_sessions() {
+/// The error of a batch in a session that begins with a bad value of this setting. Once the setting is reset, the same store
+/// commits the batch: in another session, as each keeps the settings with which it began.
+async fn error_until_reset(setting: &str, value: &str) -> CommitError {
     let database = Database::fresh().await;
     let appender = Appender::with(Arc::new(database.store().await), 1).await;
     let batch = appender.batch(vec![entry(1)]);
     let store = database.store().await;
-    let name = database.ask("SELECT current_database()::text").await;
-    database.run(&format!("ALTER DATABASE {name} SET default_transaction_read_only = on")).await;
-    match store.commit(&batch).await {
-        Err(CommitError::NotCommitted(StoreError::Storage(StorageFault::ReadOnly, _))) => {}
-        other => panic!("{other:?}"),
-    }
-    let reset = format!("ALTER DATABASE {name} RESET default_transaction_read_only");
-    database.run(&format!("BEGIN READ WRITE; {reset}; COMMIT")).await;
+    database.alter(&format!("SET {setting} = {value}")).await;
+    let error = store.commit(&batch).await.unwrap_err();
+    database.alter(&format!("RESET {setting}")).await;
     store.commit(&batch).await.unwrap();
+    error
 }
 
-/// Such a session would keep the setting off after an administrator has turned it on again.
+#[tokio::test]
+async fn r13_a_batch_is_committed_after_the_database_was_read_only_for_new_sessions() {
+    match error_until_reset("default_transaction_read_only", "on").await {
+        CommitError::NotCommitted(StoreError::Storage(StorageFault::ReadOnly, _)) => {}
+        other => panic!("{other:?}"),
+    }
+}
+
 #[tokio::test]
 async fn r24_no_batch_is_committed_in_a_session_that_began_without_synchronous_commit() {
-    let database = Database::fresh().await;
-    let appender = Appender::with(Arc::new(database.store().await), 1).await;
-    let batch = appender.batch(vec![entry(1)]);
-    let store = database.store().await;
-    let name = database.ask("SELECT current_database()::text").await;
-    database.run(&format!("ALTER DATABASE {name} SET synchronous_commit = off")).await;
-    match store.commit(&batch).await {
-        Err(CommitError::NotCommitted(StoreError::Refused(why))) => {
+    match error_until_reset("synchronous_commit", "off").await {
+        CommitError::NotCommitted(StoreError::Refused(why)) => {
             assert!(why.starts_with("synchronous_commit is off"), "{why}");
         }
         other => panic!("{other:?}"),
     }
-    database.run(&format!("ALTER DATABASE {name} RESET synchronous_commit")).await;
-    store.commit(&batch).await.unwrap();
 }
 
 /// As on a standby server, or with a login that may only read.
@@ -390,8 +385,7 @@ async fn r24_no_batch_is_committed_in_a_session_that_began_without_synchronous_c
 async fn a_log_is_opened_for_reads_in_a_database_that_takes_no_writes() {
     let database = Database::fresh().await;
     let appender = Appender::with(Arc::new(database.store().await), 1).await;
-    let name = database.ask("SELECT current_database()::text").await;
-    database.run(&format!("ALTER DATABASE {name} SET default_transaction_read_only = on")).await;
+    database.alter("SET default_transaction_read_only = on").await;
     let reader = Postgres::connect_read_only(&database.options()).await.unwrap();
     assert_eq!(reader.open(ORIGIN).await.unwrap(), *appender.head());
     match database.store().await.open(ORIGIN).await {
