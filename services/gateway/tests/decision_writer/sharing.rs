@@ -216,7 +216,7 @@ async fn open_calls_of_a_living_gateway_keep_their_own_outcome(store: &dyn Store
         dying.renew(Duration::ZERO).await.is_ok() && outcomes().await == lost
     })
     .await;
-    pass.settle(executed(None)).await;
+    pass.settle(executed()).await;
     until("its outcome is recorded", || async { outcomes().await == lost + 1 }).await;
     let outcome = records(&*evidence, SESSION).await.pop().unwrap();
     assert_eq!(payload(&outcome)["status"], "executed");
@@ -247,8 +247,8 @@ async fn a_call_settled_by_another_gateway_has_one_outcome(store: &dyn Store) {
     })
     .await;
 
-    plain.settle(executed(None)).await;
-    in_session.settle(executed(None)).await;
+    plain.settle(executed()).await;
+    in_session.settle(executed()).await;
     assert_eq!(paused.run(json!({ "ticket": 2 })).await, Ok(()));
     assert_eq!(paused.run(json!({ "ticket": 3 })).await, Err(Reason::BudgetExceeded));
     paused.stop().await;
@@ -283,7 +283,7 @@ async fn a_question_of_one_gateway_is_answered_at_another_and_used_once_at_eithe
             let mut response = gateway.call_again(&alice(), &envelope(&arguments), &arguments, shown).await;
             match response.pass.take() {
                 Some(pass) => {
-                    pass.settle(executed(None)).await;
+                    pass.settle(executed()).await;
                     true
                 }
                 None => {
@@ -314,7 +314,7 @@ async fn a_tool_listed_at_one_gateway_is_checked_at_the_other(store: &dyn Store)
     };
     for ticket in 0..2 {
         let mut response = crate::agent::call(&gateways[0].writer, checked(ticket)).await;
-        response.pass.take().expect("nobody has listed it").settle(executed(None)).await;
+        response.pass.take().expect("nobody has listed it").settle(executed()).await;
     }
     lists(&*gateways[1].store, "crm.read").await;
     let response = gateways[0].writer.call(checked(2)).await;
@@ -350,7 +350,7 @@ async fn every_record_of_both_gateways_is_on_the_log_once(store: &dyn Store) {
     assert!(is_accepted(&gateways[0].commit(json!({ "max_calls": 20 })).await));
     for n in 0..10 {
         let mut response = gateways[n % 2].call(json!({ "ticket": n })).await;
-        response.pass.take().unwrap().settle(executed(None)).await;
+        response.pass.take().unwrap().settle(executed()).await;
     }
     let evidence = gateways[0].store.clone();
     until("all is delivered", || async {
