@@ -68,7 +68,7 @@ pub use http_cache::{HttpCache, is_cached};
 pub use load::{Load, resolve_what_was_left_open};
 pub use log::{AUDITOR_TOKEN, Log, OPERATOR_TOKEN, Ran};
 pub use lying_log::LyingLog;
-pub use mcp::{McpAnswer, McpClient};
+pub use mcp::{McpAnswer, McpClient, Verdict};
 pub use monitor::MonitorProcess;
 pub use network::{Break, Cable, Host, Network};
 pub use others::{

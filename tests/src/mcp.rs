@@ -288,10 +288,8 @@ impl McpAnswer {
     /// Returns the VAP Verdict in the result, in either of its two forms.
     #[track_caller]
     pub fn verdict(&self) -> Verdict {
-        let slot = &self.result()["_meta"]["vap"];
-        let flat = if slot["type"] == "verdict" { slot } else { &slot["verdict"] };
-        assert_eq!(flat["type"], "verdict", "no Verdict: {self:#?}");
-        Verdict(flat.clone())
+        self.result();
+        Verdict::of(&self.message)
     }
 
     /// Asserts that the call was served, and returns the Verdict.
@@ -328,6 +326,15 @@ impl McpAnswer {
 pub struct Verdict(pub Value);
 
 impl Verdict {
+    /// Returns the Verdict in the result of a response, in either of its two forms.
+    #[track_caller]
+    pub fn of(response: &Value) -> Self {
+        let slot = &response["result"]["_meta"]["vap"];
+        let flat = if slot["type"] == "verdict" { slot } else { &slot["verdict"] };
+        assert_eq!(flat["type"], "verdict", "no Verdict: {response:#?}");
+        Self(flat.clone())
+    }
+
     /// Returns the decision, such as `served` or `denied`.
     pub fn word(&self) -> &str {
         self.0["verdict"].as_str().unwrap_or_default()

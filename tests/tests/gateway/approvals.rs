@@ -10,7 +10,8 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::time::{Duration, Instant};
 
 use black_box::{
-    Agent, Coming, Connection, Gateway, Guarded, McpAnswer, McpClient, Ran, Scene, free_address, until,
+    Agent, Coming, Connection, Gateway, Guarded, McpAnswer, McpClient, Ran, Scene, Verdict, free_address,
+    until,
 };
 use scitt::Signer as _;
 use serde_json::{Value, json};
@@ -149,27 +150,11 @@ fn begin(agent: &Agent, client: &mut McpClient, arguments: &Value) -> Coming {
     client.begin_call("payments.send", arguments.clone(), meta)
 }
 
-/// What the Verdict of a response says.
-#[derive(Debug, PartialEq)]
-struct Ruling {
-    verdict: String,
-    reason: String,
-}
-
-impl Ruling {
-    fn of(response: &Value) -> Self {
-        let verdict = &response["result"]["_meta"]["vap"];
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        Self { verdict: text(&verdict["verdict"]), reason: text(&verdict["verification"]["reason"]) }
-    }
-
-    fn denied(reason: &str) -> Self {
-        Self { verdict: "denied".to_owned(), reason: reason.to_owned() }
-    }
-
-    fn served() -> Self {
-        Self { verdict: "served".to_owned(), reason: String::new() }
-    }
+/// Asserts that the call of a response was denied for this reason.
+#[track_caller]
+fn must_have_denied(response: &Value, reason: &str) {
+    let verdict = Verdict::of(response);
+    assert_eq!((verdict.word(), verdict.reason()), ("denied", reason), "{response}");
 }
 
 #[test]
@@ -234,10 +219,9 @@ fn in_the_newer_era_a_call_is_made_once_when_an_approver_has_signed_it() {
 #[test]
 fn in_the_older_era_a_call_waits_on_its_stream_for_the_approver() {
     let world = World::new();
-    for (before, deny, expected) in
-        [(0, false, Ruling::served()), (1, true, Ruling::denied("approval_denied"))]
+    for (before, deny, expected, reason) in [(0, false, "served", ""), (1, true, "denied", "approval_denied")]
     {
-        let agent = world.agent().also_in(&format!("older-{}-session", expected.verdict));
+        let agent = world.agent().also_in(&format!("older-{expected}-session"));
         let mut client = world.guarded.running.in_session();
         agent.commit(&mut client);
         let mut coming = begin(&agent, &mut client, &large());
@@ -246,7 +230,8 @@ fn in_the_older_era_a_call_waits_on_its_stream_for_the_approver() {
         let answer: &[&str] = if deny { &["answer", &id, "--deny"] } else { &["answer", &id] };
         world.approval(&CAROL, answer).must_succeed();
         let response = coming.message().unwrap();
-        assert_eq!(Ruling::of(&response), expected, "{response}");
+        let verdict = Verdict::of(&response);
+        assert_eq!((verdict.word(), verdict.reason()), (expected, reason), "{response}");
         assert_eq!(world.calls(), 1);
     }
     let Guarded { gateway, running, .. } = world.guarded;
@@ -303,7 +288,7 @@ fn s12_only_an_approver_turns_a_question_into_a_permit() {
         world.approval(&CAROL, &["answer", question["id"].as_str().unwrap(), "--deny"]).must_succeed();
     }
     pay(agent, &mut client, &large(), &retry).must_be_denied("approval_denied");
-    assert_eq!(Ruling::of(&coming.message().unwrap()), Ruling::denied("approval_denied"));
+    must_have_denied(&coming.message().unwrap(), "approval_denied");
     assert_eq!(world.calls(), 0);
 }
 
@@ -364,7 +349,7 @@ fn an_unanswered_question_is_denied_when_its_time_is_over() {
     let mut client = world.guarded.running.in_session();
     agent.commit(&mut client);
     let mut coming = begin(&agent, &mut client, &large());
-    assert_eq!(Ruling::of(&coming.message().unwrap()), Ruling::denied("unanswered"));
+    must_have_denied(&coming.message().unwrap(), "unanswered");
     let newer = world.agent().clone();
     let mut client = world.guarded.running.modern();
     newer.commit(&mut client);
@@ -516,7 +501,7 @@ fn the_record_on_the_log_names_the_approver_and_the_approval() {
     let mut coming = begin(agent, &mut client, &large());
     let id = world.question();
     world.approval(&CAROL, &["answer", &id, "--output", "kept.json"]).must_succeed();
-    assert_eq!(Ruling::of(&coming.message().unwrap()).verdict, "served");
+    assert_eq!(Verdict::of(&coming.message().unwrap()).word(), "served");
     // What the client answers for its user is recorded as its own word.
     let meta = json!({ "vap": agent.intent("files.delete", &json!({})) });
     let mut coming = client.begin_call("files.delete", json!({}), meta);
@@ -524,7 +509,7 @@ fn the_record_on_the_log_names_the_approver_and_the_approval() {
     let result = json!({ "action": "accept", "content": { "confirm": true } });
     let yes = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result });
     assert_eq!(client.send("", None, &yes.to_string()).status, 202);
-    assert_eq!(Ruling::of(&coming.message().unwrap()).verdict, "served");
+    assert_eq!(Verdict::of(&coming.message().unwrap()).word(), "served");
 
     let Guarded { upstream, gateway, running, .. } = world.guarded;
     let scene = Scene { upstream, log, service, gateway, running };
@@ -699,6 +684,6 @@ fn an_approved_call_is_decided_under_the_rules_then_in_force() {
     let before = world.calls();
     world.approval(&CAROL, &["answer", &id]).must_succeed();
     let response = coming.message().unwrap();
-    assert_eq!(Ruling::of(&response), Ruling::denied("policy:closed"), "{response}");
+    must_have_denied(&response, "policy:closed");
     assert_eq!(world.calls(), before);
 }

@@ -2,7 +2,7 @@
 
 use black_box::gateway::PAYMENT_RULES;
 use black_box::mcp::McpAnswer;
-use black_box::{Agent, Guarded, McpClient};
+use black_box::{Agent, Guarded, McpClient, Verdict};
 use serde_json::{Value, json};
 use testkit::McpServer;
 
@@ -112,15 +112,12 @@ fn in_the_older_era_the_question_comes_on_the_open_stream() {
         let answer = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "action": action, "content": content } });
         assert_eq!(client.send("", None, &answer.to_string()).status, 202);
         let response = coming.message().unwrap();
-        let verdict = &response["result"]["_meta"]["vap"];
+        let verdict = Verdict::of(&response);
         if reason.is_empty() {
-            assert_eq!(verdict["verdict"], "served", "{response}");
+            assert_eq!(verdict.word(), "served", "{response}");
             assert_eq!(guarded.upstream.calls(), before + 1);
         } else {
-            assert_eq!(
-                (&verdict["verdict"], &verdict["verification"]["reason"]),
-                (&json!("denied"), &json!(reason))
-            );
+            assert_eq!((verdict.word(), verdict.reason()), ("denied", reason));
             assert_eq!((&response["result"]["isError"], guarded.upstream.calls()), (&json!(true), before));
         }
     }
@@ -166,8 +163,7 @@ fn a_confirmed_call_is_decided_under_the_rules_then_in_force() {
     let yes = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": accept }).to_string();
     assert_eq!(older.send("", None, &yes).status, 202);
     let response = coming.message().unwrap();
-    let verdict = &response["result"]["_meta"]["vap"];
-    assert_eq!(verdict["verification"]["reason"], "policy:closed", "{response}");
+    assert_eq!(Verdict::of(&response).reason(), "policy:closed", "{response}");
     let response = pay(&newer, &mut client, &large(), &answer(&pending, "accept"));
     assert_eq!(response.verdict().word(), "denied", "{response:?}");
     assert_eq!(guarded.upstream.calls(), before);

@@ -101,14 +101,14 @@ fn an_approved_call_is_decided_under_the_registry_then_in_force() {
         let chain = root(|_| ());
         let mut coming = begin_payment(&world, &chain);
         world.approve();
-        assert_eq!(Ruling::of(&coming.message().unwrap()).verdict, "served", "while nothing changes");
+        assert_eq!(Verdict::of(&coming.message().unwrap()).word(), "served", "while nothing changes");
         let mut coming = begin_payment(&world, &chain);
         world.question();
         assert_eq!(world.publish_against(&chain, |registry| change(&chain, registry)), reason);
         let before = world.calls();
         world.approve();
         let answer = coming.message().unwrap();
-        assert_eq!(Ruling::of(&answer), Ruling::denied(reason), "{answer}");
+        must_have_denied(&answer, reason);
         let receipt = &answer["result"]["_meta"]["dev.tabellion/aer"]["receipt"];
         assert_eq!(receipt["enforcement_outcome"], "deny");
         assert_eq!(world.calls(), before, "{reason}");
@@ -150,6 +150,6 @@ fn an_approved_call_is_decided_under_the_configuration_then_in_force() {
     let before = world.calls();
     world.approve();
     let answer = coming.message().unwrap();
-    assert_eq!(Ruling::of(&answer), Ruling::denied("roa:auth_strength_insufficient"), "{answer}");
+    must_have_denied(&answer, "roa:auth_strength_insufficient");
     assert_eq!(world.calls(), before);
 }
