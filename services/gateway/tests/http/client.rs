@@ -106,8 +106,13 @@ impl Agent {
     }
 
     /// The same client in a new MCP session.
-    pub async fn initialized(mut self, capabilities: &Value) -> Self {
-        let answer = self.ask("initialize", initialize(capabilities)).await;
+    pub async fn initialized(self, capabilities: &Value) -> Self {
+        self.opened(initialize(capabilities)).await
+    }
+
+    /// The same client in a new MCP session, which these parameters of `initialize` open.
+    pub async fn opened(mut self, params: Value) -> Self {
+        let answer = self.ask("initialize", params).await;
         self.mcp = Some(answer.headers["mcp-session-id"].to_str().unwrap().to_owned());
         self
     }

@@ -175,12 +175,9 @@ async fn v_37_two_sessions_may_each_have_a_task_of_one_name() {
 
 /// A client in a new session of this revision.
 async fn in_revision(world: &World, revision: &str) -> Agent {
-    let mut client = world.nobody();
     let mut opening = initialize(&json!({}));
     opening["protocolVersion"] = revision.into();
-    let answer = client.ask("initialize", opening).await;
-    client.mcp = Some(answer.headers["mcp-session-id"].to_str().unwrap().to_owned());
-    client
+    world.nobody().opened(opening).await
 }
 
 #[tokio::test]
