@@ -15,6 +15,8 @@ use crate::storage_faults::SmallDisk;
 /// The arguments of a service that is tried out.
 const SERVE_DEV: [&str; 8] =
     ["vrf", "serve", "--dev", "--json", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
+/// The file with the log output of a service, in its folder.
+const LOG_FILE: &str = "verification.log";
 /// The state folder of such a service.
 const DEV_STATE: &str = "tabellion-dev/verification";
 
@@ -30,10 +32,17 @@ impl VerificationProcess {
         Self::start_with(folder, &[])
     }
 
-    /// Starts a process that aborts at the first visit of a crash point.
+    /// Starts a process that aborts at the first visit of a crash point; `None` if it visited the point before it served, with
+    /// a statement that an earlier process had stored and not sent.
     #[track_caller]
-    pub fn start_until(folder: &Folder, point: &str) -> Self {
-        Self::start_with(folder, &[("TABELLION_CRASH_AT", point)])
+    pub fn start_until(folder: &Folder, point: &str) -> Option<Self> {
+        let mut command = folder.command(&SERVE_DEV);
+        command.env("TABELLION_CRASH_AT", point);
+        match Daemon::start(command, folder.path(LOG_FILE)) {
+            Ok(daemon) => Some(Self { daemon }),
+            Err(ran) if ran.code.is_none() => None,
+            Err(ran) => panic!("the service did not start: {ran}"),
+        }
     }
 
     /// Starts a process with this configuration file in the folder, and waits until it serves.
@@ -68,7 +77,7 @@ impl VerificationProcess {
 
     #[track_caller]
     fn run(folder: &Folder, command: Command) -> Self {
-        Self { daemon: Daemon::serve(command, folder.path("verification.log")) }
+        Self { daemon: Daemon::serve(command, folder.path(LOG_FILE)) }
     }
 
     /// Returns the verifier's did:key.

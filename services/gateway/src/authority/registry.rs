@@ -202,6 +202,8 @@ impl RegistryState {
     /// [`RegistryReadError`] for the first source that cannot be used. The first version needs both.
     pub async fn refresh(&self, positions: &dyn RegistryPositions) -> Result<(), RegistryReadError> {
         let before = self.current();
+        // A document may change while it is read: its age counts from the beginning.
+        let now = (self.now)();
         let whole = self.read_whole(before.as_deref()).await;
         let registry = match (&whole, &before) {
             (Ok(registry), _) => registry,
@@ -210,7 +212,7 @@ impl RegistryState {
         };
         let extended = self.read_deltas(registry).await;
         let read_at = match (whole.is_ok() && extended.is_ok(), &before) {
-            (true, _) => (self.now)(),
+            (true, _) => now,
             (false, Some(before)) => before.read_at,
             (false, None) => return extended.map(drop),
         };
