@@ -25,6 +25,8 @@ const AGENTS: u8 = 4;
 const BUDGET: u64 = 1_000_000;
 /// Time between two calls of an agent.
 const PAUSE: Duration = Duration::from_millis(4);
+/// The same while the log is away for long: thousands of records wait for it, and not tens of thousands.
+const LONG_PAUSE: Duration = Duration::from_millis(40);
 /// Timeout of a call, after which its outcome is unknown.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Maximum time until the log has all records.
@@ -43,6 +45,8 @@ pub struct Onslaught {
     pub gateway: Gateway,
     log: Log,
     callers: Callers,
+    /// Time between two calls of an agent.
+    pause: Duration,
     told: Mutex<Vec<String>>,
 }
 
@@ -97,7 +101,14 @@ impl Onslaught {
         log.configure(&format!("listen = \"{address}\""));
         let upstream = McpServer::ordinary();
         let gateway = build(Gateway::before(&upstream.url()).logging_to(&format!("http://{address}")));
-        Self { upstream, gateway, log, callers: Callers::AgentRoa(Vec::new()), told: Mutex::default() }
+        Self {
+            upstream,
+            gateway,
+            log,
+            callers: Callers::AgentRoa(Vec::new()),
+            pause: PAUSE,
+            told: Mutex::default(),
+        }
     }
 
     /// Issues an envelope for [`GRANTED`] calls and delegates it: envelopes from before the gateway's first start are
@@ -164,7 +175,7 @@ impl Onslaught {
                     self.remember(&told);
                 }
             }
-            thread::sleep(PAUSE);
+            thread::sleep(self.pause);
         }
     }
 
@@ -370,7 +381,7 @@ pub fn survives_power_losses(times: u64, calls: u64) -> usize {
 /// Stops the log for a while, then checks the audit trail.
 #[track_caller]
 pub fn survives_a_log_that_is_away(pause: Duration) {
-    let onslaught = Onslaught::prepared();
+    let onslaught = Onslaught { pause: LONG_PAUSE, ..Onslaught::prepared() };
     let service = onslaught.serve();
     let running = onslaught.gateway.start();
     onslaught.commit(&running);
