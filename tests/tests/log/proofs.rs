@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use black_box::{FaultyService, Log, Ran, Service, WitnessHome, until};
 use ed25519_dalek::SigningKey;
+use scitt::media::RECEIPT;
 use serde_json::Value;
 use tlog::cosignature::cosign;
 use tlog::note::{LocalKey, Note, NoteSigner};
@@ -170,6 +171,33 @@ fn a_proof_in_json_is_verified_with_every_member() {
         let ran = log.tabellion(&[&verified[..], &["--size", "7", "--url", &liar.url()]].concat());
         expect(&ran, 3, "tlog-proof-mismatch");
         assert!(!log.path("never").exists(), "{member}");
+    }
+    service.stop();
+}
+
+#[test]
+fn a_genuine_proof_of_another_tree_or_leaf_is_refused() {
+    let log = Log::sqlite();
+    let service = grown(&log);
+    let inclusion = |arguments: &[&str]| ask(&log, &service, &[&["proof", "inclusion"], arguments].concat());
+    let mut view = inclusion(&["2", "--size", "7"]).must_succeed().json();
+    view["index"] = 3.into();
+    for (form, media_type) in [("receipt", RECEIPT), ("tlog-proof", "text/x.tlog.proof")] {
+        for genuine_for in [["3", "--size", "5"], ["2", "--size", "7"]] {
+            inclusion(&[&genuine_for[..], &["--form", form, "-o", "genuine"]].concat()).must_succeed();
+            let (view, genuine) = (view.to_string().into_bytes(), fs::read(log.path("genuine")).unwrap());
+            let liar = FaultyService::of(service.connection().address(), move |request, answer| {
+                let is_proof = request.accept.as_deref() == Some(media_type);
+                answer.body.clone_from(if is_proof { &genuine } else { &view });
+            });
+            // For leaf 3, the liar names the entry of leaf 2, of which it has a genuine proof.
+            let entry = if genuine_for[0] == "2" { "3" } else { "one.cose" };
+            let verified =
+                ["proof", "inclusion", entry, "--size", "7", "--form", form, "--verify", "-o", "never"];
+            let more = ["--trust", "trust.toml", "--json", "--url", &liar.url()];
+            expect(&log.tabellion(&[&verified[..], &more].concat()), 3, "tlog-proof-mismatch");
+            assert!(!log.path("never").exists(), "{form} for {genuine_for:?}");
+        }
     }
     service.stop();
 }

@@ -10,6 +10,7 @@ use merkle::{EntryDigest, Hash, LeafIndex, TreeSize, verify::implied_root};
 use scitt::media::RECEIPT;
 use serde::Deserialize;
 use serde_json::Value as Json;
+use tlog::checkpoint::Checkpoint;
 use tlog::proof::TlogProof;
 
 use super::{Hex, TLOG_PROOF, hand_over, tell, write_json};
@@ -84,16 +85,14 @@ impl Inclusion {
             InclusionFormat::Receipt => {
                 let receipt = self.fetch(&service, self.size, RECEIPT)?;
                 if self.verify {
-                    let (entry, trust) = (self.digest(&service)?, self.trust(context)?);
-                    let verdict = verifier::verify_receipt_of(entry, &receipt, &trust.store, now());
-                    tell(context, (verdict.outcome, verdict.reason), &verdict.checks)?;
+                    self.verify_receipt(context, self.digest(&service)?, &receipt)?;
                 }
                 hand_over(context, &self.output, RECEIPT, &receipt, self.verify)
             }
             InclusionFormat::TlogProof => {
                 let proof = self.fetch(&service, self.size, TLOG_PROOF)?;
                 if self.verify {
-                    self.verified(context, self.digest(&service)?, &proof)?;
+                    self.verify_tlog_proof(context, self.digest(&service)?, &proof)?;
                 }
                 hand_over(context, &self.output, TLOG_PROOF, &proof, self.verify)
             }
@@ -108,14 +107,11 @@ impl Inclusion {
             let asked = self.asked_digest()?.unwrap_or(served.entry_id.0);
             self.must_be_requested(&served, asked)?;
             let bytes = self.fetch(service, Some(served.tree_size), TLOG_PROOF)?;
-            self.verified(context, asked, &bytes)?;
-            let proof = String::from_utf8_lossy(&bytes);
+            let checkpoint = self.verify_tlog_proof(context, asked, &bytes)?;
             let (leaf, size) = (LeafIndex::new(served.index), TreeSize::new(served.tree_size));
-            let checkpoint = TlogProof::from_str(&proof).ok().and_then(|proof| proof.checkpoint().ok());
-            let checkpoint = checkpoint.filter(|checkpoint| checkpoint.size() == size);
             let path: Vec<Hash> = served.path.iter().map(|hash| hash.hash()).collect();
             let root = implied_root(asked.leaf_hash(), leaf, size, &path).ok();
-            if root.is_none() || root != checkpoint.map(|checkpoint| checkpoint.root()) {
+            if root.is_none() || size != checkpoint.size() || root != Some(checkpoint.root()) {
                 return Err(mismatch("the path does not lead to the root of the checkpoint of that size"));
             }
             if root.map(Hash::from) != Some(served.root.hash()) {
@@ -127,24 +123,51 @@ impl Inclusion {
 
     /// Refuses an answer that names another entry, leaf, leaf hash or tree size than the requested ones.
     fn must_be_requested(&self, served: &ServedInclusionProof, entry: EntryDigest) -> Result<(), Failure> {
-        let is_other = |requested: Option<u64>, served: u64| requested.is_some_and(|number| number != served);
-        if served.entry_id.0 != entry || is_other(self.leaf(), served.index) {
-            return Err(mismatch("the answer is about another entry than the requested one"));
+        if served.entry_id.0 != entry {
+            return Err(mismatch(OTHER_ENTRY));
         }
-        if is_other(self.size, served.tree_size) {
-            return Err(mismatch("the answer is about another tree size than the requested one"));
-        }
+        self.must_be_at(LeafIndex::new(served.index), TreeSize::new(served.tree_size))?;
         match served.leaf_hash.hash() == Hash::from(entry.leaf_hash()) {
             true => Ok(()),
             false => Err(mismatch("the leaf hash in the answer is not that of the entry")),
         }
     }
 
-    fn verified(&self, context: &Context, entry: EntryDigest, proof: &[u8]) -> Result<(), Failure> {
+    /// Refuses a proof of another leaf or tree size than the requested ones.
+    fn must_be_at(&self, leaf: LeafIndex, size: TreeSize) -> Result<(), Failure> {
+        if self.leaf().is_some_and(|requested| requested != leaf.get()) {
+            return Err(mismatch(OTHER_ENTRY));
+        }
+        match self.size.is_none_or(|requested| requested == size.get()) {
+            true => Ok(()),
+            false => Err(mismatch("the answer is about another tree size than the requested one")),
+        }
+    }
+
+    fn verify_receipt(&self, context: &Context, entry: EntryDigest, receipt: &[u8]) -> Result<(), Failure> {
+        let verdict = verifier::verify_receipt_of(entry, receipt, &self.trust(context)?.store, now());
+        tell(context, (verdict.outcome, verdict.reason), &verdict.checks)?;
+        match verdict.receipts.first().and_then(|receipt| receipt.position) {
+            Some(position) => self.must_be_at(position.leaf_index, position.tree_size),
+            None => Ok(()),
+        }
+    }
+
+    /// Verifies a tlog-proof; returns its checkpoint.
+    fn verify_tlog_proof(
+        &self,
+        context: &Context,
+        entry: EntryDigest,
+        bytes: &[u8],
+    ) -> Result<Checkpoint, Failure> {
         let trust = self.trust(context)?;
         let policy = self.witness_policy.as_deref().map(witness_policy).transpose()?;
-        let verdict = verifier::verify_tlog_proof_of(entry, proof, policy.as_ref(), &trust.store);
-        tell(context, (verdict.outcome, verdict.reason), &verdict.checks)
+        let verdict = verifier::verify_tlog_proof_of(entry, bytes, policy.as_ref(), &trust.store);
+        tell(context, (verdict.outcome, verdict.reason), &verdict.checks)?;
+        let proof = TlogProof::from_str(&String::from_utf8_lossy(bytes)).map_err(nonsense)?;
+        let checkpoint = proof.checkpoint().map_err(nonsense)?;
+        self.must_be_at(proof.index(), checkpoint.size())?;
+        Ok(checkpoint)
     }
 
     fn trust(&self, context: &Context) -> Result<TrustFile, Failure> {
@@ -187,9 +210,13 @@ impl Inclusion {
             return Ok(digest);
         }
         let served: ServedInclusionProof = service.block_on(service.client.json(&self.query(self.size)))?;
+        self.must_be_requested(&served, served.entry_id.0)?;
         Ok(served.entry_id.0)
     }
 }
+
+/// The error of an answer about another leaf.
+const OTHER_ENTRY: &str = "the answer is about another entry than the requested one";
 
 fn mismatch(what: &str) -> Failure {
     Failure::new(Exit::VerificationFailed, verifier::Code::TlogProofMismatch.as_str(), what)
