@@ -129,12 +129,13 @@ impl Service {
         Err(nonsense("its list does not end"))
     }
 
-    /// Converts an error. A local service that is unreachable may not be running, so the hint is `tabellion serve
-    /// --dev`.
+    /// Converts an error. A local service that is unreachable may not be running, so the hint is `tabellion serve --dev`,
+    /// which serves plain HTTP.
     fn failure(&self, error: ClientError) -> Failure {
+        let base = self.client.base();
         let is_unreachable = matches!(error, ClientError::Unreachable(_));
         let failure = Failure::from(error);
-        match is_unreachable && is_loopback(self.client.base()) {
+        match is_unreachable && base.scheme() == "http" && is_loopback(base) {
             true => failure.hint("tabellion serve --dev"),
             false => failure,
         }
