@@ -15,11 +15,12 @@ use crate::binary;
 use crate::database::Database;
 use crate::service::Service;
 
-/// Settings of every test log: rate limits that no test reaches by accident.
+/// Settings of every test log: rate limits, and a time until the answer 202, that no test reaches by accident.
 const GENEROUS: &str = "
 listen = \"127.0.0.1:0\"
 admin_listen = \"127.0.0.1:0\"
 tokens_file = \"tokens\"
+answer_within_ms = 5000
 write_rate = 1000000
 write_burst = 1000000
 read_rate = 1000000

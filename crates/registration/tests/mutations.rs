@@ -128,7 +128,7 @@ fn large_hostile_payloads_are_answered_at_once() {
         let start = Instant::now();
         assert!(read(&Form::B.wrap(text.as_bytes())).is_none());
         // Generous, as these are unoptimized builds on shared machines: what is quadratic takes minutes.
-        assert!(start.elapsed().as_secs() < 10, "{:?} for {}…", start.elapsed(), &text[..20]);
+        assert!(start.elapsed().as_secs() < 60, "{:?} for {}…", start.elapsed(), &text[..20]);
     }
 }
 

@@ -469,6 +469,7 @@ fn a_backup_is_verified_with_no_database_by_those_who_know_the_key() {
 #[test]
 fn what_was_accepted_and_not_placed_when_the_log_was_frozen_gets_its_place_where_it_goes_on() {
     let log = Log::postgres();
+    log.configure("answer_within_ms = 1000");
     let leader = log.serve();
     filled(&log, &leader, 1);
     let follower = log.serve();

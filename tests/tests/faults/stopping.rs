@@ -3,11 +3,13 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use black_box::{Load, Log, Recorder, Service, on_both_databases};
+use black_box::{Load, Log, Recorder, Service, on_both_databases, until};
 use rustix::process::Signal;
 
 /// How long a stop may take (R56).
 const STOP: Duration = Duration::from_secs(10);
+/// How long it may take until there is load on a busy machine.
+const LOADED: Duration = Duration::from_secs(60);
 
 /// Stops under load with these signals, 100 ms apart.
 fn stops_in_order(log: &Log, signals: &[Signal]) {
@@ -15,7 +17,7 @@ fn stops_in_order(log: &Log, signals: &[Signal]) {
     let load = Load { log, recorder: &recorder, writers: 6 };
     let mut service = log.serve();
     let took = load.on(&service, || {
-        sleep(Duration::from_millis(400));
+        until(LOADED, || format!("{:?}", recorder.answers()), || recorder.registered() > 10);
         let begun = Instant::now();
         for signal in signals {
             service.signal(*signal);

@@ -76,6 +76,7 @@ fn r31_a_paused_leader_that_wakes_after_a_take_over_does_not_fork() {
 #[test]
 fn r30_what_a_follower_accepted_while_nobody_led_is_registered_by_whoever_leads_next() {
     let log = Log::postgres();
+    log.configure("answer_within_ms = 1000");
     let recorder = Recorder::new();
     let leader = log.serve();
     let follower = log.serve();
@@ -141,7 +142,7 @@ fn reads_from_a_follower_verify_and_its_locator_is_the_same() {
     assert_eq!(recorder.register(&mut leader.connection(), &statement), Outcome::Registered);
     let mut connection: Connection = follower.connection();
     until(
-        Duration::from_secs(5),
+        PATIENCE,
         || "a follower never sees the entry",
         || recorder.resolve(&mut connection, statement.digest()).unwrap().status == 200,
     );

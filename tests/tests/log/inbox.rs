@@ -61,6 +61,7 @@ fn items(log: &Log, service: &Service) -> Vec<Value> {
 #[test]
 fn r25_r36_a_statement_that_expires_while_the_head_row_is_locked_is_refused_and_says_why() {
     let log = Log::postgres();
+    log.configure("answer_within_ms = 1000");
     let service = log.serve();
     let mut connection = service.connection();
     let url = log.database().url();
@@ -74,9 +75,10 @@ fn r25_r36_a_statement_that_expires_while_the_head_row_is_locked_is_refused_and_
             sleep(Duration::from_millis(20));
         }
         // One commit waits for the row; what comes after it waits for the next batch.
-        let (first, end) = (log.statement(), now() + 3);
+        let first = log.statement();
         assert_eq!(connection.post(first.bytes()).status, 202);
-        let closing = expiring("closing", end);
+        // Before the row is free.
+        let closing = expiring("closing", now() + 3);
         assert_eq!(connection.post(closing.bytes()).status, 202);
         assert_eq!(resolve(&mut connection, &closing).status, 204);
         let refused = outcome(&mut connection, &closing);

@@ -30,6 +30,7 @@ on_both_databases! {
 #[test]
 fn accepted_then_running_then_resolved_all_at_one_location() {
     let log = Log::postgres();
+    log.configure("answer_within_ms = 1000");
     let leader = log.serve();
     let follower = log.serve();
     leader.signal(Signal::STOP);

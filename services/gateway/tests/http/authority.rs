@@ -777,8 +777,13 @@ async fn a_stale_registry_allows_reads_where_the_route_says_so() {
         "degraded = \"reads\"\n[route.sensitivity]\n\"crm.read\" = \"reads\"\n\"pay\" = \"writes_money\"\n";
     for (route, permitted) in [(REQUIRED.to_owned(), false), (format!("{REQUIRED}{reads}"), true)] {
         let site = Site::with(&route).await;
-        site.publish(2, |registry| registry["ttl_seconds"] = 3.into());
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        // The version is in force once it revokes this envelope.
+        let revoked = root(|_| ());
+        site.publish(2, |registry| {
+            registry["ttl_seconds"] = 3.into();
+            revoking(&revoked, 2)(registry);
+        });
+        site.until_denied(&revoked, "roa:envelope_revoked").await;
         std::fs::remove_file(site.folder.path().join("registry.json")).unwrap();
         let chain = root(|_| ());
         let answer = site.until_denied_for(&chain, "pay", "roa:invalid_signature").await;

@@ -60,14 +60,17 @@ async fn a_modern_call_is_cancelled_by_its_clients_going_away() {
         .await;
         let body = modern_text("1", "tools/call", r#""name":"t""#);
         let (http, call) = (world.http.clone(), world.modern("tools/call", Some("t"), body).build().unwrap());
+        let client_saw = Notes::default();
+        let saw = client_saw.clone();
         let client = tokio::spawn(async move {
             let mut response = http.execute(call).await.unwrap();
-            while response.chunk().await.unwrap().is_some() {}
+            while response.chunk().await.unwrap().is_some() {
+                saw.write("begun");
+            }
         });
         server_saw.holds("begun").await;
         if streams {
-            world.notes.holds("call").await;
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            client_saw.holds("begun").await;
         }
         client.abort();
         let _ = client.await;
