@@ -66,28 +66,28 @@ pub fn is_statement_in_form(part: &ParsedHeader) -> bool {
     matches!(part.essence.as_str(), UNKNOWN | CBOR) || is_statement_in_batch(part)
 }
 
-/// Returns `true` if `Accept` names the type `wanted` with at least the quality of each type in `over`.
+/// Returns `true` if `Accept` names the type `wanted` with at least the quality of each type in `over`, which it may name
+/// by a wildcard.
 pub fn prefers(headers: &HeaderMap, wanted: &str, over: &[&str]) -> bool {
-    let quality = |media| named(headers, media);
-    let Some(mine) = quality(wanted).filter(|quality| *quality > 0) else { return false };
-    over.iter().filter_map(|other| quality(other)).all(|other| mine >= other)
+    let Some(wanted) = named(headers, wanted).filter(|quality| *quality > 0) else { return false };
+    over.iter().filter_map(|other| quality_of(headers, other)).all(|other| wanted >= other)
 }
 
 /// Returns `true` if a client accepts a type, by its name or by a wildcard (RFC 9110, section 12.5.1). Without `Accept` it
 /// accepts all types.
 pub fn accepts(headers: &HeaderMap, media: &str) -> bool {
-    if !headers.contains_key(ACCEPT) {
-        return true;
-    }
-    let range = media.split_once('/').map_or_else(String::new, |(kind, _)| format!("{kind}/*"));
-    // The most specific entry decides.
-    let quality = [media, &range, "*/*"].into_iter().find_map(|name| named(headers, name));
-    quality.is_some_and(|quality| quality > 0)
+    !headers.contains_key(ACCEPT) || quality_of(headers, media).is_some_and(|quality| quality > 0)
 }
 
 /// The content type of a response in COSE: `named` where the client prefers it, else `application/cose`.
 pub fn cose_or(headers: &HeaderMap, named: &'static str) -> &'static str {
     if prefers(headers, named, &[COSE]) { named } else { COSE }
+}
+
+/// The quality (in thousandths) that `Accept` gives a type, by its name or by a wildcard. The most specific name decides.
+fn quality_of(headers: &HeaderMap, media: &str) -> Option<u16> {
+    let range = media.split_once('/').map_or_else(String::new, |(kind, _)| format!("{kind}/*"));
+    [media, &range, "*/*"].into_iter().find_map(|name| named(headers, name))
 }
 
 /// The quality (in thousandths) that `Accept` gives a type or a wildcard of this name.
@@ -150,6 +150,10 @@ mod tests {
         assert!(says("application/cose;q=0.5, application/scitt-receipt+cose;q=0.9"));
         assert!(!says("application/cose, application/scitt-receipt+cose;q=0.5"));
         assert!(!says("application/scitt-receipt+cose;q=0"));
+        assert!(!says("*/*, application/scitt-receipt+cose;q=0.1"));
+        assert!(!says("application/scitt-receipt+cose;q=0.1, application/*;q=0.5"));
+        assert!(says("application/scitt-receipt+cose, */*;q=0.8"));
+        assert!(says("application/*, application/cose;q=0.1, application/scitt-receipt+cose;q=0.2"));
         assert!(!says("*/*"));
         assert!(!prefers(&HeaderMap::new(), RECEIPT, &over));
     }
