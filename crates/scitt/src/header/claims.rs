@@ -100,15 +100,19 @@ fn date(item: &Item<'_>, what: &'static str) -> Result<i64, Malformed> {
     };
     let seconds = match &number.value {
         Value::Float(seconds) => whole_seconds(*seconds),
-        value => value.as_i64(),
+        // Beyond `i64` a date is the first or the last one.
+        Value::Unsigned(seconds) => Some(i64::try_from(*seconds).unwrap_or(i64::MAX)),
+        Value::Negative(argument) => {
+            Some(i64::try_from(*argument).map_or(i64::MIN, |argument| -1 - argument))
+        }
+        _ => None,
     };
     seconds.ok_or_else(|| wrong_type(item, what, "a number of seconds"))
 }
 
-/// Returns the seconds rounded down, or `None` beyond 2^53 seconds, where an `f64` is no longer exact.
+/// Returns the seconds rounded down, within the range of `i64`; `None` for infinity and for no number.
 fn whole_seconds(seconds: f64) -> Option<i64> {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    (seconds.abs() <= EXACT).then(|| seconds.floor() as i64)
+    seconds.is_finite().then(|| seconds.floor() as i64)
 }
 
 /// Checks the `StringOrURI` type of RFC 8392: text with a colon must be a URI. Only the scheme and the set of

@@ -138,6 +138,21 @@ fn dates_may_be_floats_or_wrongly_tagged_but_must_be_numbers() {
     }
 }
 
+#[test]
+fn a_date_beyond_the_range_is_its_end() {
+    for (text, end) in [
+        ("06 1bffffffffffffffff", i64::MAX),
+        ("06 1b8000000000000000", i64::MAX),
+        ("06 fb7e37e43c8800759c", i64::MAX),
+        ("06 3b7fffffffffffffff", i64::MIN),
+        ("06 3bffffffffffffffff", i64::MIN),
+        ("06 fbfe37e43c8800759c", i64::MIN),
+    ] {
+        let statement = SignedStatement::parse(with_protected(&format!("a2 0127 0f a1 {text}"))).unwrap();
+        assert_eq!(statement.header().claims().unwrap().iat(), Some(end), "{text}");
+    }
+}
+
 // --- RFC 9943 -----------------------------------------------------------------
 
 #[test]
