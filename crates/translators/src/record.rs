@@ -76,7 +76,7 @@ pub(crate) fn digest(bytes: &[u8]) -> String {
 
 /// Assembles a record. The source is added after redaction.
 pub(crate) fn assemble(id: String, mut session: Session, previous: Option<&str>) -> Value {
-    let (vcs, attribution) = (session.vcs.take().and_then(Vcs::into_value), session.attribution.take());
+    let (vcs, attribution) = (session.vcs.take().map(Vcs::into_value), session.attribution.take());
     let mut record = Map::new();
     record.insert("version".to_owned(), SCHEMA_VERSION.into());
     record.insert("id".to_owned(), id.into());

@@ -91,17 +91,14 @@ impl Session {
 }
 
 impl Vcs {
-    /// Serializes the context; `None` if nothing is known.
-    pub fn into_value(self) -> Option<Value> {
+    /// Serializes the context. That it is git may be all that is known.
+    pub fn into_value(self) -> Value {
         let mut members = Map::new();
         put(&mut members, "revision", self.revision);
         put(&mut members, "branch", self.branch);
         put(&mut members, "repository", self.repository);
-        if members.is_empty() {
-            return None;
-        }
         members.insert("type".to_owned(), "git".into());
-        Some(Value::Object(members))
+        Value::Object(members)
     }
 }
 

@@ -98,7 +98,7 @@ fn header(file: &SourceFile, lines: &[Line]) -> Session {
         cli_name: Some("codex-cli".to_owned()),
         cli_version: text("cli_version"),
         working_dir: text("cwd").or_else(turn_folder),
-        vcs: meta.get("git").map(vcs),
+        vcs: meta.get("git").filter(|git| git.is_object()).map(vcs),
         ..Session::default()
     }
 }

@@ -9,12 +9,14 @@ mod message;
 mod objects;
 mod part;
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::account::{NativeOutcome, TranslationAccount};
 use crate::entry::{Entry, SYSTEM_EVENT};
 use crate::native::Native;
-use crate::session::{Models, Session};
+use crate::session::{Models, Session, Vcs};
 use crate::source::SessionSource;
 use objects::{Message, Objects};
 
@@ -29,12 +31,15 @@ pub(crate) fn recognizes(value: &Value) -> bool {
 pub(crate) fn read(source: &SessionSource, account: &mut TranslationAccount) -> Vec<Session> {
     let mut objects = Objects::read(source, account);
     let sessions = std::mem::take(&mut objects.sessions);
+    let in_git = projects_in_git(&objects.unassigned);
     let mut found: Vec<Session> = Vec::new();
     for native in sessions {
         let messages = objects.messages.remove(&native.id).unwrap_or_default();
         let others = objects.others.remove(&native.id).unwrap_or_default();
         account.entry("session", NativeOutcome::Kept("session"));
+        let is_in_git = native.members.text("projectID").is_some_and(|project| in_git.contains(project));
         let mut session = session(native.id, native.members, &messages);
+        session.vcs = is_in_git.then(Vcs::default);
         session.entries = messages.into_iter().map(|message| message::entry(message, account)).collect();
         session.entries.extend(others.into_iter().map(|(kind, other)| event(&kind, other, account)));
         found.push(session);
@@ -47,6 +52,13 @@ pub(crate) fn read(source: &SessionSource, account: &mut TranslationAccount) -> 
     }
     objects.orphans(account);
     found
+}
+
+/// Returns the identifiers of the projects that are in git, by their own objects.
+fn projects_in_git(others: &[(String, Value)]) -> BTreeSet<String> {
+    let is_in_git = |other: &&Value| other.get("worktree").is_some() && other["vcs"] == "git";
+    let projects = others.iter().map(|(_, other)| other).filter(is_in_git);
+    projects.filter_map(|project| project["id"].as_str().map(str::to_owned)).collect()
 }
 
 fn event(kind: &str, other: Value, account: &mut TranslationAccount) -> Entry {

@@ -15,7 +15,7 @@ const SPARED: [&str; 3] = ["id", "version", "recording-agent"];
 /// Members that link entries. They look random, and are not secrets.
 const IDENTIFIERS: [&str; 5] = ["id", "parent-id", "call-id", "session-id", "previous-record"];
 /// Members that the draft requires, so that they are replaced and not removed.
-const REQUIRED: [&str; 9] = [
+const REQUIRED: [&str; 11] = [
     "session-id",
     "model-id",
     "model-provider",
@@ -25,7 +25,13 @@ const REQUIRED: [&str; 9] = [
     "content",
     "event-type",
     "working-dir",
+    "path",
+    "url",
 ];
+/// The map whose members are all optional, and numbers, which no text can replace.
+const TOKEN_USAGE: &str = "token-usage";
+/// Lists of maps, of which no text can replace one.
+const LISTS_OF_MAPS: [&str; 6] = ["entries", "children", "files", "conversations", "ranges", "related"];
 
 /// Redacts a record.
 pub(super) fn redact(
@@ -75,7 +81,8 @@ impl Walk<'_> {
     fn member(&mut self, name: &str, value: Value) -> Option<Value> {
         if self.is_field() {
             self.add("field", 1);
-            return REQUIRED.contains(&name).then(|| marker("field"));
+            let is_replaced = REQUIRED.contains(&name) && self.parent() != Some(TOKEN_USAGE);
+            return is_replaced.then(|| marker("field"));
         }
         let is_open = !value.is_null() && !value.as_str().is_some_and(is_marker);
         if is_open && self.rules.contains(&RedactionRule::SecretMember) && names_a_secret(name) {
@@ -88,25 +95,35 @@ impl Walk<'_> {
     fn value(&mut self, value: Value, name: Option<&str>) -> Value {
         match value {
             Value::String(text) => Value::String(self.text(&text, name).unwrap_or(text)),
-            Value::Array(items) => {
-                items.into_iter().enumerate().map(|(at, item)| self.item(at, item)).collect()
-            }
+            Value::Array(items) => Value::Array(self.items(items)),
             Value::Object(members) => Value::Object(self.members(members)),
             plain => plain,
         }
     }
 
-    fn item(&mut self, position: usize, item: Value) -> Value {
-        self.enter(position.to_string(), position.to_string());
-        let item = match self.is_field() {
-            true => {
-                self.add("field", 1);
-                marker("field")
-            }
-            false => self.value(item, None),
-        };
-        self.leave();
-        item
+    fn items(&mut self, items: Vec<Value>) -> Vec<Value> {
+        let mut kept = Vec::with_capacity(items.len());
+        for (position, item) in items.into_iter().enumerate() {
+            self.enter(position.to_string(), kept.len().to_string());
+            kept.extend(self.item(item));
+            self.leave();
+        }
+        kept
+    }
+
+    /// Redacts an item of an array; `None` removes the item.
+    fn item(&mut self, item: Value) -> Option<Value> {
+        if self.is_field() {
+            self.add("field", 1);
+            let is_map = item.is_object() && self.parent().is_some_and(|list| LISTS_OF_MAPS.contains(&list));
+            return (!is_map).then(|| marker("field"));
+        }
+        Some(self.value(item, None))
+    }
+
+    /// Returns the name of the member that contains the current value.
+    fn parent(&self) -> Option<&str> {
+        self.path.iter().rev().nth(1).map(String::as_str)
     }
 
     /// Redacts a text, and lists what was found; `None` if it stays as it is.

@@ -362,6 +362,16 @@ fn native_content_beside_what_is_translated_stays_in_the_record() {
 }
 
 #[test]
+fn the_project_of_an_opencode_session_says_whether_it_is_in_git() {
+    let session = json!({ "id": "s", "projectID": "p", "time": {} });
+    for (vcs, expected) in [(json!("git"), Some(json!({ "type": "git" }))), (Value::Null, None)] {
+        let project = json!({ "id": "p", "worktree": "/srv/shop", "vcs": vcs, "time": { "created": 1 } });
+        let record = record(&SessionSource::file("s.json", format!("{session}{project}")));
+        assert_eq!(record.get("vcs"), expected.as_ref());
+    }
+}
+
+#[test]
 fn a_second_object_of_an_opencode_session_makes_no_second_record() {
     let session = |title: &str| json!({ "id": "s", "projectID": "p", "time": {}, "title": title });
     let objects = format!("{}{}", session("first"), session("second"));

@@ -179,6 +179,25 @@ fn fields_are_left_out_by_pointer_patterns() {
 }
 
 #[test]
+fn a_record_stays_valid_when_a_field_is_left_out_that_no_text_can_replace() {
+    let original = translated(&file("claude.jsonl"), &Settings::default());
+    let count = |record: &Value| record["session"]["entries"].as_array().unwrap().len();
+    for (field, removed) in [
+        ("/session/entries/*/token-usage/*", 0),
+        ("/session/entries/0", 1),
+        ("/file-attribution/files/*/path", 0),
+        ("/file-attribution/files/*", 0),
+    ] {
+        let redaction = Redaction { fields: vec![field.parse().unwrap()], ..Redaction::default() };
+        let record = translated(&file("claude.jsonl"), &Settings { redaction, ..Settings::default() });
+        assert_eq!(count(&record), count(&original) - removed, "{field}");
+        assert!(
+            record["source"]["redactions"].as_array().unwrap().iter().any(|listed| listed["rule"] == "field")
+        );
+    }
+}
+
+#[test]
 fn types_of_entries_are_left_out_and_their_children_stay() {
     let selection = Selection::default().without([EntryType::Assistant, EntryType::Reasoning]);
     let redaction = Redaction { selection, ..Redaction::default() };
