@@ -256,6 +256,21 @@ fn a_changed_record_does_not_verify() {
 }
 
 #[test]
+fn a_record_verifies_whose_content_type_has_parameters_or_capitals() {
+    let folder = recorder();
+    import(&folder, "claude.jsonl", &[]);
+    let record = folder.read("claude.record.json");
+    let key = scitt::SigningKey::from_pkcs8_pem(&String::from_utf8(folder.read("key.pem")).unwrap()).unwrap();
+    let issuer = scitt::Signer::public_key(&key).did_key();
+    for content_type in ["application/agent-conversation; charset=utf-8", "Application/Agent-Conversation"] {
+        let builder = scitt::StatementBuilder::new(record.clone()).content_type(content_type);
+        let statement = builder.kid(issuer.as_str()).iss(&issuer).sub("a session").sign(&key).unwrap();
+        folder.write("other.cose", statement.bytes());
+        folder.run(&["record", "verify", "other.cose"]).must_end_with(0);
+    }
+}
+
+#[test]
 fn a_record_that_breaks_a_rule_is_not_signed() {
     let folder = recorder();
     import(&folder, "claude.jsonl", &[]);

@@ -11,6 +11,7 @@ use display::counted;
 use registration::conversation::{
     AGENT_CONVERSATION, ConversationRecord, TraceMetadata, check_trace_metadata,
 };
+use registration::policy::essence;
 use scitt::SignedStatement;
 use scitt::header::ContentType;
 use serde::Serialize;
@@ -64,7 +65,7 @@ impl Verify {
         let envelope = header.hash_envelope();
         let stated =
             envelope.map_or(header.content_type(), |envelope| envelope.preimage_content_type.as_ref());
-        if stated.and_then(ContentType::as_text) != Some(AGENT_CONVERSATION) {
+        if stated.and_then(ContentType::as_text).map(essence).as_deref() != Some(AGENT_CONVERSATION) {
             let found = format!("its content type is not {AGENT_CONVERSATION}");
             return Err(document::no_record(&self.file, found).ending_with(Exit::NotVerified));
         }
