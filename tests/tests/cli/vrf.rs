@@ -1,6 +1,7 @@
 //! `tabellion vrf`: a verifier's receipts from the command line, chained and redacted.
 
 use black_box::cli::{Dev, Ended, Folder};
+use scitt::Signer;
 use serde_json::Value;
 
 const AGENT: &str = "did:web:agent.example";
@@ -33,6 +34,19 @@ fn policy(folder: &Folder, tier: u8) -> String {
 
 fn verified(folder: &Folder, arguments: &[&str]) -> Value {
     folder.run(&[&["vrf", "verify", "--json"], arguments].concat()).must_end_with(0).json()
+}
+
+#[test]
+fn a_policy_is_also_asked_about_the_header() {
+    let folder = Folder::new();
+    let key = testkit::verifier();
+    let receipt = testkit::receipt(1).issued_by("https://verifier.example", None).sign(&key).unwrap();
+    folder.write("1.cose", receipt.bytes());
+    folder.write("verifier.jwk", key.public_key().to_jwk().to_value().to_string());
+    let verify = ["vrf", "verify", "--json", "1.cose", "--key", "verifier.jwk"];
+    folder.run(&verify).must_end_with(0);
+    let refused = folder.run(&[&verify[..], &["--policy", &policy(&folder, 0)]].concat());
+    assert_eq!(refused.must_end_with(3).error(), "vrf-issuer-did-key");
 }
 
 #[test]

@@ -56,6 +56,20 @@ impl VrfOptions {
         options
     }
 
+    /// Checks the issuer and the algorithm of a statement against the options.
+    ///
+    /// # Errors
+    /// The rule that is broken.
+    pub fn take_header(&self, issuer: &VrfIssuer, algorithm: Algorithm) -> Result<(), Violation> {
+        if !self.allow_other_issuers {
+            issuer.must_be_did_key()?;
+        }
+        match algorithm == Algorithm::Ed25519 && !self.allow_ed25519_algorithm {
+            false => Ok(()),
+            true => Err(VrfRule::Algorithm.in_header("1", "the policy takes EdDSA (-8) only, not -19")),
+        }
+    }
+
     /// Checks a receipt against the options: when it is registered, or after its disclosure.
     pub fn take(&self, receipt: &Receipt) -> Result<(), Violation> {
         if receipt.verified_at.numeric_offset && !self.allow_numeric_offset {
@@ -111,7 +125,7 @@ pub(super) fn check(
     log: &Answers,
 ) -> Result<PermitDemands, Violation> {
     let receipt = &record.receipt;
-    check_header(options, statement, &record.issuer)?;
+    options.take_header(&record.issuer, statement.algorithm())?;
     options.take(receipt)?;
     let verified_at = Bound {
         rule: RuleName::fixed(VrfRule::VerifiedAtFuture.name()),
@@ -129,7 +143,7 @@ pub(super) fn check_redacted(
     redacted: &VrfRedacted,
     log: &Answers,
 ) -> Result<PermitDemands, Violation> {
-    check_header(options, statement, &redacted.headers.issuer)?;
+    options.take_header(&redacted.headers.issuer, statement.algorithm())?;
     let issuers = &options.redacted_issuers;
     let listed = issuers.is_empty() || issuers.iter().any(|pattern| pattern.fits(statement.iss()));
     if !(options.allow_redacted && listed) {
@@ -138,20 +152,6 @@ pub(super) fn check_redacted(
     }
     let headers = &redacted.headers;
     claim(options, statement, headers.chain, &headers.receipt_id, log)
-}
-
-fn check_header(
-    options: &VrfOptions,
-    statement: &Authenticated<'_>,
-    issuer: &VrfIssuer,
-) -> Result<(), Violation> {
-    if !options.allow_other_issuers {
-        issuer.must_be_did_key()?;
-    }
-    match statement.algorithm() == Algorithm::Ed25519 && !options.allow_ed25519_algorithm {
-        false => Ok(()),
-        true => Err(VrfRule::Algorithm.in_header("1", "the policy takes EdDSA (-8) only, not -19")),
-    }
 }
 
 /// Returns the demands of the receipt's guards. The chain comes first, so that a statement that breaks both rules is refused and reported

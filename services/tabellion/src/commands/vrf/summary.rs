@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use registration::vrf::{Chain, Receipt, VrfOptions, VrfRecord, VrfRedacted};
+use registration::vrf::{Chain, VrfOptions, VrfRecord, VrfRedacted};
 use scitt::{PublicKey, SignedStatement};
 use serde::Serialize;
 
@@ -67,7 +67,7 @@ impl VrfSummary {
         };
         let record = record.map_err(|violation| broken(&violation))?;
         let receipt_id = record.receipt.receipt_id.clone();
-        let outcome = VrfVerification::of(&record.receipt, given)?;
+        let outcome = VrfVerification::of(statement, &record, given)?;
         Ok(Self { outcome: Some(outcome), ..Self::header(statement, receipt_id, &record.chain) })
     }
 
@@ -89,7 +89,7 @@ impl VrfSummary {
         let disclosed = disclosed.map_err(|violation| broken(&violation))?;
         Ok(Self {
             redacted: Some(redacted.receipt_hash()),
-            outcome: disclosed.map(|record| VrfVerification::of(&record.receipt, given)).transpose()?,
+            outcome: disclosed.map(|record| VrfVerification::of(statement, &record, given)).transpose()?,
             ..Self::header(statement, redacted.headers.receipt_id.clone(), &redacted.headers.chain)
         })
     }
@@ -110,9 +110,11 @@ impl VrfSummary {
 }
 
 impl VrfVerification {
-    fn of(receipt: &Receipt, given: &VrfInputs) -> Result<Self, Failure> {
-        if let Some(options) = &given.options {
-            options.take(receipt).map_err(|violation| broken(&violation))?;
+    fn of(statement: &SignedStatement, record: &VrfRecord, given: &VrfInputs) -> Result<Self, Failure> {
+        let receipt = &record.receipt;
+        if let (Some(options), Some(algorithm)) = (&given.options, statement.header().algorithm()) {
+            let taken = options.take_header(&record.issuer, algorithm).and_then(|()| options.take(receipt));
+            taken.map_err(|violation| broken(&violation))?;
         }
         Ok(Self {
             verdict: receipt.verdict.as_str(),
