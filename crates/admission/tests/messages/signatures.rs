@@ -332,7 +332,7 @@ fn v_22_a_signed_message_with_a_number_that_no_double_holds_is_denied() {
         let text = message.to_string().replace("9931}", &format!("{number}}}"));
         slot::read(Some(&text), None, carrier_of(&message)).unwrap().unwrap()
     };
-    for number in ["9007199254740993", "-0", "1e-400", "0.1000000000000000055"] {
+    for number in ["9007199254740993", "-0", "1e-400", "1e400", "0.1000000000000000055"] {
         assert_eq!(
             check(&read(number), AGENT, &ring, &demands(), now()),
             Err(Reason::NotCanonical),

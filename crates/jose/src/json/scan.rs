@@ -145,7 +145,7 @@ impl<'a> SyntaxScanner<'a> {
                 Ok(())
             }
             Some(b'u') => match self.utf16_unit(start)? {
-                _ if self.rules != TextRules::Strict => Ok(()),
+                _ if !matches!(self.rules, TextRules::Strict | TextRules::AnyNumbers) => Ok(()),
                 0xD800..=0xDBFF => self.low_surrogate(start),
                 0xDC00..=0xDFFF => Err(self.flaw_at(start, Kind::LoneSurrogate)),
                 _ => Ok(()),

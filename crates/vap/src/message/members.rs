@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use jose::json::pointer_step;
-use jose::json::{self, Limits};
+use jose::json::{self, pointer_step};
 use serde_json::value::RawValue;
 
 use super::{Deadline, Flaw};
@@ -25,11 +24,9 @@ pub(super) struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// Opens a whole message, which must be strict JSON and an object.
+    /// Opens a whole message, which must be an object in strict JSON, with numbers of any size.
     pub fn of_message(text: &'a str) -> Result<Members<'a>, Flaw> {
-        let limits = Limits { bytes: text.len(), depth: json::MAX_DEPTH };
-        json::check(text.as_bytes(), limits)
-            .map_err(|error| malformed(&error.pointer, error.kind.to_string()))?;
+        json::check_any_numbers(text).map_err(|error| malformed(&error.pointer, error.kind.to_string()))?;
         Members::open(text, String::new())
     }
 

@@ -6,7 +6,7 @@
 
 use admission::decide::{Ruling, Settled};
 use http::HeaderMap;
-use jose::json::{self, Limits};
+use jose::json;
 use merkle::EntryDigest;
 use tokio::sync::oneshot;
 use vap::audit::CallStatus;
@@ -15,7 +15,7 @@ use vap::digest::Canon;
 use super::outcome::{CallEnd, CallOutcomeReport, DenialWithRecord, LateDenial, OutcomeWork, UnsettledCall};
 use crate::decision_writer::DecisionWriter;
 use crate::decision_writer::error::WriterError;
-use crate::limits::{LARGE_RESULT, MAX_ANSWER_DEPTH, SETTLE_TIME};
+use crate::limits::{LARGE_RESULT, SETTLE_TIME};
 use crate::upstream::Exchange;
 
 /// The request of a call that is not decided. Only an [`AdmittedCall`] gives it out, so that no other reaches a server.
@@ -107,11 +107,10 @@ impl AdmittedCall {
     }
 }
 
-/// Returns the canonical result that the record commits to. `None` for a result that is not strict JSON, which is passed
-/// on without a commitment.
+/// Returns the canonical result that the record commits to. `None` for a result that is not strict JSON, but for the size
+/// of its numbers: it is passed on without a commitment.
 fn canonical(result: &str) -> Option<Canon> {
-    let limits = Limits { bytes: result.len(), depth: MAX_ANSWER_DEPTH };
-    json::check(result.as_bytes(), limits).ok().map(Canon::of)
+    json::check_any_numbers(result).ok().map(Canon::of)
 }
 
 impl Drop for AdmittedCall {
