@@ -53,10 +53,10 @@ pub fn chain_material(frame: &Frame, headers: &HeaderMap) -> ChainMaterial {
     }
 }
 
-/// A caller's statement about the reasons of its call, for the audit record only.
+/// A caller's statement about the reasons of its call, for the audit record only, with the keys that carried it.
 pub struct InvocationMember {
-    /// The key of `_meta` that carried it, under which its `turnId` is echoed (S-2).
-    pub key: &'static str,
+    /// The keys of `_meta` that carried it, under which its `turnId` is echoed (S-2).
+    pub keys: Vec<&'static str>,
     /// The statement, not readable by the code that decides.
     pub invocation: AiInvocation,
 }

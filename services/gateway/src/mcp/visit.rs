@@ -182,13 +182,8 @@ async fn listened(
 /// and the audit record shows a malformed statement (S-1).
 fn invocation(frame: &Frame) -> Option<InvocationMember> {
     let found: Vec<_> = KEYS.iter().filter_map(|key| Some((*key, frame.meta(key)?))).collect();
-    match found.as_slice() {
-        [] => None,
-        [(key, text)] => Some(InvocationMember { key, invocation: AiInvocation::read(text) }),
-        [(key, text), rest @ ..] => {
-            let agree = rest.iter().all(|(_, other)| other == text);
-            let text = if agree { text } else { "" };
-            Some(InvocationMember { key, invocation: AiInvocation::read(text) })
-        }
-    }
+    let ((_, text), others) = found.split_first()?;
+    let text = if others.iter().all(|(_, other)| vap::exact::equal(text, other)) { text } else { "" };
+    let keys = found.iter().map(|(key, _)| *key).collect();
+    Some(InvocationMember { keys, invocation: AiInvocation::read(text) })
 }

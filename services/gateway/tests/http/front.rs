@@ -104,8 +104,8 @@ impl Scribe {
     async fn called(&self, inbound: Inbound) -> Response {
         self.notes.write(format!("call {}", String::from_utf8_lossy(inbound.frame.text())));
         self.notes.write(format!("caller {:?}", inbound.caller));
-        if let Some(InvocationMember { key, invocation }) = &inbound.invocation {
-            self.notes.write(format!("aside {key} {invocation:?}"));
+        if let Some(InvocationMember { keys, invocation }) = &inbound.invocation {
+            self.notes.write(format!("aside {} {invocation:?}", keys.join(" ")));
         }
         let Some(question) = self.asks.clone() else { return self.forward(inbound).await };
         let (opened, response) = relay::open(&inbound.client);

@@ -261,6 +261,21 @@ async fn s_2_only_the_turn_id_is_echoed_on_served_and_denied_calls() {
 }
 
 #[tokio::test]
+async fn s_2_a_turn_id_that_both_keys_name_is_echoed_under_both() {
+    let world = World::new().await;
+    let agent = world.modern("alice");
+    agent.commit().await;
+    let keys = ["io.modelcontextprotocol/aiInvocation", "dev.tabellion/aiInvocation"];
+    for (second, echo) in [("turn-7", json!({ "turnId": "turn-7" })), ("turn-8", Value::Null)] {
+        let mut params = agent.call_params("crm.read", &json!({}));
+        params["_meta"][keys[0]] = json!({ "turnId": "turn-7" });
+        params["_meta"][keys[1]] = json!({ "turnId": second });
+        let answer = agent.ask("tools/call", params).await.served();
+        assert_eq!(keys.map(|key| answer.meta(key)), [echo.clone(), echo], "{answer:?}");
+    }
+}
+
+#[tokio::test]
 async fn v_11_a_principal_with_too_many_denials_is_rate_limited_alone() {
     let world = World::new().await;
     let alice = world.modern("alice");
