@@ -4,10 +4,10 @@
 //! do not retry together. The single wait is bounded, and so is the total time with the exchanges between the waits: a
 //! service that answers slowly uses the patience up as well.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use http::HeaderMap;
-use http::header::RETRY_AFTER;
+use http::header::{DATE, HeaderName, RETRY_AFTER};
 
 /// First wait without `Retry-After`.
 const FIRST: Duration = Duration::from_millis(100);
@@ -45,12 +45,20 @@ impl Backoff {
     }
 }
 
-/// The `Retry-After` of a response in seconds; a number beyond `u64` is its maximum. `None` for an HTTP date: the local
-/// clock may be wrong, and the back-off's own wait serves as well.
+/// The `Retry-After` of a response; a number beyond `u64` is its maximum. A date is compared with the response's own
+/// `Date`, because the local clock may be wrong. `None` for other texts.
 pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    let is_number = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
-    is_number.then(|| Duration::from_secs(value.parse().unwrap_or(u64::MAX)))
+    if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Some(Duration::from_secs(value.parse().unwrap_or(u64::MAX)));
+    }
+    let until = date(headers, RETRY_AFTER)?;
+    let from = date(headers, DATE).unwrap_or_else(SystemTime::now);
+    Some(until.duration_since(from).unwrap_or_default())
+}
+
+fn date(headers: &HeaderMap, name: HeaderName) -> Option<SystemTime> {
+    httpdate::parse_http_date(headers.get(name)?.to_str().ok()?.trim()).ok()
 }
 
 /// A random duration between half of `wait` and `wait`.
@@ -86,15 +94,18 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_a_number_of_seconds_however_large_and_no_date() {
+    fn a_wait_is_a_number_of_seconds_however_large_or_a_date() {
         let parsed = |value: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(RETRY_AFTER, value.parse().unwrap());
+            headers.insert(DATE, "Wed, 21 Oct 2026 07:27:30 GMT".parse().unwrap());
             retry_after(&headers)
         };
         assert_eq!(parsed("7"), Some(Duration::from_secs(7)));
         assert_eq!(parsed("99999999999999999999999"), Some(Duration::from_secs(u64::MAX)));
-        for other in ["", "-1", "+1", "1.5", "Wed, 21 Oct 2026 07:28:00 GMT"] {
+        assert_eq!(parsed("Wed, 21 Oct 2026 07:28:00 GMT"), Some(Duration::from_secs(30)));
+        assert_eq!(parsed("Wed, 21 Oct 2026 07:27:00 GMT"), Some(Duration::ZERO));
+        for other in ["", "-1", "+1", "1.5", "soon"] {
             assert_eq!(parsed(other), None, "{other}");
         }
     }

@@ -59,7 +59,7 @@ class Client:
 
     def wait(self, entry: str) -> bytes:
         """Waits until the registration of an entry is finished, and returns its receipt."""
-        return self._poll(entry, Backoff(self.http.patience), None)
+        return self._poll(f"entries/{entry}", Backoff(self.http.patience), None)
 
     def receipt(self, entry: str) -> bytes:
         """Fetches a fresh receipt. It is verified by `verify`, with the statement."""
@@ -111,22 +111,35 @@ class Client:
         answer = self.http.retrying("entries", headers, message, backoff)
         if answer.status == 201 and answer.body:
             return answer.body
-        return self._poll(entry, backoff, answer.retry_after())
+        return self._poll(self._located(answer, "entries", f"entries/{entry}"), backoff, answer.retry_after())
 
-    def _poll(self, entry: str, backoff: Backoff, retry_after: Optional[float]) -> bytes:
+    def _located(self, answer: Answer, asked: str, otherwise: str) -> str:
+        """Returns the path in `Location`. The token is for this service: of another host only the entry's name is used."""
+        try:
+            url = urllib.parse.urljoin(f"{self.http.base}/{asked}", answer.headers["location"])
+        except (KeyError, ValueError):
+            return otherwise
+        if url.startswith(f"{self.http.base}/"):
+            return url[len(self.http.base) + 1 :]
+        _, _, name = urllib.parse.urlsplit(url).path.rpartition("/entries/")
+        return f"entries/{name}" if name else otherwise
+
+    def _poll(self, path: str, backoff: Backoff, retry_after: Optional[float]) -> bytes:
         waits = retry_after is not None
         while True:
             if waits and not backoff.wait(retry_after):
-                raise StillRunning(f"{self.http.base}/entries/{entry}")
+                raise StillRunning(f"{self.http.base}/{path}")
             waits = True
-            answer = self.http.exchange(f"entries/{entry}", {"Accept": COSE})
+            answer = self.http.exchange(path, {"Accept": COSE})
             if answer.status == 200:
                 return answer.body
             retry_after = answer.retry_after()
-            if answer.status not in NOT_YET:
-                error = error_of(answer)
-                if not may_retry(error):
-                    raise error
+            if answer.status in NOT_YET:
+                path = self._located(answer, path, path)
+                continue
+            error = error_of(answer)
+            if not may_retry(error):
+                raise error
 
     def _get(self, path: str, accept: str) -> Answer:
         return self.http.retrying(path, {"Accept": accept})

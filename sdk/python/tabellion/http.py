@@ -7,6 +7,7 @@ import random
 import time
 import urllib.error
 import urllib.request
+from email.utils import parsedate_to_datetime
 from http.client import HTTPException
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Union
 
@@ -41,9 +42,15 @@ class Answer(NamedTuple):
         return parse_json(self.body, "the service's answer")
 
     def retry_after(self) -> Optional[float]:
-        """Returns `Retry-After` in seconds; `None` for a date, since the local clock may be wrong."""
+        """Returns `Retry-After` in seconds. A date is compared with the answer's own: the local clock may be wrong."""
         text = self.headers.get("retry-after", "").strip()
-        return float(text) if text.isdigit() else None
+        if text.isascii() and text.isdigit():
+            return float(text)
+        try:
+            until, date = (parsedate_to_datetime(date) for date in (text, self.headers.get("date", "")))
+            return max((until - date).total_seconds(), 0.0)
+        except (TypeError, ValueError, IndexError, OverflowError):
+            return None
 
 
 def parse_json(text: Union[bytes, str], name: str) -> Any:

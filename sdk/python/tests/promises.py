@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import tabellion
 from tabellion import core
+from tabellion.http import Answer
 from tabellion.mcp import VapClient
 
 KEY = tabellion.generate_key()
@@ -135,6 +136,13 @@ class Registration(unittest.TestCase):
         self.assertEqual((first, second), (self.signed.bytes, self.signed.bytes))
         self.assertGreaterEqual(later - at, 1)
 
+    def test_a_date_to_retry_after_is_compared_with_the_answers_own(self):
+        date, retry = "Wed, 21 Oct 2026 07:27:30 GMT", "Wed, 21 Oct 2026 07:28:00 GMT"
+        for text, expected in ((retry, 30.0), (date, 0.0), ("7", 7.0), ("\u00b2", None), ("soon", None), ("-1", None)):
+            with self.subTest(text):
+                answer = Answer(429, {"retry-after": text, "date": date}, b"")
+                self.assertEqual(answer.retry_after(), expected)
+
     def test_what_needs_an_operator_is_not_tried_again(self):
         for answer in (problem(503, "log-halted"), problem(503, "busy", **{"Retry-After": "3600"})):
             with self.subTest(answer), Service(answer) as service, self.assertRaises(tabellion.TryAgain):
@@ -153,7 +161,7 @@ class Registration(unittest.TestCase):
         with Service((202, {"Location": "/entries/x", "Retry-After": "5"}, b"")) as service:
             with self.assertRaises(tabellion.StillRunning) as raised:
                 tabellion.Client(service.url, patience=1).register(self.signed, self.file)
-        self.assertTrue(raised.exception.location.endswith(self.signed.entry))
+        self.assertEqual(raised.exception.location, f"{service.url}/entries/x")
 
     def test_a_registration_that_runs_on_is_asked_about_until_its_receipt_is_there(self):
         receipt = bytes.fromhex(vector()["receipts"][0])
@@ -163,6 +171,10 @@ class Registration(unittest.TestCase):
             registered = tabellion.Client(service.url).register(self.signed, self.file)
             self.assertEqual(registered.receipt, receipt)
             self.assertEqual(service.asked(), ["POST /entries", *[f"GET {entry}"] * 3])
+        moved = (202, {"Location": "/entries/2.19"}, b""), (204, {"Location": "https://elsewhere.example/entries/3"}, b"")
+        with self.subTest("other names"), Service(*moved, (200, {}, receipt)) as service:
+            tabellion.Client(service.url).register(self.signed, self.file)
+            self.assertEqual(service.asked(), ["POST /entries", "GET /entries/2.19", "GET /entries/3"])
         with self.subTest("wait"), Service(*later) as service:
             self.assertEqual(tabellion.Client(service.url).wait(self.signed.entry), receipt)
             self.assertEqual(service.asked(), [f"GET {entry}"] * 3)

@@ -59,7 +59,7 @@ export class Client {
 
   /** Waits until the registration of an entry is finished, and returns its receipt. */
   wait(entry: string): Promise<Uint8Array> {
-    return this.#poll(entry, new Backoff(this.http.patience));
+    return this.#poll(`entries/${entry}`, new Backoff(this.http.patience));
   }
 
   /** Fetches a fresh receipt. It is verified by `verify`, with the statement. */
@@ -107,19 +107,31 @@ export class Client {
     const backoff = new Backoff(this.http.patience);
     const answer = await this.http.retrying('entries', { 'Content-Type': COSE, Accept: COSE }, message, backoff);
     if (answer.status === 201 && answer.body.length > 0) return answer.body;
-    return this.#poll(entry, backoff, retryAfter(answer) ?? 0);
+    return this.#poll(this.#located(answer, 'entries', `entries/${entry}`), backoff, retryAfter(answer) ?? 0);
   }
 
-  async #poll(entry: string, backoff: Backoff, pause?: number): Promise<Uint8Array> {
+  /** Returns the path in `Location`. The token is for this service: of another host only the entry's name is used. */
+  #located(answer: Answer, asked: string, otherwise: string): string {
+    const location = answer.headers.get('location');
+    const url = location === null ? undefined : absolute(location, `${this.http.base}/${asked}`);
+    if (url === undefined) return otherwise;
+    if (url.href.startsWith(`${this.http.base}/`)) return url.href.slice(this.http.base.length + 1);
+    const name = url.pathname.split('/entries/').slice(1).pop();
+    return name ? `entries/${name}` : otherwise;
+  }
+
+  async #poll(path: string, backoff: Backoff, pause?: number): Promise<Uint8Array> {
     for (let first = pause === undefined; ; first = false) {
-      if (!first && !(await backoff.wait(pause))) throw new StillRunning(`${this.http.base}/entries/${entry}`);
-      const answer = await this.http.exchange(`entries/${entry}`, { Accept: COSE });
+      if (!first && !(await backoff.wait(pause))) throw new StillRunning(`${this.http.base}/${path}`);
+      const answer = await this.http.exchange(path, { Accept: COSE });
       if (answer.status === 200) return answer.body;
       pause = retryAfter(answer);
-      if (!NOT_YET.has(answer.status)) {
-        const error = await errorOf(answer);
-        if (!mayRetry(error)) throw error;
+      if (NOT_YET.has(answer.status)) {
+        path = this.#located(answer, path, path);
+        continue;
       }
+      const error = await errorOf(answer);
+      if (!mayRetry(error)) throw error;
     }
   }
 
@@ -132,6 +144,11 @@ export class Client {
 /** Saves bytes durably. */
 export async function keep(save: Save, bytes: Uint8Array): Promise<void> {
   await (typeof save === 'string' ? writeDurably(save, bytes) : save(bytes));
+}
+
+/** Resolves a reference; none if it is no URL. */
+function absolute(reference: string, base: string): URL | undefined {
+  return URL.canParse(reference, base) ? new URL(reference, base) : undefined;
 }
 
 function entriesOf(answer: Answer): Record<string, any>[] {

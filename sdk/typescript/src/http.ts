@@ -154,10 +154,14 @@ export function text(bytes: Uint8Array): string {
   return new TextDecoder().decode(bytes);
 }
 
-/** Returns `Retry-After` in seconds; none for a date, since the local clock may be wrong. */
+/** Returns `Retry-After` in seconds. A date is compared with the answer's own: the local clock may be wrong. */
 export function retryAfter(answer: Answer): number | undefined {
   const header = answer.headers.get('retry-after')?.trim() ?? '';
-  return /^\d+$/.test(header) ? Number(header) : undefined;
+  if (/^\d+$/.test(header)) return Number(header);
+  // `Date.parse` also reads "-1" and "1.5": a date of HTTP begins with the name of a day.
+  const until = /^[A-Z][a-z]{2}/.test(header) ? Date.parse(header) : NaN;
+  const seconds = (until - Date.parse(answer.headers.get('date') ?? '')) / 1000;
+  return Number.isNaN(seconds) ? undefined : Math.max(seconds, 0);
 }
 
 /** Returns whether the same request may succeed later. */

@@ -118,6 +118,11 @@ test('a registration that runs on is asked about until its receipt is there', as
     assert.deepEqual(Buffer.from(registered.receipt), receipt);
     assert.deepEqual(requests.map(({ asked }) => asked), ['POST /entries', entry, entry, entry]);
   });
+  const moved = [[202, { Location: '/entries/2.19' }, ''], [204, { Location: 'https://elsewhere.example/entries/3' }, '']];
+  await against([...moved, [200, {}, receipt]], async (url, requests) => {
+    await new Client(url).register(signed, async () => {});
+    assert.deepEqual(requests.map(({ asked }) => asked), ['POST /entries', 'GET /entries/2.19', 'GET /entries/3']);
+  });
   await against([...later], async (url, requests) => {
     assert.deepEqual(Buffer.from(await new Client(url).wait(signed.entry)), receipt);
     assert.deepEqual(requests.map(({ asked }) => asked), [entry, entry, entry]);
