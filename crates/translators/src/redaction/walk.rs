@@ -81,8 +81,7 @@ impl Walk<'_> {
     fn member(&mut self, name: &str, value: Value) -> Option<Value> {
         if self.is_field() {
             self.add("field", 1);
-            let is_replaced = REQUIRED.contains(&name) && self.parent() != Some(TOKEN_USAGE);
-            return is_replaced.then(|| marker("field"));
+            return self.is_replaceable(name).then(|| marker("field"));
         }
         let is_open = !value.is_null() && !value.as_str().is_some_and(is_marker);
         if is_open && self.rules.contains(&RedactionRule::SecretMember) && names_a_secret(name) {
@@ -121,9 +120,22 @@ impl Walk<'_> {
         Some(self.value(item, None))
     }
 
+    /// Returns `true` if a member is required and may be any text.
+    fn is_replaceable(&self, name: &str) -> bool {
+        match name {
+            // The types of other maps are words of the draft.
+            "type" => self.parent() == Some("vcs") || self.ancestor(2) == Some("related"),
+            _ => REQUIRED.contains(&name) && self.parent() != Some(TOKEN_USAGE),
+        }
+    }
+
     /// Returns the name of the member that contains the current value.
     fn parent(&self) -> Option<&str> {
-        self.path.iter().rev().nth(1).map(String::as_str)
+        self.ancestor(1)
+    }
+
+    fn ancestor(&self, levels: usize) -> Option<&str> {
+        self.path.iter().rev().nth(levels).map(String::as_str)
     }
 
     /// Redacts a text, and lists what was found; `None` if it stays as it is.
