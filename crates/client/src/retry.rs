@@ -46,14 +46,13 @@ impl Backoff {
 }
 
 /// The `Retry-After` of a response; a number beyond `u64` is its maximum. A date is compared with the response's own
-/// `Date`, because the local clock may be wrong. `None` for other texts.
+/// `Date`, because the local clock may be wrong. `None` for other texts, and for a date without `Date`.
 pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
         return Some(Duration::from_secs(value.parse().unwrap_or(u64::MAX)));
     }
-    let until = date(headers, RETRY_AFTER)?;
-    let from = date(headers, DATE).unwrap_or_else(SystemTime::now);
+    let (until, from) = (date(headers, RETRY_AFTER)?, date(headers, DATE)?);
     Some(until.duration_since(from).unwrap_or_default())
 }
 

@@ -85,7 +85,7 @@ impl HttpResponse {
         Some(format!("v1/{path}"))
     }
 
-    /// The `Retry-After` header in seconds.
+    /// The wait that the service asks for (`Retry-After`).
     pub fn retry_after(&self) -> Option<Duration> {
         retry::retry_after(&self.headers)
     }

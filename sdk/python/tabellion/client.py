@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import urllib.parse
 from pathlib import Path
-from typing import Any, Iterator, List, NamedTuple, Optional, Union
+from typing import Any, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 from . import core, monitor, stream
 from .errors import NotVerified, StillRunning, Unreachable
@@ -14,6 +14,8 @@ from .http import Answer, Backoff, Http, error_of, may_retry
 COSE = "application/cose"
 #: Statuses that mean "not yet": 202 and 204 of draft 11, 302 and 303 of earlier drafts.
 NOT_YET = frozenset({202, 204, 302, 303})
+#: Characters of a URL that stay as they are (RFC 3986); the others are percent-encoded.
+URL_CHARACTERS = "%/?#:[]@!$&'()*+,;=-._~"
 
 
 class Registered(NamedTuple):
@@ -114,13 +116,14 @@ class Client:
         return self._poll(self._located(answer, "entries", f"entries/{entry}"), backoff, answer.retry_after())
 
     def _located(self, answer: Answer, asked: str, otherwise: str) -> str:
-        """Returns the path in `Location`. The token is for this service: of another host only the entry's name is used."""
+        """Returns what `Location` names. The token is for this service: of another one only the entry's name is used."""
         try:
-            url = urllib.parse.urljoin(f"{self.http.base}/{asked}", answer.headers["location"])
+            location = urllib.parse.quote(answer.headers["location"], safe=URL_CHARACTERS, encoding="latin-1")
+            url = urllib.parse.urljoin(self.http.url(asked), location)
+            if _origin(url) == _origin(self.http.base):
+                return url
         except (KeyError, ValueError):
             return otherwise
-        if url.startswith(f"{self.http.base}/"):
-            return url[len(self.http.base) + 1 :]
         _, _, name = urllib.parse.urlsplit(url).path.rpartition("/entries/")
         return f"entries/{name}" if name else otherwise
 
@@ -128,7 +131,7 @@ class Client:
         waits = retry_after is not None
         while True:
             if waits and not backoff.wait(retry_after):
-                raise StillRunning(f"{self.http.base}/{path}")
+                raise StillRunning(self.http.url(path))
             waits = True
             answer = self.http.exchange(path, {"Accept": COSE})
             if answer.status == 200:
@@ -152,6 +155,11 @@ class Client:
         if self.trust is None:
             raise ValueError("this client has no trust file: give `trust`, the text of a trust.toml")
         return self.trust
+
+
+def _origin(url: str) -> Tuple[str, Optional[str], Optional[int]]:
+    parts = urllib.parse.urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
 
 
 def _entries(answer: Answer) -> List[core.Json]:

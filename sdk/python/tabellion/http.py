@@ -97,9 +97,13 @@ class Http:
         self._reached = False
         self._opener = urllib.request.build_opener(_NoRedirect)
 
+    def url(self, path: str) -> str:
+        """Returns the URL of a path below the base; a whole URL of the same service stays as it is."""
+        return path if path.startswith(("http://", "https://")) else f"{self.base}/{path}"
+
     def open(self, path: str, headers: Mapping[str, str], body: Optional[bytes] = None, timeout: float = EXCHANGE_SECONDS) -> Any:
         """Sends a request and returns the open response. Every status is a response."""
-        request = urllib.request.Request(f"{self.base}/{path}", data=body, headers=dict(headers))
+        request = urllib.request.Request(self.url(path), data=body, headers=dict(headers))
         if self._token:
             request.add_header("Authorization", f"Bearer {self._token}")
         try:

@@ -171,10 +171,12 @@ class Registration(unittest.TestCase):
             registered = tabellion.Client(service.url).register(self.signed, self.file)
             self.assertEqual(registered.receipt, receipt)
             self.assertEqual(service.asked(), ["POST /entries", *[f"GET {entry}"] * 3])
-        moved = (202, {"Location": "/entries/2.19"}, b""), (204, {"Location": "https://elsewhere.example/entries/3"}, b"")
-        with self.subTest("other names"), Service(*moved, (200, {}, receipt)) as service:
+        moved = (202, {"Location": "/operations/2.19"}, b""), (204, {"Location": "https://elsewhere.example/entries/3"}, b"")
+        strange = (204, {"Location": "/entries/\u00e9 x"}, b""), (204, {"Location": "http://["}, b"")
+        with self.subTest("other names"), Service(*moved, *strange, (200, {}, receipt)) as service:
             tabellion.Client(service.url).register(self.signed, self.file)
-            self.assertEqual(service.asked(), ["POST /entries", "GET /entries/2.19", "GET /entries/3"])
+            names = ["/operations/2.19", "/entries/3", "/entries/%E9%20x", "/entries/%E9%20x"]
+            self.assertEqual(service.asked(), ["POST /entries", *[f"GET {name}" for name in names]])
         with self.subTest("wait"), Service(*later) as service:
             self.assertEqual(tabellion.Client(service.url).wait(self.signed.entry), receipt)
             self.assertEqual(service.asked(), [f"GET {entry}"] * 3)

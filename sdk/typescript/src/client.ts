@@ -110,19 +110,19 @@ export class Client {
     return this.#poll(this.#located(answer, 'entries', `entries/${entry}`), backoff, retryAfter(answer) ?? 0);
   }
 
-  /** Returns the path in `Location`. The token is for this service: of another host only the entry's name is used. */
+  /** Returns what `Location` names. The token is for this service: of another one only the entry's name is used. */
   #located(answer: Answer, asked: string, otherwise: string): string {
     const location = answer.headers.get('location');
-    const url = location === null ? undefined : absolute(location, `${this.http.base}/${asked}`);
+    const url = location === null ? undefined : absolute(location, this.http.url(asked));
     if (url === undefined) return otherwise;
-    if (url.href.startsWith(`${this.http.base}/`)) return url.href.slice(this.http.base.length + 1);
+    if (url.origin === new URL(this.http.base).origin) return url.href;
     const name = url.pathname.split('/entries/').slice(1).pop();
     return name ? `entries/${name}` : otherwise;
   }
 
   async #poll(path: string, backoff: Backoff, pause?: number): Promise<Uint8Array> {
     for (let first = pause === undefined; ; first = false) {
-      if (!first && !(await backoff.wait(pause))) throw new StillRunning(`${this.http.base}/${path}`);
+      if (!first && !(await backoff.wait(pause))) throw new StillRunning(this.http.url(path));
       const answer = await this.http.exchange(path, { Accept: COSE });
       if (answer.status === 200) return answer.body;
       pause = retryAfter(answer);

@@ -62,11 +62,16 @@ export class Http {
     this.base = base.replace(/\/+$/, '');
   }
 
+  /** Returns the URL of a path below the base; a whole URL of the same service stays as it is. */
+  url(path: string): string {
+    return /^https?:\/\//.test(path) ? path : `${this.base}/${path}`;
+  }
+
   /** Sends a request and returns the open response. Every status is a response. */
   async open(path: string, headers: Record<string, string>, init: RequestInit = {}): Promise<Response> {
     const all = this.token ? { ...headers, Authorization: `Bearer ${this.token}` } : headers;
     try {
-      const response = await fetch(`${this.base}/${path}`, { redirect: 'manual', ...init, headers: all });
+      const response = await fetch(this.url(path), { redirect: 'manual', ...init, headers: all });
       this.#reached = true;
       return response;
     } catch (error) {
@@ -158,8 +163,8 @@ export function text(bytes: Uint8Array): string {
 export function retryAfter(answer: Answer): number | undefined {
   const header = answer.headers.get('retry-after')?.trim() ?? '';
   if (/^\d+$/.test(header)) return Number(header);
-  // `Date.parse` also reads "-1" and "1.5": a date of HTTP begins with the name of a day.
-  const until = /^[A-Z][a-z]{2}/.test(header) ? Date.parse(header) : NaN;
+  // `Date.parse` also reads "-1" and "Try 5", and a text without a zone as local time.
+  const until = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} [\d:]{8} GMT$/.test(header) ? Date.parse(header) : NaN;
   const seconds = (until - Date.parse(answer.headers.get('date') ?? '')) / 1000;
   return Number.isNaN(seconds) ? undefined : Math.max(seconds, 0);
 }

@@ -85,6 +85,17 @@ test('a retry waits as long as the service wants and sends the same bytes', () =
     assert.ok(requests[1].at - requests[0].at >= 990);
   }));
 
+test('a date to retry after is compared with the date of the answer', async () => {
+  const date = 'Wed, 21 Oct 2026 07:27:30 GMT';
+  for (const [retry, waits] of [['Wed, 21 Oct 2026 07:27:31 GMT', true], [date, false], ['Try 5', false]]) {
+    const answers = [problem(429, 'rate', { Date: date, 'Retry-After': retry }), problem(400, 'policy')];
+    await against(answers, async (url, requests) => {
+      await assert.rejects(new Client(url).register(signed, async () => {}), Refused);
+      assert.equal(requests[1].at - requests[0].at >= 990, waits, retry);
+    });
+  }
+});
+
 test('what needs an operator is not tried again', async () => {
   for (const answer of [problem(503, 'log-halted'), problem(503, 'busy', { 'Retry-After': '3600' })]) {
     await against([answer], async (url, requests) => {
