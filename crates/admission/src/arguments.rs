@@ -25,7 +25,7 @@ impl CallArguments {
         &self.text
     }
 
-    /// Returns the canonical form. A text that is not strict JSON represents itself; it is not forwarded.
+    /// Returns the canonical form. A text that is not strict JSON represents itself.
     pub fn canonical(&self) -> &Canon {
         self.canonical.get_or_init(|| match json::check_text(&self.text) {
             Ok(checked) => Canon::of(checked),

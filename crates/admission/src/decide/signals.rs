@@ -81,11 +81,13 @@ fn times(decimal: Decimal, mut times: u64) -> Decimal {
     sum
 }
 
-/// Returns the shape of arguments: the names and types of their members without values.
+/// Returns the shape of arguments: the names and types of their members without values. Arguments that have no value, such
+/// as those with a number that no double holds, are their own shape.
 pub(super) fn shape(arguments: &str) -> String {
     let mut shape = String::new();
-    if let Ok(value) = jose::json::parse_text(arguments) {
-        append_shape(&value, &mut shape);
+    match jose::json::parse_text(arguments) {
+        Ok(value) => append_shape(&value, &mut shape),
+        Err(_) => shape.push_str(arguments),
     }
     shape
 }

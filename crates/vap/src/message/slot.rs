@@ -8,8 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use jose::json::{self, CheckedJson, Limits};
-use serde_json::Value;
+use jose::json::{self, CheckedJson};
 use serde_json::value::RawValue;
 
 use super::read::is_reserved;
@@ -240,8 +239,8 @@ impl<'a> Slot<'a> {
 
     fn unreadable(&self, reason: Reason, what: &str) -> Box<Unreadable> {
         // An ambiguous text (such as one with duplicate members) names no session.
-        let peeked = json::parse_strict(self.message.as_bytes(), whole(self.message));
-        let peeked = peeked.map(Peeked::at).unwrap_or_default();
+        let peeked = json::check_any_numbers(self.message).and_then(|text| text.read::<Members<'_>>());
+        let peeked = peeked.map(|members| Peeked::at(&members)).unwrap_or_default();
         let implied = self.carrier.carries();
         let kind = self.named.or(peeked.kind).filter(|kind| implied.contains(kind)).unwrap_or(implied[0]);
         Box::new(Unreadable {
@@ -254,11 +253,6 @@ impl<'a> Slot<'a> {
             what: what.to_owned(),
         })
     }
-}
-
-/// Bounds a message only by its own length: the request's size is limited already.
-fn whole(text: &str) -> Limits {
-    Limits { bytes: text.len(), depth: json::MAX_DEPTH }
 }
 
 type Members<'a> = BTreeMap<String, &'a RawValue>;
@@ -281,12 +275,12 @@ struct Peeked {
 }
 
 impl Peeked {
-    fn at(message: Value) -> Peeked {
-        let text = |name: &str| message.get(name).and_then(Value::as_str);
-        let usable = |id: &&str| (1..=MAX_SESSION_ID).contains(&id.chars().count()) && !is_reserved(id);
+    fn at(message: &Members<'_>) -> Peeked {
+        let text = |name: &str| json::read_text::<String>(message.get(name)?.get()).ok();
+        let usable = |id: &String| (1..=MAX_SESSION_ID).contains(&id.chars().count()) && !is_reserved(id);
         Peeked {
-            session_id: text("session_id").filter(usable).map(str::to_owned),
-            kind: text("type").and_then(MessageType::from_word),
+            session_id: text("session_id").filter(usable),
+            kind: text("type").and_then(|word| MessageType::from_word(&word)),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! A tool call, from the request to the answer of the decision writer.
 
+use std::collections::BTreeMap;
+
 use admission::arguments::CallArguments;
 use admission::authenticated::Authenticated;
 use admission::clarify::HumanAnswer;
@@ -9,7 +11,7 @@ use admission::rules::AuthorityDemand;
 use admission::tool::CheckedArguments;
 use decimal::Decimal;
 use http::StatusCode;
-use jose::json::{self, Limits};
+use jose::json;
 use serde_json::value::RawValue;
 use vap::message::slot::{self, Carrier, OWN_KEY, Received, Unreadable, VAP_KEY};
 
@@ -23,7 +25,6 @@ use crate::authority::{ChainMaterial, PresentedChain, PresentedFor, capability_o
 use crate::decision_writer::{CallAnswer, CallJob, DecisionAnswer, HeldRequest, QueuedCall, WriterError};
 use crate::frame::Frame;
 use crate::judge::{Meter, Opinion};
-use crate::limits::MAX_DEPTH;
 use crate::mcp::{Inbound, InvocationMember};
 use crate::relay::{self, Response};
 
@@ -282,14 +283,14 @@ impl CallSubject {
     }
 }
 
-/// Returns a method's parameters without `_meta`, `inputResponses` and `requestState`.
+/// Returns a method's parameters without `_meta`, `inputResponses` and `requestState`; parameters that are not strict JSON,
+/// but for the size of their numbers, are returned as they are.
 pub(super) fn parameters(frame: &Frame) -> String {
-    let members = frame.params_text().and_then(|text| {
-        let limits = Limits { bytes: text.len(), depth: MAX_DEPTH };
-        let text = json::check(text.as_bytes(), limits).ok()?;
-        text.read::<std::collections::BTreeMap<String, Box<RawValue>>>().ok()
-    });
-    let mut members = members.unwrap_or_default();
+    let Some(text) = frame.params_text() else { return "{}".to_owned() };
+    let members =
+        json::check_any_numbers(text).and_then(|text| text.read::<BTreeMap<String, Box<RawValue>>>());
+    // The record has what the server gets, and rules refuse what they cannot read.
+    let Ok(mut members) = members else { return text.to_owned() };
     for name in ["_meta", "inputResponses", "requestState"] {
         members.remove(name);
     }
