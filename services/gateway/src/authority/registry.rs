@@ -24,7 +24,6 @@ use scitt::PublicKey;
 use tokio::fs::File;
 use tokio::io::AsyncReadExt;
 use tokio::sync::Notify;
-use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use crate::bounded_fetch::{FetchError, get_bounded, http_client};
@@ -241,16 +240,10 @@ impl RegistryState {
         extended().await.map_err(|error| RegistryReadError::Deltas(Box::new(error)))
     }
 
-    /// Refreshes the registry at this interval, and sooner if another gateway has a later version, until `stop`.
-    pub async fn keep_fresh(
-        self: Arc<Self>,
-        positions: Arc<dyn RegistryPositions>,
-        every: Duration,
-        stop: CancellationToken,
-    ) {
+    /// Refreshes the registry at this interval, and sooner if another gateway has a later version.
+    pub async fn keep_fresh(self: Arc<Self>, positions: Arc<dyn RegistryPositions>, every: Duration) {
         loop {
             tokio::select! {
-                () = stop.cancelled() => return,
                 () = tokio::time::sleep(every) => {}
                 () = self.is_behind() => {}
             }

@@ -9,7 +9,7 @@ use serving::http_metrics::measured;
 use serving::listener::{Listener, ListenerSettings, RunningListener};
 use serving::problem::for_every_error;
 use tokio::sync::Mutex;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::admin::{self, AdminState};
 use super::build::Builder;
@@ -42,8 +42,8 @@ pub struct Parts {
     /// The listener for approvers.
     pub approvals: Option<RunningListener>,
     running_writer: RunningWriter,
-    /// Ends the refreshing of the AgentROA registry when it is dropped.
-    registry_refresh: DropGuard,
+    /// The task that refreshes the AgentROA registry, if one is configured.
+    registry_refresh: Option<AbortOnDropHandle<()>>,
 }
 
 /// The routes for clients, and the other listeners.
@@ -70,11 +70,12 @@ impl Parts {
         let agent_roa = agent_roa(&config, &keys, clock.clone())?;
         let (writer, running_writer) =
             DecisionWriter::open(store, &writer_keys, log, clock, settings, current_rules).await?;
-        let registry_refresh = CancellationToken::new();
+        let mut registry_refresh = None;
         if let (Some(agent_roa), Some(agentroa)) = (agent_roa, &config.agentroa) {
             let (registry, positions) = (agent_roa.registry().clone(), Arc::new(writer.clone()));
             registry.refresh_or_log(&*positions).await;
-            tokio::spawn(registry.keep_fresh(positions, agentroa.refresh, registry_refresh.clone()));
+            let refresh = registry.keep_fresh(positions, agentroa.refresh);
+            registry_refresh = Some(AbortOnDropHandle::new(tokio::spawn(refresh)));
             writer.enforce(Arc::new(agent_roa)).await;
         }
         let sealer = Sealer::new((*keys.state).clone(), &config.issuer);
@@ -91,7 +92,7 @@ impl Parts {
                 admin,
                 approvals,
                 running_writer,
-                registry_refresh: registry_refresh.drop_guard(),
+                registry_refresh,
             }),
             Err(error) => {
                 drop(builder);
@@ -136,7 +137,11 @@ impl Parts {
 
     /// Stops all parts, after the clients' requests have ended.
     pub async fn stop(self) {
-        drop(self.registry_refresh);
+        if let Some(task) = self.registry_refresh {
+            task.abort();
+            // It may be in the middle of a refresh, and have the database.
+            let _ = task.await;
+        }
         self.builder.into_inner().stop().await;
         self.running_writer.stop().await;
         if let Some(admin) = self.admin {
