@@ -93,3 +93,20 @@ async fn v_26_a_gated_method_may_be_answered_with_a_question() {
     agent.ask("resources/read", params).await.served();
     assert!(world.server.messages_of("resources/read")[0]["params"].get("inputResponses").is_none());
 }
+
+#[tokio::test]
+async fn v_22_a_gated_method_is_judged_by_all_its_parameters_whatever_their_numbers_are() {
+    let world = world().await;
+    let agent = world.modern("alice");
+    agent.commit().await;
+    let mut params = json!({ "uri": "file:///secret", "n": 99_319_931 });
+    params["_meta"] = json!({ VAP: agent.envelope("resources/read", &params) });
+    for (number, reason) in [("1", "policy:secret"), ("1e400", "policy_failed")] {
+        let message = agent.message("resources/read", &params);
+        let text = message.to_string().replace("99319931", number);
+        let answer = crate::client::read(agent.post(&message).body(text).send().await.unwrap()).await;
+        let error = answer.reply()["error"].clone();
+        assert_eq!(error["data"]["vap"]["verification"]["reason"], reason, "{error}");
+    }
+    assert!(world.server.messages_of("resources/read").is_empty());
+}
