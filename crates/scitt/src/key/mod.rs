@@ -77,6 +77,15 @@ enum KeyBytes {
     P521([u8; 133]),
 }
 
+/// Returns `true` if the y-coordinate is below the prime 2^255 - 19 (RFC 8032, section 5.1.3). The sign of x, the highest
+/// bit, is always canonical for a point that is not weak: only weak points have x = 0.
+fn has_canonical_y(point: &[u8; 32]) -> bool {
+    let [lowest, middle @ .., highest] = point;
+    let is_at_least_prime =
+        highest & 0x7f == 0x7f && middle.iter().all(|byte| *byte == 0xff) && *lowest >= 0xed;
+    !is_at_least_prime
+}
+
 impl PublicKey {
     /// Creates a key from the 32 bytes of an Ed25519 public key.
     ///
@@ -86,7 +95,7 @@ impl PublicKey {
     pub fn from_ed25519(bytes: &[u8]) -> Result<Self, KeyError> {
         let bytes: &[u8; 32] = bytes.try_into().map_err(|_| KeyError::NotOnCurve(Curve::Ed25519))?;
         let key = EdKey::from_bytes(bytes).map_err(|_| KeyError::NotOnCurve(Curve::Ed25519))?;
-        if key.is_weak() || key.to_edwards().compress().as_bytes() != bytes {
+        if key.is_weak() || !has_canonical_y(bytes) {
             return Err(KeyError::Weak);
         }
         Ok(Self(KeyBytes::Ed25519(key)))

@@ -168,6 +168,39 @@ fn an_ed25519_key_in_a_second_spelling_is_refused() {
     assert_eq!(PublicKey::from_ed25519(&second), Err(KeyError::Weak));
 }
 
+/// The point is encoded again: another way to find what is not canonical.
+#[test]
+fn an_ed25519_key_is_canonical_if_its_point_is_encoded_in_the_same_way() {
+    let near_the_prime = (0..=0xff).flat_map(|lowest| {
+        [0x7f, 0xff, 0x7e, 0].map(|highest| {
+            let mut bytes = [0xff; 32];
+            (bytes[0], bytes[31]) = (lowest, highest);
+            bytes
+        })
+    });
+    let small = (0..=0xff).flat_map(|lowest| {
+        [0, 0x80].map(|highest| {
+            let mut bytes = [0; 32];
+            (bytes[0], bytes[31]) = (lowest, highest);
+            bytes
+        })
+    });
+    let random = (0..1000_u32).map(|n| Sha256::digest(n.to_be_bytes()).into());
+    let mut kinds = std::collections::BTreeMap::<_, u32>::new();
+    for bytes in near_the_prime.chain(small).chain(random) {
+        let point = EdKey::from_bytes(&bytes).ok();
+        let expected = point.map(|key| !key.is_weak() && key.to_edwards().compress().as_bytes() == &bytes);
+        let found = match PublicKey::from_ed25519(&bytes) {
+            Ok(_) => Some(true),
+            Err(KeyError::Weak) => Some(false),
+            Err(_) => None,
+        };
+        assert_eq!(found, expected, "{bytes:02x?}");
+        *kinds.entry(found).or_default() += 1;
+    }
+    assert!(kinds.len() == 3 && kinds.values().all(|count| *count > 10), "{kinds:?}");
+}
+
 #[test]
 fn the_thumbprint_is_the_one_of_rfc_9679() {
     let x = hex("65eda5a12577c2bae829437fe338701a10aaa375e1bb5b5de108de439c08551d");
