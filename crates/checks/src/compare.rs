@@ -3,7 +3,7 @@
 //! Arrays are equal item by item, objects member by member in any order, and numbers by value: `1`, `1.0` and `1e0` are
 //! equal. Texts are equal code point by code point. Values of different types are never equal.
 
-use jose::json::{self, Limits, MAX_DEPTH, pointer_step};
+use jose::json::{self, Limits, pointer_step};
 use serde_json::Value;
 
 use crate::text::shorten;
@@ -13,8 +13,8 @@ use crate::text::shorten;
 /// # Errors
 /// If the text is not strict JSON, or has a number that parsers read differently: no expected value is equal to it.
 pub fn parse(text: &[u8]) -> Result<Value, String> {
-    let limits = Limits { bytes: text.len(), depth: MAX_DEPTH };
-    json::check(text, limits).and_then(json::CheckedJson::unambiguous).map_err(|error| error.to_string())
+    let checked = json::check(text, Limits::whole(text.len()));
+    checked.and_then(json::CheckedJson::unambiguous).map_err(|error| error.to_string())
 }
 
 /// Returns the first difference between two values with its JSON pointer; `None` if they are equal.

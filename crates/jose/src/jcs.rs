@@ -23,6 +23,5 @@ pub fn to_canonical<T: Serialize>(value: &T) -> Result<Vec<u8>, serde_json::Erro
 
 /// Returns `true` if the bytes are strict JSON in canonical form, nested no deeper than [`json::MAX_DEPTH`].
 pub fn is_canonical(bytes: &[u8]) -> bool {
-    let limits = Limits { bytes: bytes.len(), depth: json::MAX_DEPTH };
-    json::parse_strict(bytes, limits).is_ok_and(|value| canonical(&value) == bytes)
+    json::parse_strict(bytes, Limits::whole(bytes.len())).is_ok_and(|value| canonical(&value) == bytes)
 }

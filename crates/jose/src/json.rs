@@ -44,6 +44,13 @@ pub struct Limits {
     pub depth: usize,
 }
 
+impl Limits {
+    /// Returns the limits of a text of `bytes` bytes that is in memory already: any length, nested up to [`MAX_DEPTH`].
+    pub const fn whole(bytes: usize) -> Self {
+        Self { bytes, depth: MAX_DEPTH }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self { bytes: DEFAULT_BYTES, depth: DEFAULT_DEPTH }
@@ -173,7 +180,7 @@ pub fn read_strict<T: DeserializeOwned>(bytes: &[u8], limits: Limits) -> Result<
 
 /// Checks a text in memory, of any length and nested up to [`MAX_DEPTH`].
 pub fn check_text(text: &str) -> Result<CheckedJson<'_>, JsonError> {
-    check(text.as_bytes(), Limits { bytes: text.len(), depth: MAX_DEPTH })
+    check(text.as_bytes(), Limits::whole(text.len()))
 }
 
 /// Checks a text like [`check_text`], but accepts numbers that are too large for a double. A text with such a number has no
@@ -182,8 +189,7 @@ pub fn check_text(text: &str) -> Result<CheckedJson<'_>, JsonError> {
 /// # Errors
 /// [`JsonError`] at the first violation.
 pub fn check_any_numbers(text: &str) -> Result<CheckedJson<'_>, JsonError> {
-    let limits = Limits { bytes: text.len(), depth: MAX_DEPTH };
-    check_rules(text.as_bytes(), limits, TextRules::AnyNumbers).map(CheckedJson)
+    check_rules(text.as_bytes(), Limits::whole(text.len()), TextRules::AnyNumbers).map(CheckedJson)
 }
 
 /// Parses a strict JSON text of any length, nested up to [`MAX_DEPTH`].
@@ -198,7 +204,7 @@ pub fn read_text<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, JsonError> 
 
 /// Deserializes strict JSON bytes of any length, nested up to [`MAX_DEPTH`].
 pub fn read_bytes<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, JsonError> {
-    check(bytes, Limits { bytes: bytes.len(), depth: MAX_DEPTH })?.read()
+    check(bytes, Limits::whole(bytes.len()))?.read()
 }
 
 /// Parses a strict JSON text that a decision depends on; see [`CheckedJson::unambiguous`].

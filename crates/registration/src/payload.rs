@@ -6,7 +6,7 @@
 //! two keys that convert to the same text.
 
 use data_encoding::BASE64URL_NOPAD;
-use jose::json::{self, CheckedJson, MAX_DEPTH};
+use jose::json::{self, CheckedJson};
 use scitt::cbor::{self, Item, Value as Cbor};
 use serde_json::{Map, Value};
 
@@ -53,8 +53,8 @@ impl Encoding {
     pub(crate) fn read(self, payload: &[u8]) -> Result<Value, String> {
         match self {
             Encoding::Json => {
-                let limits = json::Limits { bytes: payload.len(), depth: MAX_DEPTH };
-                let document = json::check(payload, limits).and_then(CheckedJson::unambiguous);
+                let checked = json::check(payload, json::Limits::whole(payload.len()));
+                let document = checked.and_then(CheckedJson::unambiguous);
                 document.map_err(|why| format!("it is not strict JSON: {why}"))
             }
             Encoding::Cbor => {

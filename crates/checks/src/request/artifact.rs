@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use data_encoding::BASE64;
-use jose::json::{self, Limits, MAX_DEPTH};
+use jose::json;
 use jose::members::quote;
 use sandbox::Language;
 use serde_json::Value;
@@ -70,8 +70,7 @@ impl Artifact {
     /// Returns the first file as strict JSON, if it is that.
     #[must_use]
     pub fn json(&self) -> Option<Value> {
-        let text = self.text()?;
-        json::parse_strict(text.as_bytes(), Limits { bytes: text.len(), depth: MAX_DEPTH }).ok()
+        json::parse_text(self.text()?).ok()
     }
 
     /// Returns the hash of the work (reading 16): of the raw bytes of a content or of the only file; of several files,
