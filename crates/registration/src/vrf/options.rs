@@ -60,11 +60,11 @@ impl VrfOptions {
     ///
     /// # Errors
     /// The rule that is broken.
-    pub fn take_header(&self, issuer: &VrfIssuer, algorithm: Algorithm) -> Result<(), Violation> {
+    pub fn take_header(&self, issuer: &VrfIssuer, algorithm: Option<Algorithm>) -> Result<(), Violation> {
         if !self.allow_other_issuers {
             issuer.must_be_did_key()?;
         }
-        match algorithm == Algorithm::Ed25519 && !self.allow_ed25519_algorithm {
+        match algorithm == Some(Algorithm::Ed25519) && !self.allow_ed25519_algorithm {
             false => Ok(()),
             true => Err(VrfRule::Algorithm.in_header("1", "the policy takes EdDSA (-8) only, not -19")),
         }
@@ -125,7 +125,7 @@ pub(super) fn check(
     log: &Answers,
 ) -> Result<PermitDemands, Violation> {
     let receipt = &record.receipt;
-    options.take_header(&record.issuer, statement.algorithm())?;
+    options.take_header(&record.issuer, Some(statement.algorithm()))?;
     options.take(receipt)?;
     let verified_at = Bound {
         rule: RuleName::fixed(VrfRule::VerifiedAtFuture.name()),
@@ -143,7 +143,7 @@ pub(super) fn check_redacted(
     redacted: &VrfRedacted,
     log: &Answers,
 ) -> Result<PermitDemands, Violation> {
-    options.take_header(&redacted.headers.issuer, statement.algorithm())?;
+    options.take_header(&redacted.headers.issuer, Some(statement.algorithm()))?;
     let issuers = &options.redacted_issuers;
     let listed = issuers.is_empty() || issuers.iter().any(|pattern| pattern.fits(statement.iss()));
     if !(options.allow_redacted && listed) {

@@ -112,9 +112,9 @@ impl VrfSummary {
 impl VrfVerification {
     fn of(statement: &SignedStatement, record: &VrfRecord, given: &VrfInputs) -> Result<Self, Failure> {
         let receipt = &record.receipt;
-        if let (Some(options), Some(algorithm)) = (&given.options, statement.header().algorithm()) {
-            let taken = options.take_header(&record.issuer, algorithm).and_then(|()| options.take(receipt));
-            taken.map_err(|violation| broken(&violation))?;
+        if let Some(options) = &given.options {
+            let taken = options.take_header(&record.issuer, statement.header().algorithm());
+            taken.and_then(|()| options.take(receipt)).map_err(|violation| broken(&violation))?;
         }
         Ok(Self {
             verdict: receipt.verdict.as_str(),
