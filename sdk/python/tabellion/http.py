@@ -47,7 +47,7 @@ class Answer(NamedTuple):
         if text.isascii() and text.isdigit():
             return float(text)
         try:
-            until, date = (parsedate_to_datetime(date) for date in (text, self.headers.get("date", "")))
+            until, date = (parsedate_to_datetime(header) for header in (text, self.headers.get("date", "")))
             return max((until - date).total_seconds(), 0.0)
         except (TypeError, ValueError, IndexError, OverflowError):
             return None

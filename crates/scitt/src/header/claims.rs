@@ -101,10 +101,8 @@ fn date(item: &Item<'_>, what: &'static str) -> Result<i64, Malformed> {
     let seconds = match &number.value {
         Value::Float(seconds) => whole_seconds(*seconds),
         // Beyond `i64` a date is the first or the last one.
-        Value::Unsigned(seconds) => Some(i64::try_from(*seconds).unwrap_or(i64::MAX)),
-        Value::Negative(argument) => {
-            Some(i64::try_from(*argument).map_or(i64::MIN, |argument| -1 - argument))
-        }
+        value @ Value::Unsigned(_) => value.as_i64().or(Some(i64::MAX)),
+        value @ Value::Negative(_) => value.as_i64().or(Some(i64::MIN)),
         _ => None,
     };
     seconds.ok_or_else(|| wrong_type(item, what, "a number of seconds"))

@@ -171,20 +171,15 @@ fn an_ed25519_key_in_a_second_spelling_is_refused() {
 /// The point is encoded again: another way to find what is not canonical.
 #[test]
 fn an_ed25519_key_is_canonical_if_its_point_is_encoded_in_the_same_way() {
-    let near_the_prime = (0..=0xff).flat_map(|lowest| {
-        [0x7f, 0xff, 0x7e, 0].map(|highest| {
-            let mut bytes = [0xff; 32];
+    let ending_with = |middle: u8, highest: u8| {
+        (0..=0xff).map(move |lowest| {
+            let mut bytes = [middle; 32];
             (bytes[0], bytes[31]) = (lowest, highest);
             bytes
         })
-    });
-    let small = (0..=0xff).flat_map(|lowest| {
-        [0, 0x80].map(|highest| {
-            let mut bytes = [0; 32];
-            (bytes[0], bytes[31]) = (lowest, highest);
-            bytes
-        })
-    });
+    };
+    let near_the_prime = [0x7f, 0xff, 0x7e, 0].into_iter().flat_map(|highest| ending_with(0xff, highest));
+    let small = [0, 0x80].into_iter().flat_map(|highest| ending_with(0, highest));
     let random = (0..1000_u32).map(|n| Sha256::digest(n.to_be_bytes()).into());
     let mut kinds = std::collections::BTreeMap::<_, u32>::new();
     for bytes in near_the_prime.chain(small).chain(random) {

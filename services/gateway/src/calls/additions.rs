@@ -50,8 +50,8 @@ impl Additions {
     /// Adds the `turnId` of the caller's `AiInvocation`, the only part of it that is echoed (S-2).
     pub fn echo(&mut self, invocation: Option<&InvocationMember>) {
         let Some(InvocationMember { keys, invocation }) = invocation else { return };
-        let echo = invocation.echo();
-        self.0.extend(keys.iter().filter_map(|key| Some((*key, echo.clone()?))));
+        let Some(echo) = invocation.echo() else { return };
+        self.0.extend(keys.iter().map(|key| (*key, echo.clone())));
     }
 
     /// Returns the members, to be spliced into `_meta`.
