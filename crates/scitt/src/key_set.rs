@@ -3,9 +3,9 @@
 //! A member that is not usable (another key type, or malformed) is skipped and reported, and is not an error. A service can
 //! therefore introduce keys that older readers do not know.
 
-use crate::cbor::Value;
-use crate::key::{CoseKey, KeyError, parse_limited, write_set};
-use crate::limits::KEY_SET_MEMBERS;
+use crate::cbor::{self, ItemReader, Major};
+use crate::key::{CoseKey, KeyError, write_set};
+use crate::limits::{HEADER_DEPTH, KEY_SET_BYTES, KEY_SET_ITEMS, KEY_SET_MEMBERS};
 
 /// The usable keys of a COSE_KeySet, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,19 +23,12 @@ impl KeySet {
     /// Parses a COSE_KeySet that fills `bytes`.
     ///
     /// # Errors
-    /// Returns [`KeyError::Malformed`] if it is not a CBOR array, or exceeds
-    /// [`KEY_SET_BYTES`](crate::limits::KEY_SET_BYTES) or [`KEY_SET_MEMBERS`]. An unusable member is not an error.
+    /// Returns [`KeyError::Malformed`] if it is not a well-formed CBOR array, or exceeds [`KEY_SET_BYTES`],
+    /// [`KEY_SET_ITEMS`] or [`KEY_SET_MEMBERS`]. An unusable member is not an error.
     pub fn parse(bytes: &[u8]) -> Result<Self, KeyError> {
-        let value = parse_limited(bytes)?;
-        let Value::Array(members) = &value else {
-            return Err(KeyError::Malformed("a COSE_KeySet is an array".into()));
-        };
-        if members.len() > KEY_SET_MEMBERS {
-            return Err(KeyError::Malformed(format!("over {KEY_SET_MEMBERS} keys")));
-        }
         let mut set = Self::default();
-        for (position, member) in members.iter().enumerate() {
-            match CoseKey::from_value(&member.value) {
+        for (position, member) in members(bytes)?.into_iter().enumerate() {
+            match CoseKey::parse(member) {
                 Ok(key) => set.keys.push(key),
                 Err(why) => set.skipped.push((position, why)),
             }
@@ -62,4 +55,30 @@ impl KeySet {
     pub fn encode(&self) -> Vec<u8> {
         write_set(self.keys.iter())
     }
+}
+
+/// Returns the bytes of each member of the array that fills `bytes`.
+fn members(bytes: &[u8]) -> Result<Vec<&[u8]>, KeyError> {
+    if bytes.len() > KEY_SET_BYTES {
+        return Err(malformed("too large"));
+    }
+    let mut reader = ItemReader::new(bytes, cbor::Limits { depth: HEADER_DEPTH, items: KEY_SET_ITEMS });
+    let head = reader.head().map_err(malformed)?;
+    if head.major != Major::Array {
+        return Err(malformed("a COSE_KeySet is an array"));
+    }
+    let mut members = Vec::new();
+    let mut left = head.argument;
+    while reader.more(&head, &mut left) {
+        if members.len() == KEY_SET_MEMBERS {
+            return Err(malformed(format!("over {KEY_SET_MEMBERS} keys")));
+        }
+        members.push(reader.skip().map_err(malformed)?);
+    }
+    reader.finish().map_err(malformed)?;
+    Ok(members)
+}
+
+fn malformed(why: impl ToString) -> KeyError {
+    KeyError::Malformed(why.to_string())
 }

@@ -190,8 +190,7 @@ impl<'a> ItemReader<'a> {
 
     /// Reads one item. `depth` is the number of further containers that may be opened.
     fn item_within(&mut self, depth: usize) -> Result<Item<'a>, Error> {
-        let head = self.head()?;
-        self.items_left = self.items_left.checked_sub(1).ok_or(head.error(ErrorKind::TooManyItems))?;
+        let head = self.counted_head()?;
         let deeper = || depth.checked_sub(1).ok_or(head.error(ErrorKind::TooDeep));
         let value = match head.major {
             Major::Unsigned => Value::Unsigned(head.argument),
@@ -204,6 +203,56 @@ impl<'a> ItemReader<'a> {
             Major::Simple => simple(&head)?,
         };
         Ok(Item { offset: head.offset, end: self.position, value })
+    }
+
+    /// Reads the head of an item that counts against the limit.
+    fn counted_head(&mut self) -> Result<ItemHead, Error> {
+        let head = self.head()?;
+        self.items_left = self.items_left.checked_sub(1).ok_or(head.error(ErrorKind::TooManyItems))?;
+        Ok(head)
+    }
+
+    /// Skips one well-formed item (RFC 8949, section 5.3), and returns its bytes. What only validity forbids (a label
+    /// twice, text that is not UTF-8) is not noticed.
+    pub fn skip(&mut self) -> Result<&'a [u8], Error> {
+        let start = self.position;
+        self.skip_within(self.depth)?;
+        Ok(self.input.get(start..self.position).unwrap_or_default())
+    }
+
+    fn skip_within(&mut self, depth: usize) -> Result<(), Error> {
+        let head = self.counted_head()?;
+        let deeper = || depth.checked_sub(1).ok_or(head.error(ErrorKind::TooDeep));
+        match head.major {
+            Major::Unsigned | Major::Negative => {}
+            Major::Bytes | Major::Text => self.skip_string(&head)?,
+            Major::Array => self.skip_elements(&head, 1, deeper()?)?,
+            Major::Map => self.skip_elements(&head, 2, deeper()?)?,
+            Major::Tag => self.skip_within(deeper()?)?,
+            Major::Simple => drop(simple(&head)?),
+        }
+        Ok(())
+    }
+
+    fn skip_string(&mut self, head: &ItemHead) -> Result<(), Error> {
+        if !head.is_indefinite() {
+            return self.take(head).map(drop);
+        }
+        while let Some(chunk) = self.chunk(head.major)? {
+            self.take(&chunk)?;
+        }
+        Ok(())
+    }
+
+    /// Skips the elements of an array, or the entries of a map, which have two items each.
+    fn skip_elements(&mut self, head: &ItemHead, items: usize, depth: usize) -> Result<(), Error> {
+        let mut left = head.argument;
+        while self.more(head, &mut left) {
+            for _ in 0..items {
+                self.skip_within(depth)?;
+            }
+        }
+        Ok(())
     }
 
     /// Reads the byte string that this head begins, joining the chunks of an indefinite-length string.

@@ -84,7 +84,7 @@ impl CoseKey {
         Self::from_value(&parse_limited(bytes)?)
     }
 
-    pub(crate) fn from_value(value: &Value<'_>) -> Result<Self, KeyError> {
+    fn from_value(value: &Value<'_>) -> Result<Self, KeyError> {
         let map = Labels(value);
         if value.as_map().is_none() {
             return Err(malformed("a COSE_Key is a map"));
@@ -133,7 +133,7 @@ impl PublicKey {
     }
 }
 
-pub(crate) fn parse_limited(bytes: &[u8]) -> Result<Value<'_>, KeyError> {
+fn parse_limited(bytes: &[u8]) -> Result<Value<'_>, KeyError> {
     if bytes.len() > KEY_SET_BYTES {
         return Err(malformed("too large"));
     }

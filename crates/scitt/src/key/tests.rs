@@ -343,6 +343,26 @@ fn a_bad_member_of_a_key_set_is_skipped() {
 }
 
 #[test]
+fn a_member_that_is_well_formed_but_not_valid_cbor_is_skipped() {
+    let good = CoseKey::bare(signer(Algorithm::Es256).public_key().clone());
+    let invalid = [
+        "a3010201022001", // kty twice
+        "a1616b61ff",     // text that is not UTF-8
+        "bf61ff01ff",     // such text as a label, in a map of indefinite length
+        "5f41ff41ffff",   // a byte string in chunks
+        "c11a5f5e1000",   // a tag
+    ];
+    for member in invalid {
+        let set = [&[0x83][..], &good.encode(), &hex(member), &good.encode()].concat();
+        let set = KeySet::parse(&set).unwrap();
+        assert_eq!((set.keys().len(), set.skipped()[0].0), (2, 1), "{member}");
+    }
+    for malformed in ["82a0", "81a10102ff", "81ff", "9fa0", "81a101", "8100ff", "817f41ffff", "81f818"] {
+        assert!(matches!(KeySet::parse(&hex(malformed)), Err(KeyError::Malformed(_))), "{malformed}");
+    }
+}
+
+#[test]
 fn a_kid_is_found_by_its_base64url_form_and_raw_only_if_that_is_safe() {
     let thumbprint = [0xfb; 32];
     assert!(kid_segment_matches(&thumbprint, &kid_segment(&thumbprint)));
