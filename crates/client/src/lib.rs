@@ -40,6 +40,7 @@ pub use batch::{BATCH_STATEMENTS, BatchMessage};
 pub use evaluate::{EvaluatedViolation, Evaluation};
 pub use events::{Begin, EntryEvent, Events};
 pub use raw::RawRequest;
+pub use retry::retry_after;
 pub use wire::HttpResponse;
 
 use https::NoHttpClient;

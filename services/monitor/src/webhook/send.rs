@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use client::https::{self, NoHttpClient};
-use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
 use reqwest::Url;
 
@@ -122,14 +122,9 @@ fn judge(status: StatusCode, headers: &HeaderMap) -> DeliveryAttempt {
         || matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT);
     match (status.is_success(), busy) {
         (true, _) => DeliveryAttempt::Delivered,
-        (_, true) => DeliveryAttempt::Down { why, after: asked(headers) },
+        (_, true) => DeliveryAttempt::Down { why, after: client::retry_after(headers) },
         _ => DeliveryAttempt::Refused { why },
     }
-}
-
-fn asked(headers: &HeaderMap) -> Option<Duration> {
-    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds))
 }
 
 fn check(target: &WebhookReceiver) -> Result<Url, SetupError> {

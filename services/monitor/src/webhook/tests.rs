@@ -147,6 +147,17 @@ async fn one_receiver_that_is_down_keeps_nothing_from_another_and_one_bad_messag
 }
 
 #[tokio::test]
+async fn a_receiver_may_name_the_time_as_a_date() {
+    let state = tempfile::tempdir().unwrap();
+    let busy = (StatusCode::SERVICE_UNAVAILABLE, "Fri, 31 Dec 9999 23:59:59 GMT");
+    let (_, url) = Receiver::answering(&[busy]).await;
+    let webhooks = webhooks(state.path(), vec![target(&url)]);
+    webhooks.enqueue("msg_1", "x", NOW, &json!({})).unwrap();
+    assert_eq!(webhooks.pass(NOW).await, Pass { failed: 1, ..Pass::default() });
+    assert_eq!(webhooks.next_at(), Some(NOW + WEBHOOK_RETRY_LONGEST.as_secs()), "a wait has a maximum");
+}
+
+#[tokio::test]
 async fn a_redirect_is_not_followed() {
     let state = tempfile::tempdir().unwrap();
     let (elsewhere, elsewhere_url) = Receiver::answering(&[]).await;
