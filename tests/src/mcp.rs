@@ -94,11 +94,6 @@ impl McpClient {
         self.session = Some(session.to_owned());
     }
 
-    /// Closes the connection; the next request opens another.
-    pub fn reconnect(&mut self) {
-        self.connection = Connection::to(&self.address);
-    }
-
     /// Sets the timeout of responses.
     pub fn patient_for(mut self, patience: Duration) -> Self {
         self.connection = Connection::to(&self.address).patient_for(patience);

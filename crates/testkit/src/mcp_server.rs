@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -35,7 +35,6 @@ struct Shared {
     arrived: Condvar,
     sessions: AtomicU64,
     ended: Mutex<Vec<String>>,
-    deaf: AtomicBool,
 }
 
 /// A recorded request.
@@ -81,7 +80,6 @@ impl McpServer {
             arrived: Condvar::new(),
             sessions: AtomicU64::new(0),
             ended: Mutex::default(),
-            deaf: AtomicBool::new(false),
         });
         let serving = Arc::clone(&shared);
         thread::spawn(move || {
@@ -109,11 +107,6 @@ impl McpServer {
     /// Returns the listening address.
     pub fn address(&self) -> String {
         self.address.to_string()
-    }
-
-    /// Sets whether the server closes the connection at each request, without an answer.
-    pub fn hang_up_on_all(&self, so: bool) {
-        self.shared.deaf.store(so, Ordering::SeqCst);
     }
 
     /// Returns all requests so far.
@@ -175,9 +168,7 @@ impl Shared {
             self.arrived.notify_all();
             let Ok(stream) = stream.try_clone() else { return };
             let mut wire = Responder { stream, streaming: false, broken: false };
-            if self.deaf.load(Ordering::SeqCst) {
-                wire.hang_up();
-            } else if !(self.script)(&seen, &mut wire) {
+            if !(self.script)(&seen, &mut wire) {
                 self.ordinary(&seen, &mut wire);
             }
             if wire.streaming {
