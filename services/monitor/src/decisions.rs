@@ -11,7 +11,7 @@ use audit::{
     Audit, AuditError, AuditFinding, AuditReport, AuditState, AuditStateError, LogRule, SourceError,
 };
 use bytes::Bytes;
-use client::{Client, ClientError, Options};
+use client::{Client, Options};
 use verifier::TrustStore;
 
 use crate::alarm::{Alarm, AlarmKind, AlarmSubject};
@@ -30,6 +30,8 @@ use crate::watch_lists::{RecordingSource, WatchLists, complete_evidence};
 const AUDIT: &str = "audit.json";
 /// Trouble name (see `LogState::record_trouble`) of a source that does not answer.
 const UNANSWERED: &str = "evidence";
+/// Trouble name of reports of refused statements that are not served.
+const REPORTS: &str = "reports";
 /// Trouble name of missing bytes without an explanation.
 const UNEXPLAINED: &str = "erasures";
 
@@ -57,12 +59,16 @@ pub struct DecisionsCheck<'a> {
     pub grace: Duration,
 }
 
-/// The results of an audit up to the verified head.
-struct CompletedAudit {
+/// An audit that began: what it found so far, and why it did not reach the verified head.
+struct AuditResult {
     report: AuditReport,
     watch_lists: WatchLists,
     /// `None` if the index is not watched.
     index: Option<IndexResults>,
+    /// `None` if the head was reached.
+    stopped: Option<AuditStop>,
+    /// Reason why the reports of refused statements were not read.
+    unread_reports: Option<String>,
 }
 
 /// Reasons for which the audit did not complete.
@@ -70,36 +76,47 @@ enum AuditStop {
     Audit(AuditError),
     /// The time limit was reached; the number of entries decided so far.
     OutOfTime(u64),
-    RefusedStatements(ClientError),
     Index(IndexCheckError),
     State(MonitorStateError),
     Setup(String),
+}
+
+/// The ends of the time for an audit; unlimited if `None`.
+#[derive(Clone, Copy)]
+struct Deadlines {
+    /// For reading entries and reports.
+    reading: Option<tokio::time::Instant>,
+    /// For the statements that complete the evidence.
+    evidence: Option<tokio::time::Instant>,
+}
+
+/// An audit in progress, and the readers of its entries.
+struct AuditRun<'a> {
+    target: &'a WatchedLog,
+    folder: &'a LogFolder,
+    source: &'a RecordingSource<'a>,
+    audit: Audit<'a>,
+    watch_lists: WatchLists,
+    index: Option<IndexCheck<'a>>,
+    /// The first leaf that the watch lists have not observed.
+    lists_next: u64,
+    /// Number of entries that the saved state has decided.
+    saved: u64,
+    /// `true` while the audit has decided a page that the index check and the watch lists have not read.
+    in_page: bool,
 }
 
 impl DecisionsCheck<'_> {
     /// Runs the audit up to `verified`, or records why it is not run.
     pub async fn check(&mut self, verified: Option<&SignedCheckpoint>) {
         let why = match (self.target.depth, verified) {
-            (Depth::Decisions, Some(seen)) => return self.audit_in_time(seen).await,
+            (Depth::Decisions, Some(seen)) => return self.audit(seen).await,
             (Depth::Decisions, None) => "the log's tree is not verified",
             _ => "statements are not read: depth is not decisions",
         };
         for name in [CheckName::Decisions, CheckName::Index, CheckName::WatchLists] {
             self.results.not_checked(name, why);
         }
-    }
-
-    async fn audit_in_time(&mut self, seen: &SignedCheckpoint) {
-        let Some(at_most) = self.at_most else { return self.audit(seen).await };
-        if tokio::time::timeout(at_most + self.grace, self.audit(seen)).await.is_ok() {
-            return;
-        }
-        for name in [CheckName::Decisions, CheckName::Index, CheckName::WatchLists] {
-            if !self.results.checks.iter().any(|check| check.name == name) {
-                self.results.not_checked(name, "out of time: the rest in the next rounds");
-            }
-        }
-        self.report_saved_alarms();
     }
 
     /// Adds the alarms that the watch lists and the index check found before the audit stopped; they are saved already.
@@ -115,6 +132,7 @@ impl DecisionsCheck<'_> {
     }
 
     async fn audit(&mut self, seen: &SignedCheckpoint) {
+        let deadlines = Deadlines::new(self.at_most, self.grace);
         let options = Options {
             patience: PATIENCE,
             extra_roots: self.roots.cloned(),
@@ -122,38 +140,30 @@ impl DecisionsCheck<'_> {
             ..Options::default()
         };
         let outcome = match Client::new(self.target.url.as_str(), options) {
-            Ok(client) => self.run_audit(seen, &client).await.map(|completed| (client, completed)),
+            Ok(client) => self.run_audit(seen, &client, deadlines).await.map(|result| (client, result)),
             Err(why) => Err(AuditStop::Setup(why.to_string())),
         };
         match outcome {
-            Ok((client, CompletedAudit { report, watch_lists, index })) => {
-                self.state.end_trouble(UNANSWERED);
-                let before = self.results.alarms.len();
-                self.record_report(&report);
-                complete_evidence(&mut self.results.alarms[before..], &seen.sighting, &client).await;
-                watch_lists.record(self.target, self.results);
-                match index {
-                    Some(index) => index.record(self.results),
-                    None => {
-                        self.results.not_checked(CheckName::Index, "the index is not watched: no [log.index]")
-                    }
-                }
-            }
+            Ok((client, result)) => self.record(result, seen, &client, deadlines).await,
             Err(stopped) => {
-                for name in [CheckName::Index, CheckName::WatchLists] {
-                    self.results.not_checked(name, "not all entries were read");
-                }
+                self.lists_not_checked();
                 self.report_saved_alarms();
                 self.record_stop(stopped);
             }
         }
     }
 
-    /// Runs the audit up to the verified head, and passes its entries to the index check and the watch lists.
-    async fn run_audit(&self, seen: &SignedCheckpoint, client: &Client) -> Result<CompletedAudit, AuditStop> {
+    /// Runs the audit towards the verified head, and passes its entries to the index check and the watch lists. Fails only
+    /// if it cannot begin: what was found before it stopped is part of the result.
+    async fn run_audit(
+        &self,
+        seen: &SignedCheckpoint,
+        client: &Client,
+        deadlines: Deadlines,
+    ) -> Result<AuditResult, AuditStop> {
         let remote = RemoteAuditSource::with_verified_head(client, seen.head(), self.trust);
-        let mut watch_lists = WatchLists::load(self.folder, self.results.now).map_err(AuditStop::State)?;
-        let mut index = self.index_check(client, seen)?;
+        let watch_lists = WatchLists::load(self.folder, self.results.now).map_err(AuditStop::State)?;
+        let index = self.index_check(client, seen)?;
         let index_next = index.as_ref().map_or(u64::MAX, IndexCheck::next);
         let lists_next = watch_lists.next();
         let source = RecordingSource::new(&remote, lists_next.min(index_next));
@@ -162,47 +172,76 @@ impl DecisionsCheck<'_> {
             // The memory of the watch lists or the index is lost or older than the audit's state: all start over.
             state = AuditState::default();
         }
-        let before = state.audited();
-        let mut audit = Audit::begin(&source, state).await.map_err(AuditStop::Audit)?;
-        let (started, mut kept) = (Instant::now(), Instant::now());
-        loop {
-            let more = audit.step().await.map_err(|why| AuditStop::Audit(why.into()))?;
-            let mut rows = source.take_rows();
-            if let Some(index) = &mut index {
-                let agreed = rows.iter().map(|row| row.index).filter(|leaf| audit.agrees(*leaf)).collect();
-                let read = index.read(&source, rows.clone(), audit.state().audited(), &agreed).await;
-                read.map_err(AuditStop::Index)?;
+        let saved = state.audited();
+        let begun = within(deadlines.reading, Audit::begin(&source, state)).await;
+        let audit = begun.ok_or(AuditStop::OutOfTime(saved))?.map_err(AuditStop::Audit)?;
+        let (target, folder, source) = (self.target, self.folder, &source);
+        let run = AuditRun {
+            target,
+            folder,
+            source,
+            audit,
+            watch_lists,
+            index,
+            lists_next,
+            saved,
+            in_page: false,
+        };
+        Ok(run.finish(seen, client, self.at_most, deadlines).await)
+    }
+
+    /// Records the result of an audit that began.
+    async fn record(
+        &mut self,
+        result: AuditResult,
+        seen: &SignedCheckpoint,
+        client: &Client,
+        deadlines: Deadlines,
+    ) {
+        let AuditResult { report, watch_lists, index, stopped, unread_reports } = result;
+        let (before, is_complete) = (self.results.alarms.len(), stopped.is_none());
+        match stopped {
+            None => {
+                self.state.end_trouble(UNANSWERED);
+                self.record_report(&report);
             }
-            rows.retain(|row| row.index.get() >= lists_next);
-            watch_lists.observe(self.target, rows, |leaf| audit.agrees(leaf));
-            if !more && !self.target.watches.is_empty() {
-                watch_lists
-                    .read_refused_statements(self.target, client)
-                    .await
-                    .map_err(AuditStop::RefusedStatements)?;
-                complete_evidence(watch_lists.unreported_mut(), &seen.sighting, client).await;
+            Some(stopped) => {
+                self.record_report_so_far(&report);
+                self.record_stop(stopped);
             }
-            if !more || kept.elapsed() > AUDIT_KEPT_EVERY {
-                // The watch lists and the index are saved first: they may be ahead of the audit, never behind it.
-                watch_lists.save(self.folder).map_err(AuditStop::State)?;
-                if let Some(index) = &mut index {
-                    index.keep().map_err(AuditStop::Index)?;
+        }
+        let alarms = &mut self.results.alarms[before..];
+        within(deadlines.evidence, complete_evidence(alarms, &seen.sighting, client)).await;
+        if is_complete {
+            self.record_watch_lists(watch_lists, unread_reports);
+            match index {
+                Some(index) => index.record(self.results),
+                None => {
+                    self.results.not_checked(CheckName::Index, "the index is not watched: no [log.index]")
                 }
-                if audit.state().audited() > before {
-                    self.folder.write(AUDIT, audit.state().to_json().as_bytes()).map_err(AuditStop::State)?;
-                }
-                kept = Instant::now();
-                if more && self.at_most.is_some_and(|most| started.elapsed() > most) {
-                    return Err(AuditStop::OutOfTime(audit.progress().entries));
-                }
             }
-            if !more {
-                return Ok(CompletedAudit {
-                    report: audit.report(),
-                    watch_lists,
-                    index: index.map(IndexCheck::into_results),
-                });
-            }
+        } else {
+            self.lists_not_checked();
+            self.results.alarms.extend(index.into_iter().flat_map(IndexResults::into_unreported));
+            self.results.alarms.extend(watch_lists.into_unreported());
+        }
+    }
+
+    fn lists_not_checked(&mut self) {
+        for name in [CheckName::Index, CheckName::WatchLists] {
+            self.results.not_checked(name, "not all entries were read");
+        }
+    }
+
+    /// Records the watch lists after a complete audit. Reports that the log does not serve for `unreachable_after` are an
+    /// alarm.
+    fn record_watch_lists(&mut self, watch_lists: WatchLists, unread_reports: Option<String>) {
+        watch_lists.record(self.target, self.results, unread_reports.as_deref());
+        let Some(why) = unread_reports else { return self.state.end_trouble(REPORTS) };
+        let lasts = self.state.record_trouble(REPORTS, self.results.now);
+        if lasts >= self.target.unreachable_after.as_secs() {
+            let words = format!("no reports of refused statements for {lasts} s: {why}");
+            self.results.alarm(AlarmKind::Unreachable, AlarmSubject::Log, words, None);
         }
     }
 
@@ -236,11 +275,7 @@ impl DecisionsCheck<'_> {
             }
         };
         let patient = lasts < self.target.lag.as_secs();
-        for finding in &report.findings {
-            if !(patient && is_unexplained(finding)) {
-                self.results.alarms.push(alarm(finding, self.results));
-            }
-        }
+        self.raise(report.findings.iter().filter(|finding| !(patient && is_unexplained(finding))));
         let counts = format!(
             "entries decided again: {} of {}, {}",
             report.decided(),
@@ -258,6 +293,28 @@ impl DecisionsCheck<'_> {
             _ => self
                 .results
                 .failed(CheckName::Decisions, format!("{counts}; findings: {found}, not listed: {omitted}")),
+        }
+    }
+
+    /// Raises the findings of an audit that did not reach the head. Missing bytes wait, since a statement that explains
+    /// them may follow.
+    fn record_report_so_far(&mut self, report: &AuditReport) {
+        let before = self.results.alarms.len();
+        self.raise(report.findings.iter().filter(|finding| !is_unexplained(finding)));
+        let (found, omitted) = (self.results.alarms.len() - before, report.omitted);
+        if found > 0 {
+            let words = format!(
+                "entries decided again so far: {} of {}; findings: {found}, not listed: {omitted}",
+                report.decided(),
+                report.size
+            );
+            self.results.failed(CheckName::Decisions, words);
+        }
+    }
+
+    fn raise<'f>(&mut self, findings: impl Iterator<Item = &'f AuditFinding>) {
+        for finding in findings {
+            self.results.alarms.push(alarm(finding, self.results));
         }
     }
 
@@ -280,9 +337,6 @@ impl DecisionsCheck<'_> {
                 let words = format!("entries decided again so far: {entries}; the rest in the next rounds");
                 self.results.not_checked(name, words);
             }
-            AuditStop::RefusedStatements(why) => {
-                self.results.unanswered(name, format!("reports of refused statements: {why}"))
-            }
             AuditStop::State(why) => self.results.failed(name, why.to_string()),
             AuditStop::Setup(why) => self.results.failed(name, why),
         }
@@ -303,6 +357,110 @@ impl DecisionsCheck<'_> {
             let words = format!("no evidence of its decisions for {lasts} s: {error}");
             self.results.alarm(AlarmKind::Unreachable, AlarmSubject::Log, words, None);
         }
+    }
+}
+
+impl AuditRun<'_> {
+    /// Reads until the head or a reason to stop, saves what was read, and then reads the reports of refused statements.
+    async fn finish(
+        mut self,
+        seen: &SignedCheckpoint,
+        client: &Client,
+        at_most: Option<Duration>,
+        deadlines: Deadlines,
+    ) -> AuditResult {
+        let read = within(deadlines.reading, self.read(at_most)).await;
+        let read = read.unwrap_or_else(|| Err(AuditStop::OutOfTime(self.audit.progress().entries)));
+        let saved = self.save();
+        let mut stopped = read.and(saved).err();
+        let mut unread_reports = None;
+        if stopped.is_none() && !self.target.watches.is_empty() {
+            let reports = self.watch_lists.read_refused_statements(self.target, client);
+            unread_reports = match within(deadlines.reading, reports).await {
+                Some(read) => read.err().map(|why| why.to_string()),
+                None => Some("out of time".to_owned()),
+            };
+            stopped = self.save().err();
+        }
+        let alarms = self.watch_lists.unreported_mut();
+        within(deadlines.evidence, complete_evidence(alarms, &seen.sighting, client)).await;
+        AuditResult {
+            report: self.audit.report(),
+            watch_lists: self.watch_lists,
+            index: self.index.map(IndexCheck::into_results),
+            stopped,
+            unread_reports,
+        }
+    }
+
+    /// Reads pages up to the head.
+    async fn read(&mut self, at_most: Option<Duration>) -> Result<(), AuditStop> {
+        let (started, mut kept) = (Instant::now(), Instant::now());
+        while self.read_page().await? {
+            if kept.elapsed() <= AUDIT_KEPT_EVERY {
+                continue;
+            }
+            self.save()?;
+            kept = Instant::now();
+            if at_most.is_some_and(|most| started.elapsed() > most) {
+                return Err(AuditStop::OutOfTime(self.audit.progress().entries));
+            }
+        }
+        Ok(())
+    }
+
+    /// Decides a page, and passes it to the index check and the watch lists. Returns `false` if there is none.
+    async fn read_page(&mut self) -> Result<bool, AuditStop> {
+        let more = self.audit.step().await.map_err(|why| AuditStop::Audit(why.into()))?;
+        self.in_page = true;
+        let audit = &self.audit;
+        let mut rows = self.source.take_rows();
+        if let Some(index) = &mut self.index {
+            let agreed = rows.iter().map(|row| row.index).filter(|leaf| audit.agrees(*leaf)).collect();
+            let read = index.read(self.source, rows.clone(), audit.state().audited(), &agreed).await;
+            read.map_err(AuditStop::Index)?;
+        }
+        rows.retain(|row| row.index.get() >= self.lists_next);
+        self.watch_lists.observe(self.target, rows, |leaf| audit.agrees(leaf));
+        self.in_page = false;
+        Ok(more)
+    }
+
+    /// Saves the progress. The watch lists and the index are saved first: they may be ahead of the audit, never behind it.
+    /// After a page that they have not read, nothing is saved: the next round decides it again.
+    fn save(&mut self) -> Result<(), AuditStop> {
+        if self.in_page {
+            return Ok(());
+        }
+        self.watch_lists.save(self.folder).map_err(AuditStop::State)?;
+        if let Some(index) = &mut self.index {
+            index.keep().map_err(AuditStop::Index)?;
+        }
+        let audited = self.audit.state().audited();
+        if audited > self.saved {
+            self.folder.write(AUDIT, self.audit.state().to_json().as_bytes()).map_err(AuditStop::State)?;
+            self.saved = audited;
+        }
+        Ok(())
+    }
+}
+
+impl Deadlines {
+    /// Half of the grace is reserved for the evidence.
+    fn new(at_most: Option<Duration>, grace: Duration) -> Self {
+        let now = tokio::time::Instant::now();
+        Self {
+            reading: at_most.map(|most| now + most + grace / 2),
+            evidence: at_most.map(|most| now + most + grace),
+        }
+    }
+}
+
+/// Completes `work` until the deadline; `None` if that is too late.
+async fn within<T>(deadline: Option<tokio::time::Instant>, work: impl Future<Output = T>) -> Option<T> {
+    match deadline {
+        Some(deadline) => tokio::time::timeout_at(deadline, work).await.ok(),
+        None => Some(work.await),
     }
 }
 

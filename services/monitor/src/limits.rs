@@ -39,7 +39,7 @@ pub const ENTRIES_STEP: u64 = 1 << 18;
 /// checkpoints are still checked regularly while it catches up.
 pub const DEEP_FOR: Duration = Duration::from_secs(60);
 /// Additional time for requests in flight after [`DEEP_FOR`]. Half of it is reserved for finding the wrong entry once
-/// the entries are known not to yield the root.
+/// the entries are known not to yield the root, and for the statements that complete the evidence of alarms.
 pub const DEEP_GRACE: Duration = Duration::from_secs(30);
 /// Number of entry bundles fetched concurrently.
 pub const BUNDLES_AT_ONCE: usize = 4;

@@ -215,8 +215,9 @@ impl WatchLists {
         self.memory.unreported
     }
 
-    /// Records the check [`CheckName::WatchLists`] and all current alarms.
-    pub fn record(self, target: &WatchedLog, results: &mut RoundResults) {
+    /// Records the check [`CheckName::WatchLists`] and all current alarms. `unread_reports` is the reason why the log's
+    /// reports of refused statements were not read.
+    pub fn record(self, target: &WatchedLog, results: &mut RoundResults, unread_reports: Option<&str>) {
         if target.watches.is_empty() {
             results.not_checked(CheckName::WatchLists, "no watch list is configured");
             return;
@@ -227,7 +228,11 @@ impl WatchLists {
             alarms.extend(memory.standing_alarms(target, watch, now));
         }
         let lists = target.watches.len();
+        if let Some(why) = unread_reports {
+            results.unanswered(CheckName::WatchLists, format!("reports of refused statements: {why}"));
+        }
         match (alarms.len(), memory.is_full()) {
+            (0, _) if unread_reports.is_some() => {}
             (0, false) => {
                 results.ok(CheckName::WatchLists, format!("lists: {lists}, entries seen: {}", memory.next))
             }

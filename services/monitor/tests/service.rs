@@ -6,7 +6,7 @@ mod site;
 
 use std::time::Duration;
 
-use axum::http::Uri;
+use axum::http::{StatusCode, Uri};
 use log_for_tests::LogFolder;
 use monitor::clock::now;
 use monitor::config::Who;
@@ -241,16 +241,32 @@ async fn what_was_found_is_found_again_until_somebody_was_told() {
     assert_eq!(look().await.1, 0);
 }
 
-/// Hands on what the service shows, with one text put in the place of another in its evidence.
-async fn liar(site: &Site, from: &'static str, to: &'static str) -> String {
+/// How a proxy changes what the service shows.
+#[derive(Clone, Copy)]
+struct Lie {
+    /// A text of the first page of evidence, and the one in its place.
+    evidence: (&'static str, &'static str),
+    /// Paths that begin so are answered with this status.
+    refused: Option<(&'static str, StatusCode)>,
+}
+
+/// Hands on what the service shows, with this lie.
+async fn liar(site: &Site, lie: Lie) -> String {
     let (service, http) = (site.url.clone(), reqwest::Client::new());
     let answer = move |uri: Uri| {
         let (url, http) = (format!("{service}{}", uri.to_string().trim_start_matches('/')), http.clone());
         async move {
+            let path = uri.path_and_query().unwrap().as_str();
+            if let Some((_, status)) = lie.refused.filter(|(refused, _)| path.starts_with(refused)) {
+                return (status, Vec::new());
+            }
             let answer = http.get(url).send().await.unwrap();
             let (status, body) = (answer.status(), answer.bytes().await.unwrap());
-            match uri.path().starts_with("/v1/evidence") {
-                true => (status, String::from_utf8_lossy(&body).replace(from, to).into_bytes()),
+            match path.starts_with("/v1/evidence?from=0&") {
+                true => {
+                    let (from, to) = lie.evidence;
+                    (status, String::from_utf8_lossy(&body).replacen(from, to, 1).into_bytes())
+                }
                 false => (status, body.to_vec()),
             }
         }
@@ -262,15 +278,46 @@ async fn liar(site: &Site, from: &'static str, to: &'static str) -> String {
     url
 }
 
+/// Evidence of a VRF receipt, and one that the log's policy does not give.
+const BAD_ADMISSION: (&str, &str) = (
+    r#""rule":"application/vrf+cbor","facts":{}"#,
+    r#""rule":"application/vrf+cbor","facts":{"verdict":"fail"}"#,
+);
+
+#[tokio::test]
+async fn a_wrong_admission_is_an_alarm_though_the_log_refuses_what_comes_after_it() {
+    let place = LogFolder::new(&testkit::policy_toml());
+    let site = Site::start(&place).await;
+    // More than a page of evidence.
+    let statements = (1..=66).map(|n| receipt(n).unchained().sign(&verifier()).unwrap());
+    let statements: Vec<SignedStatement> = statements.collect();
+    futures::future::join_all(statements.iter().map(|statement| site.register(statement))).await;
+    for (path, status, unanswered) in [
+        ("/v1/equivocations", StatusCode::INTERNAL_SERVER_ERROR, CheckName::WatchLists),
+        ("/v1/evidence?from=64", StatusCode::SERVICE_UNAVAILABLE, CheckName::Decisions),
+    ] {
+        let url = liar(&site, Lie { evidence: BAD_ADMISSION, refused: Some((path, status)) }).await;
+        let mut target = WatchedLog { url: url.parse().unwrap(), ..target(&place, &site) };
+        target.watches = vec![watched(Who::Subject("somebody else".into()))];
+        let state = tempfile::tempdir().unwrap();
+        let config = Config::new(state.path().to_owned(), vec![target]);
+        let round = Monitor::begin(&config).unwrap().once(&Nowhere).await.pop().unwrap();
+        let found: Vec<_> = round.alarms.iter().map(|alarm| (alarm.kind, alarm.which.as_str())).collect();
+        let expected = (AlarmKind::Decision, "audit-facts-differ at leaf 1");
+        assert_eq!((found, round.exit().code()), (vec![expected], 8), "{path}: {:?}", said(&round));
+        let mut unread = round.checks.iter().filter(|check| check.outcome == Outcome::Unanswered);
+        assert!(unread.all(|check| check.name == unanswered), "{path}: {:?}", said(&round));
+        assert!(state.path().join("ours/audit.json").exists(), "{path}");
+    }
+}
+
 #[tokio::test]
 async fn a_log_that_cannot_show_why_it_admitted_an_entry_is_accused_with_the_entry() {
     let place = LogFolder::new(&testkit::policy_toml());
     let site = Site::start(&place).await;
     let statement = testkit::vrf(1);
     site.register(&statement).await;
-    let stored = r#""rule":"application/vrf+cbor","facts":{}"#;
-    let forged = r#""rule":"application/vrf+cbor","facts":{"verdict":"fail"}"#;
-    let url = liar(&site, stored, forged).await;
+    let url = liar(&site, Lie { evidence: BAD_ADMISSION, refused: None }).await;
     let target = WatchedLog { url: url.parse().unwrap(), ..target(&place, &site) };
     let round = once(&place, &target).await;
     let [alarm] = &of_kind(&round, AlarmKind::Decision)[..] else { panic!("{:?}", said(&round)) };

@@ -42,7 +42,7 @@ fn lists_with(memory: WatchMemory) -> WatchLists {
 fn found(mut lists: WatchLists, rows: Vec<Row>, agrees: bool) -> Vec<AlarmKind> {
     let (target, mut results) = (target(), RoundResults::new("log", 100));
     lists.observe(&target, rows, |_| agrees);
-    lists.record(&target, &mut results);
+    lists.record(&target, &mut results, None);
     results.alarms.iter().map(|alarm| alarm.kind).collect()
 }
 
@@ -176,7 +176,7 @@ fn wrong_with(rows: Vec<Row>) -> Vec<AlarmKind> {
     let target = WatchedLog { watches: vec![watch], ..target() };
     let (mut lists, mut results) = (lists_with(WatchMemory::new(0)), RoundResults::new("log", 100));
     lists.observe(&target, rows, |_| true);
-    lists.record(&target, &mut results);
+    lists.record(&target, &mut results, None);
     results.alarms.iter().map(|alarm| alarm.kind).collect()
 }
 
@@ -201,6 +201,6 @@ fn an_agents_list_asks_nothing_of_streams_of_which_it_sees_a_part() {
     let (mut lists, mut results) = (lists_with(WatchMemory::new(0)), RoundResults::new("log", 10_000));
     lists.now = 10_000;
     lists.observe(&target, vec![agent(0, 1), agent(1, 5)], |_| true);
-    lists.record(&target, &mut results);
+    lists.record(&target, &mut results, None);
     assert_eq!(results.alarms, []);
 }
