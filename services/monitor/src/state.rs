@@ -134,6 +134,9 @@ impl LogFolder {
         if !target.all_keys().iter().any(|key| key.to_string() == state.vkey) {
             return foreign(&state.vkey, target.vkey.to_string());
         }
+        // Each agreement is proven again after a start: earlier releases also noted trees that were only shown to extend
+        // the verified one.
+        state.agreed.clear();
         // The log's key may have been replaced since the state was saved.
         state.vkey = target.vkey.to_string();
         state.check(target).map(|()| Some(state)).map_err(unreadable)
@@ -183,7 +186,7 @@ pub struct LogState {
     pub cosigned_at: Option<u64>,
     /// Start times of ongoing troubles, by name.
     troubles: BTreeMap<String, u64>,
-    /// Last checkpoint of each vantage point that agreed: size and root.
+    /// Last checkpoint of each vantage point that was proven to be a prefix of a verified tree: size and root.
     pub agreed: BTreeMap<String, (u64, String)>,
     /// Larger trees that vantage points show: the time of the first sighting, and its size.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -195,7 +195,9 @@ impl VantageCheck<'_> {
     ) -> VantageOutcome {
         match self.prover.extends(here.head(), there.head()).await {
             ConsistencyResult::Proven => {
-                self.record_agreement(name, (there.size.get(), there.root.to_string()));
+                self.state.end_trouble(&tiles_trouble(CheckName::Vantage, name));
+                // No agreement yet: the log's next tree may extend this one and still contradict the larger one.
+                self.state.remember_unproven(there);
                 return self.record_ahead(name, here, there, true);
             }
             ConsistencyResult::Contradicted(path) => self.accuse_of_split_view(name, here, there, path),

@@ -11,7 +11,7 @@ use monitor::clock::now;
 use monitor::evidence::Evidence;
 use monitor::state::MonitorStateDir;
 use monitor::{
-    AlarmKind, AlarmSubject, CheckName, Depth, LogWatcher, Monitor, MonitorExit, Outcome, Round, Vantage,
+    Alarm, AlarmKind, AlarmSubject, CheckName, Depth, LogWatcher, Monitor, MonitorExit, Outcome, Round, Vantage,
     WatchedLog,
 };
 use tempfile::TempDir;
@@ -32,6 +32,11 @@ fn folder() -> TempDir {
 /// Whether the evidence of the only alarm is a proof that needs nobody's word.
 fn is_proof(round: &Round) -> bool {
     let [alarm] = &round.alarms[..] else { panic!("{:?}", round.alarms) };
+    is_proven(alarm)
+}
+
+/// Whether the evidence of an alarm is a proof that needs nobody's word.
+fn is_proven(alarm: &Alarm) -> bool {
     let Some(Evidence::Contradiction { vkey, older, newer, path }) = &alarm.evidence else { return false };
     let key = vkey.parse().unwrap();
     let open = |note: &str| {
@@ -291,6 +296,45 @@ async fn a_log_that_is_ahead_elsewhere_and_proves_it_shows_an_old_view_here_once
     target.lag = Duration::ZERO;
     let round = once(folder.path(), &target).await;
     assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::Stale], 9), "{round:?}");
+}
+
+#[tokio::test]
+async fn a_place_that_was_once_ahead_is_compared_when_the_log_has_grown_past_it() {
+    let (log, folder) = (Log::of(700).await, folder());
+    let file = folder.path().join("elsewhere");
+    std::fs::write(&file, Shows::tree(Tree::of(900, NEVER, 0)).checkpoint()).unwrap();
+    let mut target = WatchedLog { vantages: vec![Vantage::File(file)], ..log.target() };
+    for vantages in [target.vantages.clone(), Vec::new()] {
+        let state = tempfile::tempdir().unwrap();
+        log.change(|shows| {
+            *shows = Shows::tree(Tree::of(900, NEVER, 0));
+            shows.size = 700;
+            shows.tiles_up_to = Some(900);
+        });
+        let round = once(state.path(), &target).await;
+        assert_eq!((round.outcome(CheckName::Vantage), kinds(&round)), (Some(Outcome::Ok), vec![]));
+        log.change(|shows| *shows = Shows::tree(Tree::of(1000, 800, 1)));
+        // The monitor has seen both trees itself. The place may show the other one still, or nothing.
+        let expected: &[AlarmKind] = match vantages.is_empty() {
+            false => &[AlarmKind::Fork, AlarmKind::SplitView],
+            true => &[AlarmKind::Fork],
+        };
+        let round = once(state.path(), &WatchedLog { vantages, ..target.clone() }).await;
+        assert_eq!((&kinds(&round)[..], round.exit().code()), (expected, 8), "{round:?}");
+        assert!(round.alarms.iter().all(is_proven));
+    }
+    // A log that keeps its promise agrees, and nothing is left to compare.
+    target.name = "honest".into();
+    log.change(|shows| {
+        *shows = Shows::tree(Tree::of(900, NEVER, 0));
+        shows.size = 700;
+        shows.tiles_up_to = Some(900);
+    });
+    once(folder.path(), &target).await;
+    log.change(|shows| *shows = Shows::tree(Tree::of(1000, NEVER, 0)));
+    let round = once(folder.path(), &target).await;
+    assert_eq!((round.outcome(CheckName::Vantage), round.exit()), (Some(Outcome::Ok), MonitorExit::Success));
+    assert!(!std::fs::read_to_string(folder.path().join("honest/state.json")).unwrap().contains("unproven"));
 }
 
 #[tokio::test]
