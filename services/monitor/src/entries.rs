@@ -179,13 +179,15 @@ impl EntriesCheck<'_> {
         let Some(at_most) = self.at_most else { return search.await };
         let left = (at_most + self.grace / 2).saturating_sub(started.elapsed());
         tokio::time::timeout(left, search).await.unwrap_or_else(|_| {
-            let words = format!(
-                "the entries up to leaf {} do not give the signed root; the search for the wrong entry ran out of time",
-                end.get().saturating_sub(1)
-            );
-            let seen = shown.sighting.clone();
-            StepError::Wrong(words, Some(Evidence::Checkpoint { vkey: self.target.vkey.to_string(), seen }))
+            self.wrong_entries(end, shown, "do not give the signed root; the search for the wrong entry ran out of time")
         })
+    }
+
+    /// The accusation that the entries up to `end` are wrong, without the one that is.
+    fn wrong_entries(&self, end: TreeSize, shown: &SignedCheckpoint, why: &str) -> StepError {
+        let words = format!("the entries up to leaf {} {why}", end.get().saturating_sub(1));
+        let seen = shown.sighting.clone();
+        StepError::Wrong(words, Some(Evidence::Checkpoint { vkey: self.target.vkey.to_string(), seen }))
     }
 
     /// Finds the first new entry whose hash differs from the one in the level-0 tile.
@@ -205,15 +207,13 @@ impl EntriesCheck<'_> {
                     };
                     return StepError::Wrong(words, Some(evidence));
                 }
-                Err(error) => return StepError::Missing(error),
+                Err(error) => {
+                    let why = format!("do not give the signed root; what would show the wrong one was not served: {error}");
+                    return self.wrong_entries(end, shown, &why);
+                }
             }
         }
-        let words = format!(
-            "the entries up to leaf {} and the tiles agree with each other, but do not give the signed root",
-            end.get().saturating_sub(1)
-        );
-        let seen = shown.sighting.clone();
-        StepError::Wrong(words, Some(Evidence::Checkpoint { vkey: self.target.vkey.to_string(), seen }))
+        self.wrong_entries(end, shown, "and the tiles agree with each other, but do not give the signed root")
     }
 
     /// Returns the first entry of a bundle whose hash differs from the level-0 tile.

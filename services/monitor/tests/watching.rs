@@ -452,6 +452,19 @@ async fn the_root_is_made_from_the_entries_and_a_wrong_entry_is_named() {
 }
 
 #[tokio::test]
+async fn wrong_entries_are_an_accusation_though_the_log_refuses_the_tile_that_would_tell_which() {
+    let (log, folder) = (Log::of(700).await, folder());
+    log.change(|shows| {
+        shows.other_entry = Some(5);
+        shows.dropped = Some("tile/0/000".into());
+    });
+    let target = WatchedLog { depth: Depth::Entries, ..log.target() };
+    let round = once(folder.path(), &target).await;
+    assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::Inconsistent], 8), "{round:?}");
+    assert!(matches!(round.alarms[0].evidence, Some(Evidence::Checkpoint { .. })));
+}
+
+#[tokio::test]
 async fn a_long_catch_up_goes_on_from_round_to_round_and_says_what_is_not_checked_yet() {
     let (log, folder) = (Log::of(700).await, folder());
     let dir = MonitorStateDir::take(folder.path()).unwrap();
