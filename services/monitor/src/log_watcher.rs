@@ -168,46 +168,28 @@ impl LogWatcher {
     }
 
     /// Fetches the log's newest checkpoint and verifies its signature. A checkpoint smaller than the last verified one
-    /// is fetched up to [`FETCH_ATTEMPTS`] times, because a cache may be behind.
+    /// is fetched up to [`FETCH_ATTEMPTS`] times, because a cache may be behind. One that a retry supersedes is compared
+    /// with the verified tree later: the log signed it, too.
     async fn fetch_checkpoint(&mut self, results: &mut RoundResults) -> Option<CheckpointResponse> {
         let known = self.state.verified.as_ref().map_or(TreeSize::EMPTY, |last| TreeSize::new(last.size));
-        let mut answer = None;
+        let mut answer: Option<CheckpointResponse> = None;
         for attempt in 0..FETCH_ATTEMPTS {
             if attempt > 0 {
                 tokio::time::sleep(FETCH_PAUSE).await;
             }
-            let ReceivedCheckpoint { note, date, with_proof } = match self.fetch_note(known).await {
-                Ok(fetched) => fetched,
-                Err(error) => {
-                    self.record_silence(results, &error);
-                    return None;
-                }
-            };
-            let from = self.prover.client().base().to_string();
-            match SignedCheckpoint::open(&note, &self.target, &from, results.now) {
-                Ok(seen) => {
-                    let enough = seen.size >= known;
-                    answer = Some(CheckpointResponse { seen, date, with_proof });
-                    if enough {
-                        break;
-                    }
-                }
-                Err(CheckpointRejection { kind: None, words }) => {
-                    let path = "checkpoint".to_owned();
-                    self.record_silence(results, &TlogError::Nonsense { path, why: words });
-                    return None;
-                }
-                Err(CheckpointRejection { kind: Some(kind), words }) => {
-                    self.state.end_trouble(SILENCE);
-                    let evidence = self.rejected_note(&note, from, results.now);
-                    results.ok(CheckName::Reachable, "the log answers");
-                    results.accuse(CheckName::Signature, kind, AlarmSubject::Log, words, evidence);
-                    return None;
-                }
+            let superseded = answer;
+            answer = self.fetch_checkpoint_once(known, results).await;
+            let head = answer.as_ref().map(|answer| answer.seen.head());
+            if let Some(smaller) = superseded.filter(|smaller| head != Some(smaller.seen.head())) {
+                self.state.remember_unproven(&smaller.seen);
+            }
+            if head.is_none_or(|head| head.size >= known) {
+                break;
             }
         }
+        let answer = answer?;
         self.state.end_trouble(SILENCE);
-        let words = match answer.as_ref().is_some_and(|answer| answer.with_proof) {
+        let words = match answer.with_proof {
             true => {
                 "the log answers; its checkpoint was received with a proof, and its public `checkpoint` was not read"
             }
@@ -215,7 +197,37 @@ impl LogWatcher {
         };
         results.ok(CheckName::Reachable, words);
         results.ok(CheckName::Signature, format!("signed by {}", self.target.vkey.name()));
-        answer
+        Some(answer)
+    }
+
+    /// Fetches the log's newest checkpoint and verifies its signature; records why there is none.
+    async fn fetch_checkpoint_once(
+        &mut self,
+        known: TreeSize,
+        results: &mut RoundResults,
+    ) -> Option<CheckpointResponse> {
+        let ReceivedCheckpoint { note, date, with_proof } = match self.fetch_note(known).await {
+            Ok(fetched) => fetched,
+            Err(error) => {
+                self.record_silence(results, &error);
+                return None;
+            }
+        };
+        let from = self.prover.client().base().to_string();
+        match SignedCheckpoint::open(&note, &self.target, &from, results.now) {
+            Ok(seen) => return Some(CheckpointResponse { seen, date, with_proof }),
+            Err(CheckpointRejection { kind: None, words }) => {
+                let path = "checkpoint".to_owned();
+                self.record_silence(results, &TlogError::Nonsense { path, why: words });
+            }
+            Err(CheckpointRejection { kind: Some(kind), words }) => {
+                self.state.end_trouble(SILENCE);
+                let evidence = self.rejected_note(&note, from, results.now);
+                results.ok(CheckName::Reachable, "the log answers");
+                results.accuse(CheckName::Signature, kind, AlarmSubject::Log, words, evidence);
+            }
+        }
+        None
     }
 
     /// Fetches a checkpoint: with a consistency proof if `lean` is set and the log supports it, otherwise alone.

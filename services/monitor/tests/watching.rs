@@ -192,6 +192,39 @@ async fn what_was_shown_without_a_proof_is_forgotten_once_it_is_proven() {
 }
 
 #[tokio::test]
+async fn a_smaller_checkpoint_that_a_retry_supersedes_is_compared_too() {
+    for (branch, expected) in [(1, vec![AlarmKind::Fork]), (0, vec![])] {
+        let (log, folder) = (Log::of(700).await, folder());
+        once(folder.path(), &log.target()).await;
+        log.change(|shows| {
+            *shows = Shows::tree(Tree::of(710, NEVER, 0));
+            shows.first_checkpoint = Some(Shows::tree(Tree::of(650, 600, branch)).checkpoint());
+        });
+        let round = once(folder.path(), &log.target()).await;
+        assert_eq!((kinds(&round), round.verified), (expected.clone(), Some(710)), "{round:?}");
+        assert!(expected.is_empty() || is_proof(&round));
+        let state = std::fs::read_to_string(folder.path().join("log/state.json")).unwrap();
+        assert_eq!(state.contains("unproven"), !expected.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_smaller_checkpoint_is_not_forgotten_if_the_retry_is_not_answered() {
+    let (log, folder) = (Log::of(700).await, folder());
+    once(folder.path(), &log.target()).await;
+    log.change(|shows| {
+        shows.status = Some(503);
+        shows.first_checkpoint = Some(Shows::tree(Tree::of(650, 600, 1)).checkpoint());
+    });
+    let round = once(folder.path(), &log.target()).await;
+    assert_eq!((kinds(&round), round.exit().code()), (vec![], 7), "{round:?}");
+    log.change(|shows| shows.status = None);
+    let round = once(folder.path(), &log.target()).await;
+    assert_eq!(kinds(&round), [AlarmKind::Fork]);
+    assert!(is_proof(&round));
+}
+
+#[tokio::test]
 async fn a_checkpoint_of_another_key_or_log_is_not_believed() {
     let (log, folder) = (Log::of(10).await, folder());
     log.change(|shows| shows.other_key = true);

@@ -93,6 +93,8 @@ pub struct Shows {
     pub makes_proofs: bool,
     /// A path that is answered with 404.
     pub dropped: Option<String>,
+    /// What the first request for the checkpoint is answered with.
+    pub first_checkpoint: Option<String>,
     /// Everything is answered with this.
     pub status: Option<u16>,
     /// Everything but the checkpoint is answered with this.
@@ -138,6 +140,7 @@ impl Shows {
             cosigned: None,
             makes_proofs: false,
             dropped: None,
+            first_checkpoint: None,
             status: None,
             tiles_status: None,
             page: None,
@@ -232,8 +235,11 @@ async fn answer(State(shows): State<Arc<Mutex<Shows>>>, uri: Uri) -> Response {
     if stalled.is_some_and(|stalled| path.starts_with(&stalled)) {
         std::future::pending::<()>().await;
     }
-    let shows = shows.lock().unwrap();
+    let mut shows = shows.lock().unwrap();
     let path = uri.path().trim_start_matches('/');
+    if let Some(note) = shows.first_checkpoint.take_if(|_| path == "checkpoint") {
+        return note.into_response();
+    }
     if let Some(status) = shows.status {
         return StatusCode::from_u16(status).unwrap().into_response();
     }
