@@ -17,3 +17,6 @@ pub const MAX_ROUNDS: usize = 8;
 pub const MAX_QUOTE_BYTES: usize = 200;
 /// Maximum number of operator actions in an [`AuditReport`](crate::AuditReport); further ones are only counted.
 pub const MAX_ACTIONS: usize = 10_000;
+/// Maximum length in bytes of a stored [`AuditState`](crate::AuditState): about 14 million entries and claims of an audit
+/// from outside.
+pub const MAX_STATE_BYTES: u64 = 1 << 30;

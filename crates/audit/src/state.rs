@@ -1,13 +1,15 @@
 //! State of an audit, from which a later audit can continue.
 //!
-//! The state is small: the right edge of the tree, the policy in force, counters and findings. It is as trustworthy as
-//! the file that holds it: a person who can write the file can make a log appear audited.
+//! The state is small: the right edge of the tree, the policy in force, counters and findings. That of an audit from
+//! outside also has every entry ID and claim, and is bounded by [`MAX_STATE_BYTES`]. A state is as trustworthy as the file
+//! that holds it: a person who can write the file can make a log appear audited.
 
 use merkle::{CompactRange, Hash, TreeSize};
 use serde::{Deserialize, Serialize};
 
 use crate::claims::ClaimIndex;
 use crate::ledger::AuditLedger;
+use crate::limits::MAX_STATE_BYTES;
 
 /// Version of the JSON form that this release writes and reads.
 const VERSION: u32 = 1;
@@ -108,6 +110,16 @@ pub enum AuditStateError {
         /// Tree size that was audited.
         size: u64,
     },
+    /// The state is longer than a state that is read may be.
+    #[error("the state after {entries} entries has {bytes} bytes, and at most {most} bytes are kept")]
+    TooLong {
+        /// Number of entries audited.
+        entries: u64,
+        /// Length as JSON.
+        bytes: u64,
+        /// Maximum length.
+        most: u64,
+    },
     /// The policy entry in force cannot be read or has changed.
     #[error("the policy at leaf {leaf} cannot be read, or is another one than it was")]
     Policy {
@@ -149,8 +161,21 @@ impl AuditState {
     }
 
     /// Serializes the state as JSON.
-    pub fn to_json(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
+    ///
+    /// # Errors
+    /// Returns [`AuditStateError::TooLong`] beyond [`MAX_STATE_BYTES`]: readers accept no longer state.
+    pub fn to_json(&self) -> Result<String, AuditStateError> {
+        self.to_json_within(MAX_STATE_BYTES)
+    }
+
+    fn to_json_within(&self, most: u64) -> Result<String, AuditStateError> {
+        let unwritable = |error: serde_json::Error| AuditStateError::Unreadable(error.to_string());
+        let json = serde_json::to_string(self).map_err(unwritable)?;
+        let bytes = json.len() as u64;
+        match bytes <= most {
+            true => Ok(json),
+            false => Err(AuditStateError::TooLong { entries: self.next, bytes, most }),
+        }
     }
 
     /// Returns the number of entries audited.
@@ -182,15 +207,24 @@ mod tests {
         let mut range = CompactRange::empty();
         (0..5u64).for_each(|n| range.append(merkle::EntryDigest::of(&n.to_be_bytes()).leaf_hash()));
         state.set_range(&range);
-        assert_eq!(AuditState::from_json(&state.to_json()).unwrap(), state);
+        let json = state.to_json().unwrap();
+        assert_eq!(AuditState::from_json(&json).unwrap(), state);
         assert_eq!(state.range().unwrap(), range);
         for bad in [
-            state.to_json().replace("\"version\":1", "\"version\":2"),
-            state.to_json().replace("\"next\":5", "\"next\":7"),
+            json.replace("\"version\":1", "\"version\":2"),
+            json.replace("\"next\":5", "\"next\":7"),
             "{}".to_owned(),
             String::new(),
         ] {
             assert!(matches!(AuditState::from_json(&bad), Err(AuditStateError::Unreadable(_))), "{bad}");
         }
+    }
+    #[test]
+    fn a_state_is_never_written_longer_than_it_is_read() {
+        let state = AuditState::default();
+        let bytes = state.to_json().unwrap().len() as u64;
+        assert!(state.to_json_within(bytes).is_ok());
+        let too_long = AuditStateError::TooLong { entries: 0, bytes, most: bytes - 1 };
+        assert_eq!(state.to_json_within(bytes - 1), Err(too_long));
     }
 }

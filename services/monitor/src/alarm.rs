@@ -72,10 +72,11 @@ macro_rules! kinds {
                 match self { $(AlarmKind::$variant => $name,)+ }
             }
 
-            /// Returns `true` if the alarm ends when its cause is no longer observed ([`MonitorExit::Stale`] and
-            /// [`MonitorExit::Unreachable`]). All other alarms stand until an operator resets them.
+            /// Returns `true` if the alarm ends when its cause is no longer observed ([`MonitorExit::Stale`],
+            /// [`MonitorExit::Unreachable`] and [`MonitorExit::Error`]). All other alarms stand until an operator resets
+            /// them.
             pub const fn passes(self) -> bool {
-                matches!(self.exit(), MonitorExit::Stale | MonitorExit::Unreachable)
+                matches!(self.exit(), MonitorExit::Stale | MonitorExit::Unreachable | MonitorExit::Error)
             }
 
             /// The exit status of a process that found an alarm of this kind.
@@ -138,6 +139,8 @@ kinds! {
     MissingTile = "missing-tile" => Unreachable,
     /// The log has not answered for longer than `unreachable_after`.
     Unreachable = "unreachable" => Unreachable,
+    /// The monitor cannot read or write what it keeps for a check of the log, which it therefore does not make.
+    OwnState = "monitor-state" => Error,
 }
 
 impl fmt::Display for AlarmKind {
@@ -284,6 +287,7 @@ mod tests {
             (AlarmKind::Unreachable, 7),
             (AlarmKind::MissingTile, 7),
             (AlarmKind::ChainFork, 3),
+            (AlarmKind::OwnState, 1),
         ] {
             assert_eq!(kind.exit().code(), code, "{kind}");
         }

@@ -7,6 +7,7 @@
 
 use std::time::{Duration, Instant};
 
+use audit::limits::MAX_STATE_BYTES;
 use audit::{
     Audit, AuditError, AuditFinding, AuditReport, AuditState, AuditStateError, LogRule, SourceError,
 };
@@ -258,7 +259,8 @@ impl DecisionsCheck<'_> {
     }
 
     fn load_state(&self) -> Result<AuditState, AuditStop> {
-        let Some(bytes) = self.folder.read(AUDIT).map_err(AuditStop::State)? else {
+        let read = self.folder.read_within(AUDIT, MAX_STATE_BYTES);
+        let Some(bytes) = read.map_err(AuditStop::State)? else {
             return Ok(AuditState::default());
         };
         AuditState::from_json(&String::from_utf8_lossy(&bytes)).map_err(|why| AuditStop::Audit(why.into()))
@@ -330,16 +332,22 @@ impl DecisionsCheck<'_> {
                 | AuditStateError::AnotherHistory { .. }
                 | AuditStateError::Policy { .. }),
             )) => self.results.accuse(name, AlarmKind::Decision, AlarmSubject::Log, why.to_string(), None),
-            AuditStop::Audit(AuditError::State(why)) => self.results.failed(name, why.to_string()),
+            AuditStop::Audit(AuditError::State(why)) => self.record_own_fault(name, why.to_string()),
             AuditStop::Index(IndexCheckError::Source(error)) => self.record_source_error(&error),
-            AuditStop::Index(why) => self.results.failed(CheckName::Index, why.to_string()),
+            AuditStop::Index(why) => self.record_own_fault(CheckName::Index, why.to_string()),
             AuditStop::OutOfTime(entries) => {
                 let words = format!("entries decided again so far: {entries}; the rest in the next rounds");
                 self.results.not_checked(name, words);
             }
-            AuditStop::State(why) => self.results.failed(name, why.to_string()),
+            AuditStop::State(why) => self.record_own_fault(name, why.to_string()),
             AuditStop::Setup(why) => self.results.failed(name, why),
         }
+    }
+
+    /// Raises an alarm about the monitor's own files, without which it does not make the check.
+    fn record_own_fault(&mut self, name: CheckName, why: String) {
+        self.results.not_checked(name, why.clone());
+        self.results.alarm(AlarmKind::OwnState, AlarmSubject::Log, why, None);
     }
 
     fn record_source_error(&mut self, error: &SourceError) {
@@ -438,7 +446,8 @@ impl AuditRun<'_> {
         }
         let audited = self.audit.state().audited();
         if audited > self.saved {
-            self.folder.write(AUDIT, self.audit.state().to_json().as_bytes()).map_err(AuditStop::State)?;
+            let state = self.audit.state().to_json().map_err(|why| AuditStop::Audit(why.into()))?;
+            self.folder.write(AUDIT, state.as_bytes()).map_err(AuditStop::State)?;
             self.saved = audited;
         }
         Ok(())

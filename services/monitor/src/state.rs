@@ -142,10 +142,15 @@ impl LogFolder {
         state.check(target).map(|()| Some(state)).map_err(unreadable)
     }
 
-    /// Reads a file; `None` if it does not exist.
+    /// Reads a file of at most [`MAX_STATE_BYTES`]; `None` if it does not exist.
     pub(crate) fn read(&self, name: &str) -> Result<Option<Vec<u8>>, MonitorStateError> {
+        self.read_within(name, MAX_STATE_BYTES)
+    }
+
+    /// Reads a file of at most `most` bytes; `None` if it does not exist.
+    pub(crate) fn read_within(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, MonitorStateError> {
         let path = self.file(name);
-        durable::read(&path, MAX_STATE_BYTES).map_err(|why| MonitorStateError::File { path, why })
+        durable::read(&path, most).map_err(|why| MonitorStateError::File { path, why })
     }
 
     /// Replaces a file atomically.

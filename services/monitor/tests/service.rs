@@ -107,6 +107,25 @@ async fn every_entry_of_our_service_is_decided_again_as_it_grows() {
 }
 
 #[tokio::test]
+async fn a_state_of_the_audit_that_cannot_be_read_is_an_alarm() {
+    let place = LogFolder::new(&testkit::policy_toml());
+    let site = Site::start(&place).await;
+    let target = target(&place, &site);
+    once(&place, &target).await;
+    let state = place.path("monitor/ours/audit.json");
+    let longer_than_is_read = audit::limits::MAX_STATE_BYTES + 1;
+    std::fs::File::options().write(true).open(&state).unwrap().set_len(longer_than_is_read).unwrap();
+    for _ in 0..2 {
+        let round = once(&place, &target).await;
+        let kinds: Vec<_> = round.alarms.iter().map(|alarm| alarm.kind).collect();
+        assert_eq!((kinds, round.exit()), (vec![AlarmKind::OwnState], MonitorExit::Error), "{:?}", said(&round));
+        std::fs::write(&state, "half a sta").unwrap();
+    }
+    std::fs::remove_file(&state).unwrap();
+    assert_eq!(once(&place, &target).await.exit(), MonitorExit::Success, "it is made again");
+}
+
+#[tokio::test]
 async fn our_service_answers_a_lean_monitor_in_one_request() {
     let place = LogFolder::new(&testkit::policy_toml());
     let site = Site::start(&place).await;

@@ -153,7 +153,7 @@ async fn an_audit_that_is_put_down_at_every_page_finds_the_same() {
     let source = StoreSource::new(&*store);
     let mut state = AuditState::default();
     loop {
-        let kept = state.to_json();
+        let kept = state.to_json().unwrap();
         let mut audit = Audit::begin(&source, AuditState::from_json(&kept).unwrap()).await.unwrap();
         if !audit.step().await.unwrap() {
             assert_eq!(audit.report(), audited(&*log.store).await);

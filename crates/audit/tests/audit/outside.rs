@@ -71,7 +71,7 @@ async fn from_outside(store: &dyn LogStore) -> AuditReport {
     let mut state = AuditState::default();
     loop {
         // Put down and taken up again at every page: the claims go along.
-        let kept = AuditState::from_json(&state.to_json()).unwrap();
+        let kept = AuditState::from_json(&state.to_json().unwrap()).unwrap();
         let mut audit = Audit::begin(&source, kept).await.unwrap();
         if !audit.step().await.unwrap() {
             audit.settle().await.unwrap();

@@ -44,29 +44,35 @@ pub enum Existing {
 
 /// Reads a file, or standard input for `-`, of at most [`MAX_INPUT_BYTES`].
 pub fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    read_within(path, MAX_INPUT_BYTES)
+}
+
+fn read_within(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     if is_stream(path) {
         refuse_second_reading()?;
     }
     let read = if is_stream(path) {
-        io::stdin().lock().take(MAX_INPUT_BYTES + 1).read_to_end(&mut bytes)
+        io::stdin().lock().take(most + 1).read_to_end(&mut bytes)
     } else {
-        File::open(path).and_then(|file| file.take(MAX_INPUT_BYTES + 1).read_to_end(&mut bytes))
+        File::open(path).and_then(|file| file.take(most + 1).read_to_end(&mut bytes))
     };
     read.map_err(|error| unreadable(path, &error))?;
-    if bytes.len() as u64 > MAX_INPUT_BYTES {
-        return Err(Failure::new(
-            Exit::Failure,
-            "file-too-large",
-            format!("{} is larger than 64 MiB", path.display()),
-        ));
+    if bytes.len() as u64 > most {
+        let what = format!("{} is larger than {} MiB", path.display(), most >> 20);
+        return Err(Failure::new(Exit::Failure, "file-too-large", what));
     }
     Ok(bytes)
 }
 
 /// Reads a file that must be UTF-8 (`not-text`).
 pub fn read_text(path: &Path) -> Result<String, Failure> {
-    String::from_utf8(read(path)?)
+    read_text_within(path, MAX_INPUT_BYTES)
+}
+
+/// Reads a file of at most `most` bytes, that must be UTF-8 (`not-text`).
+pub fn read_text_within(path: &Path, most: u64) -> Result<String, Failure> {
+    String::from_utf8(read_within(path, most)?)
         .map_err(|_| Failure::new(Exit::Failure, "not-text", format!("{} is not UTF-8 text", path.display())))
 }
 

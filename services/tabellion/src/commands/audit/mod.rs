@@ -7,6 +7,7 @@ mod threads;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use audit::limits::MAX_STATE_BYTES;
 use audit::{Audit as Walk, AuditError, AuditSource, AuditState, AuditStateError, SourceError, StoreSource};
 use clap::{Args, Subcommand};
 use monitor::remote_audit_source::RemoteAuditSource;
@@ -131,7 +132,12 @@ impl AuditSession<'_> {
 
     fn keep(&self, state: &AuditState) -> Result<(), Failure> {
         let Some(path) = self.kept else { return Ok(()) };
-        files::write(path, state.to_json().as_bytes(), Access::Ordinary, Existing::Replace)
+        let json = state.to_json().map_err(|why| {
+            Failure::new(Exit::Failure, "audit-state", "the progress of the audit cannot be saved")
+                .fact("because", why.to_string())
+                .hint("without --resume, the audit saves nothing")
+        })?;
+        files::write(path, json.as_bytes(), Access::Ordinary, Existing::Replace)
     }
 }
 
@@ -139,7 +145,9 @@ impl AuditSession<'_> {
 fn kept(path: &Path) -> Result<AuditState, Failure> {
     match path.exists() {
         false => Ok(AuditState::default()),
-        true => AuditState::from_json(&files::read_text(path)?).map_err(unusable),
+        true => {
+            AuditState::from_json(&files::read_text_within(path, MAX_STATE_BYTES)?).map_err(unusable)
+        }
     }
 }
 
