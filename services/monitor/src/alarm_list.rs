@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 
 use crate::alarm::{Alarm, AlarmKey, AlarmKind, AlarmSubject};
 use crate::evidence::Evidence;
-use crate::limits::{MAX_ALARMS_BYTES, MAX_ALARMS_OF_KIND, MAX_ALARMS_OVER};
+use crate::limits::{MAX_ALARMS_BYTES, MAX_ALARMS_OF_KIND, MAX_ALARMS_OF_LOG, MAX_ALARMS_OVER};
 use crate::round::Round;
 
 /// Version of the file format.
@@ -47,6 +47,9 @@ pub struct AlarmRecord {
     pub alarm: Alarm,
     /// Number of rounds in which the alarm was seen.
     pub times: u64,
+    /// Number of sightings of further alarms of this kind and log, which are not stored for lack of room.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unlisted: u64,
     /// Path of the evidence file, relative to the state directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence_file: Option<String>,
@@ -126,6 +129,7 @@ impl AlarmRecord {
             state: AlarmState::Raised,
             alarm: Alarm { evidence: None, first_seen: now, last_seen: now, ..alarm.clone() },
             times: 1,
+            unlisted: 0,
             proven: evidence_file.is_some() && alarm.evidence.as_ref().is_some_and(Evidence::is_proof),
             evidence_file,
             over_at: None,
@@ -227,24 +231,51 @@ impl AlarmList {
         if let Some(old) = self.content.standing.iter_mut().find(|old| old.is(&key)) {
             standing.alarm.first_seen = old.alarm.first_seen;
             standing.times = old.times.saturating_add(1);
+            standing.unlisted = old.unlisted;
             *old = standing;
         } else {
             self.content.standing.push(standing);
         }
     }
 
-    /// Returns `true` if [`MAX_ALARMS_OF_KIND`] alarms of this kind and log stand already. Misbehaviour of the log
-    /// itself or of a vantage point is exempt: a party that only writes to the log must not be able to displace it.
+    /// Returns `true` if an alarm cannot be added, because too many of its kind and log stand already:
+    /// [`MAX_ALARMS_OF_LOG`] about misbehaviour of the log itself or as seen by one vantage point, else
+    /// [`MAX_ALARMS_OF_KIND`]. The two do not count for each other: a party that only writes to the log must not be able
+    /// to displace its misbehaviour.
     pub(crate) fn is_full_for(&self, alarm: &Alarm) -> bool {
-        let own = matches!(alarm.about, AlarmSubject::Log | AlarmSubject::Vantage(_));
-        if own && alarm.kind.exit() == crate::MonitorExit::Misbehaviour {
-            return false;
-        }
         let key = alarm.key();
         if self.standing().iter().any(|standing| standing.is(&key)) {
             return false;
         }
-        self.counts().filter(|of| *of == (alarm.log.as_str(), alarm.kind)).count() >= MAX_ALARMS_OF_KIND
+        match is_own_misbehaviour(alarm) {
+            true => self.alike(alarm).count() >= MAX_ALARMS_OF_LOG,
+            false => {
+                let counts = self.counts().filter(|of| *of == (alarm.log.as_str(), alarm.kind));
+                counts.count() >= MAX_ALARMS_OF_KIND
+            }
+        }
+    }
+
+    /// Counts an alarm that cannot be added with the last standing one of its kind and log. Returns `true` if it is the
+    /// first one counted there.
+    pub(crate) fn count_unlisted(&mut self, alarm: &Alarm) -> bool {
+        let last = match is_own_misbehaviour(alarm) {
+            true => self.alike(alarm).next_back(),
+            false => {
+                let of_kind = |other: &Alarm| (other.kind, &other.log) == (alarm.kind, &alarm.log);
+                self.standing().iter().rposition(|standing| of_kind(&standing.alarm))
+            }
+        };
+        let Some(standing) = last.and_then(|at| self.content.standing.get_mut(at)) else { return true };
+        standing.unlisted = standing.unlisted.saturating_add(1);
+        standing.unlisted == 1
+    }
+
+    /// Positions of the standing alarms that differ from this one in `which` at most.
+    fn alike(&self, alarm: &Alarm) -> impl DoubleEndedIterator<Item = usize> {
+        let same = |other: &Alarm| (other.kind, &other.log, &other.about) == (alarm.kind, &alarm.log, &alarm.about);
+        let alarms = self.standing().iter().enumerate();
+        alarms.filter(move |(_, standing)| same(&standing.alarm)).map(|(at, _)| at)
     }
 
     /// Ends the alarms of the round's log that pass and were not seen in the round; returns them.
@@ -301,6 +332,16 @@ impl AlarmList {
             }
         }
     }
+}
+
+/// Returns `true` for misbehaviour of the log itself, or as a vantage point shows it.
+fn is_own_misbehaviour(alarm: &Alarm) -> bool {
+    let is_own = matches!(alarm.about, AlarmSubject::Log | AlarmSubject::Vantage(_));
+    is_own && alarm.kind.exit() == crate::MonitorExit::Misbehaviour
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 fn read(path: &Path) -> Result<Content, AlarmsError> {

@@ -99,6 +99,8 @@ pub const WEBHOOK_SECRET_BYTES_MIN: usize = 24;
 
 /// Maximum number of standing alarms of one kind and log; more would not help an operator.
 pub const MAX_ALARMS_OF_KIND: usize = 512;
+/// Maximum number of standing alarms of one kind about the log itself that differ only in `which`; the first ones stay.
+pub const MAX_ALARMS_OF_LOG: usize = 64;
 /// Maximum number of ended alarms that are remembered.
 pub const MAX_ALARMS_OVER: usize = 256;
 /// Maximum size of the list of alarms.

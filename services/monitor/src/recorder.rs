@@ -171,7 +171,7 @@ impl RoundRecorder {
     }
 
     /// Saves the evidence, queues the webhook, then adds the alarm. `None` if too many alarms of this kind stand
-    /// already.
+    /// already: it is only counted.
     fn raise(
         &self,
         alarm: &Alarm,
@@ -179,7 +179,9 @@ impl RoundRecorder {
         now: u64,
     ) -> Result<Option<AlarmRecord>, RecordError> {
         if alarms.is_full_for(alarm) {
-            tracing::error!(kind = %alarm.kind, log = alarm.log, "too many alarms of this kind are active: this one is not stored");
+            if alarms.count_unlisted(alarm) {
+                tracing::error!(kind = %alarm.kind, log = alarm.log, "too many alarms of this kind are active: further ones are only counted");
+            }
             return Ok(None);
         }
         let evidence = EvidenceFile::of(alarm);

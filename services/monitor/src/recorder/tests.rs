@@ -6,7 +6,7 @@ use super::*;
 use crate::alarm::{AlarmKind, AlarmSubject};
 use crate::alarm_list::{AlarmReset, AlarmState};
 use crate::evidence::{Evidence, Sighting};
-use crate::limits::{MAX_ALARMS_BYTES, MAX_ALARMS_OF_KIND, MAX_ALARMS_OVER};
+use crate::limits::{MAX_ALARMS_BYTES, MAX_ALARMS_OF_KIND, MAX_ALARMS_OF_LOG, MAX_ALARMS_OVER};
 use crate::round::{Check, CheckName, Cost, Outcome};
 use crate::verdict::{Verdict, judge};
 use crate::webhook::{WebhookKey, WebhookReceiver};
@@ -259,6 +259,23 @@ async fn many_alarms_of_one_kind_crowd_out_neither_another_kind_nor_another_log_
     let elsewhere = Alarm { log: "theirs".into(), ..of(AlarmKind::Gap, "one") };
     house.sees(NOW + 60, vec![signature, of(AlarmKind::VerdictFlip, "one"), elsewhere]).await;
     assert_eq!(house.alarms().standing().len(), 2 * MAX_ALARMS_OF_KIND + 3);
+}
+
+#[tokio::test]
+async fn a_log_that_forks_again_and_again_fills_neither_the_list_nor_the_disk() {
+    let house = House::telling(tempfile::tempdir().unwrap(), vec![]);
+    let forks = |from: u64| (from..from + 500).map(|size| fork().which(format!("their log, size {size}")));
+    house.sees(NOW, forks(0).collect()).await;
+    house.sees(NOW + 60, forks(500).collect()).await;
+    house.recorder.round(&round("theirs", NOW + 61, vec![Alarm { log: "theirs".into(), ..fork() }])).await;
+    let alarms = house.alarms();
+    let [first, .., last, theirs] = alarms.standing() else { panic!("{alarms:?}") };
+    assert_eq!(alarms.standing().len(), MAX_ALARMS_OF_LOG + 1);
+    assert_eq!(first.alarm.which, "their log, size 0", "the first proofs stay");
+    assert_eq!((last.unlisted, theirs.unlisted), (1000 - MAX_ALARMS_OF_LOG as u64, 0));
+    assert_eq!(theirs.alarm.log, "theirs");
+    let files = std::fs::read_dir(house.state.path().join("evidence")).unwrap().count();
+    assert_eq!(files, MAX_ALARMS_OF_LOG + 1);
 }
 
 #[tokio::test]

@@ -73,6 +73,10 @@ pub fn standing(out: &mut dyn Write, standing: &AlarmRecord) -> io::Result<()> {
     let which = if alarm.which.is_empty() { String::new() } else { format!("  {}", safe(&alarm.which)) };
     let times = counted(*times, "time", "times");
     writeln!(out, "       id {id}{which}  since {first}, last seen {last}, {times}")?;
+    if standing.unlisted > 0 {
+        let further = counted(standing.unlisted, "sighting", "sightings");
+        writeln!(out, "       and {further} of further alarms of this kind, which are not listed")?;
+    }
     if let Some(file) = &standing.evidence_file {
         writeln!(out, "       evidence {}", safe(file))?;
     }
