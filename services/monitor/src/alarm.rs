@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::Evidence;
+use crate::round::CheckName;
 
 /// Exit status of the process, by the worst finding (the variants are ordered). The numbers of [`code`](Self::code) are
 /// part of the command line's contract.
@@ -192,6 +193,9 @@ pub struct Alarm {
     pub which: String,
     /// Description of the found and the expected state. May contain text from a log: escape it before display.
     pub words: String,
+    /// The check that found the fault; `None` in alarms of earlier releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found_by: Option<FoundBy>,
     /// Evidence that a third party can check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
@@ -199,6 +203,29 @@ pub struct Alarm {
     pub first_seen: u64,
     /// Time of the last sighting by the monitor's clock, in Unix seconds.
     pub last_seen: u64,
+}
+
+/// A check that finds a fault.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FoundBy {
+    /// The check.
+    pub check: CheckName,
+    /// The vantage point that it is about; `None` if it is about no single one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vantage: Option<String>,
+}
+
+impl FoundBy {
+    /// The check of one vantage point.
+    pub fn at(check: CheckName, vantage: &str) -> Self {
+        Self { check, vantage: Some(vantage.to_owned()) }
+    }
+}
+
+impl From<CheckName> for FoundBy {
+    fn from(check: CheckName) -> Self {
+        Self { check, vantage: None }
+    }
 }
 
 /// Identity of an alarm, for deduplication across rounds.
@@ -223,6 +250,7 @@ impl Alarm {
             about,
             which: String::new(),
             words: words.into(),
+            found_by: None,
             evidence: None,
             first_seen: now,
             last_seen: now,
@@ -239,6 +267,12 @@ impl Alarm {
     #[must_use]
     pub fn which(self, which: impl Into<String>) -> Self {
         Self { which: which.into(), ..self }
+    }
+
+    /// Sets the check that found the fault: the alarm does not end before this check is made again.
+    #[must_use]
+    pub fn found_by(self, check: impl Into<FoundBy>) -> Self {
+        Self { found_by: Some(check.into()), ..self }
     }
 
     /// The alarm's identity for deduplication.

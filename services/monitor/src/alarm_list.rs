@@ -220,6 +220,7 @@ impl AlarmList {
             return false;
         }
         standing.alarm.words.clone_from(&alarm.words);
+        standing.alarm.found_by.clone_from(&alarm.found_by);
         standing.alarm.last_seen = now;
         standing.times = standing.times.saturating_add(1);
         true
@@ -273,17 +274,20 @@ impl AlarmList {
 
     /// Positions of the standing alarms that differ from this one in `which` at most.
     fn alike(&self, alarm: &Alarm) -> impl DoubleEndedIterator<Item = usize> {
-        let same = |other: &Alarm| (other.kind, &other.log, &other.about) == (alarm.kind, &alarm.log, &alarm.about);
+        let same =
+            |other: &Alarm| (other.kind, &other.log, &other.about) == (alarm.kind, &alarm.log, &alarm.about);
         let alarms = self.standing().iter().enumerate();
         alarms.filter(move |(_, standing)| same(&standing.alarm)).map(|(at, _)| at)
     }
 
-    /// Ends the alarms of the round's log that pass and were not seen in the round; returns them.
+    /// Ends the alarms of the round's log that pass and were not seen in the round although their check was made; returns
+    /// them.
     pub(crate) fn clear_what_passed(&mut self, round: &Round) -> Vec<AlarmRecord> {
         let seen: Vec<AlarmKey> = round.alarms.iter().map(Alarm::key).collect();
         let mut taken = self.take(|standing| {
             let alarm = &standing.alarm;
-            alarm.log == round.log && alarm.kind.passes() && !seen.contains(&alarm.key())
+            let was_made = || alarm.found_by.as_ref().is_none_or(|check| round.was_made(check));
+            alarm.log == round.log && alarm.kind.passes() && !seen.contains(&alarm.key()) && was_made()
         });
         for standing in &mut taken {
             standing.state = AlarmState::Cleared;

@@ -177,17 +177,8 @@ impl DecisionsCheck<'_> {
         let begun = within(deadlines.reading, Audit::begin(&source, state)).await;
         let audit = begun.ok_or(AuditStop::OutOfTime(saved))?.map_err(AuditStop::Audit)?;
         let (target, folder, source) = (self.target, self.folder, &source);
-        let run = AuditRun {
-            target,
-            folder,
-            source,
-            audit,
-            watch_lists,
-            index,
-            lists_next,
-            saved,
-            in_page: false,
-        };
+        let run =
+            AuditRun { target, folder, source, audit, watch_lists, index, lists_next, saved, in_page: false };
         Ok(run.finish(seen, client, self.at_most, deadlines).await)
     }
 
@@ -242,7 +233,8 @@ impl DecisionsCheck<'_> {
         let lasts = self.state.record_trouble(REPORTS, self.results.now);
         if lasts >= self.target.unreachable_after.as_secs() {
             let words = format!("no reports of refused statements for {lasts} s: {why}");
-            self.results.alarm(AlarmKind::Unreachable, AlarmSubject::Log, words, None);
+            let name = CheckName::WatchLists;
+            self.results.alarm(name, AlarmKind::Unreachable, AlarmSubject::Log, words, None);
         }
     }
 
@@ -347,7 +339,7 @@ impl DecisionsCheck<'_> {
     /// Raises an alarm about the monitor's own files, without which it does not make the check.
     fn record_own_fault(&mut self, name: CheckName, why: String) {
         self.results.not_checked(name, why.clone());
-        self.results.alarm(AlarmKind::OwnState, AlarmSubject::Log, why, None);
+        self.results.alarm(name, AlarmKind::OwnState, AlarmSubject::Log, why, None);
     }
 
     fn record_source_error(&mut self, error: &SourceError) {
@@ -363,7 +355,7 @@ impl DecisionsCheck<'_> {
         self.results.unanswered(name, error.to_string());
         if lasts >= self.target.unreachable_after.as_secs() {
             let words = format!("no evidence of its decisions for {lasts} s: {error}");
-            self.results.alarm(AlarmKind::Unreachable, AlarmSubject::Log, words, None);
+            self.results.alarm(name, AlarmKind::Unreachable, AlarmSubject::Log, words, None);
         }
     }
 }

@@ -179,7 +179,11 @@ impl EntriesCheck<'_> {
         let Some(at_most) = self.at_most else { return search.await };
         let left = (at_most + self.grace / 2).saturating_sub(started.elapsed());
         tokio::time::timeout(left, search).await.unwrap_or_else(|_| {
-            self.wrong_entries(end, shown, "do not give the signed root; the search for the wrong entry ran out of time")
+            self.wrong_entries(
+                end,
+                shown,
+                "do not give the signed root; the search for the wrong entry ran out of time",
+            )
         })
     }
 
@@ -208,7 +212,9 @@ impl EntriesCheck<'_> {
                     return StepError::Wrong(words, Some(evidence));
                 }
                 Err(error) => {
-                    let why = format!("do not give the signed root; what would show the wrong one was not served: {error}");
+                    let why = format!(
+                        "do not give the signed root; what would show the wrong one was not served: {error}"
+                    );
                     return self.wrong_entries(end, shown, &why);
                 }
             }

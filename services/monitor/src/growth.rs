@@ -3,7 +3,7 @@
 use client::tlog::TlogError;
 use merkle::TreeSize;
 
-use crate::alarm::{AlarmKind, AlarmSubject};
+use crate::alarm::{AlarmKind, AlarmSubject, FoundBy};
 use crate::config::WatchedLog;
 use crate::consistency::{ConsistencyProver, ConsistencyResult};
 use crate::evidence::{Evidence, TwoRootPath};
@@ -337,6 +337,7 @@ pub fn record_missing_tiles(
     let lasts = state.record_trouble(&tiles_trouble(check, place), results.now);
     if lasts >= target.unreachable_after.as_secs() {
         let words = format!("{words}; this has lasted for {lasts} s");
-        results.alarm(AlarmKind::MissingTile, AlarmSubject::Log, words, None);
+        let found_by = FoundBy { check, vantage: Some(place.to_owned()).filter(|place| !place.is_empty()) };
+        results.alarm(found_by, AlarmKind::MissingTile, AlarmSubject::Log, words, None);
     }
 }

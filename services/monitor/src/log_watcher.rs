@@ -146,6 +146,7 @@ impl LogWatcher {
             shown,
             verified: self.state.verified.as_ref().map(|verified| verified.size),
             checks: results.checks,
+            vantages: results.vantages,
             alarms: results.alarms,
             index: results.index,
             cost: self.prover.cost().since(before),
@@ -253,7 +254,7 @@ impl LogWatcher {
         results.unanswered(CheckName::Reachable, error.to_string());
         if lasts >= self.target.unreachable_after.as_secs() {
             let words = format!("no checkpoint for {lasts} s: {error}");
-            results.alarm(AlarmKind::Unreachable, AlarmSubject::Log, words, None);
+            results.alarm(CheckName::Reachable, AlarmKind::Unreachable, AlarmSubject::Log, words, None);
         }
     }
 

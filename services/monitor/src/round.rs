@@ -5,7 +5,7 @@ use std::fmt;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::alarm::{Alarm, MonitorExit};
+use crate::alarm::{Alarm, FoundBy, MonitorExit};
 use crate::evidence::Sighting;
 
 /// The checks of a round, in their order.
@@ -145,7 +145,11 @@ pub struct Round {
     pub verified: Option<u64>,
     /// The checks, made and not made, in the order of [`CheckName`].
     pub checks: Vec<Check>,
-    /// Current alarms. A standing alarm of a kind that [passes](crate::AlarmKind::passes) and is absent here has ended.
+    /// The vantage points that answered ([`CheckName::Reachable`]) and that were compared ([`CheckName::Vantage`]).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vantages: Vec<FoundBy>,
+    /// Current alarms. A standing alarm of a kind that [passes](crate::AlarmKind::passes) and is absent here has ended, if
+    /// its check [was made](Round::was_made).
     pub alarms: Vec<Alarm>,
     /// The heads of the search index that were checked so far; `None` if the index was not checked in this round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -165,6 +169,17 @@ impl Round {
         });
         let alarms = self.alarms.iter().map(|alarm| alarm.kind.exit());
         alarms.chain(checks).max().unwrap_or(MonitorExit::Success)
+    }
+
+    /// Returns `true` if a check was made: nothing of it was left out or unanswered.
+    pub fn was_made(&self, by: &FoundBy) -> bool {
+        if by.vantage.is_some() {
+            return self.vantages.contains(by);
+        }
+        let mut outcomes =
+            self.checks.iter().filter(|check| check.name == by.check).map(|check| check.outcome);
+        let is_made = |outcome| matches!(outcome, Outcome::Ok | Outcome::Failed);
+        outcomes.next().is_some_and(is_made) && outcomes.all(is_made)
     }
 
     /// The result of a check; `None` if it is not part of the round.

@@ -1,6 +1,6 @@
 //! The result of a round under construction: collects the checks and alarms that become a `Round`.
 
-use crate::alarm::{Alarm, AlarmKind, AlarmSubject};
+use crate::alarm::{Alarm, AlarmKind, AlarmSubject, FoundBy};
 use crate::evidence::Evidence;
 use crate::round::{Check, CheckName, IndexHeads, Outcome};
 
@@ -14,6 +14,8 @@ pub struct RoundResults {
     pub checks: Vec<Check>,
     /// The alarms so far.
     pub alarms: Vec<Alarm>,
+    /// The vantage points that answered, and that were compared.
+    pub vantages: Vec<FoundBy>,
     /// The checked heads of the search index.
     pub index: Option<IndexHeads>,
 }
@@ -21,7 +23,14 @@ pub struct RoundResults {
 impl RoundResults {
     /// Creates the empty results of a round that begins at `now` (Unix seconds).
     pub fn new(log: &str, now: u64) -> Self {
-        Self { log: log.to_owned(), now, checks: Vec::new(), alarms: Vec::new(), index: None }
+        Self {
+            log: log.to_owned(),
+            now,
+            checks: Vec::new(),
+            alarms: Vec::new(),
+            vantages: Vec::new(),
+            index: None,
+        }
     }
 
     /// Records a check with [`Outcome::Ok`].
@@ -55,7 +64,7 @@ impl RoundResults {
     ) {
         let words = words.into();
         self.failed(name, words.clone());
-        self.alarm(kind, about, words, evidence);
+        self.alarm(name, kind, about, words, evidence);
     }
 
     /// Attaches evidence to the alarms of the given kinds that have none yet.
@@ -66,8 +75,15 @@ impl RoundResults {
     }
 
     /// Raises an alarm without recording a check.
-    pub fn alarm(&mut self, kind: AlarmKind, about: AlarmSubject, words: String, evidence: Option<Evidence>) {
-        let alarm = Alarm::new(kind, &self.log, about, words, self.now);
+    pub fn alarm(
+        &mut self,
+        found_by: impl Into<FoundBy>,
+        kind: AlarmKind,
+        about: AlarmSubject,
+        words: String,
+        evidence: Option<Evidence>,
+    ) {
+        let alarm = Alarm::new(kind, &self.log, about, words, self.now).found_by(found_by);
         self.alarms.push(Alarm { evidence, ..alarm });
     }
 

@@ -141,6 +141,7 @@ impl ServiceWatcher {
             verified: tally.largest,
             checks: results.checks,
             index: None,
+            vantages: results.vantages,
             alarms: results.alarms,
             cost: Cost { requests: tally.asked, bytes: tally.bytes, hashes: 0 },
         }
@@ -246,7 +247,13 @@ impl ServiceWatcher {
                 let since = *self.memory.unreachable_since.get_or_insert(results.now);
                 results.unanswered(CheckName::Reachable, why.clone());
                 if results.now.saturating_sub(since) > self.unreachable_after.as_secs() {
-                    results.alarm(AlarmKind::Unreachable, AlarmSubject::Log, why.clone(), None);
+                    results.alarm(
+                        CheckName::Reachable,
+                        AlarmKind::Unreachable,
+                        AlarmSubject::Log,
+                        why.clone(),
+                        None,
+                    );
                 }
             }
         }
@@ -397,7 +404,9 @@ fn refusal(verdict: &StatementVerdict) -> (AlarmKind, String) {
 fn accuse(results: &mut RoundResults, kind: AlarmKind, which: &str, words: String, evidence: Evidence) {
     let alarm =
         Alarm::new(kind, &results.log, AlarmSubject::Log, words, results.now).which(which).shown_by(evidence);
-    results.alarms.push(alarm);
+    let found_by =
+        CONCLUSIONS.iter().find(|(_, kinds, _)| kinds.contains(&kind)).map(|(name, ..)| (*name).into());
+    results.alarms.push(Alarm { found_by, ..alarm });
 }
 
 /// Returns `true` if the service answers that the entry does not exist (404) or no longer exists (410).

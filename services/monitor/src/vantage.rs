@@ -10,7 +10,7 @@ use client::tlog::{self, Options, TlogError};
 use client::witness::{self, WitnessClient};
 use merkle::TreeSize;
 
-use crate::alarm::{AlarmKind, AlarmSubject};
+use crate::alarm::{AlarmKind, AlarmSubject, FoundBy};
 use crate::config::{Vantage, WatchedLog};
 use crate::consistency::{ConsistencyProver, ConsistencyResult};
 use crate::evidence::{Evidence, TwoRootPath};
@@ -38,10 +38,14 @@ pub struct VantageCheck<'a> {
 enum VantageOutcome {
     /// The vantage point shows the same log.
     Agrees,
-    /// The comparison decides nothing; with the reason.
+    /// The vantage point shows a larger tree, which the log may publish soon; in words.
+    Ahead(String),
+    /// There is nothing to compare; with the reason.
     Nothing(String),
-    /// The result is recorded in [`RoundResults`] already.
-    Recorded,
+    /// An accusation, which is recorded in [`RoundResults`] already.
+    Accused,
+    /// The log does not serve what the comparison needs, which is recorded already.
+    Missing,
 }
 
 /// Response of a vantage point.
@@ -110,13 +114,20 @@ impl VantageCheck<'_> {
             match seen {
                 Ok(Some(there)) => {
                     self.record_answer(&name);
-                    match self.compare_one(&name, here, &there).await {
+                    let outcome = self.compare_one(&name, here, &there).await;
+                    if !matches!(outcome, VantageOutcome::Nothing(_) | VantageOutcome::Missing) {
+                        self.results.vantages.push(FoundBy::at(CheckName::Vantage, &name));
+                    }
+                    match outcome {
                         VantageOutcome::Agrees => agree += 1,
-                        VantageOutcome::Nothing(why) => silent.push(why),
-                        VantageOutcome::Recorded => {}
+                        VantageOutcome::Ahead(why) | VantageOutcome::Nothing(why) => silent.push(why),
+                        VantageOutcome::Accused | VantageOutcome::Missing => {}
                     }
                 }
-                Ok(None) => silent.push(format!("{name} has not seen this log")),
+                Ok(None) => {
+                    self.record_answer(&name);
+                    silent.push(format!("{name} has not seen this log"));
+                }
                 Err(why) => {
                     self.record_silence(&name, &why);
                     silent.push(format!("{name}: {why}"));
@@ -181,9 +192,9 @@ impl VantageCheck<'_> {
                 );
                 self.accuse(AlarmKind::Inconsistent, name, words, here, there);
             }
-            ConsistencyResult::Unanswered(error) => self.record_missing(name, there, &error),
+            ConsistencyResult::Unanswered(error) => return self.record_missing(name, there, &error),
         }
-        VantageOutcome::Recorded
+        VantageOutcome::Accused
     }
 
     /// Handles a vantage point whose tree is larger.
@@ -202,14 +213,14 @@ impl VantageCheck<'_> {
             }
             ConsistencyResult::Contradicted(path) => self.accuse_of_split_view(name, here, there, path),
             ConsistencyResult::Unanswered(error) if is_temporary(&error) => {
-                self.record_missing(name, there, &error)
+                return self.record_missing(name, there, &error);
             }
             ConsistencyResult::Unproven(_) | ConsistencyResult::Unanswered(_) => {
                 self.state.remember_unproven(there);
                 return self.record_ahead(name, here, there, false);
             }
         }
-        VantageOutcome::Recorded
+        VantageOutcome::Accused
     }
 
     /// Remembers the agreement, but only if the log's own checkpoint is verified.
@@ -221,9 +232,10 @@ impl VantageCheck<'_> {
     }
 
     /// Records that the proof is not available yet.
-    fn record_missing(&mut self, name: &str, there: &SignedCheckpoint, error: &TlogError) {
+    fn record_missing(&mut self, name: &str, there: &SignedCheckpoint, error: &TlogError) -> VantageOutcome {
         self.state.remember_unproven(there);
         record_missing_tiles(self.target, self.state, self.results, (CheckName::Vantage, name), error);
+        VantageOutcome::Missing
     }
 
     /// Accuses the log of a split view.
@@ -267,11 +279,11 @@ impl VantageCheck<'_> {
         );
         if lasts >= self.target.lag.as_secs() {
             self.accuse(AlarmKind::Stale, name, format!("{words}, for {lasts} s"), here, there);
-            return VantageOutcome::Recorded;
+            return VantageOutcome::Accused;
         }
         match is_proven {
             true => VantageOutcome::Agrees,
-            false => VantageOutcome::Nothing(format!("{words}: the log may publish it soon")),
+            false => VantageOutcome::Ahead(format!("{words}: the log may publish it soon")),
         }
     }
 
@@ -290,11 +302,13 @@ impl VantageCheck<'_> {
             smaller: smaller.sighting.clone(),
         };
         let about = AlarmSubject::Vantage(name.to_owned());
-        self.results.accuse(CheckName::Vantage, kind, about, words, Some(evidence));
+        self.results.failed(CheckName::Vantage, words.clone());
+        self.results.alarm(FoundBy::at(CheckName::Vantage, name), kind, about, words, Some(evidence));
     }
 
     fn record_answer(&mut self, name: &str) {
         self.state.end_trouble(&silence_trouble(name));
+        self.results.vantages.push(FoundBy::at(CheckName::Reachable, name));
     }
 
     /// Records that a vantage point does not answer, which says nothing about the log; an alarm after
@@ -303,7 +317,9 @@ impl VantageCheck<'_> {
         let lasts = self.state.record_trouble(&silence_trouble(name), self.results.now);
         if lasts >= self.target.unreachable_after.as_secs() {
             let words = format!("nothing usable from {name} for {lasts} s: {why}");
-            self.results.alarm(AlarmKind::Unreachable, AlarmSubject::Vantage(name.to_owned()), words, None);
+            let (found_by, about) =
+                (FoundBy::at(CheckName::Reachable, name), AlarmSubject::Vantage(name.to_owned()));
+            self.results.alarm(found_by, AlarmKind::Unreachable, about, words, None);
         }
     }
 }

@@ -287,7 +287,8 @@ impl WatchMemory {
         let silent = now.saturating_sub(self.last_entry_time(&name));
         if watch.silence.is_some_and(|limit| silent > limit.as_secs()) {
             let words = format!("no entry on the log for {silent} s");
-            found.push(Alarm::new(AlarmKind::Silence, &target.name, about, words, now));
+            let alarm = Alarm::new(AlarmKind::Silence, &target.name, about, words, now);
+            found.push(alarm.found_by(CheckName::WatchLists));
         }
         found
     }

@@ -118,7 +118,12 @@ async fn a_state_of_the_audit_that_cannot_be_read_is_an_alarm() {
     for _ in 0..2 {
         let round = once(&place, &target).await;
         let kinds: Vec<_> = round.alarms.iter().map(|alarm| alarm.kind).collect();
-        assert_eq!((kinds, round.exit()), (vec![AlarmKind::OwnState], MonitorExit::Error), "{:?}", said(&round));
+        assert_eq!(
+            (kinds, round.exit()),
+            (vec![AlarmKind::OwnState], MonitorExit::Error),
+            "{:?}",
+            said(&round)
+        );
         std::fs::write(&state, "half a sta").unwrap();
     }
     std::fs::remove_file(&state).unwrap();

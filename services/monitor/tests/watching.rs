@@ -7,12 +7,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use common::{Log, Nowhere, Shows, Tree, config, kinds};
+use monitor::alarm_list::AlarmList;
 use monitor::clock::now;
 use monitor::evidence::Evidence;
 use monitor::state::MonitorStateDir;
 use monitor::{
-    Alarm, AlarmKind, AlarmSubject, CheckName, Depth, LogWatcher, Monitor, MonitorExit, Outcome, Round, Vantage,
-    WatchedLog,
+    Alarm, AlarmKind, AlarmSubject, CheckName, Depth, LogWatcher, Monitor, MonitorExit, Outcome, Round,
+    RoundRecorder, Vantage, WatchedLog,
 };
 use tempfile::TempDir;
 use tlog::note::NoteSigner;
@@ -427,6 +428,24 @@ async fn a_witness_that_cosigned_lately_vouches_for_a_checkpoint_without_its_lin
     assert_eq!(round.outcome(CheckName::Freshness), Some(Outcome::NotChecked));
     let round = once(folder.path(), &WatchedLog { vantages: vec![vantage], ..alone }).await;
     assert_eq!(round.outcome(CheckName::Freshness), Some(Outcome::Ok));
+}
+
+#[tokio::test]
+async fn a_stale_checkpoint_is_not_over_because_the_log_answers_no_more() {
+    let (log, folder) = (Log::of(10).await, folder());
+    let target = WatchedLog { witnesses: vec![common::witness_key().key().clone()], ..log.target() };
+    let config = config(folder.path(), target);
+    let recorder = RoundRecorder::open(&config, Box::new(|_| ())).unwrap();
+    let mut monitor = Monitor::begin(&config).unwrap();
+    let mut after = async |cosigned: u64, status: Option<u16>| {
+        log.change(|shows| (shows.cosigned, shows.status) = (Some(cosigned), status));
+        monitor.once(&recorder).await;
+        let alarms = AlarmList::read(folder.path()).unwrap();
+        (alarms.standing().len(), alarms.over().len())
+    };
+    assert_eq!(after(now() - 86_400, None).await, (1, 0));
+    assert_eq!(after(now(), Some(503)).await, (1, 0), "nothing was looked at");
+    assert_eq!(after(now(), None).await, (0, 1));
 }
 
 #[tokio::test]

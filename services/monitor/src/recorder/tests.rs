@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use super::*;
-use crate::alarm::{AlarmKind, AlarmSubject};
+use crate::alarm::{AlarmKind, AlarmSubject, FoundBy};
 use crate::alarm_list::{AlarmReset, AlarmState};
 use crate::evidence::{Evidence, Sighting};
 use crate::limits::{MAX_ALARMS_BYTES, MAX_ALARMS_OF_KIND, MAX_ALARMS_OF_LOG, MAX_ALARMS_OVER};
@@ -72,6 +72,7 @@ fn round(log: &str, at: u64, alarms: Vec<Alarm>) -> Round {
         verified: Some(2),
         checks: vec![check],
         index: None,
+        vantages: Vec::new(),
         alarms,
         cost: Cost::default(),
     }
@@ -133,6 +134,36 @@ async fn what_passes_is_cleared_when_it_is_seen_no_more_and_a_fork_never_is() {
     assert_eq!(house.webhooks.waiting(), 3, "the end is told too");
     house.sees(NOW + 120, vec![stale()]).await;
     assert_ne!(house.alarms().standing()[1].id, alarms.over()[0].id, "it is another alarm now");
+}
+
+#[tokio::test]
+async fn what_passes_stands_until_its_check_was_made_again() {
+    let house = House::telling(tempfile::tempdir().unwrap(), vec![]);
+    let elsewhere = FoundBy::at(CheckName::Vantage, "theirs");
+    let about = AlarmSubject::Vantage("theirs".into());
+    let old_here =
+        Alarm::new(AlarmKind::Stale, "ours", about, "a larger tree", NOW).found_by(elsewhere.clone());
+    house.sees(NOW, vec![stale().found_by(CheckName::Freshness), old_here]).await;
+    let after = async |at: u64, checks: &[(CheckName, Outcome)], vantages: &[FoundBy]| {
+        let made = |(name, outcome): &(CheckName, Outcome)| Check {
+            name: *name,
+            outcome: *outcome,
+            words: "".into(),
+        };
+        let checks = checks.iter().map(made).collect();
+        let round = Round { checks, vantages: vantages.to_vec(), ..round("ours", NOW + at, vec![]) };
+        house.recorder.round(&round).await;
+        house.alarms().standing().len()
+    };
+    let (freshness, vantage) = (CheckName::Freshness, CheckName::Vantage);
+    assert_eq!(after(1, &[], &[]).await, 2);
+    assert_eq!(after(2, &[(freshness, Outcome::NotChecked), (vantage, Outcome::Ok)], &[]).await, 2);
+    assert_eq!(after(3, &[(freshness, Outcome::Ok), (freshness, Outcome::Unanswered)], &[]).await, 2);
+    assert_eq!(
+        after(4, &[(freshness, Outcome::Ok)], &[FoundBy::at(CheckName::Reachable, "theirs")]).await,
+        1
+    );
+    assert_eq!(after(5, &[], &[elsewhere]).await, 0);
 }
 
 #[tokio::test]

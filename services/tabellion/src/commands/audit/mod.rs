@@ -145,9 +145,7 @@ impl AuditSession<'_> {
 fn kept(path: &Path) -> Result<AuditState, Failure> {
     match path.exists() {
         false => Ok(AuditState::default()),
-        true => {
-            AuditState::from_json(&files::read_text_within(path, MAX_STATE_BYTES)?).map_err(unusable)
-        }
+        true => AuditState::from_json(&files::read_text_within(path, MAX_STATE_BYTES)?).map_err(unusable),
     }
 }
 
