@@ -202,6 +202,11 @@ impl WatchedLog {
         }
     }
 
+    /// The origin for evidence: `None` if it is the key's name.
+    pub(crate) fn stated_origin(&self) -> Option<String> {
+        (self.origin.as_str() != self.vkey.name().as_str()).then(|| self.origin.to_string())
+    }
+
     /// The log's current key and its retired keys.
     pub(crate) fn all_keys(&self) -> Vec<VerifierKey> {
         std::iter::once(&self.vkey).chain(self.retired.iter().map(|(key, _)| key)).cloned().collect()

@@ -191,7 +191,8 @@ impl EntriesCheck<'_> {
     fn wrong_entries(&self, end: TreeSize, shown: &SignedCheckpoint, why: &str) -> StepError {
         let words = format!("the entries up to leaf {} {why}", end.get().saturating_sub(1));
         let seen = shown.sighting.clone();
-        StepError::Wrong(words, Some(Evidence::Checkpoint { vkey: self.target.vkey.to_string(), seen }))
+        let (vkey, origin) = (self.target.vkey.to_string(), self.target.stated_origin());
+        StepError::Wrong(words, Some(Evidence::Checkpoint { vkey, origin, seen }))
     }
 
     /// Finds the first new entry whose hash differs from the one in the level-0 tile.

@@ -96,6 +96,9 @@ pub enum Evidence {
     Contradiction {
         /// The log's key in C2SP vkey format.
         vkey: String,
+        /// The log's origin, if it is not the key's name.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        origin: Option<String>,
         /// The checkpoint with fewer leaves; for equal sizes the one seen first.
         older: Sighting,
         /// The other checkpoint.
@@ -109,6 +112,9 @@ pub enum Evidence {
     Rollback {
         /// The log's key in C2SP vkey format.
         vkey: String,
+        /// The log's origin, if it is not the key's name.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        origin: Option<String>,
         /// The checkpoint shown first.
         larger: Sighting,
         /// The checkpoint shown later.
@@ -118,6 +124,9 @@ pub enum Evidence {
     Checkpoint {
         /// The log's key in C2SP vkey format.
         vkey: String,
+        /// The log's origin, if it is not the key's name.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        origin: Option<String>,
         /// The note as received.
         seen: Sighting,
     },
@@ -200,6 +209,16 @@ impl From<&WrongRun> for ComputedRun {
 }
 
 impl Evidence {
+    /// The log's origin, if it is not the name of its key; the monitor's word.
+    pub fn origin(&self) -> Option<&str> {
+        match self {
+            Self::Contradiction { origin, .. }
+            | Self::Rollback { origin, .. }
+            | Self::Checkpoint { origin, .. } => origin.as_deref(),
+            _ => None,
+        }
+    }
+
     /// Returns `true` for self-contained proof, which a third party can check without trust in the monitor.
     pub fn is_proof(&self) -> bool {
         matches!(self, Self::Contradiction { .. } | Self::Index { .. })

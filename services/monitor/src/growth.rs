@@ -150,6 +150,7 @@ impl GrowthCheck<'_> {
         let smaller = format!("the log shows a tree of size {}, after one of size {}", shown.size, head.size);
         let evidence = Evidence::Rollback {
             vkey: self.target.vkey.to_string(),
+            origin: self.target.stated_origin(),
             larger: last.seen.clone(),
             smaller: shown.sighting.clone(),
         };
@@ -263,8 +264,8 @@ impl GrowthCheck<'_> {
         newer: crate::Sighting,
         path: Option<TwoRootPath>,
     ) {
-        let vkey = self.target.vkey.to_string();
-        let evidence = Evidence::Contradiction { vkey, older, newer, path };
+        let (vkey, origin) = (self.target.vkey.to_string(), self.target.stated_origin());
+        let evidence = Evidence::Contradiction { vkey, origin, older, newer, path };
         self.results.failed(CheckName::Growth, words.clone());
         self.results.accuse(
             CheckName::Consistency,
@@ -280,8 +281,8 @@ impl GrowthCheck<'_> {
             "the log's hashes do not prove that its tree of size {} extends the one of size {} that it showed before: {why}",
             shown.size, head.size
         );
-        let vkey = self.target.vkey.to_string();
-        let evidence = Evidence::Checkpoint { vkey, seen: shown.sighting.clone() };
+        let (vkey, origin) = (self.target.vkey.to_string(), self.target.stated_origin());
+        let evidence = Evidence::Checkpoint { vkey, origin, seen: shown.sighting.clone() };
         self.results.ok(CheckName::Growth, format!("size {}, {} before", shown.size, head.size));
         self.results.accuse(
             CheckName::Consistency,

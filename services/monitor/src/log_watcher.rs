@@ -246,7 +246,8 @@ impl LogWatcher {
     fn rejected_note(&self, note: &Bytes, from: String, at: u64) -> Option<Evidence> {
         let note = std::str::from_utf8(note).ok()?.to_owned();
         let seen = Sighting { note, from, at };
-        Some(Evidence::Checkpoint { vkey: self.target.vkey.to_string(), seen })
+        let (vkey, origin) = (self.target.vkey.to_string(), self.target.stated_origin());
+        Some(Evidence::Checkpoint { vkey, origin, seen })
     }
 
     fn record_silence(&mut self, results: &mut RoundResults, error: &TlogError) {
@@ -279,6 +280,7 @@ impl LogWatcher {
         freshness::check(target, state, results, &times);
         results.attach_evidence(AlarmKind::passes, || Evidence::Checkpoint {
             vkey: target.vkey.to_string(),
+            origin: target.stated_origin(),
             seen: seen.sighting.clone(),
         });
         if verified {

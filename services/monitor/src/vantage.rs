@@ -255,6 +255,7 @@ impl VantageCheck<'_> {
         };
         let evidence = Evidence::Contradiction {
             vkey: self.target.vkey.to_string(),
+            origin: self.target.stated_origin(),
             older: older.sighting.clone(),
             newer: newer.sighting.clone(),
             path,
@@ -298,6 +299,7 @@ impl VantageCheck<'_> {
         let (larger, smaller) = if there.size > here.size { (there, here) } else { (here, there) };
         let evidence = Evidence::Rollback {
             vkey: self.target.vkey.to_string(),
+            origin: self.target.stated_origin(),
             larger: larger.sighting.clone(),
             smaller: smaller.sighting.clone(),
         };

@@ -38,7 +38,9 @@ fn is_proof(round: &Round) -> bool {
 
 /// Whether the evidence of an alarm is a proof that needs nobody's word.
 fn is_proven(alarm: &Alarm) -> bool {
-    let Some(Evidence::Contradiction { vkey, older, newer, path }) = &alarm.evidence else { return false };
+    let Some(Evidence::Contradiction { vkey, older, newer, path, .. }) = &alarm.evidence else {
+        return false;
+    };
     let key = vkey.parse().unwrap();
     let open = |note: &str| {
         let origin = common::ORIGIN.parse().unwrap();

@@ -82,6 +82,7 @@ fn fork() -> Alarm {
     let seen = |note: &str| Sighting { note: note.into(), from: "here".into(), at: NOW };
     let evidence = Evidence::Contradiction {
         vkey: "log.example+00000000+AA==".into(),
+        origin: None,
         older: seen("log.example\n4\nAAAA\n"),
         newer: seen("x"),
         path: None,
@@ -312,8 +313,10 @@ async fn a_log_that_forks_again_and_again_fills_neither_the_list_nor_the_disk() 
 #[tokio::test]
 async fn proof_takes_the_place_of_evidence_that_rests_on_a_word() {
     let house = House::new();
-    let Some(Evidence::Contradiction { vkey, older: seen, .. }) = fork().evidence else { unreachable!() };
-    let word = Alarm { evidence: Some(Evidence::Checkpoint { vkey, seen }), ..fork() };
+    let Some(Evidence::Contradiction { vkey, origin, older: seen, .. }) = fork().evidence else {
+        unreachable!()
+    };
+    let word = Alarm { evidence: Some(Evidence::Checkpoint { vkey, origin, seen }), ..fork() };
     let file = || house.alarms().standing()[0].evidence_file.clone().unwrap();
     house.sees(NOW, vec![word.clone()]).await;
     let weaker = file();

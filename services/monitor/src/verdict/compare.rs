@@ -25,8 +25,38 @@ pub enum Join<'a> {
     },
 }
 
+/// The keys of a log, from a source that the verifier trusts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LogKeys<'k> {
+    /// The keys.
+    pub keys: &'k [VerifierKey],
+    /// The origin of the log whose keys these are. If `None`, each is a key of the log of its own name.
+    pub origin: Option<&'k str>,
+}
+
+impl LogKeys<'_> {
+    /// Returns `true` if the key is one of the log with this origin: another log's key accuses only that one.
+    pub(super) fn is_of(&self, key: &VerifierKey, origin: &str) -> bool {
+        self.origin.unwrap_or(key.name().as_str()) == origin
+    }
+}
+
+impl<'k> From<&'k [VerifierKey]> for LogKeys<'k> {
+    fn from(keys: &'k [VerifierKey]) -> Self {
+        Self { keys, origin: None }
+    }
+}
+
+impl<'k, const N: usize> From<&'k [VerifierKey; N]> for LogKeys<'k> {
+    fn from(keys: &'k [VerifierKey; N]) -> Self {
+        Self { keys, origin: None }
+    }
+}
+
 /// Compares two notes, in either order. Without keys the verdict is at most [`Verdict::Unknown`].
-pub fn compare(notes: [&[u8]; 2], keys: &[VerifierKey], join: Join<'_>) -> VerificationResult {
+pub fn compare<'k>(notes: [&[u8]; 2], known: impl Into<LogKeys<'k>>, join: Join<'_>) -> VerificationResult {
+    let known = known.into();
+    let keys = known.keys;
     let mut finding = VerificationResult::begin();
     let read = notes.map(|note| read(note, keys));
     let [(first, by), (second, by_too)] = match read {
@@ -46,13 +76,22 @@ pub fn compare(notes: [&[u8]; 2], keys: &[VerifierKey], join: Join<'_>) -> Verif
         finding.failed("log", "two logs");
         return finding.ends(Verdict::Unknown, "checkpoints of two logs cannot be compared");
     }
-    // A key counts only for the log of its own name, and signatures by two keys do not contradict each other.
-    let own = |key: &&&VerifierKey| by_too.contains(*key) && key.name().as_str() == older.origin().as_str();
-    match (keys.is_empty(), by.iter().find(own)) {
+    // A key counts only for its own log, and signatures by two keys do not contradict each other.
+    let both = || by.iter().filter(|key| by_too.contains(*key));
+    let own = both().find(|key| known.is_of(key, older.origin().as_str()));
+    match (keys.is_empty(), own) {
         (_, Some(key)) => finding.ok("signatures", format!("both by {}", key.name())),
         (true, None) => finding.not_checked("signatures", "no key: give the log's with --key"),
         (false, None) => {
-            finding.failed("signatures", format!("not both by one key of {}", older.origin()));
+            let other = both().next().map(|key| key.name());
+            let words = match other {
+                Some(name) if known.origin.is_none() => format!(
+                    "both by {name}, which is a key of another name than {}: if it is that log's, say so with --origin",
+                    older.origin()
+                ),
+                _ => format!("not both by one key of {}", older.origin()),
+            };
+            finding.failed("signatures", words);
             return finding.ends(Verdict::Unknown, "no key that is the log's own signed both");
         }
     }

@@ -10,7 +10,7 @@ use tlog::note::{NotVerified, Note};
 use verifier::TrustStore;
 
 use super::chain::{self, NoFork};
-use super::compare::{Join, compare, head};
+use super::compare::{Join, LogKeys, compare, head};
 use super::index::{judge_accusation, judge_head};
 use super::{Verdict, VerificationResult};
 use crate::alarm::{Alarm, AlarmKind};
@@ -23,8 +23,14 @@ const HASH_BYTES: usize = 32;
 /// Verifies an alarm's evidence with the known log keys in `known`; receipts and heads of the index with the keys in `trust`.
 ///
 /// Without known keys, the keys in the evidence are used. These are only as trustworthy as the file: an accuser can
-/// generate a key of any name and sign contradictions with it. The verdict then accuses no party.
-pub fn judge(alarm: &Alarm, known: &[VerifierKey], trust: Option<&TrustStore>) -> VerificationResult {
+/// generate a key of any name and sign contradictions with it. The verdict then accuses no party. Nor does the evidence
+/// tell whose keys the known ones are.
+pub fn judge<'k>(
+    alarm: &Alarm,
+    known: impl Into<LogKeys<'k>>,
+    trust: Option<&TrustStore>,
+) -> VerificationResult {
+    let LogKeys { keys: known, origin } = known.into();
     let Some(evidence) = &alarm.evidence else {
         return VerificationResult::begin()
             .ends(Verdict::OnWord, "the monitor's statement is the only evidence");
@@ -37,13 +43,17 @@ pub fn judge(alarm: &Alarm, known: &[VerifierKey], trust: Option<&TrustStore>) -
             return finding.ends(Verdict::Wrong, "the evidence has no key that can be used");
         }
     };
+    let stated = evidence.origin();
+    let keys = LogKeys { keys: &keys, origin: if known.is_empty() { stated } else { origin } };
     let mut finding = match evidence {
         Evidence::Contradiction { older, newer, path, .. } => {
-            contradiction(older, newer, path.as_ref(), &keys)
+            contradiction(older, newer, path.as_ref(), keys)
         }
-        Evidence::Rollback { larger, smaller, .. } => rollback(larger, smaller, &keys),
-        Evidence::Checkpoint { seen, .. } => checkpoint(alarm.kind, seen, &keys),
-        Evidence::Served { checkpoint, path, bytes, .. } => served(checkpoint, path, bytes, &keys),
+        Evidence::Rollback { larger, smaller, .. } => rollback(larger, smaller, keys),
+        Evidence::Checkpoint { seen, .. } => {
+            checkpoint(alarm.kind, seen, LogKeys { origin: origin.or(stated), ..keys })
+        }
+        Evidence::Served { checkpoint, path, bytes, .. } => served(checkpoint, path, bytes, keys.keys),
         Evidence::Receipts { trust: own, receipts } => {
             return super::receipts::judge(alarm.kind, own, trust, receipts);
         }
@@ -55,8 +65,8 @@ pub fn judge(alarm: &Alarm, known: &[VerifierKey], trust: Option<&TrustStore>) -
             of_entries(alarm.kind, checkpoint.as_ref(), entries, known)
         }
     };
-    if known.is_empty() && !keys.is_empty() {
-        let own = format!("{} is from the evidence itself: compare it with the key that you know", keys[0]);
+    if let ([], [key, ..]) = (known, keys.keys) {
+        let own = format!("{key} is from the evidence itself: compare it with the key that you know");
         finding.not_checked("log key", own);
         return match finding.verdict {
             Verdict::Contradiction => finding.accuses_nobody("give the log's with --key"),
@@ -88,7 +98,7 @@ fn contradiction(
     older: &Sighting,
     newer: &Sighting,
     path: Option<&TwoRootPath>,
-    keys: &[VerifierKey],
+    keys: LogKeys<'_>,
 ) -> VerificationResult {
     let notes = [older.note.as_bytes(), newer.note.as_bytes()];
     let node = match path.map(hashes).transpose() {
@@ -111,7 +121,7 @@ fn contradiction(
     }
 }
 
-fn rollback(larger: &Sighting, smaller: &Sighting, keys: &[VerifierKey]) -> VerificationResult {
+fn rollback(larger: &Sighting, smaller: &Sighting, keys: LogKeys<'_>) -> VerificationResult {
     let notes = [smaller.note.as_bytes(), larger.note.as_bytes()];
     let mut finding = with_places(compare(notes, keys, Join::Nothing), [smaller, larger]);
     let sizes: Vec<u64> = finding.heads.iter().map(|head| head.size).collect();
@@ -132,8 +142,10 @@ fn rollback(larger: &Sighting, smaller: &Sighting, keys: &[VerifierKey]) -> Veri
     }
 }
 
-/// Verifies a single note and the fault stated by the alarm's kind.
-fn checkpoint(kind: AlarmKind, seen: &Sighting, keys: &[VerifierKey]) -> VerificationResult {
+/// Verifies a single note and the fault stated by the alarm's kind. Whose the keys are decides only whether the note is
+/// another log's.
+fn checkpoint(kind: AlarmKind, seen: &Sighting, known: LogKeys<'_>) -> VerificationResult {
+    let keys = known.keys;
     let mut finding = VerificationResult::begin();
     let note = match Note::parse(seen.note.as_bytes()) {
         Ok(note) => note,
@@ -153,7 +165,7 @@ fn checkpoint(kind: AlarmKind, seen: &Sighting, keys: &[VerifierKey]) -> Verific
         (Err(NotVerified::BadSignature { .. }), AlarmKind::BadSignature) => true,
         (Err(_), _) | (Ok(_), AlarmKind::UnknownKey | AlarmKind::BadSignature) => false,
         (Ok(_), AlarmKind::OtherLog) => {
-            finding.heads.first().is_none_or(|head| keys.iter().all(|key| key.name().as_str() != head.origin))
+            finding.heads.first().is_none_or(|head| keys.iter().all(|key| !known.is_of(key, &head.origin)))
         }
         (Ok(_), _) => true,
     };

@@ -92,8 +92,13 @@ fn alarm(kind: AlarmKind, evidence: Evidence) -> Alarm {
 }
 
 fn contradiction(older: &str, newer: &str, path: Option<TwoRootPath>) -> Alarm {
-    let evidence =
-        Evidence::Contradiction { vkey: vkey().to_string(), older: seen(older), newer: seen(newer), path };
+    let evidence = Evidence::Contradiction {
+        vkey: vkey().to_string(),
+        origin: None,
+        older: seen(older),
+        newer: seen(newer),
+        path,
+    };
     alarm(AlarmKind::Fork, evidence)
 }
 
@@ -173,6 +178,7 @@ fn a_note_that_another_key_signed_accuses_nobody() {
     // With the accuser's own key in the file and without the log's: the finding names the key.
     let evidence = Evidence::Contradiction {
         vkey: key(2).key().to_string(),
+        origin: None,
         older: seen(&log.note_by(9, &key(2))),
         newer: seen(&forged),
         path: None,
@@ -222,6 +228,31 @@ fn without_a_key_nothing_follows_however_they_compare() {
 }
 
 #[test]
+fn a_key_of_another_name_accuses_the_log_of_which_the_verifier_says_that_it_is() {
+    let signer = LocalKey::new("key.example".parse().unwrap(), SigningKey::from_bytes(&[4; 32])).unwrap();
+    let (log, other) = (Log::of(9), Log::of(9).forked_at(8));
+    let evidence = Evidence::Contradiction {
+        vkey: signer.key().to_string(),
+        origin: Some(ORIGIN.into()),
+        older: seen(&log.note_by(9, &signer)),
+        newer: seen(&other.note_by(9, &signer)),
+        path: None,
+    };
+    let alarm = alarm(AlarmKind::Fork, evidence);
+    let own = [signer.key().clone()];
+    let of = |origin| judge(&alarm, LogKeys { keys: &own, origin }, None);
+    assert_eq!(of(Some(ORIGIN)).verdict, Verdict::Contradiction);
+    assert_eq!(of(Some("log.elsewhere")).verdict, Verdict::Unknown);
+    // What the evidence says of the key is the accuser's word.
+    let unsaid = of(None);
+    assert_eq!(unsaid.verdict, Verdict::Unknown);
+    assert!(unsaid.steps.iter().any(|step| step.words.contains("--origin")), "{unsaid:?}");
+    let keyless = judge(&alarm, &[], None);
+    assert_eq!(keyless.verdict, Verdict::Unknown);
+    assert!(keyless.words.contains("--key"), "{keyless:?}");
+}
+
+#[test]
 fn checkpoints_of_two_logs_are_not_compared() {
     let note = Log::of(3).note(3);
     let other = note.replace(ORIGIN, "log.elsewhere");
@@ -236,7 +267,10 @@ fn a_rollback_is_said_to_rest_on_the_monitors_word() {
     let log = Log::of(9);
     let rollback = |larger: &str, smaller: &str| {
         let (larger, smaller) = (seen(larger), seen(smaller));
-        alarm(AlarmKind::Rollback, Evidence::Rollback { vkey: vkey().to_string(), larger, smaller })
+        alarm(
+            AlarmKind::Rollback,
+            Evidence::Rollback { vkey: vkey().to_string(), origin: None, larger, smaller },
+        )
     };
     let finding = judge(&rollback(&log.note(9), &log.note(5)), &[vkey()], None);
     assert_eq!(finding.verdict, Verdict::OnWord, "{finding:?}");
@@ -252,7 +286,7 @@ fn a_rollback_is_said_to_rest_on_the_monitors_word() {
 fn what_is_said_of_one_note_must_be_so() {
     let log = Log::of(9);
     let about = |kind, note: &str| {
-        let evidence = Evidence::Checkpoint { vkey: vkey().to_string(), seen: seen(note) };
+        let evidence = Evidence::Checkpoint { vkey: vkey().to_string(), origin: None, seen: seen(note) };
         judge(&alarm(kind, evidence), &[vkey()], None).verdict
     };
     let (good, foreign) = (log.note(9), log.note_by(9, &key(2)));

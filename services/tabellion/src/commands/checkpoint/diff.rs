@@ -9,10 +9,10 @@ use client::tlog::{Options, TlogClient, TlogError};
 use merkle::{Hash, NodeId, TreeSize};
 use monitor::EvidenceFile;
 use monitor::round::Outcome;
-use monitor::verdict::{ClaimedHead, Join, Verdict, VerificationResult, compare, judge};
+use monitor::verdict::{ClaimedHead, Join, LogKeys, Verdict, VerificationResult, compare, judge};
 use owo_colors::OwoColorize;
 use serde::Deserialize;
-use tlog::checkpoint::Checkpoint;
+use tlog::checkpoint::{Checkpoint, Origin};
 use tlog::key::{KeyKind, VerifierKey};
 use tlog::note::Note;
 
@@ -32,6 +32,9 @@ pub struct Diff {
     /// The log's checkpoint key, required for a verdict
     #[arg(long, value_name = "VKEY")]
     key: Vec<VerifierKey>,
+    /// The log's origin, if it is not the key's name
+    #[arg(long, value_name = "ORIGIN", requires = "key")]
+    origin: Option<Origin>,
     /// The trust file, for evidence that consists of receipts
     #[arg(long, value_name = "FILE", conflicts_with = "second")]
     trust: Option<PathBuf>,
@@ -66,10 +69,14 @@ impl Diff {
         ending(&finding)
     }
 
+    fn known(&self) -> LogKeys<'_> {
+        LogKeys { keys: &self.key, origin: self.origin.as_ref().map(Origin::as_str) }
+    }
+
     fn accusation(&self, bytes: &[u8], context: &Context) -> Result<VerificationResult, Failure> {
         let file = evidence(&self.first, bytes)?;
         let trust = self.trust.as_deref().map(|path| TrustFile::find(context, Some(path))).transpose()?;
-        Ok(judge(&file.alarm, &self.key, trust.as_ref().map(|file| &file.store)))
+        Ok(judge(&file.alarm, self.known(), trust.as_ref().map(|file| &file.store)))
     }
 
     fn two(&self, notes: [Vec<u8>; 2]) -> Result<VerificationResult, Failure> {
@@ -83,7 +90,7 @@ impl Diff {
             Joint::Proof(path) => Join::Proof(path),
             Joint::Node(start, siblings) => Join::Node { start: *start, siblings },
         };
-        Ok(compare([&notes[0], &notes[1]], &self.key, join))
+        Ok(compare([&notes[0], &notes[1]], self.known(), join))
     }
 }
 

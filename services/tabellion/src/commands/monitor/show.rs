@@ -109,10 +109,7 @@ pub fn security(standing: &AlarmRecord, state_dir: &Path) -> Failure {
     match &standing.evidence_file {
         Some(file) => {
             let path = state_dir.join(file);
-            let known = match is_of_receipts(&path) {
-                true => "--trust FILE",
-                false => "--key VKEY",
-            };
+            let known = known_to_a_stranger(&path);
             let hint = format!("tabellion checkpoint diff {} {known}", shell::path(&path));
             failure.fact("evidence saved", path.display().to_string()).hint(hint)
         }
@@ -120,10 +117,16 @@ pub fn security(standing: &AlarmRecord, state_dir: &Path) -> Failure {
     }
 }
 
-/// Returns whether evidence is verified with a trust file instead of a log's key.
-fn is_of_receipts(path: &Path) -> bool {
+/// The options for what must be known to verify the evidence: a trust file, or a log's key and its origin if that is not the
+/// key's name.
+fn known_to_a_stranger(path: &Path) -> String {
     let file = files::read(path).ok().and_then(|bytes| EvidenceFile::parse(&bytes).ok());
-    file.is_some_and(|file| matches!(file.alarm.evidence, Some(Evidence::Receipts { .. })))
+    let evidence = file.and_then(|file| file.alarm.evidence);
+    match evidence.as_ref().map(|evidence| (evidence, evidence.origin())) {
+        Some((Evidence::Receipts { .. }, _)) => "--trust FILE".to_owned(),
+        Some((_, Some(origin))) => format!("--key VKEY --origin {}", shell::quote(origin)),
+        _ => "--key VKEY".to_owned(),
+    }
 }
 
 /// The failure for alarms that cannot be read or changed, `monitor-state`.
