@@ -134,9 +134,6 @@ impl LogFolder {
         if !target.all_keys().iter().any(|key| key.to_string() == state.vkey) {
             return foreign(&state.vkey, target.vkey.to_string());
         }
-        // Each agreement is proven again after a start: earlier releases also noted trees that were only shown to extend
-        // the verified one.
-        state.agreed.clear();
         // The log's key may have been replaced since the state was saved.
         state.vkey = target.vkey.to_string();
         state.check(target).map(|()| Some(state)).map_err(unreadable)
