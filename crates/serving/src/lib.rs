@@ -1,7 +1,7 @@
 //! Serving of HTTP, for all daemons: listeners with bounded connections, TLS, graceful drain, health and metrics.
 //!
 //! A [`Listener`](listener::Listener) accepts connections over TCP, TLS or a Unix socket and passes their requests to a
-//! tower service, each with a number ([`request_id`]), unless its head is faulty ([`head_fault`]). Around it:
+//! tower service, each with a number ([`request_id`]), unless its head is faulty ([`head_fault`]). [`two_listeners`] has the pair that most daemons have. Around it:
 //!
 //! * Routes: [`admin`] has those of an admin listener, [`description`] the text of a daemon's OpenAPI description,
 //!   [`problem`] error responses with the address of their documentation;
@@ -34,6 +34,7 @@ pub mod request_id;
 pub mod request_span;
 pub mod signals;
 pub mod tls;
+pub mod two_listeners;
 pub mod units;
 pub mod unix_socket;
 mod unread_body;

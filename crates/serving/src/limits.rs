@@ -12,6 +12,14 @@ pub const HEADER_TIME: Duration = Duration::from_secs(30);
 pub const HEADERS: usize = 128;
 /// Default maximum size of a request head, in bytes.
 pub const HEAD_BYTES: usize = 64 << 10;
+/// Maximum number of header fields in a request to one of [`two_listeners`](crate::two_listeners).
+pub const FEW_HEADERS: usize = 64;
+/// Maximum size of the head of such a request, in bytes.
+pub const SHORT_HEAD_BYTES: usize = 16 << 10;
+/// Timeout for a client of such a listener that does not read the response.
+pub const WRITE_TIME: Duration = Duration::from_secs(15);
+/// Maximum age of a connection to such a listener, even if busy; it is closed between two requests.
+pub const CONNECTION_AGE: Duration = Duration::from_secs(600);
 /// Default maximum number of concurrent streams of one HTTP/2 connection.
 pub const HTTP2_STREAMS: u32 = 128;
 /// Default time for requests in flight to finish after a stop.

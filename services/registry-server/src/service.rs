@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use roa::registry::RegistryVersion;
 use scitt::PublicKey;
-use serving::listener::{BindError, Listener, ListenerSettings, RunningListener};
+use serving::listener::BindError;
 use serving::problem::ErrorDocumentation;
+use serving::two_listeners::{ListenersConfig, RunningListeners, TwoListeners};
 
 use crate::files::{RegistryFiles, UnusableFile};
-use crate::limits::{CLIENT_CONNECTIONS, CONNECTION_AGE, CONNECTIONS, HEAD_BYTES, HEADERS, WRITE_TIME};
+use crate::limits::{CLIENT_CONNECTIONS, CONNECTIONS};
 use crate::metrics::Metrics;
 use crate::routes::{self, ServerState};
 
@@ -51,9 +52,7 @@ pub enum StartError {
 /// A running server.
 pub struct RegistryServer {
     files: Arc<RegistryFiles>,
-    public: RunningListener,
-    admin: Option<RunningListener>,
-    address: SocketAddr,
+    listeners: RunningListeners,
 }
 
 impl RegistryServer {
@@ -63,31 +62,29 @@ impl RegistryServer {
     /// [`StartError`] if a file cannot be served or the address cannot be bound.
     pub async fn start(config: Config) -> Result<Self, StartError> {
         let Config { listen, admin_listen, registry, deltas, operators, error_documentation } = config;
-        let settings = ListenerSettings { error_documentation, ..settings() };
         let files = Arc::new(RegistryFiles::new(registry, deltas, operators));
         files.registry().map_err(StartError::Registry)?;
         files.deltas().map_err(StartError::Deltas)?;
         let state = ServerState { files: files.clone(), metrics: Arc::new(Metrics::new()?) };
-        let public = Listener::bind(listen, public_settings(settings.clone())).await?;
-        let admin = match admin_listen {
-            Some(address) => {
-                Some(Listener::bind(address, settings).await?.serve(routes::admin(state.clone())))
-            }
-            None => None,
+        let listeners = ListenersConfig {
+            listen,
+            admin_listen,
+            connections: CONNECTIONS,
+            client_connections: CLIENT_CONNECTIONS,
+            error_documentation,
         };
-        let public = public.serve(routes::public(state));
-        let address = public.address().unwrap_or(listen);
-        Ok(Self { files, public, admin, address })
+        let listeners = TwoListeners::bind(listeners, routes::admin(state.clone())).await?;
+        Ok(Self { files, listeners: listeners.serve(routes::public(state)) })
     }
 
     /// Returns the listen address.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.listeners.address()
     }
 
     /// Returns the listen address of the metrics, if any.
     pub fn admin_address(&self) -> Option<SocketAddr> {
-        self.admin.as_ref().and_then(RunningListener::address)
+        self.listeners.admin_address()
     }
 
     /// Returns the version of the registry that was verified last.
@@ -99,29 +96,6 @@ impl RegistryServer {
     pub async fn run_until(self, shutdown: impl Future<Output = ()>) {
         shutdown.await;
         tracing::info!("stopping");
-        self.public.drain().await;
-        if let Some(admin) = self.admin {
-            admin.drain().await;
-        }
-    }
-}
-
-fn public_settings(settings: ListenerSettings) -> ListenerSettings {
-    ListenerSettings {
-        connections: CONNECTIONS,
-        client_connections: CLIENT_CONNECTIONS,
-        is_proxy: Arc::new(|address| address.to_canonical().is_loopback()),
-        ..settings
-    }
-}
-
-/// Settings of the admin listener.
-fn settings() -> ListenerSettings {
-    ListenerSettings {
-        headers: HEADERS,
-        head_bytes: HEAD_BYTES,
-        write_time: Some(WRITE_TIME),
-        age: Some(CONNECTION_AGE),
-        ..ListenerSettings::default()
+        self.listeners.drain().await;
     }
 }

@@ -13,7 +13,8 @@ use outbox::{Delivery, LogConnection};
 use scitt::{Algorithm, Signer, SigningKey};
 use serving::database_metrics::DatabaseSystem;
 use serving::failed_write::FailedWrite;
-use serving::listener::{BindError, Listener, ListenerSettings, RunningListener};
+use serving::listener::BindError;
+use serving::two_listeners::{ListenersConfig, RunningListeners, TwoListeners};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -25,10 +26,7 @@ use crate::chain_signer::ChainSigner;
 use crate::clients::ClientTokens;
 use crate::config::{Config, LogConfig};
 use crate::jobs::{Jobs, Waits};
-use crate::limits::{
-    CLIENT_CONNECTIONS, CONNECTION_AGE, CONNECTIONS, HEAD_BYTES, HEADERS, LOG_PATIENCE, PRUNE_EVERY,
-    WRITE_TIME,
-};
+use crate::limits::{CLIENT_CONNECTIONS, CONNECTIONS, LOG_PATIENCE, PRUNE_EVERY};
 use crate::log_outbox::LogOutbox;
 use crate::metrics::Metrics;
 use crate::queue::JobQueue;
@@ -76,9 +74,7 @@ pub enum StartError {
 /// A running service.
 pub struct VerificationService {
     jobs: Arc<Jobs>,
-    public: RunningListener,
-    admin: Option<RunningListener>,
-    address: SocketAddr,
+    listeners: RunningListeners,
     background: Vec<JoinHandle<()>>,
     stop_background: CancellationToken,
 }
@@ -135,33 +131,26 @@ impl VerificationService {
             waits: Waits { result: config.wait, log_receipt: config.receipt_wait },
             body_bytes: config.body_bytes,
         };
-        let public = Listener::bind(config.listen, public_settings(&config)).await?;
-        let admin = match config.admin_listen {
-            Some(address) => {
-                Some(Listener::bind(address, settings(&config)).await?.serve(routes::admin(state.clone())))
-            }
-            None => None,
-        };
+        let listeners = TwoListeners::bind(listeners(&config), routes::admin(state.clone())).await?;
         let delivery = Delivery::new(waiting, log, Arc::new(now), stored, Duration::ZERO);
         let background = vec![
             tokio::spawn(delivery.run(stop.clone())),
             tokio::spawn(prune(store, config.keep, stop.clone())),
         ];
         jobs.resume().await?;
-        let public = public.serve(routes::public(state));
-        let address = public.address().unwrap_or(config.listen);
-        tracing::info!(%address, issuer = jobs.chain_signer.issuer(), "verifying");
-        Ok(Self { jobs, public, admin, address, background, stop_background: stop })
+        let listeners = listeners.serve(routes::public(state));
+        tracing::info!(address = %listeners.address(), issuer = jobs.chain_signer.issuer(), "verifying");
+        Ok(Self { jobs, listeners, background, stop_background: stop })
     }
 
     /// The listen address for clients.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.listeners.address()
     }
 
     /// The listen address for health and metrics, if any.
     pub fn admin_address(&self) -> Option<SocketAddr> {
-        self.admin.as_ref().and_then(RunningListener::address)
+        self.listeners.admin_address()
     }
 
     /// The verifier's did:key, the issuer of all receipts.
@@ -176,10 +165,7 @@ impl VerificationService {
         tracing::info!("stopping");
         // Requests that wait for a result are answered now.
         self.jobs.stop.cancel();
-        self.public.drain().await;
-        if let Some(admin) = self.admin {
-            admin.drain().await;
-        }
+        self.listeners.drain().await;
         self.stop_background.cancel();
         self.jobs.tasks.close();
         self.jobs.tasks.wait().await;
@@ -238,23 +224,12 @@ async fn prune(store: Arc<VerificationStore>, keep: Duration, stop: Cancellation
     }
 }
 
-/// Settings of the admin listener.
-fn settings(config: &Config) -> ListenerSettings {
-    ListenerSettings {
-        error_documentation: config.error_documentation.clone(),
-        headers: HEADERS,
-        head_bytes: HEAD_BYTES,
-        write_time: Some(WRITE_TIME),
-        age: Some(CONNECTION_AGE),
-        ..ListenerSettings::default()
-    }
-}
-
-fn public_settings(config: &Config) -> ListenerSettings {
-    ListenerSettings {
+fn listeners(config: &Config) -> ListenersConfig {
+    ListenersConfig {
+        listen: config.listen,
+        admin_listen: config.admin_listen,
         connections: CONNECTIONS,
         client_connections: CLIENT_CONNECTIONS,
-        is_proxy: Arc::new(|address| address.to_canonical().is_loopback()),
-        ..settings(config)
+        error_documentation: config.error_documentation.clone(),
     }
 }

@@ -15,10 +15,6 @@ pub const LOGS: usize = 100_000;
 pub const REQUEST_TIME: Duration = Duration::from_secs(10);
 /// Maximum number of public connections; each has at most one request in flight.
 pub const CONNECTIONS: usize = 256;
-/// Maximum number of headers in a request.
-pub const HEADERS: usize = 64;
-/// Maximum size of a request head.
-pub const HEAD_BYTES: usize = 16 << 10;
 /// `Retry-After` of a 503.
 pub const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// Maximum number of forks saved as evidence for each log.
@@ -27,10 +23,6 @@ pub const FORKS: usize = 16;
 pub const CLOCK_SLACK: u64 = 60;
 /// Number of growths of one log that may occur in a burst; otherwise `qpd` spreads them over the day.
 pub const GROWTH_BURST: u64 = 2;
-/// Timeout for a peer that does not read the response.
-pub const WRITE_TIME: Duration = Duration::from_secs(15);
-/// Maximum age of a connection, even if busy; it is closed between two requests.
-pub const CONNECTION_AGE: Duration = Duration::from_secs(600);
 /// Maximum number of connections of one peer: an IPv4 address or an IPv6 /64 network. Loopback connections are not
 /// counted, because they come from the reverse proxy.
 pub const PEER_CONNECTIONS: usize = 32;

@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serving::listener::{BindError, Listener, ListenerSettings, RunningListener};
+use serving::listener::BindError;
+use serving::problem::ErrorDocumentation;
+use serving::two_listeners::{ListenersConfig, RunningListeners, TwoListeners};
 use tlog::key::{KeyName, VerifierKey};
 use tlog::note::NoteSigner;
 use tokio::sync::Notify;
@@ -13,9 +15,7 @@ use tokio::sync::Notify;
 use crate::files;
 use crate::key::{KeyPlace, WitnessKeyError};
 use crate::ledger::Ledger;
-use crate::limits::{
-    CONNECTION_AGE, CONNECTIONS, HEAD_BYTES, HEADERS, LIST_BYTES, PEER_CONNECTIONS, WRITE_TIME,
-};
+use crate::limits::{CONNECTIONS, LIST_BYTES, PEER_CONNECTIONS};
 use crate::list::{LogList, NotAList};
 use crate::metrics::Metrics;
 use crate::routes::{self, RouteState};
@@ -93,9 +93,7 @@ pub struct InDoubt;
 pub struct Witness {
     route_state: RouteState,
     list: PathBuf,
-    public: RunningListener,
-    admin: Option<RunningListener>,
-    address: SocketAddr,
+    listeners: RunningListeners,
 }
 
 impl Witness {
@@ -115,28 +113,27 @@ impl Witness {
         let back_to = config.clock_was_ahead.then(routes::now).flatten();
         let route_state =
             RouteState { ledger: Arc::new(Ledger::new(state, key, kept, list, back_to)), metrics };
-        let public = Listener::bind(config.listen, public_settings())
-            .await?
-            .serve(routes::public(route_state.clone()));
-        let admin = match config.admin_listen {
-            Some(address) => {
-                Some(Listener::bind(address, settings()).await?.serve(routes::admin(route_state.clone())))
-            }
-            None => None,
+        let listeners = ListenersConfig {
+            listen: config.listen,
+            admin_listen: config.admin_listen,
+            connections: CONNECTIONS,
+            client_connections: PEER_CONNECTIONS,
+            error_documentation: ErrorDocumentation::default(),
         };
-        let address = public.address().unwrap_or(config.listen);
-        tracing::info!(%address, key = %route_state.ledger.signer().key(), "witnessing");
-        Ok(Self { route_state, list: config.logs, public, admin, address })
+        let listeners = TwoListeners::bind(listeners, routes::admin(route_state.clone())).await?;
+        let listeners = listeners.serve(routes::public(route_state.clone()));
+        tracing::info!(address = %listeners.address(), key = %route_state.ledger.signer().key(), "witnessing");
+        Ok(Self { route_state, list: config.logs, listeners })
     }
 
     /// The public listen address.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.listeners.address()
     }
 
     /// The listen address of the metrics, if any.
     pub fn admin_address(&self) -> Option<SocketAddr> {
-        self.admin.as_ref().and_then(RunningListener::address)
+        self.listeners.admin_address()
     }
 
     /// The public key, for the policies of relying parties.
@@ -167,10 +164,7 @@ impl Witness {
             }
         };
         tracing::info!("stopping");
-        self.public.drain().await;
-        if let Some(admin) = self.admin {
-            admin.drain().await;
-        }
+        self.listeners.drain().await;
         ended
     }
 
@@ -182,26 +176,6 @@ impl Witness {
             }
             Err(error) => tracing::error!(%error, "the list of logs stays as it was"),
         }
-    }
-}
-
-/// Settings of the admin listener.
-fn settings() -> ListenerSettings {
-    ListenerSettings {
-        headers: HEADERS,
-        head_bytes: HEAD_BYTES,
-        write_time: Some(WRITE_TIME),
-        age: Some(CONNECTION_AGE),
-        ..ListenerSettings::default()
-    }
-}
-
-fn public_settings() -> ListenerSettings {
-    ListenerSettings {
-        connections: CONNECTIONS,
-        client_connections: PEER_CONNECTIONS,
-        is_proxy: Arc::new(|address| address.to_canonical().is_loopback()),
-        ..settings()
     }
 }
 
