@@ -3,18 +3,16 @@
 //! In the modern era, a result with only `requestState` asks the client to send the call again; each time the call is
 //! held for a while, so that the answer can arrive meanwhile. Nothing that the client sends is an answer.
 
-use std::sync::Arc;
-
 use admission::approval::Question;
 use admission::clarify::{HumanAnswer, Purpose, SealedCall};
 use bytes::Bytes;
 use http::StatusCode;
 use serde_json::Value;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
-use tokio_util::sync::CancellationToken;
 
 use super::Calls;
 use super::pending::{NextStep, PendingCall};
+use super::unsent::UnsentCall;
 use crate::clarify::state::Sealed;
 use crate::decision_writer::{CallJob, DecisionAnswer, QuestionStatus, UndecidedCall};
 use crate::frame::error_code::INTERNAL_ERROR;
@@ -59,12 +57,13 @@ impl Calls {
     /// Waits for the answer without a stream, for a client that reads no events.
     async fn wait_in_silence(&self, call: PendingCall, question: &Question, held: UndecidedCall) -> Response {
         let _in_use = call.holds_session();
-        tokio::select! {
-            _ = self.shared.writer.wait_for_answer(&question.id, MAX_APPROVAL_TIME) => {}
+        let next = tokio::select! {
+            _ = self.shared.writer.wait_for_answer(&question.id, MAX_APPROVAL_TIME) => held.approved().await,
+            () = call.unsent.cancelled() => held.answered(HumanAnswer::Declined).await,
             // Dropping `held` releases the reservation and withdraws the question.
             _ = call.client.gone() => return relay::cancelled(),
-        }
-        match self.next_step(held.approved().await).await {
+        };
+        match self.next_step(next).await {
             NextStep::Answer(decision) => self.answer(call, decision).await,
             NextStep::Ask(..) => {
                 relay::error(StatusCode::INTERNAL_SERVER_ERROR, INTERNAL_ERROR, "internal error")
@@ -73,15 +72,12 @@ impl Calls {
     }
 
     async fn wait_on(self, opened: OpenedStream, call: PendingCall, id: &str, held: UndecidedCall) {
-        let session = call.caller.mcp_session.as_deref();
-        let withdrawn = self.shared.asked.withdrawable(&self.route, session, &call.id);
-        let next = match self.waited(&opened, id, withdrawn.token()).await {
+        let next = match self.waited(&opened, id, &call.unsent).await {
             ApprovalWait::Over => held.approved().await,
             ApprovalWait::TakenBack => held.answered(HumanAnswer::Declined).await,
             // Dropping `held` releases the reservation and withdraws the question.
             ApprovalWait::Gone => return,
         };
-        drop(withdrawn);
         match self.next_step(next).await {
             NextStep::Answer(decision) => self.answer_on(opened, call, decision).await,
             // Only one question is asked about a call.
@@ -92,12 +88,7 @@ impl Calls {
     }
 
     /// Waits for the answer, and sends a keep-alive event every [`QUESTION_KEEP_ALIVE`].
-    async fn waited(
-        &self,
-        opened: &OpenedStream,
-        id: &str,
-        withdrawn: Arc<CancellationToken>,
-    ) -> ApprovalWait {
+    async fn waited(&self, opened: &OpenedStream, id: &str, unsent: &UnsentCall) -> ApprovalWait {
         let mut alive = interval_at(Instant::now() + QUESTION_KEEP_ALIVE, QUESTION_KEEP_ALIVE);
         alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let answer = self.shared.writer.wait_for_answer(id, MAX_APPROVAL_TIME);
@@ -106,7 +97,7 @@ impl Calls {
             tokio::select! {
                 _ = &mut answer => return ApprovalWait::Over,
                 () = opened.gone() => return ApprovalWait::Gone,
-                () = withdrawn.cancelled() => return ApprovalWait::TakenBack,
+                () = unsent.cancelled() => return ApprovalWait::TakenBack,
                 _ = alive.tick() => {
                     opened.keep_alive().await;
                 }

@@ -1,23 +1,20 @@
 //! Questions to a person (V-26): on a stream opened for the call, or in a result that the client answers by a retry.
 
-use std::sync::Arc;
-
 use admission::clarify::{HumanAnswer, HumanQuestion};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
-use tokio_util::sync::CancellationToken;
 
 use super::Calls;
 use super::pending::{NextStep, PendingCall};
 use super::refused::additions;
+use super::unsent::UnsentCall;
 use crate::clarify::asked::{self, WaitingQuestion};
 use crate::clarify::state::Sealed;
 use crate::decision_writer::{DecisionAnswer, UndecidedCall};
 use crate::frame::error_code::INTERNAL_ERROR;
-use crate::frame::{Frame, NOTIFICATIONS_CANCELLED, RawId, reply};
+use crate::frame::reply;
 use crate::limits::QUESTION_KEEP_ALIVE;
-use crate::mcp::Inbound;
 use crate::relay::Response;
 use crate::relay::{self, OpenedStream};
 
@@ -53,14 +50,16 @@ impl Calls {
     /// Asks, and waits until the client answers, cancels its call or disconnects, but not longer than
     /// `Patience::question`.
     async fn question(&self, opened: &OpenedStream, call: &PendingCall, words: &str) -> HumanAnswer {
+        if call.unsent.is_cancelled() {
+            return HumanAnswer::Declined;
+        }
         let session = call.caller.mcp_session.as_deref();
         let Some(mut waiting) = self.shared.asked.open(session) else { return HumanAnswer::Unanswered };
-        let withdrawn = self.shared.asked.withdrawable(&self.route, session, &call.id);
         let question = waiting.request(words).to_string();
         if !opened.send(question.as_bytes()).await {
             return HumanAnswer::Unanswered;
         }
-        let answered = answered(&mut waiting, opened, withdrawn.token());
+        let answered = answered(&mut waiting, opened, &call.unsent);
         timeout(self.shared.patience.question, answered).await.unwrap_or(HumanAnswer::Unanswered)
     }
 
@@ -80,18 +79,6 @@ impl Calls {
             format!(r#"{{"resultType":"input_required",{requests}"requestState":{state},"_meta":{meta}}}"#);
         Some(reply::result(&call.id, &result))
     }
-
-    /// Cancels the call that a notification names, and returns whether its question was open: then nothing of it went
-    /// to the upstream.
-    pub(super) fn withdrawn(&self, inbound: &Inbound) -> bool {
-        let Some(id) = cancelled(&inbound.frame) else { return false };
-        let caller = &inbound.caller;
-        let is_withdrawn = self.shared.asked.withdraw(&self.route, caller.mcp_session.as_deref(), &id);
-        if !is_withdrawn {
-            self.shared.unanswered.cancel(&self.route, caller, &id);
-        }
-        is_withdrawn
-    }
 }
 
 /// Builds the result's member `inputRequests`, with the question for the client's user.
@@ -105,27 +92,17 @@ fn input_requests(words: &str) -> String {
 }
 
 /// Waits for the answer, and sends a keep-alive event every [`QUESTION_KEEP_ALIVE`].
-async fn answered(
-    waiting: &mut WaitingQuestion,
-    opened: &OpenedStream,
-    withdrawn: Arc<CancellationToken>,
-) -> HumanAnswer {
+async fn answered(waiting: &mut WaitingQuestion, opened: &OpenedStream, unsent: &UnsentCall) -> HumanAnswer {
     let mut alive = interval_at(Instant::now() + QUESTION_KEEP_ALIVE, QUESTION_KEEP_ALIVE);
     alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             answer = waiting.answer() => return answer,
             () = opened.gone() => return HumanAnswer::Unanswered,
-            () = withdrawn.cancelled() => return HumanAnswer::Declined,
+            () = unsent.cancelled() => return HumanAnswer::Declined,
             _ = alive.tick() => {
                 opened.keep_alive().await;
             }
         }
     }
-}
-
-/// Returns the id of the request that a `notifications/cancelled` names.
-fn cancelled(notification: &Frame) -> Option<RawId> {
-    let is_one = notification.method() == Some(NOTIFICATIONS_CANCELLED);
-    notification.param("requestId").filter(|_| is_one).and_then(RawId::read)
 }

@@ -162,6 +162,7 @@ impl Calls {
     /// Builds the call and its job. `None` if the request has no id and thus cannot be answered.
     fn read(&self, inbound: Inbound, subject: CallSubject) -> Option<(PendingCall, CallJob)> {
         let id = inbound.frame.id()?.clone();
+        let unsent = self.shared.unsent.list(&self.route, &inbound.caller, &id);
         let envelope = self.message(&inbound.frame, Carrier::ToolsCall);
         let returned = RequestState::read(&inbound.frame, inbound.era, &self.shared.sealer);
         let can_ask = self.can_ask(&inbound);
@@ -205,6 +206,7 @@ impl Calls {
             endpoint,
             request,
             id,
+            unsent,
             subject,
             caller,
             client,

@@ -144,12 +144,17 @@ impl Ending {
 
     /// Builds the error for an answer that did not arrive, if no other was sent.
     pub fn lost(&self, error: &UpstreamError) -> Bytes {
-        lost(&self.id, words(error), self.verdict.as_deref())
+        self.without_answer(words(error))
     }
 
     /// Builds the error for an answer that is not awaited any longer.
     pub fn given_up(&self, why: GivenUp) -> Bytes {
-        lost(&self.id, &why.to_string(), self.verdict.as_deref())
+        self.without_answer(&why.to_string())
+    }
+
+    /// Builds the error in place of an answer.
+    pub fn without_answer(&self, words: &str) -> Bytes {
+        lost(&self.id, words, self.verdict.as_deref())
     }
 
     /// Settles a call of which nothing was sent: the reservation is released (V-14).

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `call` | a call, from the request to the decision |
 //! | `pending` | a call while it is decided |
+//! | `unsent` | calls of which nothing was sent, and their cancellation (legacy era) |
 //! | `request_state` | the `requestState` that a client returned with it |
 //! | `ask` | a question on an open stream, or in an `input_required` result |
 //! | `approve` | a call that waits for an approver outside of the client |
@@ -46,6 +47,7 @@ mod request_state;
 mod task_error;
 mod tasks;
 mod unanswered;
+mod unsent;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,6 +78,7 @@ use operator_session::OpenSessions;
 use pending::CallSubject;
 use tasks::Tasks;
 use unanswered::UnansweredCalls;
+use unsent::UnsentCalls;
 
 pub use receipt_header::{receipt_header, with_receipt_header};
 pub use refused::{ArgumentsTooLong, REFUSED, words as refusal_words};
@@ -93,6 +96,7 @@ pub struct Shared {
     asked: OpenQuestions,
     clients: Clients,
     tasks: Tasks,
+    unsent: UnsentCalls,
     unanswered: UnansweredCalls,
     tools: Tools,
     operator_sessions: OpenSessions,
@@ -172,6 +176,7 @@ impl Shared {
             asked,
             clients,
             tasks,
+            unsent: UnsentCalls::default(),
             unanswered,
             tools,
             operator_sessions,
@@ -297,7 +302,7 @@ impl SessionEvents for Calls {
     async fn ended(&self, caller: &Caller) {
         if let Some(session) = &caller.mcp_session {
             self.shared.clients.gone(&self.route, session);
-            self.shared.asked.withdraw_all(&self.route, session);
+            self.shared.unsent.gone(&self.route, session);
             self.shared.unanswered.gone(&self.route, caller);
         }
         self.end_operator_session(caller);

@@ -17,6 +17,9 @@ use crate::upstream::cancellation::Cancellation;
 use crate::upstream::{UpstreamAnswer, UpstreamError};
 use admission::principal::Era;
 
+/// The error for a call that its client cancelled before anything of it was sent.
+const CANCELLED: &str = "the call was cancelled; it was not sent";
+
 impl Calls {
     /// Forwards a call, and responds with the upstream's answer.
     pub(super) async fn forward(
@@ -58,24 +61,21 @@ impl Calls {
         pass: AdmittedCall,
     ) -> Result<SentCall, Bytes> {
         let mut ending = Ending::of(&call, (self.route.clone(), decision), pass, self.shared.clone());
-        if call.client.era() == Era::Modern && call.client.is_gone() {
-            // Cancelled before anything of it was sent.
-            let words = ending.lost(&UpstreamError::NeverSent("cancelled".into()));
-            ending.never_sent().await;
-            return Err(words);
-        }
         let (id, own) = (call.id.clone(), Some(call.id));
         let (shared, route, annotated) = (self.shared.clone(), self.route.clone(), ending.is_annotated());
         let passage = AnswerStream { shared, route, caller: call.caller, own, annotated };
         let upstream = &call.endpoint.upstream;
         let (era, request) = (ending.era(), ending.release(call.request));
         let cancellation = (era == Era::Legacy).then(|| Cancellation::of(upstream, &request, id.text()));
-        // The answer may arrive on another stream as soon as the call is sent.
+        // The answer may arrive on another stream as soon as the call is sent. Listed before `unsent` ends, so that a
+        // cancellation finds the call in one of the two.
         let listed = self.shared.unanswered.list(ending);
         let limit = self.limit(listed.cancelled());
-        let response = limit.within(relay::ask(&**upstream, request, &call.client)).await;
         let mut outcome = OutcomeTap { listed, id, refused: false, spoiled: false, passage, cancellation };
-        match response {
+        if call.unsent.end() || (era == Era::Modern && call.client.is_gone()) {
+            return Err(outcome.never_sent(CANCELLED).await);
+        }
+        match limit.within(relay::ask(&**upstream, request, &call.client)).await {
             Ok(Ok(answer)) => {
                 outcome.refused = !answer.status.is_success();
                 Ok(SentCall { answer, outcome, limit })
@@ -86,14 +86,10 @@ impl Calls {
             }
             Ok(Err(Unanswered::Upstream(error))) => {
                 tracing::warn!(%error, "a call was not answered");
-                let Some(ending) = outcome.listed.owes().lock().await.take() else {
-                    return Err(ending::lost(&outcome.id, ending::words(&error), None));
-                };
-                let words = ending.lost(&error);
-                if matches!(error, UpstreamError::NeverSent(_)) {
-                    ending.never_sent().await;
-                }
-                Err(words)
+                Err(match error {
+                    UpstreamError::NeverSent(_) => outcome.never_sent(ending::words(&error)).await,
+                    _ => outcome.lost(ending::words(&error)).await,
+                })
             }
             // The client has cancelled and does not read this.
             Ok(Err(Unanswered::Cancelled)) => {
@@ -160,6 +156,24 @@ impl Tap for OutcomeTap {
 }
 
 impl OutcomeTap {
+    /// Settles a call of which nothing was sent, and returns the error with these words.
+    async fn never_sent(&self, words: &str) -> Bytes {
+        let Some(ending) = self.listed.owes().lock().await.take() else {
+            return ending::lost(&self.id, words, None);
+        };
+        let error = ending.without_answer(words);
+        ending.never_sent().await;
+        error
+    }
+
+    /// Settles a call whose answer is lost, and returns the error with these words.
+    async fn lost(&self, words: &str) -> Bytes {
+        match self.listed.owes().lock().await.take() {
+            Some(ending) => ending.without_answer(words),
+            None => ending::lost(&self.id, words, None),
+        }
+    }
+
     async fn inspected(&self, text: &Bytes) -> Passing {
         let Ok(reply) = Reply::parse(text.clone()) else {
             return if self.passage.annotated { unreadable(text) } else { Passing::Untouched };

@@ -6,6 +6,7 @@ use admission::clarify::HumanQuestion;
 use admission::principal::Caller;
 
 use super::additions::{Additions, VerdictSlot};
+use super::unsent::UnsentCall;
 use crate::decision_writer::{DecisionAnswer, HeldRequest, UndecidedCall};
 use crate::frame::RawId;
 use crate::mcp::Endpoint;
@@ -29,6 +30,8 @@ pub struct PendingCall {
     pub request: HeldRequest,
     /// The JSON-RPC id of the request.
     pub id: RawId,
+    /// The call among those of which nothing was sent.
+    pub unsent: UnsentCall,
     /// The kind of the call.
     pub subject: CallSubject,
     /// The caller's identity.

@@ -11,7 +11,6 @@ use admission::clarify::{HumanAnswer, SCHEMA};
 use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
-use tokio_util::sync::CancellationToken;
 
 use crate::frame::RawId;
 use crate::limits::MAX_OPEN_QUESTIONS;
@@ -24,16 +23,6 @@ const OURS: &str = "tabellion-";
 pub struct OpenQuestions {
     /// The questions by their JSON-RPC id.
     open: Arc<Mutex<HashMap<String, AskedQuestion>>>,
-    /// The tokens that cancel the calls of these questions.
-    cancellations: Arc<Mutex<HashMap<CallKey, Arc<CancellationToken>>>>,
-}
-
-/// The identity of a call with an open question.
-#[derive(Clone, PartialEq, Eq, Hash)]
-struct CallKey {
-    route: Arc<str>,
-    mcp_session: Option<String>,
-    id: RawId,
 }
 
 struct AskedQuestion {
@@ -66,34 +55,6 @@ impl OpenQuestions {
         Some(WaitingQuestion { id, answer, all: self.clone() })
     }
 
-    /// Makes a call cancellable while its question is open.
-    #[must_use]
-    pub fn withdrawable(&self, route: &Arc<str>, session: Option<&str>, call: &RawId) -> Withdrawable {
-        let (key, token) = (CallKey::new(route, session, call), Arc::default());
-        let mut cancellations = self.cancellations.lock().unwrap_or_else(PoisonError::into_inner);
-        cancellations.insert(key.clone(), Arc::clone(&token));
-        Withdrawable { key, token, all: self.clone() }
-    }
-
-    /// Cancels a call. `false` if it has no open question.
-    #[must_use]
-    pub fn withdraw(&self, route: &Arc<str>, session: Option<&str>, call: &RawId) -> bool {
-        let key = CallKey::new(route, session, call);
-        let token = self.cancellations.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
-        token.is_some_and(|token| {
-            token.cancel();
-            true
-        })
-    }
-
-    /// Cancels all calls with an open question in an MCP session that has ended.
-    pub fn withdraw_all(&self, route: &Arc<str>, session: &str) {
-        let is_of_session =
-            |call: &CallKey| call.route == *route && call.mcp_session.as_deref() == Some(session);
-        let mut cancellations = self.cancellations.lock().unwrap_or_else(PoisonError::into_inner);
-        cancellations.extract_if(|call, _| is_of_session(call)).for_each(|(_, token)| token.cancel());
-    }
-
     /// Takes a client's JSON-RPC response, by its id and the text of its result. Returns whether the id has the form of
     /// the gateway's own: then the response is not passed on, even if no such question is open.
     #[must_use]
@@ -106,36 +67,6 @@ impl OpenQuestions {
             let _ = question.answer.send(result.unwrap_or_default());
         }
         true
-    }
-}
-
-impl CallKey {
-    fn new(route: &Arc<str>, session: Option<&str>, call: &RawId) -> Self {
-        Self { route: route.clone(), mcp_session: session.map(str::to_owned), id: call.clone() }
-    }
-}
-
-/// A call that can be cancelled, until this is dropped.
-pub struct Withdrawable {
-    key: CallKey,
-    token: Arc<CancellationToken>,
-    all: OpenQuestions,
-}
-
-impl Withdrawable {
-    /// Returns the token that is cancelled with the call.
-    #[must_use]
-    pub fn token(&self) -> Arc<CancellationToken> {
-        self.token.clone()
-    }
-}
-
-impl Drop for Withdrawable {
-    fn drop(&mut self) {
-        let mut cancellations = self.all.cancellations.lock().unwrap_or_else(PoisonError::into_inner);
-        if cancellations.get(&self.key).is_some_and(|token| Arc::ptr_eq(token, &self.token)) {
-            cancellations.remove(&self.key);
-        }
     }
 }
 

@@ -98,6 +98,7 @@ pub struct Wishes {
 pub struct World {
     pub server: McpServer,
     pub store: Arc<dyn EvidenceStore>,
+    pub writer: DecisionWriter,
     rules: Rules,
     /// Whether nobody else writes into the store, and nothing in it fails.
     is_alone: bool,
@@ -202,7 +203,7 @@ impl World {
         let (writer, running) = writer(wishes.store.clone(), wishes.rules.clone(), wishes.session_idle).await;
         let sealer = Sealer::new(Zeroizing::new([7; 32]), GATEWAY);
         let telemetry = Arc::new(Telemetry::new().unwrap());
-        let shared = Shared::new(writer, sealer, telemetry, wishes.patience);
+        let shared = Shared::new(writer.clone(), sealer, telemetry, wishes.patience);
         let arguments_bytes = gateway::limits::ARGUMENT_BYTES;
         let filter_tools = wishes.filter_tools;
         let (call_time, request_time) = (wishes.call_time, wishes.request_time);
@@ -218,7 +219,8 @@ impl World {
         };
         let serving = settings.serve(&url, Arc::new(calls)).await;
         let at = serving.address;
-        Self { server, store: wishes.store, rules, is_alone, at, _serving: serving, _running: running }
+        let store = wishes.store;
+        Self { server, store, writer, rules, is_alone, at, _serving: serving, _running: running }
     }
 
     /// A client of the modern era, with this token.

@@ -3,27 +3,53 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use admission::approval::{Approval, Decision, Question};
 use admission::rules::{Approver, Then};
 use admission::signature::{AgentKey, Holder};
+use gateway::upstream::Upstream;
 use gateway::upstream::stdio::Stdio;
-use scitt::Signer;
+use scitt::{Signer, SigningKey};
 use serde_json::json;
 
-use crate::client::{PATIENCE, initialize};
+use crate::client::{Agent, PATIENCE, initialize, read};
 use crate::scripted::program;
 use crate::world::{World, rule};
 
-/// A gateway before a started server that has room for one session, where an approver decides about `pay`.
-async fn world(server: &Arc<Stdio>) -> World {
+/// The key of the approver.
+fn approver_key() -> SigningKey {
+    testkit::ed25519([2; 32])
+}
+
+/// A gateway where an approver decides about `pay`, before this upstream or else before the scripted server.
+async fn world(upstream: Option<Arc<dyn Upstream>>) -> World {
     World::with(|wishes| {
-        let key = testkit::ed25519([2; 32]).public_key().to_jwk();
+        let key = approver_key().public_key().to_jwk();
         let keys = vec![AgentKey::new(Holder::Approver, &key, None, None).unwrap()];
         let approver = Approver { name: "carol".into(), tools: Vec::new(), keys };
         wishes.rules.approvals.approvers.push(approver);
         wishes.rules.policy.push(rule("approved", "pay", None, Then::Approve));
-        wishes.upstream = Some(server.clone());
+        wishes.upstream = upstream;
     })
     .await
+}
+
+/// The question to the approver, as soon as there is one.
+async fn question(world: &World) -> Question {
+    let asked = async {
+        loop {
+            if let Some(question) = world.writer.open_questions().await.unwrap().pop() {
+                break question;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, asked).await.expect("an approver is asked")
+}
+
+/// The approver permits the call. Returns whether the question was open.
+async fn approve(world: &World, question: &Question) -> bool {
+    let signed = Approval::of(question, "carol", Decision::Approve, None).sign(&approver_key()).unwrap();
+    world.writer.answer_question(&question.id, &signed).await.is_ok()
 }
 
 #[tokio::test]
@@ -32,7 +58,7 @@ async fn a_call_that_waits_for_an_approver_keeps_its_session_busy() {
     program.children = 1;
     // A session that is idle, if only for a moment, makes room for another one.
     let server = Arc::new(Stdio::new(program, "old").sparing(Duration::ZERO));
-    let world = world(&server).await;
+    let world = world(Some(server.clone())).await;
     let agent = world.legacy().await;
     agent.commit().await;
     let opened = async || world.nobody().ask("initialize", initialize(&json!({}))).await.status;
@@ -44,4 +70,39 @@ async fn a_call_that_waits_for_an_approver_keeps_its_session_busy() {
     let let_go = async { while opened().await != 200 {} };
     tokio::time::timeout(PATIENCE, let_go).await.expect("the call is taken back with its client");
     server.stop().await;
+}
+
+#[tokio::test]
+async fn v_26_a_client_that_reads_no_events_cancels_its_call_while_an_approver_is_asked() {
+    let world = world(None).await;
+    let agent = world.legacy().await;
+    agent.commit_to(json!({ "max_calls": 1 })).await;
+    let call = agent.message("tools/call", &agent.call_params("pay", &json!({})));
+    let mut request = agent.post(&call).build().unwrap();
+    request.headers_mut().insert("accept", "application/json".parse().unwrap());
+    let http = agent.http.clone();
+    let waiting = tokio::spawn(async move { read(http.execute(request).await.unwrap()).await });
+    let question = question(&world).await;
+    assert_eq!(agent.notify("notifications/cancelled", json!({ "requestId": call["id"] })).await, 202);
+    waiting.await.unwrap().denied("declined");
+    assert!(!approve(&world, &question).await, "the question was withdrawn");
+    assert_eq!(world.server.calls(), 0);
+    assert!(world.server.messages_of("notifications/cancelled").is_empty());
+    agent.call("crm.read", json!({})).await.served();
+}
+
+#[tokio::test]
+async fn v_26_without_an_mcp_session_a_cancellation_takes_back_no_call_of_another_client() {
+    let world = world(None).await;
+    let named = |who: &str| Agent { token: Some(who.into()), ..world.nobody() };
+    let (alice, bob) = (named("alice"), named("bob"));
+    alice.commit().await;
+    let call = alice.message("tools/call", &alice.call_params("pay", &json!({})));
+    let mut waiting = alice.stream(&call).await;
+    let question = question(&world).await;
+    bob.notify("notifications/cancelled", json!({ "requestId": call["id"] })).await;
+    assert_eq!(world.server.messages_of("notifications/cancelled").len(), 1, "it names no call here");
+    assert!(approve(&world, &question).await, "the call still waits");
+    waiting.answer().await.served();
+    assert_eq!(world.server.calls(), 1);
 }

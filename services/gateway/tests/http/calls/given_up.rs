@@ -6,11 +6,11 @@ use std::time::Duration;
 use admission::rules::Posture;
 use futures::executor::block_on;
 use gateway::upstream::stdio::Stdio;
-use serde_json::json;
+use serde_json::{Value, json};
 use testkit::McpResponse;
 use tokio::sync::Notify;
 
-use crate::client::PATIENCE;
+use crate::client::{Agent, PATIENCE};
 use crate::front::until;
 use crate::scripted::program;
 use crate::world::{Script, World, script, silent};
@@ -86,6 +86,56 @@ async fn v_12_a_cancelled_legacy_call_ends_soon_and_keeps_its_reservation() {
         assert_eq!(world.server.messages_of("notifications/cancelled").len(), 1, "the client's own");
         agent.call("crm.read", json!({})).await.denied("budget_exceeded");
     }
+}
+
+/// Cancels a call until the notification stays in the gateway: it may overtake the call.
+async fn cancel_before_it_is_sent(world: &World, agent: &Agent, call_id: &Value) {
+    let at_server = || world.server.messages_of("notifications/cancelled").len();
+    let cancelled = async {
+        loop {
+            let before = at_server();
+            agent.notify("notifications/cancelled", json!({ "requestId": call_id })).await;
+            if at_server() == before {
+                break;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, cancelled).await.expect("a call that was not sent is cancelled here");
+}
+
+#[tokio::test]
+async fn v_14_a_legacy_call_that_is_cancelled_while_it_waits_for_another_is_never_sent() {
+    let release = Arc::new(Notify::new());
+    let released = release.clone();
+    let world = World::before(Box::new(move |seen, _| {
+        if seen.rpc() == "tools/call" {
+            block_on(released.notified());
+        }
+        false
+    }))
+    .await;
+    let agent = world.legacy().await;
+    agent.commit_to(json!({ "max_calls": 2, "limits": { "usd": 1 } })).await;
+    let call = || agent.message("tools/call", &agent.call_params("crm.read", &json!({})));
+    let say = |call: Value| {
+        let agent = agent.clone();
+        tokio::spawn(async move { agent.say(&call).await })
+    };
+    let first = say(call());
+    until("the first call is sent", || world.server.calls() == 1).await;
+    // The cost of the tool is not known, so the second call waits for the first one.
+    let second = call();
+    let waiting = say(second.clone());
+    cancel_before_it_is_sent(&world, &agent, &second["id"]).await;
+    release.notify_one();
+    first.await.unwrap().served();
+    let cancelled = waiting.await.unwrap().reply();
+    assert!(cancelled["error"]["message"].as_str().unwrap().contains("not sent"), "{cancelled}");
+    let statuses = world.outcomes(&agent.session, 2).await.into_iter().map(|outcome| outcome.status);
+    assert_eq!(statuses.collect::<Vec<_>>(), ["executed", "refused"]);
+    assert_eq!(world.server.calls(), 1);
+    release.notify_one();
+    agent.call("crm.read", json!({})).await.served();
 }
 
 #[tokio::test]
