@@ -7,6 +7,7 @@
 //! admitted here): requests about it are refused on record, like those about another caller's task. On an advisory route
 //! they pass. `tasks/list` names no task, and passes. Notifications about a task reach only those who may request it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use admission::decide::{FollowUp, Ruling, Task};
@@ -45,8 +46,12 @@ const LIST: &str = "tasks/list";
 const UPDATE: &str = "tasks/update";
 /// The first protocol revision with tasks. Revisions are dates, so their text order is their order.
 const FIRST_WITH_TASKS: &str = "2025-11-25";
+/// The status of a task that has a tool's result without an error.
+const COMPLETED: &str = "completed";
+/// The status of a task that has failed; in 2025-11-25 also of one with a tool's result that has `isError`.
+const FAILED: &str = "failed";
 /// The statuses of a task that are final.
-const FINAL: [&str; 3] = ["completed", "failed", "cancelled"];
+const FINAL: [&str; 3] = [COMPLETED, FAILED, "cancelled"];
 
 /// The tasks of admitted calls. Servers choose the names, so two sessions may each have a task of the same name.
 #[derive(Clone)]
@@ -65,6 +70,8 @@ struct KnownTask {
     ending: Mutex<Option<Ending>>,
     /// The members that the last result was given; it may be requested again.
     given: OnceLock<Additions>,
+    /// `true` once the server said that the task has failed.
+    has_failed: AtomicBool,
 }
 
 impl Default for Tasks {
@@ -83,7 +90,8 @@ impl Tasks {
             tool: ending.tool.clone(),
         };
         let (name, annotated) = ((ending.route.clone(), task_id), ending.is_annotated());
-        let known = KnownTask { task, annotated, ending: Mutex::new(Some(ending)), given: OnceLock::new() };
+        let (ending, given, has_failed) = (Mutex::new(Some(ending)), OnceLock::new(), AtomicBool::new(false));
+        let known = KnownTask { task, annotated, ending, given, has_failed };
         self.0.entry(name).and_upsert_with(|before| {
             let before = before.map(|entry| entry.into_value().to_vec()).unwrap_or_default();
             let all = std::iter::once(Arc::new(known)).chain(before);
@@ -132,9 +140,10 @@ impl Calls {
         };
         let annotated = known.as_ref().is_some_and(|known| known.annotated);
         let passage = AnswerStream { annotated, ..self.passage(&inbound.caller, Some(id.clone())) };
+        let fetches_result = inbound.frame.method() == Some(RESULT);
         match (relay::ask(&*inbound.endpoint.upstream, inbound.exchange, &inbound.client).await, known) {
             (Ok(answer), Some(known)) => {
-                let last = Last { id: id.clone(), known, passage };
+                let last = Last { id: id.clone(), known, passage, fetches_result };
                 relay::watch(answer, Box::new(last), Some(&id)).await
             }
             (Ok(answer), None) => relay::watch(answer, Box::new(UnrelatedTap { passage }), Some(&id)).await,
@@ -211,6 +220,8 @@ struct Last {
     id: RawId,
     known: Arc<KnownTask>,
     passage: AnswerStream,
+    /// `true` if the request is [`RESULT`].
+    fetches_result: bool,
 }
 
 #[async_trait]
@@ -226,7 +237,7 @@ impl Tap for Last {
         if !reply.answers(&self.id) {
             return self.passage.unrelated(&reply).await;
         }
-        let Some(last) = LastResult::of(&reply) else {
+        let Some(last) = self.last_result(&reply) else {
             return if self.known.annotated { clean(&reply) } else { Passing::Untouched };
         };
         let ending = self.known.ending.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -245,6 +256,20 @@ impl Tap for Last {
     }
 }
 
+impl Last {
+    /// Reads a final answer. In 2025-11-25 a task that has failed may have a JSON-RPC error as its result.
+    fn last_result(&self, reply: &Reply) -> Option<LastResult> {
+        let has_failed = &self.known.has_failed;
+        if status_of(reply).as_deref() == Some(FAILED) {
+            has_failed.store(true, Ordering::Relaxed);
+        }
+        match self.fetches_result && reply.is_error() && has_failed.load(Ordering::Relaxed) {
+            true => Some(LastResult { status: CallStatus::Errored, nested: None }),
+            false => LastResult::of(reply, self.passage.caller.era),
+        }
+    }
+}
+
 /// The last result of a task.
 struct LastResult {
     status: CallStatus,
@@ -253,22 +278,20 @@ struct LastResult {
 }
 
 impl LastResult {
-    /// Reads a final answer: the tool's result by itself (`tasks/result`), or one of the [`FINAL`] statuses,
-    /// `completed` only with the result. `None` for any other.
-    fn of(reply: &Reply) -> Option<Self> {
+    /// Reads a final answer: the tool's result by itself (`tasks/result`), or one of the [`FINAL`] statuses, `completed`
+    /// and in the legacy era [`FAILED`] only with the result. `None` for any other.
+    fn of(reply: &Reply, era: Era) -> Option<Self> {
         if reply.result_member("content").is_some() || reply.is_tool_error() {
             return Some(Self { status: outcome_of(reply).status, nested: None });
         }
-        let holder = reply.result_member("task").or_else(|| reply.result())?;
-        let status = jose::json::parse_text(holder).ok()?.get("status")?.as_str()?.to_owned();
+        let status = status_of(reply).filter(|status| FINAL.contains(&status.as_str()))?;
         let nested = reply.result_member("result").and_then(by_itself);
-        // In the first form the result of a completed task is fetched separately, and states its cost.
-        if !FINAL.contains(&status.as_str()) || (status == "completed" && nested.is_none()) {
-            return None;
-        }
         let status = match (status.as_str(), &nested) {
             (_, Some(nested)) => outcome_of(nested).status,
-            ("failed", None) => CallStatus::Errored,
+            // In the first form the result is fetched separately, and states its cost.
+            (COMPLETED, None) => return None,
+            (FAILED, None) if era == Era::Legacy => return None,
+            (FAILED, None) => CallStatus::Errored,
             // The effects of a cancelled call are not known (V-12).
             (_, None) => CallStatus::Unknown,
         };
@@ -294,6 +317,12 @@ impl LastResult {
         };
         Passing::Replaced(spliced)
     }
+}
+
+/// Returns the status of the task in an answer.
+fn status_of(reply: &Reply) -> Option<String> {
+    let holder = reply.result_member("task").or_else(|| reply.result())?;
+    Some(jose::json::parse_text(holder).ok()?.get("status")?.as_str()?.to_owned())
 }
 
 /// Wraps a nested result in an answer of its own.

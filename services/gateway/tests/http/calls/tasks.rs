@@ -135,6 +135,48 @@ async fn v_37_a_failed_task_has_the_outcome_errored() {
     assert_eq!(world.outcome_status(&agent.session).await, "errored");
 }
 
+/// A task of 2025-11-25 that fails, with this answer to `tasks/result`.
+fn failing_task(last: fn(&McpRequest) -> McpResponse) -> Script {
+    script(move |seen| match seen.rpc().as_str() {
+        "tasks/get" => Some(seen.result(&json!({ "taskId": TASK, "status": "failed", "ttl": 60000 }))),
+        "tasks/result" => Some(last(seen)),
+        _ => Some(seen.result(&legacy_task(seen)?)),
+    })
+}
+
+#[tokio::test]
+async fn v_37_a_failed_legacy_task_costs_what_its_result_states() {
+    let world = World::before(failing_task(|seen| {
+        let meta = json!({ VAP: { "cost": { "usd": 50 } } });
+        seen.result(&json!({ "content": [], "isError": true, "_meta": meta }))
+    }))
+    .await;
+    let agent = world.legacy().await;
+    agent.commit_to(json!({ "limits": { "usd": 60 } })).await;
+    agent.call("crm.read", json!({})).await.served();
+    assert_eq!(task_request(&agent, "tasks/get", json!({})).await["result"]["status"], "failed");
+    let last = task_request(&agent, "tasks/result", json!({})).await;
+    assert_eq!(last["result"]["_meta"], json!({ "dev.tabellion/cost": { "usd": 50 } }), "{last}");
+    let errored = Outcome { status: "errored".into(), settled: json!({ "usd": "50" }) };
+    assert_eq!(world.outcomes(&agent.session, 1).await, [errored]);
+    agent.call("crm.read", json!({})).await.denied("budget_exceeded");
+}
+
+#[tokio::test]
+async fn v_37_an_error_is_the_result_of_a_legacy_task_that_has_failed() {
+    let world = World::before(failing_task(|seen| {
+        seen.error(&json!({ "code": -1, "message": "broken", "data": { VAP: { "verdict": "served" } } }))
+    }))
+    .await;
+    let agent = world.legacy().await;
+    agent.commit().await;
+    agent.call("crm.read", json!({})).await.served();
+    task_request(&agent, "tasks/get", json!({})).await;
+    let last = task_request(&agent, "tasks/result", json!({})).await;
+    assert!(last["error"]["code"] == -1 && !last.to_string().contains("verdict"), "{last}");
+    assert_eq!(world.outcome_status(&agent.session).await, "errored");
+}
+
 #[tokio::test]
 async fn v_37_a_request_about_anothers_task_is_denied_and_recorded() {
     let world = World::before(server(modern_task)).await;
