@@ -201,7 +201,8 @@ impl Caller {
     }
 
     /// Returns the caller as if its `Mcp-Session-Id` had been issued by the route's server, if this id is its only
-    /// identification and no issuance was seen. Otherwise `None`. Only for lookups of existing sessions.
+    /// identification and no issuance was seen. Otherwise `None`. Only for lookups of existing sessions and for the
+    /// owner of a task, since a client may have invented the id.
     #[must_use]
     pub fn presumed(&self) -> Option<Caller> {
         let anonymous = self.token.is_none() && self.certificate.is_none() && !self.is_session_issued;

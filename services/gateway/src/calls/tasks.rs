@@ -84,7 +84,7 @@ impl Tasks {
     /// Remembers the task of an unsettled call.
     pub fn keep(&self, task_id: String, ending: Ending) {
         let task = Task {
-            principal: Principal::of(&ending.caller, None),
+            principal: owner(&ending.caller),
             session_id: ending.session_id().map(str::to_owned),
             reservation: None,
             tool: ending.tool.clone(),
@@ -323,6 +323,12 @@ impl LastResult {
 fn status_of(reply: &Reply) -> Option<String> {
     let holder = reply.result_member("task").or_else(|| reply.result())?;
     Some(jose::json::parse_text(holder).ok()?.get("status")?.as_str()?.to_owned())
+}
+
+/// Returns the principal that may make requests about the task of a call. A gateway that was restarted did not see a
+/// server issue the caller's MCP session, but the task is that session's all the same.
+fn owner(caller: &Caller) -> Option<Principal> {
+    Principal::of(caller.presumed().as_ref().unwrap_or(caller), None)
 }
 
 /// Wraps a nested result in an answer of its own.

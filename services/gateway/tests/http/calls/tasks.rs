@@ -178,6 +178,28 @@ async fn v_37_an_error_is_the_result_of_a_legacy_task_that_has_failed() {
 }
 
 #[tokio::test]
+async fn v_37_after_a_restart_the_task_of_an_mcp_session_belongs_to_that_session() {
+    let before = World::before(server(legacy_task)).await;
+    let committed = before.legacy().await;
+    committed.commit().await;
+    let after = World::with(|wishes| {
+        wishes.store = before.store.clone();
+        wishes.url = Some(before.server.url());
+    })
+    .await;
+    let agent = Agent { url: after.nobody().url, ..committed };
+    agent.call("crm.read", json!({})).await.served();
+    let other = after.legacy().await;
+    for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+        assert_refused(&task_request(&other, method, json!({})).await, -32602, "wrong_principal");
+    }
+    assert!(before.server.messages_of("tasks/cancel").is_empty(), "nothing went on");
+    let last = task_request(&agent, "tasks/result", json!({})).await;
+    assert_eq!(last["result"]["content"], tool_result()["content"], "{last}");
+    assert_eq!(after.outcome_status(&agent.session).await, "executed");
+}
+
+#[tokio::test]
 async fn v_37_a_request_about_anothers_task_is_denied_and_recorded() {
     let world = World::before(server(modern_task)).await;
     let alice = world.modern("alice");
