@@ -110,6 +110,11 @@ impl<D: Document> Signed<D> {
         self.digest
     }
 
+    /// Returns the digest of the object without its signatures, which others may repeat or add to.
+    pub fn content_digest(&self) -> Sha256Digest {
+        Sha256Digest::of(&self.content)
+    }
+
     /// Returns whether this signature of the object is by a key. Weak keys and malleable signatures are refused.
     pub fn is_by(&self, signature: &ObjectSignature, key: &PublicKey) -> bool {
         signature.is_by(key, &self.content)

@@ -27,7 +27,7 @@ pub struct EnvelopeUse {
     presenters: BTreeMap<AgentId, Presenter>,
     /// The tools of each server for which a chain had a wildcard at the envelope's first use.
     tools: BTreeMap<String, BTreeSet<Text>>,
-    /// The amount spent on each ledger, by the digest of the object that declares the budget.
+    /// The amount spent on each ledger, by the digest of the object that declares the budget, without its signatures.
     spent: BTreeMap<Sha256Digest, Decimal>,
 }
 

@@ -55,7 +55,8 @@ pub struct VerifiedChain {
 pub struct ChainLedger {
     /// The hop that declares the budget: 0 for the root.
     pub hop: usize,
-    /// The digest of the object that declares it: all chains through this object share the ledger.
+    /// The digest of the object that declares it, without its signatures: all chains through this object share the ledger,
+    /// whoever signed it besides.
     pub object: Sha256Digest,
     /// The budget.
     pub budget: Budget,
@@ -159,8 +160,8 @@ pub fn verify_chain(
 
 /// Returns a ledger for the root and each hop that declares a budget.
 fn ledgers(chain: &Chain) -> Vec<ChainLedger> {
-    let root = (chain.root().digest(), chain.root().document().declared_scope().budget);
-    let hops = chain.hops().iter().map(|hop| (hop.digest(), hop.document().declared_scope().budget));
+    let root = (chain.root().content_digest(), chain.root().document().declared_scope().budget);
+    let hops = chain.hops().iter().map(|hop| (hop.content_digest(), hop.document().declared_scope().budget));
     let objects = std::iter::once(root).chain(hops).enumerate();
     objects.filter_map(|(hop, (object, budget))| Some(ChainLedger { hop, object, budget: budget? })).collect()
 }

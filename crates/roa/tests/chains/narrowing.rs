@@ -79,7 +79,7 @@ fn r_43_a_call_counts_in_the_ledger_of_every_hop_that_declares_a_budget() {
     assert_eq!(ledgers, [(0, "10".to_owned()), (2, "4".to_owned())]);
     assert_eq!(
         verified.ledgers()[0].object,
-        root.root().digest(),
+        root.root().content_digest(),
         "siblings share the ledger of their parent"
     );
 }

@@ -70,6 +70,9 @@ pub struct Hop {
     signer: Option<String>,
     /// The name of the key that signs; that of the signer unless given.
     key: Option<String>,
+    /// The names of keys that sign besides.
+    #[serde(default)]
+    also: Vec<String>,
 }
 
 pub fn authorizer() -> Vec<String> {
@@ -100,7 +103,9 @@ pub fn objects(root: &[DocumentEdit], signers: &[String], hops: &[Hop]) -> Vec<V
         let signer = hop.signer.as_deref().unwrap_or(AGENTS[objects.len() - 1]);
         let key = hop.key.as_deref().unwrap_or(signer);
         let members = edited(hop_members_after(&objects), &hop.edit);
-        objects.push(signed_value(members, &[&format!("{signer}={key}")]));
+        let first = format!("{signer}={key}");
+        let signers: Vec<&str> = std::iter::once(&first).chain(&hop.also).map(String::as_str).collect();
+        objects.push(signed_value(members, &signers));
     }
     objects
 }

@@ -46,6 +46,9 @@ struct Call {
     /// The version of the registry in force.
     #[serde(default)]
     registry: usize,
+    /// The names of the keys that sign the root.
+    #[serde(default = "chains::authorizer")]
+    signers: Vec<String>,
     /// The delegations below the root.
     #[serde(default)]
     hop: Vec<chains::Hop>,
@@ -91,7 +94,7 @@ impl Case {
 impl Call {
     /// Returns the call, without its decisions.
     fn vector(&self, root: &[DocumentEdit]) -> Value {
-        let objects = chains::objects(root, &chains::authorizer(), &self.hop);
+        let objects = chains::objects(root, &self.signers, &self.hop);
         let presenter = presenter_named(&self.presenter, &objects);
         let mut call = json!({
             "registry": self.registry, "chain": String::from_utf8(chains::text(objects)).unwrap(),
