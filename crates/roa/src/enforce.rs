@@ -62,7 +62,9 @@ pub fn authorize(
 fn check_capability(chain: &VerifiedChain, capability: &Capability, is_pinned: bool) -> Result<(), Denial> {
     // A receipt of a permit can name the tool only if it is a name.
     let has_name = capability.tool().parse::<Text>().is_ok();
-    match has_name && chain.scope().capabilities.admit(capability, is_pinned) {
+    // A hop may name any tool of the wildcard that it was given, also one that the pinned manifest lacks.
+    let mut scopes = chain.scopes().iter();
+    match has_name && scopes.all(|scope| scope.capabilities.admit(capability, is_pinned)) {
         true => Ok(()),
         false => {
             let detail = format!("{capability} is not in the scope of {}", chain.holder());

@@ -78,6 +78,21 @@ fn a_tool_that_no_hop_names_or_the_pinned_manifest_lacks_is_not_in_scope() {
 }
 
 #[test]
+fn r_14_a_hop_that_names_a_tool_of_a_wildcard_grants_it_only_if_it_is_pinned() {
+    let named =
+        delegate(&chain_of(0), |hop| hop["delegated_scope"]["capabilities"] = json!(["mcp:github.read"]));
+    let by_delegate = |chain: &Chain, is_pinned| {
+        let holder = verify(chain).unwrap().holder().clone();
+        decide(chain, Call { presenter: Some(Presenter::Proof(holder)), is_pinned, ..Call::default() })
+    };
+    assert_eq!(by_delegate(&named, true), Ok(()));
+    let denial = Err(("capability_not_in_scope", "capability", None));
+    assert_eq!(by_delegate(&named, false), denial);
+    let further = delegate(&named, |hop| hop["delegated_scope"]["capabilities"] = json!(["mcp:github.read"]));
+    assert_eq!(by_delegate(&further, false), denial);
+}
+
+#[test]
 fn r_3_and_r_40_the_presenter_is_the_holder() {
     let missing = Call { presenter: None, ..Call::default() };
     assert_eq!(decide(&chain_of(0), missing), Err(("auth_strength_insufficient", "presenter_missing", None)));
