@@ -3,8 +3,6 @@
 //! The steps run in the order of the draft, and the first failure is the denial. The result does not depend on the
 //! requested capability, so it can be kept until the chain ends or the registry changes.
 
-use std::collections::HashSet;
-
 use jiff::SignedDuration;
 
 use crate::attestation::{Attestation, RefType};
@@ -181,7 +179,8 @@ fn verify_root(
             && (key.policies.is_empty() || key.policies.contains(&envelope.policy.policy_id))
     };
     let signers = verify_signatures(root, registry, envelope.issued_at)?;
-    let authorizers = count_authorizers(signers.iter().copied().filter(|key| has_authority(key)));
+    let authorizers = signers.iter().filter(|key| has_authority(key)).map(|key| &key.signer);
+    let authorizers = registry.count_authorizers(authorizers);
     if authorizers == 0 {
         let detail = format!("no signature is by an authorizer of {organization} for this policy");
         return Err(Denial::new(DenialReason::InvalidSignature, "role", detail));
@@ -203,15 +202,8 @@ fn verify_root(
     Ok(authorizers)
 }
 
-/// Counts the authorizers behind some keys: several keys of one signer are one authorizer, and so is one key under several
-/// names.
-fn count_authorizers<'k>(keys: impl Iterator<Item = &'k KeyEntry> + Clone) -> usize {
-    let signers: HashSet<&Text> = keys.clone().map(|key| &key.signer).collect();
-    let public_keys: HashSet<String> = keys.map(|key| key.public_key.0.jwk_thumbprint()).collect();
-    signers.len().min(public_keys.len())
-}
-
-/// Verifies all signatures of an object with keys that were valid when it was issued, and returns these.
+/// Verifies all signatures of an object with keys that were valid when it was issued, and returns the entries of these: a
+/// key has several if it is an authorizer's of several organisations, or of several agents.
 fn verify_signatures<'r, D: Document>(
     object: &Signed<D>,
     registry: &'r Registry,

@@ -1,15 +1,17 @@
 //! The Agent Identity Registry: verified, indexed, extended by deltas, and replaced only by later versions (R-30, R-38,
 //!
 
+mod authorizers;
 mod deltas;
 mod document;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use scitt::PublicKey;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use authorizers::Authorizers;
 pub use deltas::DeltaList;
 pub use document::{
     AgentEntry, Ed25519Jwk, KeyEntry, KeyRole, OAuthClient, PolicyEntry, RegistryDocument, RevocationDelta,
@@ -35,6 +37,7 @@ pub struct Registry {
     /// The deltas that were added to it, in order.
     deltas: Vec<RevocationDelta>,
     keys: HashMap<Text, Vec<usize>>,
+    authorizers: Authorizers,
     revoked: HashMap<RevokedSubject, u64>,
     classifications: Classifications,
 }
@@ -127,7 +130,8 @@ impl Registry {
             document.revocations.iter().map(|entry| (entry.subject.clone(), entry.sequence)).collect();
         let classifications = Classifications(document.classifications.clone());
         let whole = WholeVersion { version: document.version(), digest: signed.digest() };
-        Registry { document, whole, deltas: Vec::new(), keys, revoked, classifications }
+        let authorizers = Authorizers::of(&document.keys);
+        Registry { document, whole, deltas: Vec::new(), keys, authorizers, revoked, classifications }
     }
 
     /// Returns the registry after a document was read again. The version that was read as a whole may come again, and
@@ -251,6 +255,11 @@ impl Registry {
         let positions = self.keys.get(signer).into_iter().flatten();
         let keys = positions.map(|position| &self.document.keys[*position]);
         keys.filter(move |key| key.not_before <= at && key.not_after.is_none_or(|end| at < end))
+    }
+
+    /// Counts the different authorizers among signers: signers that are connected by keys of the registry are one.
+    pub fn count_authorizers<'t>(&self, signers: impl Iterator<Item = &'t Text>) -> usize {
+        signers.filter_map(|signer| self.authorizers.number_of(signer)).collect::<HashSet<_>>().len()
     }
 
     /// Returns the position of the revocation of an object; `None` if it is not revoked.

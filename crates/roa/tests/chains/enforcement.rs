@@ -162,7 +162,16 @@ fn r_16_two_keys_of_one_signer_are_one_authorizer() {
         registry["keys"][6]["public_key"] = registry["keys"][5]["public_key"].clone();
     });
     assert_eq!(authorizers(&["acme:authorizer:1", "acme:authorizer:2=acme:authorizer:1"], &shared), 1);
-    assert_eq!(authorizers(&["acme:authorizer:1", "acme:authorizer:2"], &registry()), 2);
+    // The second name has the first one's key as well, though the envelope is signed with two keys.
+    let twofold = registry_with(|registry| {
+        let mut entry = registry["keys"][6].clone();
+        entry["public_key"] = registry["keys"][5]["public_key"].clone();
+        registry["keys"].as_array_mut().unwrap().push(entry);
+    });
+    let (one, two) = ("acme:authorizer:1", "acme:authorizer:2");
+    assert_eq!(authorizers(&[one, two], &twofold), 1);
+    assert_eq!(authorizers(&[one, two, "acme:authorizer:2=acme:authorizer:1"], &twofold), 1);
+    assert_eq!(authorizers(&[one, two], &registry()), 2);
 }
 
 #[test]
