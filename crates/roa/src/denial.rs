@@ -115,6 +115,8 @@ pub struct RevocationPosition {
 pub const NO_ENVELOPE: &str = "no_envelope";
 /// The code of a denial of a call whose chain cannot be read.
 pub const MALFORMED: &str = "malformed";
+/// The code of a denial of a call that costs more than a budget has left.
+pub const SPENT: &str = "spent";
 
 /// The denial of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,12 +2,13 @@
 //! with what the receipt says.
 //!
 //! Some of a gateway's inputs are in none of these documents: who presented the chain, what was spent before, the
-//! operator's classes of a tool. A denial for such a reason cannot be repeated, which is not a contradiction.
+//! operator's classes of a tool, the manifest that was pinned. A decision for such a reason cannot be repeated, which is
+//! not a contradiction.
 
 use crate::aer::{ExecutionReceipt, Outcome, ReceiptSubject, RecordedDenial};
 use crate::capability::Capability;
 use crate::chain::Chain;
-use crate::denial::{Denial, DenialReason};
+use crate::denial::{Denial, DenialReason, SPENT};
 use crate::enforce::{RequestedCall, ToolClasses, enforce};
 use crate::registry::{Presenter, Registry};
 use crate::scope::Scope;
@@ -22,7 +23,7 @@ pub struct DecisionExplanation {
     pub hops: Vec<ExplainedHop>,
     /// The decision.
     pub decided: Result<(), Denial>,
-    /// Whether the receipt denies the call for a reason that these documents can neither confirm nor refute.
+    /// Whether the receipt states another decision, on grounds that these documents can neither confirm nor refute.
     pub is_beyond_documents: bool,
     /// The statements of the receipt that the documents refute.
     pub contradictions: Vec<Contradiction>,
@@ -57,14 +58,18 @@ pub fn explain(
     registry: &Registry,
     bounds: TimeBounds,
 ) -> DecisionExplanation {
-    let decided = decide(receipt, chain, registry, bounds);
-    let is_beyond_documents =
-        decided.is_ok() && receipt.outcome.denial().is_some_and(|denial| !is_decidable(denial));
+    let is_listed = |capability: &Capability| is_in_known_manifest(registry, capability);
+    let decided = decide(receipt, chain, registry, bounds, is_listed);
+    let contradiction = other_outcome(&receipt.outcome, &decided);
+    let is_beyond_documents = contradiction.is_some()
+        && match receipt.outcome.denial() {
+            Some(denial) => !is_decidable(denial),
+            // The manifest that was pinned at the first use of the envelope may have had the tool.
+            None => decide(receipt, chain, registry, bounds, |_| true).is_ok(),
+        };
     let mut contradictions = other_subject(receipt, chain);
     contradictions.extend(other_version(receipt, registry));
-    if !is_beyond_documents {
-        contradictions.extend(other_outcome(&receipt.outcome, &decided));
-    }
+    contradictions.extend(contradiction.filter(|_| !is_beyond_documents));
     let hops = hops_in_order(receipt, chain, registry, bounds, &decided);
     DecisionExplanation { hops, decided, is_beyond_documents, contradictions }
 }
@@ -74,6 +79,7 @@ fn decide(
     chain: &Chain,
     registry: &Registry,
     bounds: TimeBounds,
+    is_pinned: impl Fn(&Capability) -> bool,
 ) -> Result<(), Denial> {
     let verified = verify_chain(chain, registry, bounds, receipt.produced_at)?;
     let not_a_tool = |_| {
@@ -83,7 +89,7 @@ fn decide(
     let capability: Capability = receipt.action.capability().parse().map_err(not_a_tool)?;
     let call = RequestedCall {
         capability: &capability,
-        is_pinned: is_in_known_manifest(registry, &capability),
+        is_pinned: is_pinned(&capability),
         presenter: Some(&Presenter::Proof(receipt.session.agent.clone())),
         tool: &ToolClasses::default(),
     };
@@ -103,17 +109,18 @@ fn is_decidable(denial: &RecordedDenial) -> bool {
     let at_hop = denial.detail.as_ref().is_some_and(|detail| detail.hop.is_some());
     match denial.reason {
         DenialReason::ReplayDetected => false,
-        // A price or a class of the tool, or what was spent; a registry that could not be reached.
-        DenialReason::BudgetExpansionDenied
-        | DenialReason::SloRelaxationDenied
-        | DenialReason::ScopeExpansionViolation
-        | DenialReason::InvalidSignature
-        | DenialReason::AuthStrengthInsufficient => at_hop,
         // A wildcard is compared with the manifest that was pinned at the first use of the envelope.
         DenialReason::CapabilityNotInScope => false,
-        DenialReason::EnvelopeExpired
+        DenialReason::BudgetExpansionDenied => at_hop && denial.code() != Some(SPENT),
+        // Without a hop: a class of the tool, the presenter and its proof, two chains in one request, or a registry that could
+        // not be reached.
+        DenialReason::SloRelaxationDenied
+        | DenialReason::ScopeExpansionViolation
+        | DenialReason::InvalidSignature
+        | DenialReason::AuthStrengthInsufficient
         | DenialReason::EnvelopeRevoked
-        | DenialReason::ChainIntegrityViolation
+        | DenialReason::ChainIntegrityViolation => at_hop,
+        DenialReason::EnvelopeExpired
         | DenialReason::PolicyDigestMismatch
         | DenialReason::ApprovalRequired => true,
     }

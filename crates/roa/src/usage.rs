@@ -12,7 +12,7 @@ use decimal::Decimal;
 use serde::{Deserialize, Serialize};
 
 use crate::capability::Capability;
-use crate::denial::{Denial, DenialReason, Dimension};
+use crate::denial::{Denial, DenialReason, Dimension, SPENT};
 use crate::registry::{Presenter, Registry};
 use crate::text::{AgentId, Sha256Digest, Text, UtcTime};
 use crate::verify::VerifiedChain;
@@ -105,7 +105,7 @@ impl EnvelopeUse {
                     "a cost of {amount} {} would bring the spent amount to {after}, above {}",
                     ledger.budget.unit, ledger.budget.ceiling
                 );
-                return Err(Denial::new(DenialReason::BudgetExpansionDenied, "spent", detail)
+                return Err(Denial::new(DenialReason::BudgetExpansionDenied, SPENT, detail)
                     .at_hop(ledger.hop)
                     .on(Dimension::Budget));
             }

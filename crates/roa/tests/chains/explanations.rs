@@ -2,9 +2,10 @@
 
 use roa::aer::ExecutionReceipt;
 use roa::chain::Chain;
-use roa::denial::{Denial, DenialReason};
+use roa::denial::{Denial, DenialReason, RevocationPosition};
 use roa::explain::{DecisionExplanation, explain};
 use roa::registry::Registry;
+use scitt::Signer;
 use serde_json::json;
 
 use crate::world::*;
@@ -91,6 +92,64 @@ fn a_denial_that_rests_on_more_than_these_documents_is_not_refuted() {
         let explanation = explained(&receipt, &chain, &registry());
         assert_eq!((members(&explanation), explanation.is_beyond_documents), (vec![], true), "{code}");
     }
+}
+
+/// Asserts that a receipt rests on more than chain and registry, and is not refuted by them.
+fn assert_beyond_documents(receipt: &ExecutionReceipt, chain: &Chain, registry: &Registry) {
+    let explanation = explained(receipt, chain, registry);
+    assert_eq!((members(&explanation), explanation.is_beyond_documents), (vec![], true), "{explanation:?}");
+}
+
+/// The receipt of a denial of a call of the tool `read`.
+fn denied_by(chain: &Chain, denial: &Denial) -> ExecutionReceipt {
+    ExecutionReceipt::denial(decided_call("read"), chain, denial)
+}
+
+#[test]
+fn a_denial_for_a_revoked_key_of_a_proof_is_not_refuted_by_a_chain_without_it() {
+    let chain = chain_of(1);
+    let revoked = registry_with(|registry| {
+        registry["revocations"] = json!([{
+            "sequence": 2, "revoked_at": "2026-04-08T14:04:00Z",
+            "subject": { "key": key(AGENTS[1]).public_key().jwk_thumbprint() },
+        }]);
+    });
+    let denial = Denial::revoked(RevocationPosition { epoch: 1, sequence: 2 }, "the agent's key");
+    assert_beyond_documents(&denied_by(&chain, &denial), &chain, &revoked);
+    let at_hop = denied_by(&chain, &denial.at_hop(1));
+    assert_eq!(members(&explained(&at_hop, &chain, &revoked)), ["/enforcement_outcome"]);
+}
+
+#[test]
+fn a_denial_for_two_different_proofs_is_not_refuted_by_the_chain() {
+    let chain = chain_of(1);
+    let denial = Denial::malformed("the message and the header AgentROA-Proof have different proofs");
+    assert_beyond_documents(&denied_by(&chain, &denial), &chain, &registry());
+}
+
+#[test]
+fn a_permit_of_a_pinned_tool_is_not_refuted_by_a_manifest_that_lacks_it_now() {
+    let chain = chain_of(1);
+    let shorter = registry_with(|registry| registry["servers"][0]["tools"] = json!(["write"]));
+    assert_beyond_documents(&permit(&chain), &chain, &shorter);
+    let other =
+        delegate(&chain_of(0), |hop| hop["delegated_scope"]["capabilities"] = json!(["mcp:files.read"]));
+    assert_eq!(members(&explained(&permit(&other), &other, &shorter)), ["/enforcement_outcome"]);
+}
+
+#[test]
+fn a_denial_without_a_current_registry_is_not_refuted_by_a_call_out_of_scope() {
+    let chain =
+        delegate(&chain_of(0), |hop| hop["delegated_scope"]["capabilities"] = json!(["mcp:files.read"]));
+    let denial = Denial::new(DenialReason::InvalidSignature, "registry_unavailable", "no current registry");
+    assert_beyond_documents(&denied_by(&chain, &denial), &chain, &registry());
+}
+
+#[test]
+fn a_denial_for_a_spent_budget_is_not_refuted_though_it_names_the_hop() {
+    let chain = chain_of(1);
+    let denial = Denial::new(DenialReason::BudgetExpansionDenied, "spent", "spent").at_hop(0);
+    assert_beyond_documents(&denied_by(&chain, &denial), &chain, &registry());
 }
 
 #[test]

@@ -289,7 +289,7 @@ impl Report for WhyReport {
         if self.beyond_documents {
             writeln!(
                 out,
-                "the receipt denies for a reason that chain and registry neither confirm nor refute"
+                "the receipt decides on grounds that chain and registry neither confirm nor refute"
             )?;
         }
         if self.registered {
