@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::capability::Capability;
 use crate::denial::{Denial, DenialReason};
 use crate::limits::{MAX_PROOF_BYTES, PROOF};
-use crate::registry::{KeyEntry, KeyRole, Presenter, Registry};
+use crate::registry::{KeyEntry, KeyRole, Registry};
 use crate::signed::{ED_DSA, SigningError};
 use crate::text::{AgentId, Reference, Sha256Digest, Text, UtcTime};
 
@@ -44,6 +44,8 @@ pub struct ProofClaims {
 pub struct ProvenCall<'a> {
     /// The digest of the chain that came with the call.
     pub chain_digest: Sha256Digest,
+    /// The holder of the chain, whose proof it is if several agents have the key.
+    pub holder: &'a AgentId,
     /// The requested tool.
     pub capability: &'a Capability,
     /// The digest of the canonical arguments.
@@ -56,7 +58,7 @@ pub struct ProvenCall<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proof {
     /// The agent that made the proof.
-    pub presenter: Presenter,
+    pub agent: AgentId,
     /// The identifier of the proof, unique for this agent.
     pub jti: Text,
     /// The name of the agent's key.
@@ -96,8 +98,8 @@ impl Proof {
     /// [`Denial`] if the key is revoked or no longer the agent's, or the call would need another capability.
     pub fn verify_again(&self, capability: &Capability, registry: &Registry) -> Result<(), Denial> {
         let is_key = |key: &KeyEntry| key.public_key.0 == self.key;
-        let (agent, _) = agent_key(registry, &self.signer, self.issued_at, is_key)?;
-        let is_same = Presenter::Proof(agent) == self.presenter;
+        let (agent, _) = agent_key(registry, &self.signer, self.issued_at, &self.agent, is_key)?;
+        let is_same = agent == self.agent;
         match is_same && self.capability.as_str() == capability.to_string() {
             true => Ok(()),
             false => {
@@ -123,16 +125,16 @@ pub fn verify_proof(
     let issued_at = i64::try_from(claims.iat).ok().and_then(UtcTime::from_unix_seconds);
     let issued_at = issued_at.ok_or_else(|| malformed("iat is not a time"))?;
     let signer: Text = jws.kid().parse().map_err(|_| malformed("kid is not the name of a key"))?;
-    let (agent, key) =
-        agent_key(registry, &signer, issued_at, |key| key.public_key.0.verify_jws(&jws).is_ok())?;
+    let is_key = |key: &KeyEntry| key.public_key.0.verify_jws(&jws).is_ok();
+    let (agent, key) = agent_key(registry, &signer, issued_at, call.holder, is_key)?;
     check_call(&claims, call)?;
     let ends_at = issued_at.unix_seconds().checked_add(skew_seconds).and_then(UtcTime::from_unix_seconds);
     let ends_at = ends_at.ok_or_else(|| malformed("iat is not a time"))?;
     let ahead = issued_at.unix_seconds() - now.unix_seconds();
     match ahead <= skew_seconds && now < ends_at {
         true => {
-            let (presenter, ProofClaims { jti, capability, .. }) = (Presenter::Proof(agent), claims);
-            Ok(Proof { presenter, jti, signer, key, issued_at, capability, ends_at })
+            let ProofClaims { jti, capability, .. } = claims;
+            Ok(Proof { agent, jti, signer, key, issued_at, capability, ends_at })
         }
         false => Err(insufficient("proof_time", format!("made {ahead} s after the gateway's time"))),
     }
@@ -155,15 +157,19 @@ fn read(text: &str) -> Result<(Jws, ProofClaims), Denial> {
 }
 
 /// Returns the agent and the key of a proof: the key is an agent's, was valid at the time of the proof, and is not
-/// revoked.
+/// revoked. A key of several agents is that of `expected` if it is one of them.
 fn agent_key(
     registry: &Registry,
     signer: &Text,
     issued_at: UtcTime,
+    expected: &AgentId,
     is_key: impl Fn(&KeyEntry) -> bool,
 ) -> Result<(AgentId, PublicKey), Denial> {
-    let mut keys = registry.keys(signer, issued_at).filter(|key| key.role == KeyRole::Agent);
-    let found = keys.find(|key| is_key(key)).and_then(|key| Some((key.agent_id.clone()?, &key.public_key.0)));
+    let keys = registry.keys(signer, issued_at).filter(|key| key.role == KeyRole::Agent && is_key(key));
+    let keys: Vec<&KeyEntry> = keys.collect();
+    let of_expected = keys.iter().find(|key| key.agent_id.as_ref() == Some(expected));
+    let found = of_expected.or(keys.first());
+    let found = found.and_then(|key| Some((key.agent_id.clone()?, &key.public_key.0)));
     let Some((agent, key)) = found else {
         let detail = format!("not a signature with a valid agent's key named {signer}");
         return Err(Denial::new(DenialReason::InvalidSignature, "proof_signature", detail));

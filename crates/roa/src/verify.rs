@@ -211,19 +211,19 @@ fn verify_signatures<'r, D: Document>(
 ) -> Result<Vec<&'r KeyEntry>, Denial> {
     let mut signers = Vec::new();
     for signature in object.document().signatures().iter() {
-        let mut keys = registry.keys(&signature.signer, issued_at).peekable();
-        if keys.peek().is_none() {
+        let keys: Vec<&KeyEntry> = registry.keys(&signature.signer, issued_at).collect();
+        if keys.is_empty() {
             let detail = format!("no key of {} was valid at the time of issue", signature.signer);
             return Err(Denial::new(DenialReason::InvalidSignature, "unknown_signer", detail));
         }
-        let Some(key) = keys.find(|key| object.is_by(signature, &key.public_key.0)) else {
+        let Some(signing) = keys.iter().find(|key| object.is_by(signature, &key.public_key.0)) else {
             let detail = format!("not a signature of {} over this object", signature.signer);
             return Err(Denial::new(DenialReason::InvalidSignature, "signature", detail));
         };
-        if let Some(position) = registry.key_revocation(&key.public_key.0) {
+        if let Some(position) = registry.key_revocation(&signing.public_key.0) {
             return Err(Denial::revoked(position, "a signing key"));
         }
-        signers.push(key);
+        signers.extend(keys.iter().copied().filter(|key| key.public_key == signing.public_key));
     }
     Ok(signers)
 }

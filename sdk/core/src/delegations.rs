@@ -5,7 +5,7 @@ use roa::capability::Capability;
 use roa::chain::Chain;
 use roa::denial::Denial;
 use roa::enforce::{RequestedCall, ToolClasses, enforce};
-use roa::proof::{ProvenCall, verify_proof};
+use roa::proof::{Proof, ProvenCall, verify_proof};
 use roa::registry::{OAuthClient, Presenter, Registry, RegistryDocument};
 use roa::signed::Signed;
 use roa::text::{AgentId, Sha256Digest, UtcTime};
@@ -157,6 +157,7 @@ impl VerifyProof {
         let verified = Chain::parse(self.chain.as_bytes()).and_then(|chain| {
             let call = ProvenCall {
                 chain_digest: chain.digest(),
+                holder: chain.holder(),
                 capability: &capability,
                 input_hash: input_hash(arguments.as_ref()),
                 audience: &self.audience,
@@ -165,11 +166,8 @@ impl VerifyProof {
         });
         Ok(match verified {
             Ok(proof) => {
-                let agent = match &proof.presenter {
-                    Presenter::Proof(agent) => Some(agent.to_string()),
-                    Presenter::OAuthClient(_) | Presenter::Certificate(_) => None,
-                };
-                json!({ "outcome": "accept", "agent_id": agent, "jti": proof.jti, "ends_at": proof.ends_at })
+                let Proof { agent, jti, ends_at, .. } = proof;
+                json!({ "outcome": "accept", "agent_id": agent, "jti": jti, "ends_at": ends_at })
             }
             Err(denial) => denied(&denial),
         })

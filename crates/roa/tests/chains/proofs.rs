@@ -4,7 +4,7 @@ use roa::aer::input_hash;
 use roa::capability::Capability;
 use roa::denial::Denial;
 use roa::proof::{Proof, ProofClaims, ProvenCall, verify_proof};
-use roa::registry::{Presenter, Registry};
+use roa::registry::Registry;
 use roa::text::Sha256Digest;
 use scitt::Signer;
 use serde_json::{Value, json};
@@ -26,8 +26,10 @@ fn claims() -> ProofClaims {
 
 fn verified(text: &str, registry: &Registry, at: i64) -> Result<Proof, Denial> {
     let capability: Capability = "mcp:github.read".parse().unwrap();
+    let chain = chain_of(0);
     let call = ProvenCall {
-        chain_digest: chain_of(0).digest(),
+        chain_digest: chain.digest(),
+        holder: chain.holder(),
         capability: &capability,
         input_hash: input_hash(None),
         audience: "https://gateway.example",
@@ -54,16 +56,26 @@ fn forged(header: &Value, payload: &[u8]) -> String {
 #[test]
 fn r_3_a_proof_names_the_agent_that_made_it() {
     let proof = verified(&by_lead(&claims()), &registry(), 0).unwrap();
-    assert_eq!(proof.presenter, Presenter::Proof(AGENTS[0].parse().unwrap()));
+    assert_eq!(proof.agent.as_str(), AGENTS[0]);
     assert_eq!(proof.jti.as_str(), "proof-1");
     assert_eq!(proof.ends_at.unix_seconds(), now().unix_seconds() + SKEW);
     let other = claims().sign(AGENTS[1], &key(AGENTS[1])).unwrap();
     let other = verified(&other, &registry(), 0).unwrap();
-    assert_eq!(
-        other.presenter,
-        Presenter::Proof(AGENTS[1].parse().unwrap()),
-        "enforce compares it with the holder"
-    );
+    assert_eq!(other.agent.as_str(), AGENTS[1], "enforce compares it with the holder");
+}
+
+#[test]
+fn a_proof_with_a_key_of_two_agents_is_the_holders() {
+    for position in [0, 9] {
+        let shared = registry_with(|registry| {
+            let mut entry = registry["keys"][0].clone();
+            entry["agent_id"] = AGENTS[3].into();
+            registry["keys"].as_array_mut().unwrap().insert(position, entry);
+        });
+        let proof = verified(&by_lead(&claims()), &shared, 0).unwrap();
+        assert_eq!(proof.agent.as_str(), AGENTS[0], "{position}");
+        assert_eq!(proof.verify_again(&"mcp:github.read".parse().unwrap(), &shared), Ok(()));
+    }
 }
 
 #[test]

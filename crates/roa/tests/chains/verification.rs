@@ -57,6 +57,19 @@ fn r_1_an_authorizer_that_is_limited_to_policies_signs_for_no_other() {
 }
 
 #[test]
+fn r_1_a_key_with_an_entry_for_each_of_two_organisations_signs_for_both() {
+    for position in [0, 9] {
+        let shared = registry_with(|registry| {
+            let mut entry = registry["keys"][5].clone();
+            entry["organization"] = "other".into();
+            registry["keys"].as_array_mut().unwrap().insert(position, entry);
+        });
+        let verified = verify_chain(&chain_of(1), &shared, BOUNDS, now()).unwrap();
+        assert_eq!(verified.authorizers(), 1, "{position}");
+    }
+}
+
+#[test]
 fn r_2_an_agent_cannot_graft_itself_onto_a_chain_that_it_does_not_hold() {
     // The third agent signs a delegation from itself, though the second holds the chain.
     let mut members = hop_members(&chain_of(1));

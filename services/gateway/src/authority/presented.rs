@@ -141,13 +141,13 @@ impl AgentRoa {
         }
         let proof = match (&chain, &current, material.proof()) {
             (Ok(chain), Some(current), Ok(Some(text))) => {
-                Some(self.proof(text, chain.digest(), call, &current.registry, now))
+                Some(self.proof(text, chain, call, &current.registry, now))
             }
             (Ok(_), Some(_), Err(denial)) => Some(Err(denial)),
             _ => None,
         };
         let (presenter, proof) = match proof {
-            Some(Ok(proof)) => (Ok(Some(proof.presenter.clone())), Some(proof)),
+            Some(Ok(proof)) => (Ok(Some(Presenter::Proof(proof.agent.clone()))), Some(proof)),
             Some(Err(denial)) => (Err(denial), None),
             None => (Ok(presenter_of(call.caller, &chain, current.as_deref())), None),
         };
@@ -191,14 +191,20 @@ impl AgentRoa {
     fn proof(
         &self,
         text: &str,
-        chain_digest: Sha256Digest,
+        chain: &Chain,
         call: PresentedFor<'_>,
         registry: &Registry,
         now: UtcTime,
     ) -> Result<Proof, Denial> {
         let Some(capability) = call.capability else { return Err(no_capability()) };
         let input_hash = Sha256Digest::of(&call.arguments.canonical().bytes);
-        let proven = ProvenCall { chain_digest, capability, input_hash, audience: &self.audience };
+        let proven = ProvenCall {
+            chain_digest: chain.digest(),
+            holder: chain.holder(),
+            capability,
+            input_hash,
+            audience: &self.audience,
+        };
         verify_proof(text, proven, registry, self.bounds.clock_skew_seconds, now)
     }
 }

@@ -7,7 +7,6 @@ use roa::capability::Capability;
 use roa::chain::Chain;
 use roa::denial::Denial;
 use roa::proof::{PROOF_TYPE, Proof, ProvenCall, verify_proof};
-use roa::registry::Presenter;
 use scitt::Signer;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -105,8 +104,10 @@ fn verify(vector: &Value) -> Result<Proof, Denial> {
     let registry = open(&vector["registry"], &vector["operator"]);
     let capability: Capability = text("call").parse().unwrap();
     let arguments = Some(&vector["arguments"]).filter(|arguments| !arguments.is_null());
+    let chain = Chain::parse(text("chain").as_bytes())?;
     let call = ProvenCall {
-        chain_digest: Chain::parse(text("chain").as_bytes())?.digest(),
+        chain_digest: chain.digest(),
+        holder: chain.holder(),
         capability: &capability,
         input_hash: input_hash(arguments),
         audience: text("audience"),
@@ -117,10 +118,9 @@ fn verify(vector: &Value) -> Result<Proof, Denial> {
 fn found(vector: &Value) -> Value {
     match verify(vector) {
         Err(denial) => decision(&Err(denial)),
-        Ok(Proof { presenter: Presenter::Proof(agent), jti, ends_at, .. }) => {
+        Ok(Proof { agent, jti, ends_at, .. }) => {
             json!({ "outcome": "accept", "agent_id": agent, "jti": jti, "ends_at": ends_at })
         }
-        Ok(other) => panic!("a proof names an agent, not {other:?}"),
     }
 }
 
