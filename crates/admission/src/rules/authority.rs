@@ -39,8 +39,13 @@ pub enum CapabilityServers {
     None,
     /// All tools are of one server.
     One(String),
-    /// The tools of several servers have the identifier and this separator before their names.
-    Prefixed(String),
+    /// The tools of several servers have the identifier and a separator before their names.
+    Prefixed {
+        /// The text between an identifier and a name.
+        separator: String,
+        /// The identifiers of all servers.
+        servers: Vec<String>,
+    },
 }
 
 /// The classes of a tool.
@@ -88,13 +93,17 @@ impl DegradedMode {
 }
 
 impl CapabilityServers {
-    /// Splits the name that a client sees into the server's identifier and the server's own name of the tool.
+    /// Splits the name that a client sees into the server's identifier and the server's own name of the tool. `None` if the
+    /// name begins with the identifier of no server: an identifier is never taken from a request.
     #[must_use]
     pub fn split<'a>(&'a self, tool: &'a str) -> Option<(&'a str, &'a str)> {
         match self {
             CapabilityServers::None => None,
             CapabilityServers::One(server) => Some((server, tool)),
-            CapabilityServers::Prefixed(separator) => tool.split_once(separator.as_str()),
+            CapabilityServers::Prefixed { separator, servers } => {
+                let (server, own_name) = tool.split_once(separator.as_str())?;
+                servers.iter().any(|known| known == server).then_some((server, own_name))
+            }
         }
     }
 }
@@ -122,7 +131,9 @@ impl AuthorityRules {
         let servers = match servers {
             CapabilityServers::None => Value::Null,
             CapabilityServers::One(server) => json!({ "server": server }),
-            CapabilityServers::Prefixed(separator) => json!({ "separator": separator }),
+            CapabilityServers::Prefixed { separator, servers } => {
+                json!({ "separator": separator, "servers": servers })
+            }
         };
         let classes = classes.iter().map(|(pattern, ToolClass { price, slo, classification })| {
             json!({ "tool": pattern.as_str(), "price": price, "slo": slo, "classification": classification })

@@ -125,14 +125,11 @@ impl AgentRoa {
         call: CallReceipt<'_>,
         random: [u8; 8],
     ) -> Result<SignedReceipt, SignReceiptError> {
-        let (server, tool) = call.action.unwrap_or((NO_SERVER, call.tool));
-        let input_hash = Sha256Digest::of(&call.arguments.canonical().bytes);
         let decided = DecidedCall {
             aer_id: form(&format!("aer:{}", HEXLOWER.encode(&random))),
             produced_at: UtcTime(call.now),
             mode: decision.mode.clone(),
-            action: CalledTool::new(form(server), tool, input_hash)
-                .expect("a server's identifier has no dot"),
+            action: called_tool(call),
             gateway: self.receipts.identity.clone(),
             plan_hash: None,
         };
@@ -146,7 +143,17 @@ impl AgentRoa {
     }
 }
 
-/// Parses a text whose form its maker guarantees.
+/// Describes the tool of a call. A name that belongs to no server is that of [`NO_SERVER`].
+fn called_tool(call: CallReceipt<'_>) -> CalledTool {
+    let input_hash = Sha256Digest::of(&call.arguments.canonical().bytes);
+    let of_server =
+        |(server, tool): (&str, &str)| CalledTool::new(server.parse().ok()?, tool, input_hash).ok();
+    call.action.and_then(of_server).unwrap_or_else(|| {
+        CalledTool::new(form(NO_SERVER), call.tool, input_hash).expect("the placeholder has no dot")
+    })
+}
+
+/// Parses a text whose form this module guarantees.
 fn form<T: std::str::FromStr<Err = NotOfForm>>(text: &str) -> T {
-    text.parse().expect("the configuration and the random number have the form of their members")
+    text.parse().expect("the placeholder and the random number have the form of their members")
 }

@@ -177,9 +177,10 @@ pub fn of_route(
     let demand = reader.chosen("roa", settings.roa.as_ref(), &demands);
     let degraded = reader.chosen("degraded", settings.degraded.as_ref(), &modes);
     let servers = match (upstream, settings.server_id) {
-        (Some(UpstreamConfig::Many { separator, .. }), None) => {
-            CapabilityServers::Prefixed(separator.clone())
-        }
+        (Some(UpstreamConfig::Many { separator, servers }), None) => CapabilityServers::Prefixed {
+            separator: separator.clone(),
+            servers: servers.iter().map(|(prefix, _)| prefix.clone()).collect(),
+        },
         (Some(UpstreamConfig::Many { .. }), Some(text)) => {
             reader.mistake(
                 Some(text.span()),
@@ -229,9 +230,25 @@ pub fn check(reader: &mut GatewayReader<'_>, config: Option<&AgentRoaConfig>, ro
             let why = format!("route {} enforces AgentROA: give [agentroa] with the registry", route.path);
             reader.mistake(None, "agentroa", why);
         }
+        if let Some((method, server)) = route.gated.iter().find_map(|method| ambiguous(route, method)) {
+            let path = &route.path;
+            let why = format!("route {path}: {method} would be a tool of the server {server}");
+            reader.mistake(None, "gated", why);
+        }
         if route.without_vap == Posture::Roa && route.authority.demand != AuthorityDemand::Required {
             let why = format!("route {}: without_vap = \"roa\" needs roa = \"required\"", route.path);
             reader.mistake(None, "without_vap", why);
+        }
+    }
+}
+
+/// Returns a gated method and the server of a route that has a tool of this name, as its clients see it. A method has no
+/// capability where there are several servers.
+fn ambiguous<'a>(route: &'a Route, method: &'a str) -> Option<(&'a str, &'a str)> {
+    match &route.authority.servers {
+        CapabilityServers::None | CapabilityServers::One(_) => None,
+        servers @ CapabilityServers::Prefixed { .. } => {
+            servers.split(method).map(|(server, _)| (method, server))
         }
     }
 }

@@ -380,6 +380,18 @@ fn chains_are_registered_in_clear_only_where_receipts_are_or_the_operator_says_s
 }
 
 #[test]
+fn a_gated_method_is_not_also_the_name_of_a_tool() {
+    let route = |prefix: &str| {
+        text("").replace("upstream = \"http://127.0.0.1:3001/mcp\"", "")
+            + "gated = [\"resources/read\"]\nseparator = \"/\"\nroa = \"advisory\"\n[[route.server]]\n"
+            + &format!("prefix = \"{prefix}\"\ncommand = [\"x\"]\n")
+    };
+    let keys = |text: &str| mistakes(text).into_iter().map(|(_, key)| key).collect::<Vec<_>>();
+    assert_eq!(keys(&route("crm")), ["agentroa"], "there is no registry");
+    assert_eq!(keys(&route("resources")), ["agentroa", "gated"]);
+}
+
+#[test]
 fn what_a_started_server_may_use_is_said_beside_its_command() {
     let command = |settings: &str| {
         text("").replace("upstream = \"http://127.0.0.1:3001/mcp\"", "command = [\"mcp-server-time\"]")

@@ -311,6 +311,31 @@ fn assert_denial_code(answer: Answer, reason: &str, code: &str) {
     assert_eq!(Denial::of(&answer).code, code, "{answer:?}");
 }
 
+/// A configuration of a route that demands a chain, with the servers `crm` and `docs`, which are one and the same.
+fn config_of_two_servers(server: &McpServer) -> String {
+    let servers = ["crm", "docs"]
+        .map(|prefix| format!("[[route.server]]\nprefix = \"{prefix}\"\nupstream = \"{}\"\n", server.url()));
+    let upstream = format!("server_id = \"crm\"\nupstream = \"{}\"\n", server.url());
+    config_text(server, REQUIRED, "").replace(&upstream, "") + &servers.concat()
+}
+
+#[tokio::test]
+async fn r_13_a_name_with_the_prefix_of_no_server_is_denied_with_a_receipt() {
+    let site = Site::configured(config_of_two_servers).await;
+    let long = format!("{}__x", "a".repeat(300));
+    for name in ["__x", "a.b__x", &long, "crm.read", "CRM__crm.read"] {
+        let answer = site.present(&root(|_| ()), None, name).await;
+        assert_denied(&site, &answer, Denial::without_hop("capability_not_in_scope", "no_capability"));
+        let action = &receipt(&answer)["action"];
+        assert_eq!((&action["mcp_server_id"], &action["mcp_tool_name"]), (&json!("none"), &json!(name)));
+    }
+    let chain = root(|_| ());
+    let proof = proof(&chain, AGENTS[0], "crm.read", &json!({}), ISSUER);
+    let answer = site.present(&chain, Some(proof), "crm__crm.read").await.served();
+    assert_eq!(receipt(&answer)["action"]["capability"], "mcp:crm.crm.read");
+    site.gateway.stop().await;
+}
+
 #[tokio::test]
 async fn a_call_under_a_chain_of_three_is_served_and_its_receipt_is_returned() {
     let site = Site::new().await;
