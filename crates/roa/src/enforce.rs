@@ -30,8 +30,8 @@ pub struct ToolClasses {
     pub price_class: Option<u32>,
     /// The class of service level that the tool provides.
     pub slo_class: Option<u32>,
-    /// The classification of the data that the tool accesses.
-    pub classification: Option<Text>,
+    /// The classifications of the data that the tool accesses. One that the registry does not order is above every ceiling.
+    pub classifications: Vec<String>,
 }
 
 /// Decides about a call under a verified chain. The first failure is the denial.
@@ -154,19 +154,15 @@ fn check_classes(chain: &VerifiedChain, tool: &ToolClasses, registry: &Registry)
         let detail = format!("the tool has SLO class {slo}, below {floor}");
         return Err(Denial::new(DenialReason::SloRelaxationDenied, "slo", detail).on(Dimension::Slo));
     }
-    match (&scope.classification, &tool.classification) {
-        (Some(ceiling), Some(label)) => {
-            let order = registry.classifications();
-            let rank = |label: &Text| order.rank(label.as_str());
-            match rank(label).is_some_and(|label| Some(label) <= rank(ceiling)) {
-                true => Ok(()),
-                false => {
-                    let detail = format!("the tool accesses data classified {label}, above {ceiling}");
-                    Err(Denial::new(DenialReason::ScopeExpansionViolation, "classification", detail)
-                        .on(Dimension::Classification))
-                }
-            }
+    let Some(ceiling) = &scope.classification else { return Ok(()) };
+    let rank = |label: &str| registry.classifications().rank(label);
+    let is_within = |label: &str| rank(label).is_some_and(|label| Some(label) <= rank(ceiling.as_str()));
+    match tool.classifications.iter().find(|label| !is_within(label)) {
+        None => Ok(()),
+        Some(label) => {
+            let detail = format!("the tool accesses data classified {label}, above {ceiling}");
+            Err(Denial::new(DenialReason::ScopeExpansionViolation, "classification", detail)
+                .on(Dimension::Classification))
         }
-        _ => Ok(()),
     }
 }

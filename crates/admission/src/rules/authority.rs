@@ -13,7 +13,7 @@ pub struct AuthorityRules {
     pub demand: AuthorityDemand,
     /// The identifiers of the servers behind the route, which begin a capability.
     pub servers: CapabilityServers,
-    /// The classes of tools, which the scope of a chain is compared with. The first matching pattern applies.
+    /// The classes of tools, which the scope of a chain is compared with. All matching entries apply.
     pub classes: Vec<(Pattern, ToolClass)>,
     /// The calls that are permitted while the registry is out of date.
     pub degraded: DegradedMode,
@@ -48,7 +48,7 @@ pub enum CapabilityServers {
     },
 }
 
-/// The classes of a tool.
+/// The classes of the tools that an entry matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolClass {
     /// The price class.
@@ -109,11 +109,9 @@ impl CapabilityServers {
 }
 
 impl AuthorityRules {
-    /// Returns the classes of a tool.
-    #[must_use]
-    pub fn class_of(&self, tool: &str) -> ToolClass {
-        let class = self.classes.iter().find(|(pattern, _)| pattern.matches(tool));
-        class.map(|(_, class)| class.clone()).unwrap_or_default()
+    /// Returns the classes of all entries that match a tool.
+    pub fn classes_of(&self, tool: &str) -> impl Iterator<Item = &ToolClass> {
+        self.classes.iter().filter(move |(pattern, _)| pattern.matches(tool)).map(|(_, class)| class)
     }
 
     /// Returns `true` if a call of the tool is permitted while the registry is out of date.

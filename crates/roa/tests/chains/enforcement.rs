@@ -184,16 +184,21 @@ fn the_operators_classes_of_a_tool_are_within_the_scope() {
     let with = |classes| decide(&chain, Call { classes, ..Call::default() });
     let none = ToolClasses::default;
     assert_eq!(
-        with(ToolClasses { price_class: Some(2), slo_class: Some(2), classification: Some(text("public")) }),
+        with(ToolClasses {
+            price_class: Some(2),
+            slo_class: Some(2),
+            classifications: vec!["public".to_owned()]
+        }),
         Ok(())
     );
     let price = ToolClasses { price_class: Some(3), ..none() };
     assert_eq!(with(price), Err(("budget_expansion_denied", "price", None)));
     let slo = ToolClasses { slo_class: Some(1), ..none() };
     assert_eq!(with(slo), Err(("slo_relaxation_denied", "slo", None)));
-    for label in ["secret", "cosmic"] {
-        let classes = ToolClasses { classification: Some(text(label)), ..none() };
-        assert_eq!(with(classes), Err(("scope_expansion_violation", "classification", None)), "{label}");
+    for labels in [&["secret"][..], &["cosmic"], &[""], &["public", "secret"]] {
+        let classifications = labels.iter().map(|&label| label.to_owned()).collect();
+        let classes = ToolClasses { classifications, ..none() };
+        assert_eq!(with(classes), Err(("scope_expansion_violation", "classification", None)), "{labels:?}");
     }
 }
 

@@ -183,12 +183,13 @@ pub fn capability_of(rules: &Rules, tool: &str) -> Option<Capability> {
     Capability::new(server, tool).ok()
 }
 
+/// Returns the classes of a tool. Where several entries match it, the strictest class of each kind counts, as with costs.
 fn classes_of(rules: &Rules, tool: &str) -> ToolClasses {
-    let class = rules.authority.class_of(tool);
+    let classes = || rules.authority.classes_of(tool);
     ToolClasses {
-        price_class: class.price,
-        slo_class: class.slo,
-        classification: class.classification.and_then(|label| label.parse().ok()),
+        price_class: classes().filter_map(|class| class.price).max(),
+        slo_class: classes().filter_map(|class| class.slo).min(),
+        classifications: classes().filter_map(|class| class.classification.clone()).collect(),
     }
 }
 

@@ -13,6 +13,7 @@ use scitt::{Curve, PublicKey};
 use serving::config_file::SpannedText;
 use toml::Spanned;
 use url::Url;
+use vap::glob::Pattern;
 
 use super::UpstreamConfig;
 use super::file;
@@ -201,15 +202,23 @@ pub fn of_route(
             CapabilityServers::None
         }
     };
-    let classes = settings.classes.into_iter().filter_map(|(tool, class)| {
-        let pattern = named(reader, &format!("tool_class.{tool}"), &tool)?;
-        Some((
-            pattern,
-            ToolClass { price: class.price, slo: class.slo, classification: class.classification },
-        ))
-    });
-    let classes = classes.collect();
+    let classes = settings.classes.into_iter();
+    let classes = classes.filter_map(|(tool, class)| tool_class(reader, &tool, class)).collect();
     AuthorityRules { demand, servers, classes, degraded }
+}
+
+fn tool_class(
+    reader: &mut GatewayReader<'_>,
+    tool: &str,
+    class: file::ToolClassSection,
+) -> Option<(Pattern, ToolClass)> {
+    let key = format!("tool_class.{tool}");
+    let pattern = named(reader, &key, tool)?;
+    let classification = match class.classification {
+        Some(label) => Some(name(reader, &format!("{key}.classification"), &label)?),
+        None => None,
+    };
+    Some((pattern, ToolClass { price: class.price, slo: class.slo, classification }))
 }
 
 /// An identifier without a dot, since the first dot of a capability ends it.

@@ -142,7 +142,7 @@ pub struct AgentRoaSection {
 pub struct ToolClassSection {
     pub price: Option<u32>,
     pub slo: Option<u32>,
-    pub classification: Option<String>,
+    pub classification: Option<SpannedText>,
 }
 
 #[derive(Deserialize)]

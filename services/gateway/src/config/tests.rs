@@ -380,6 +380,17 @@ fn chains_are_registered_in_clear_only_where_receipts_are_or_the_operator_says_s
 }
 
 #[test]
+fn a_classification_that_is_no_label_is_a_mistake() {
+    let classified =
+        |label: &str| text(&format!("[route.tool_class]\n\"pay.*\" = {{ classification = \"{label}\" }}\n"));
+    let config = read(&classified("secret")).unwrap();
+    assert_eq!(config.routes[0].authority.classes[0].1.classification.as_deref(), Some("secret"));
+    for label in ["", "a\\u0001", &"x".repeat(257)] {
+        assert_eq!(mistakes(&classified(label)), [(17, "tool_class.pay.*.classification".to_owned())]);
+    }
+}
+
+#[test]
 fn a_gated_method_is_not_also_the_name_of_a_tool() {
     let route = |prefix: &str| {
         text("").replace("upstream = \"http://127.0.0.1:3001/mcp\"", "")

@@ -337,6 +337,23 @@ async fn r_13_a_name_with_the_prefix_of_no_server_is_denied_with_a_receipt() {
 }
 
 #[tokio::test]
+async fn the_strictest_of_all_classes_of_a_tool_counts() {
+    let classes = "[route.tool_class]\n\"crm.*\" = { price = 1, slo = 3, classification = \"public\" }\n\
+                   \"crm.read\" = { price = 3, slo = 1, classification = \"secret\" }\n";
+    let site = Site::with(&format!("{REQUIRED}{classes}")).await;
+    let bounds: [(&str, Value, &str); 3] = [
+        ("price_class", json!(2), "budget_expansion_denied"),
+        ("slo_class", json!(2), "slo_relaxation_denied"),
+        ("data_classification_ceiling", json!("public"), "scope_expansion_violation"),
+    ];
+    for (member, bound, reason) in bounds {
+        let chain = root(|root| root["authorized_scope"][member] = bound);
+        site.call(&chain, "crm.read").await.denied(&format!("roa:{reason}"));
+    }
+    site.gateway.stop().await;
+}
+
+#[tokio::test]
 async fn a_call_under_a_chain_of_three_is_served_and_its_receipt_is_returned() {
     let site = Site::new().await;
     let chain = delegated(&delegated(&root(|_| ()), |_| ()), |_| ());
