@@ -5,14 +5,13 @@ use serde_json::{Value, json};
 use crate::approval::Subject;
 use crate::cache::VerdictKey;
 use crate::clarify::{Purpose, SealedCall};
-use crate::principal::{Principal, ProvenBy, account_key};
+use crate::principal::{Principal, ProvenBy};
 use crate::rules::{Decider, Posture};
 use crate::session::{Account, Ledgers, Reservation, ReservationId, Session, ShortHash, Stage};
-use vap::message::NO_SESSION;
 use vap::reason::Reason;
 
 use super::draft::{Draft, principal_bytes};
-use super::person::{Approved, call_subject, ticket};
+use super::person::{Approved, call_subject, holder, ticket};
 use super::policy::RuleInput;
 use super::semantic::RiskAssessment;
 use super::signals::{Recurrence, shape};
@@ -139,12 +138,8 @@ impl<'a> CallCase<'a> {
         ticket(self.context, self.call.tool, self.call.arguments.canonical(), purpose, &session_id, &holder)
     }
 
-    /// Returns the session's id and the principal's account, as far as they are known.
     fn holder(&self) -> (String, String) {
-        match &self.session {
-            Some(session) => (session.agreed.session_id().to_owned(), session.agreed.account().to_owned()),
-            None => (NO_SESSION.to_owned(), account_key(self.context.caller, None).unwrap_or_default()),
-        }
+        holder(self.context, self.session.as_deref())
     }
 
     /// Returns the input of the operator's rules.

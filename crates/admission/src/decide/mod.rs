@@ -49,6 +49,7 @@ pub use call::call;
 pub use commitment::commitment;
 pub use decision::{CallDecision, CallPermit, CallQuestion};
 pub use draft::{CALLS_METER, JUDGE_METER};
+pub use person::repeats_counted_call;
 pub use ruling::{
     About, Advised, Claim, ClaimKind, Confirmation, Flag, MessageRuling, MessageTexts, Ruling, Stream,
     VerdictDelivery,

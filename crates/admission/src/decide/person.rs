@@ -6,15 +6,17 @@ use crate::approval::{self, Decision, Question, SignedApproval, Subject, Subject
 use crate::authenticated::{self, Authenticated};
 use crate::clarify::{self, HumanAnswer, HumanQuestion, Purpose, ReturnedState, SealedCall};
 use crate::limits::MAX_APPROVAL_CONTENT;
+use crate::principal::account_key;
 use crate::rules::Decider;
 use crate::session::Session;
 use vap::digest::{Canon, Digest};
+use vap::message::NO_SESSION;
 use vap::reason::Reason;
 use vap::verdict::{Clarification, VerdictKind};
 
 use super::draft::{Draft, session_meters};
 use super::ruling::{ClaimKind, Confirmation, Ruling};
-use super::{ApproverQuestion, DecisionContext, Declaration};
+use super::{ApproverQuestion, DecisionContext, Declaration, ToolCall};
 
 /// The effect of an answer that was returned with a call.
 #[derive(Clone, Debug, Default)]
@@ -71,6 +73,31 @@ pub(super) fn check_state(
             }
             consent.map(|()| Approved { by: Some(Decider::Client), counted: false, nonce, question: None })
         }
+    }
+}
+
+/// Returns whether a call repeats one that was counted (reading V-38): it brings back the unused state of a question that the
+/// upstream asked about it. `session` is the one that its message names.
+#[must_use]
+pub fn repeats_counted_call(
+    context: &DecisionContext<'_>,
+    session: Option<&Session>,
+    call: &ToolCall<'_>,
+) -> bool {
+    let Some(ReturnedState { ticket: Some(returned), spent: false, .. }) = &call.before.returned_state else {
+        return false;
+    };
+    let (session_id, account) = holder(context, session);
+    let arguments = call.arguments.canonical();
+    ticket(context, call.tool, arguments, Purpose::Upstream, &session_id, &account)
+        .matches(returned, context.now)
+}
+
+/// Returns the session's id and the principal's account, as far as they are known.
+pub(super) fn holder(context: &DecisionContext<'_>, session: Option<&Session>) -> (String, String) {
+    match session {
+        Some(session) => (session.agreed.session_id().to_owned(), session.agreed.account().to_owned()),
+        None => (NO_SESSION.to_owned(), account_key(context.caller, None).unwrap_or_default()),
     }
 }
 

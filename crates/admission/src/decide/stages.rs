@@ -18,7 +18,7 @@ use super::bind::{bind, check_open};
 use super::budget::{Projected, Spending, project};
 use super::case::{CallCase, SemanticCheck};
 use super::decision::{CallNotAdmitted, StageFinding};
-use super::person::{Approved, check_approval, check_consent, check_state};
+use super::person::{Approved, check_approval, check_consent, check_state, repeats_counted_call};
 use super::policy::{PolicyOutcome, evaluate};
 use super::ruling::{Advised, Confirmation, Flag};
 use super::semantic::{JudgeEffect, JudgeNeed, JudgeQuestion, RiskAssessment, judge_effect, judge_need};
@@ -143,9 +143,14 @@ fn tool(case: &mut CallCase<'_>) -> StageFinding {
 }
 
 /// Checks the answer that the client returned with a call of a session. For a call without a session, [`person`] checks
-/// it, if a rule requires an answer.
+/// it, if a rule requires an answer; only a state that makes the call a repetition is used up.
 fn answer(case: &mut CallCase<'_>) -> StageFinding {
     if case.session.is_none() {
+        let returned = case.call.before.returned_state.as_ref().and_then(|state| state.ticket);
+        if repeats_counted_call(case.context, None, case.call) {
+            let nonce = returned.map(|ticket| ticket.nonce.clone());
+            case.approved = Approved { counted: true, nonce, ..Approved::default() };
+        }
         return Ok(());
     }
     case.approved = returned_answer(case)?;

@@ -39,6 +39,8 @@ pub struct AuthorityCase<'a> {
     pub used: Option<&'a EnvelopeUse>,
     /// `true` if the proof's `jti` was used before.
     pub is_proof_used: bool,
+    /// `true` if the call repeats one that was counted, with the answer to a question of the upstream (V-38).
+    pub is_counted: bool,
     /// The time since which the uses of envelopes are stored.
     pub stored_since: Timestamp,
     /// The time of the decision.
@@ -133,7 +135,7 @@ impl AgentRoa {
         if let Some(presenter) = presenter {
             used.bind(verified.holder(), presenter, &current.registry)?;
         }
-        let spending = used.reserve(&verified, |unit| cost_of(rules, tool, unit))?;
+        let spending = used.reserve(&verified, |unit| cost_of(case, unit))?;
         Ok(ReservedUse { used, spending })
     }
 
@@ -193,11 +195,13 @@ fn classes_of(rules: &Rules, tool: &str) -> ToolClasses {
     }
 }
 
-/// Returns the cost to reserve in a unit: one for calls, otherwise the operator's cost on the meter of that name.
-fn cost_of(rules: &Rules, tool: &str, unit: &Text) -> Decimal {
+/// Returns the cost to reserve in a unit: one for calls that are not counted yet, otherwise the operator's cost on the meter
+/// of that name.
+fn cost_of(case: AuthorityCase<'_>, unit: &Text) -> Decimal {
     match unit.as_str() {
+        CALLS if case.is_counted => Decimal::ZERO,
         CALLS => Decimal::from(1),
-        meter => rules.costs.of(tool).of(meter),
+        meter => case.rules.costs.of(case.tool).of(meter),
     }
 }
 

@@ -21,6 +21,7 @@ use testkit::agentroa::{
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use crate::calls::upstream_questions::asks_once;
 use crate::client::{Agent, Answer, Reading};
 
 const ISSUER: &str = "https://gw.example";
@@ -80,10 +81,13 @@ impl Site {
     }
 
     async fn configured_at(text: impl FnOnce(&McpServer) -> String, clock: Clock) -> Self {
+        Self::before(McpServer::ordinary(), text, clock).await
+    }
+
+    async fn before(server: McpServer, text: impl FnOnce(&McpServer) -> String, clock: Clock) -> Self {
         let folder = tempfile::tempdir().unwrap();
         write_registry(folder.path(), |_| ());
         write(folder.path(), "deltas.json", deltas(&[]));
-        let server = McpServer::ordinary();
         let text = text(&server);
         let gateway =
             Gateway::start_with_clock(Config::from_toml(&text, folder.path()).unwrap(), clock).await.unwrap();
@@ -333,6 +337,36 @@ async fn r_13_a_name_with_the_prefix_of_no_server_is_denied_with_a_receipt() {
     let proof = proof(&chain, AGENTS[0], "crm.read", &json!({}), ISSUER);
     let answer = site.present(&chain, Some(proof), "crm__crm.read").await.served();
     assert_eq!(receipt(&answer)["action"]["capability"], "mcp:crm.crm.read");
+    site.gateway.stop().await;
+}
+
+/// The parameters of a call under a chain, with the answer to a question that the server asked.
+fn params_with_answer(chain: &Chain, question: &Answer, tool: &str) -> Value {
+    let proof = proof(chain, AGENTS[0], tool, &json!({}), ISSUER);
+    let mut params = call_params(chain, Some(proof), tool);
+    params["requestState"] = question.reply()["result"]["requestState"].clone();
+    params["inputResponses"] = json!({ "city": { "action": "accept", "content": { "city": "Bern" } } });
+    params
+}
+
+#[tokio::test]
+async fn v_38_the_answer_to_a_question_of_the_server_is_counted_once_under_an_envelope() {
+    let server = McpServer::scripted(asks_once(json!("theirs")));
+    let site = Site::before(server, |server| config_text(server, REQUIRED, ""), Clock::system()).await;
+    let counted = |ceiling: u32| {
+        root(move |root| {
+            root["authorized_scope"]["budget_ceiling"] = ceiling.into();
+            root["authorized_scope"]["budget_unit"] = "api_calls".into();
+        })
+    };
+    let chain = counted(1);
+    let question = site.call(&chain, "crm.read").await.served();
+    let answer = async |params: Value| site.client().ask("tools/call", params).await;
+    let served = answer(params_with_answer(&chain, &question, "crm.read")).await.served();
+    assert_eq!(served.reply()["result"]["content"][0]["text"], "known");
+    answer(params_with_answer(&chain, &question, "crm.read")).await.denied("roa:budget_expansion_denied");
+    answer(params_with_answer(&chain, &question, "pay")).await.denied("roa:budget_expansion_denied");
+    assert_eq!(site.server.calls(), 2);
     site.gateway.stop().await;
 }
 

@@ -80,7 +80,7 @@ fn chain_stream_of(writer: &DecisionWriter, presented: &PresentedChain) -> Optio
     writer.agent_roa()?.registered_digest(presented).map(chain_stream)
 }
 
-/// Decides about a call. `None` if the route does not enforce AgentROA.
+/// Decides about a call; `is_counted` if it repeats one that was counted. `None` if the route does not enforce AgentROA.
 ///
 /// # Errors
 /// [`StreamNotLoaded`].
@@ -89,6 +89,7 @@ pub fn decide(
     batch: &mut Batch<'_>,
     job: &CallJob,
     rules: &Rules,
+    is_counted: bool,
 ) -> Result<Option<CallAuthority>, StreamNotLoaded> {
     let agent_roa = writer.agent_roa().filter(|_| rules.authority.demand != AuthorityDemand::Off);
     let Some(agent_roa) = agent_roa else { return Ok(None) };
@@ -117,6 +118,7 @@ pub fn decide(
         tool: &job.tool,
         used: used.as_ref(),
         is_proof_used: proof.as_ref().is_some_and(|proof| batch.is_used(proof)),
+        is_counted,
         stored_since,
         now: agent_roa.now(),
     });

@@ -217,8 +217,15 @@ impl CallWork {
     }
 
     /// Decides under AgentROA, before the stages of VAP.
-    fn decide_authority(&mut self, batch: &mut Batch<'_>) -> Result<Option<CallAuthority>, StreamNotLoaded> {
-        let decided = authority::decide(&self.request.writer, batch, &self.job, &self.inputs.rules)?;
+    fn decide_authority(
+        &mut self,
+        batch: &mut Batch<'_>,
+        working: &SessionWithAccount,
+    ) -> Result<Option<CallAuthority>, StreamNotLoaded> {
+        let context = self.context(&working.caller, batch);
+        let is_counted = decide::repeats_counted_call(&context, working.session.as_ref(), &self.call(batch));
+        let (writer, rules) = (&self.request.writer, &self.inputs.rules);
+        let decided = authority::decide(writer, batch, &self.job, rules, is_counted)?;
         self.inputs.authority = authority::for_stages(decided.as_ref(), &self.job);
         Ok(decided)
     }
@@ -437,9 +444,9 @@ impl Work for CallWork {
             Some(id) => question::read(batch, id)?,
             None => None,
         };
-        let authority = self.decide_authority(batch)?;
         let sent = self.sent(&self.job.caller, batch);
         let mut working = SessionWithAccount::of_message(batch, &sent)?;
+        let authority = self.decide_authority(batch, &working)?;
         working.release_ended_questions(batch, &self.inputs.rules);
         let account = working.account.clone();
         self.inputs.can_wait = self.job.can_wait && self.has_room_for_question(batch, &working);

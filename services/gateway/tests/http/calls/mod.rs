@@ -20,4 +20,4 @@ mod records;
 mod tasks;
 mod unlisted_tools;
 mod unreachable;
-mod upstream_questions;
+pub mod upstream_questions;

@@ -8,7 +8,7 @@ use crate::client::{Agent, Answer};
 use crate::world::{Script, World, rule, script};
 
 /// Asks about each call once, and says of the retry whether it knows the state in it.
-fn asks_once(state: Value) -> Script {
+pub fn asks_once(state: Value) -> Script {
     script(move |seen| {
         let params = seen.json()["params"].clone();
         match (seen.rpc().as_str(), &params["inputResponses"]) {
