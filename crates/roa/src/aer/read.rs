@@ -4,6 +4,7 @@
 //! agent the caller, and the content that `plan_hash` is the hash of.
 
 use data_encoding::BASE64URL_NOPAD;
+use jiff::Timestamp;
 use jose::BrokenRule;
 use jose::json;
 use jose::members::JsonRule;
@@ -94,7 +95,7 @@ fn schema_version(top: &Members<'_>) -> Result<(), BrokenRule> {
 
 fn produced_at(top: &Members<'_>) -> Result<UtcTime, BrokenRule> {
     let text = top.text("produced_at")?;
-    let time = UtcTime::with_offset(text).filter(|time| time.unix_seconds() >= 0);
+    let time = UtcTime::with_offset(text).filter(|time| time.0 >= Timestamp::UNIX_EPOCH);
     let needed = "YYYY-MM-DDThh:mm:ssZ, a time that exists";
     time.ok_or_else(|| top.unfit(AerRule::ProducedAt, "produced_at", text, needed))
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::denial::RevocationPosition;
 use crate::envelope::SchemaVersion;
-use crate::limits::{self, MAX_ENTRIES};
+use crate::limits::{self, MAX_ENTRIES, MAX_INTEGER};
 use crate::signed::{BrokenMemberRule, Document, Signatures, present};
 use crate::text::{AgentId, AttestationId, EnvelopeId, Reference, Sha256Digest, Text, UtcTime};
 
@@ -22,8 +22,10 @@ pub struct RegistryDocument {
     /// The name of the registry.
     pub registry_id: Text,
     /// The epoch, which only grows. A new epoch may drop revocations.
+    #[schemars(range(max = MAX_INTEGER))]
     pub epoch: u64,
     /// The number of the version in its epoch, which only grows.
+    #[schemars(range(max = MAX_INTEGER))]
     pub sequence: u64,
     /// The time of issue.
     pub issued_at: UtcTime,
@@ -62,10 +64,12 @@ pub struct RevocationDelta {
     /// The name of the registry.
     pub registry_id: Text,
     /// The epoch of the registry.
+    #[schemars(range(max = MAX_INTEGER))]
     pub epoch: u64,
     /// The number of the version that the delta is applied to.
     pub previous_sequence: u64,
     /// The number of the version that results.
+    #[schemars(range(max = MAX_INTEGER))]
     pub sequence: u64,
     /// The time of issue.
     pub issued_at: UtcTime,
@@ -267,6 +271,7 @@ impl Document for RegistryDocument {
         if !self.keys.iter().all(owner) {
             return broken("/keys", "the organization of an agent's key is that of the agent");
         }
+        check_version(self.version())?;
         if self.revocations.iter().any(|revocation| revocation.sequence > self.sequence) {
             return broken("/revocations", "a revocation of a later version");
         }
@@ -297,6 +302,7 @@ impl Document for RevocationDelta {
     }
 
     fn check(&self) -> Result<(), BrokenMemberRule> {
+        check_version(self.version())?;
         let fits =
             |entry: &RevocationEntry| (self.previous_sequence + 1..=self.sequence).contains(&entry.sequence);
         match self.sequence > self.previous_sequence && self.revocations.iter().all(fits) {
@@ -306,6 +312,16 @@ impl Document for RevocationDelta {
                 rule: "the sequence of a revocation is larger than previous_sequence and at most sequence",
             }),
         }
+    }
+}
+
+/// Checks that a receipt can state the position of a revocation.
+fn check_version(version: RevocationPosition) -> Result<(), BrokenMemberRule> {
+    let rule = "at most 9007199254740991";
+    let members = [("/epoch", version.epoch), ("/sequence", version.sequence)];
+    match members.into_iter().find(|(_, number)| *number > MAX_INTEGER) {
+        None => Ok(()),
+        Some((pointer, _)) => Err(BrokenMemberRule { pointer, rule }),
     }
 }
 

@@ -144,3 +144,13 @@ fn a_receipt_that_no_log_would_admit_is_not_signed() {
     assert!(matches!(&error, SignReceiptError::Rule(broken) if broken.rule == "aer-text"), "{error}");
     assert_eq!(receipt.outcome, Outcome::Permit);
 }
+
+#[test]
+fn a_receipt_of_a_fraction_of_a_second_before_1970_breaks_the_rule_of_its_time() {
+    let receipt = |time_of_decision: &str| {
+        let call = DecidedCall { produced_at: time(time_of_decision), ..decided_call("read") };
+        ExecutionReceipt::permit(call, &verify(&chain_of(0)).unwrap()).sign("gateway-1", &key("gateway-1"))
+    };
+    assert!(receipt("1970-01-01T00:00:00Z").is_ok());
+    assert!(matches!(receipt("1969-12-31T23:59:59.5Z"), Err(SignReceiptError::Rule(_))));
+}
