@@ -152,14 +152,14 @@ impl VerifyProof {
     pub(crate) fn verify(self) -> Result<Value, CoreError> {
         let registry = self.registry.open()?;
         let capability = capability(&self.capability)?;
-        let arguments = self.arguments.as_deref().map(jose::json::parse_text).transpose();
+        let arguments = self.arguments.as_deref().map(jose::json::check_text).transpose();
         let arguments = arguments.map_err(|error| CoreError::new("malformed", error))?;
         let verified = Chain::parse(self.chain.as_bytes()).and_then(|chain| {
             let call = ProvenCall {
                 chain_digest: chain.digest(),
                 holder: chain.holder(),
                 capability: &capability,
-                input_hash: input_hash(arguments.as_ref()),
+                input_hash: input_hash(arguments),
                 audience: &self.audience,
             };
             verify_proof(&self.proof, call, &registry, self.clock_skew, self.at)

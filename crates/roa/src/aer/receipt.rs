@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde_json::Value;
+use jose::json::CheckedJson;
 
 use crate::chain::Chain;
 use crate::denial::{Denial, DenialReason, NO_ENVELOPE, RevocationPosition};
@@ -277,12 +277,15 @@ impl CalledTool {
     }
 }
 
-/// Computes `input_hash`: the digest of the canonical arguments, or of `{}` for a call without arguments.
-pub fn input_hash(arguments: Option<&Value>) -> Sha256Digest {
-    arguments.map_or_else(
-        || Sha256Digest::of(b"{}"),
-        |arguments| Sha256Digest::of(&jose::jcs::canonical(arguments)),
-    )
+/// Computes `input_hash`: the digest of the canonical arguments, or of `{}` for a call without arguments. If a
+/// number would lose digits in the canonical form, it is the digest of the text itself, without blanks around it.
+pub fn input_hash(arguments: Option<CheckedJson<'_>>) -> Sha256Digest {
+    let Some(arguments) = arguments else { return Sha256Digest::of(b"{}") };
+    let exact = arguments.first_inexact_number().is_none();
+    match exact.then(|| arguments.value().ok()).flatten() {
+        Some(value) => Sha256Digest::of(&jose::jcs::canonical(&value)),
+        None => Sha256Digest::of(arguments.text().trim_ascii().as_bytes()),
+    }
 }
 
 impl Mode {

@@ -7,6 +7,7 @@ use roa::chain::Chain;
 use roa::denial::{Denial, DenialReason, Dimension, RevocationPosition};
 use roa::limits::MAX_RECORDED_TOOL;
 use roa::signed::Signed;
+use roa::text::Sha256Digest;
 use schemars::SchemaGenerator;
 use scitt::{Signer, SigningKey};
 use serde_json::{Value, json};
@@ -153,4 +154,13 @@ fn a_receipt_of_a_fraction_of_a_second_before_1970_breaks_the_rule_of_its_time()
     };
     assert!(receipt("1970-01-01T00:00:00Z").is_ok());
     assert!(matches!(receipt("1969-12-31T23:59:59.5Z"), Err(SignReceiptError::Rule(_))));
+}
+
+#[test]
+fn r_34_arguments_with_a_number_that_a_double_does_not_represent_are_hashed_as_written() {
+    let hash = |text: &str| input_hash(Some(jose::json::check_text(text).unwrap()));
+    assert_eq!(hash("{ \"b\": 1.0, \"a\": 2 }"), Sha256Digest::of(b"{\"a\":2,\"b\":1}"));
+    let large = "{\"id\": 9007199254740993}";
+    assert_eq!(hash(&format!(" {large}\n")), Sha256Digest::of(large.as_bytes()));
+    assert_ne!(hash(large), hash("{\"id\": 9007199254740992}"));
 }

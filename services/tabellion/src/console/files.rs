@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use durable::WriteError;
+use jose::json::{CheckedJson, JsonError, Limits};
 
 use super::exit::Exit;
 use super::failure::Failure;
@@ -78,8 +79,16 @@ pub fn read_text_within(path: &Path, most: u64) -> Result<String, Failure> {
 
 /// Reads a file that must be strict JSON (`not-json`).
 pub fn read_json(path: &Path) -> Result<serde_json::Value, Failure> {
-    jose::json::parse_strict(&read(path)?, jose::json::Limits::default())
-        .map_err(|error| Failure::new(Exit::Failure, "not-json", format!("{}: {error}", path.display())))
+    jose::json::parse_strict(&read(path)?, Limits::default()).map_err(|error| not_json(path, &error))
+}
+
+/// Checks that the bytes of a file are strict JSON (`not-json`).
+pub fn check_json<'t>(path: &Path, bytes: &'t [u8]) -> Result<CheckedJson<'t>, Failure> {
+    jose::json::check(bytes, Limits::default()).map_err(|error| not_json(path, &error))
+}
+
+fn not_json(path: &Path, error: &JsonError) -> Failure {
+    Failure::new(Exit::Failure, "not-json", format!("{}: {error}", path.display()))
 }
 
 /// Writes a file atomically (see `durable`), or standard output for `-`.

@@ -40,11 +40,13 @@ pub struct Prove {
 impl Prove {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let chain = read_chain(&self.chain)?;
-        let arguments = self.arguments.as_deref().map(files::read_json).transpose()?;
+        let arguments = self.arguments.as_deref().map(files::read).transpose()?;
+        let checked = self.arguments.as_deref().zip(arguments.as_deref());
+        let checked = checked.map(|(file, text)| files::check_json(file, text)).transpose()?;
         let claims = ProofClaims {
             chain_digest: chain.digest(),
             capability: self.call.to_string().parse().map_err(|error| usage(&error))?,
-            input_hash: input_hash(arguments.as_ref()),
+            input_hash: input_hash(checked),
             jti: uuid::Uuid::new_v4().to_string().parse().map_err(|error| usage(&error))?,
             iat: now().unix_seconds().cast_unsigned(),
             aud: self.audience,
