@@ -81,7 +81,7 @@ pub enum FrameError {
     /// The `method` is not a string.
     #[error("the method must be a string")]
     Method,
-    /// The `id` is neither a string nor a number.
+    /// The `id` is neither a string nor a number, or `null` although the message has a `method`.
     #[error("the id must be a string or a number")]
     Id,
     /// The message has a `method` and also a `result` or an `error`.
@@ -122,7 +122,7 @@ impl Frame {
         let whole = top_level(body)?;
         refuse_lookalikes(&whole, ENVELOPE)?;
         let method = method(body, &whole)?;
-        let id = id(body, &whole)?;
+        let id = id(body, &whole, method.is_some())?;
         let kind = kind(&whole, method.is_some(), id.is_some())?;
         let params = whole.get("params").and_then(|at| Object::read(body, at.clone()));
         let meta = params.as_ref().and_then(|params| Object::read(body, params.get("_meta")?.clone()));
@@ -160,7 +160,7 @@ impl Frame {
         self.method.as_deref()
     }
 
-    /// The `id`, exactly as the client wrote it. `None` for a message without `id` or with `null`.
+    /// The `id`, exactly as the client wrote it. `None` for a message without `id`, and for a response with `null`.
     pub fn id(&self) -> Option<&RawId> {
         self.id.as_ref()
     }
@@ -317,10 +317,12 @@ fn method(text: &str, whole: &Object) -> Result<Option<String>, FrameError> {
     serde_json::from_str(&text[at.clone()]).map(Some).map_err(|_| FrameError::Method)
 }
 
-fn id(text: &str, whole: &Object) -> Result<Option<RawId>, FrameError> {
+/// Reads the `id`. `null` is that of a response to a message without a readable id. A message with a method must not have
+/// it: some servers execute it as a request, and others take it for a notification.
+fn id(text: &str, whole: &Object, has_method: bool) -> Result<Option<RawId>, FrameError> {
     let Some(at) = whole.get("id") else { return Ok(None) };
     match &text[at.clone()] {
-        "null" => Ok(None),
+        "null" if !has_method => Ok(None),
         raw => RawId::read(raw).map(Some).ok_or(FrameError::Id),
     }
 }

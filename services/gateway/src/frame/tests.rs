@@ -81,13 +81,12 @@ fn messages_are_told_apart() {
     assert_eq!(frame(r#"{"id":3,"result":{}}"#).kind(), Kind::Response);
     assert_eq!(frame(r#"{"id":"g-1","error":{"code":-1}}"#).kind(), Kind::Response);
     assert_eq!(frame("{}").kind(), Kind::Unknown);
-    assert_eq!(frame(r#"{"id":null,"method":"ping"}"#).kind(), Kind::Notification);
+    assert_eq!(frame(r#"{"id":null,"error":{"code":-1}}"#).kind(), Kind::Response);
 }
 
 #[test]
 fn a_call_that_cannot_be_answered_is_refused() {
     assert_eq!(refused(r#"{"method":"tools/call","params":{"name":"x"}}"#), FrameError::CallWithoutId);
-    assert_eq!(refused(r#"{"id":null,"method":"tools/call","params":{}}"#), FrameError::CallWithoutId);
     assert_eq!(refused(r#"{"id":1,"method":"tools/call","params":["x"]}"#), FrameError::CallWithoutParams);
     assert_eq!(refused(r#"{"id":1,"method":"tools/call"}"#), FrameError::CallWithoutParams);
 }
@@ -170,6 +169,9 @@ fn odd_methods_and_ids_are_refused() {
     assert_eq!(refused(r#"{"id":1,"method":["tools/call"]}"#), FrameError::Method);
     assert_eq!(refused(r#"{"id":{},"method":"ping"}"#), FrameError::Id);
     assert_eq!(refused(r#"{"id":true,"method":"ping"}"#), FrameError::Id);
+    for method in ["ping", "tools/call", "notifications/initialized"] {
+        assert_eq!(refused(&format!(r#"{{"id":null,"method":"{method}","params":{{}}}}"#)), FrameError::Id);
+    }
     assert_eq!(refused("3"), FrameError::NotAnObject);
 }
 

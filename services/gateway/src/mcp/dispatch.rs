@@ -20,10 +20,17 @@ const AMEND: &str = "vap/amend";
 pub async fn dispatched(inbound: Inbound) -> Result<Response, McpRefusal> {
     match inbound.frame.kind() {
         Kind::Request => Ok(request(inbound).await),
-        Kind::Notification if inbound.frame.method() == Some(AMEND) => Err(McpRefusal::AmendWithoutId),
+        Kind::Notification if needs_id(&inbound) => Err(McpRefusal::WithoutId),
         Kind::Notification | Kind::Response if inbound.endpoint.handlers.takes(&inbound) => Ok(swallowed()),
         Kind::Notification | Kind::Response | Kind::Unknown => Ok(passed(inbound).await),
     }
+}
+
+/// Returns whether messages of this method are decided or answered by the gateway, and so must be requests: some servers
+/// execute such a message also without an id.
+fn needs_id(inbound: &Inbound) -> bool {
+    let method = inbound.frame.method().unwrap_or_default();
+    method == AMEND || inbound.endpoint.handlers.gates(method)
 }
 
 /// Runs the handler of a request to its end: a decision must not be dropped half way because its client disconnects.

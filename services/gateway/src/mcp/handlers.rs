@@ -21,7 +21,7 @@ impl<T: ClientMessages + ServerMessages + SessionEvents> Handlers for T {}
 #[async_trait]
 pub trait ClientMessages: Send + Sync + 'static {
     /// Returns whether requests of this method are [`RequestKind::Gated`]: `tasks/*`, the methods that the operator
-    /// listed, and `tools/list` where it is filtered.
+    /// listed, and `tools/list` where it is filtered. A message of such a method without an id is refused.
     fn gates(&self, method: &str) -> bool;
 
     /// Returns the longest time from when a message of this method is sent to the end of its answer. `None` if the handlers

@@ -19,8 +19,8 @@ pub enum McpRefusal {
     NoSession,
     /// A modern call without the protocol revision in its `_meta`.
     WithoutRevision(Option<RawId>),
-    /// A `vap/amend` without an id, which could not be answered.
-    AmendWithoutId,
+    /// A message without an id, of a method whose requests are decided, or answered by the gateway itself.
+    WithoutId,
 }
 
 impl From<RequestRefusal> for McpRefusal {
@@ -45,8 +45,9 @@ impl IntoResponse for McpRefusal {
                 let words = "params._meta lacks io.modelcontextprotocol/protocolVersion";
                 relay::json(StatusCode::BAD_REQUEST, reply::error(id.as_ref(), INVALID_PARAMS, words, None))
             }
-            Self::AmendWithoutId => {
-                relay::error(StatusCode::BAD_REQUEST, INVALID_REQUEST, "vap/amend needs an id")
+            Self::WithoutId => {
+                let words = "this method needs an id: a message without one could not be answered";
+                relay::error(StatusCode::BAD_REQUEST, INVALID_REQUEST, words)
             }
         }
     }

@@ -100,9 +100,9 @@ impl Id {
 /// The kind of a JSON-RPC message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RpcKind {
-    /// A message with a `method` and an `id`.
+    /// A message with a `method` and an `id` that is not `null`.
     Request,
-    /// A message with a `method` and no `id`.
+    /// A message with a `method`, without `id` or with `null`.
     Notification,
     /// A message without `method`, with a `result` or an `error`.
     Response,
@@ -121,8 +121,9 @@ impl<'a> RpcMessage<'a> {
     /// Parses a message; `None` if the text is not a JSON-RPC message.
     pub fn read(text: &'a str) -> Option<Self> {
         let members = Json::whole(text)?.members();
-        let has = |name: &str| members.iter().any(|(key, _)| key == name);
-        let kind = match (has("method"), has("id")) {
+        let member = |name: &str| members.iter().rev().find(|(key, _)| key == name).map(|(_, value)| *value);
+        let has = |name: &str| member(name).is_some();
+        let kind = match (has("method"), member("id").is_some_and(|id| id.raw() != "null")) {
             (true, true) => RpcKind::Request,
             (true, false) => RpcKind::Notification,
             (false, _) if has("result") || has("error") => RpcKind::Response,
@@ -324,6 +325,15 @@ mod tests {
     fn of_a_member_that_is_there_twice_the_last_one_counts() {
         let message = RpcMessage::read(r#"{"id":1,"id":2,"result":{}}"#).unwrap();
         assert_eq!(message.id().unwrap().raw(), "2");
+    }
+
+    #[test]
+    fn a_message_with_the_id_null_is_no_request() {
+        let kind = |text| RpcMessage::read(text).unwrap().kind;
+        assert_eq!(kind(r#"{"id":null,"method":"m"}"#), RpcKind::Notification);
+        assert_eq!(kind(r#"{"id":1,"method":"m","id":null}"#), RpcKind::Notification);
+        assert_eq!(kind(r#"{"id":null,"method":"m","id":1}"#), RpcKind::Request);
+        assert_eq!(kind(r#"{"id":null,"error":{}}"#), RpcKind::Response);
     }
 
     #[test]

@@ -210,6 +210,13 @@ impl Agent {
         self.carry("tools/list", &self.committing(budget)).await.served()
     }
 
+    /// The commitment to these tools, on `tools/list`.
+    pub async fn commit_to_tools(&self, tools: &[&str], budget: Value) -> Answer {
+        let scope = json!({ "scope": { "tools_allow": tools } });
+        let commitment = signed(with(self.committing_as(AGENT, &budget), &scope));
+        self.carry("tools/list", &commitment).await.served()
+    }
+
     /// A call's parameters, with its envelope.
     pub fn call_params(&self, tool: &str, arguments: &Value) -> Value {
         let envelope = self.envelope(tool, arguments);

@@ -1,10 +1,14 @@
 //! Calls that go on as tasks (V-37): admitted once, followed up by the same principal, settled with the last result.
 
+use std::sync::Arc;
+
 use admission::rules::{Posture, Then};
+use gateway::upstream::stdio::Stdio;
 use serde_json::{Value, json};
 use testkit::{McpRequest, McpResponse};
 
-use crate::client::{Agent, VAP, initialize, read};
+use crate::client::{Agent, VAP, initialize, read, without};
+use crate::scripted::{Client, modern, program};
 use crate::world::{Outcome, Script, World, rule, script};
 
 const TASK: &str = "task-1";
@@ -215,6 +219,41 @@ async fn v_37_a_request_about_anothers_task_is_denied_and_recorded() {
     assert_eq!(world.server.seen().len(), before, "nothing went on");
     assert_eq!(world.verdicts(&world.unbound()).await, ["denied", "denied", "denied"]);
     assert_eq!(task_request(&alice, "tasks/get", json!({})).await["result"]["status"], "working");
+}
+
+#[tokio::test]
+async fn v_37_a_message_of_a_gated_method_with_the_id_null_or_without_one_reaches_no_server() {
+    let server = Arc::new(Stdio::new(program("modern"), "modern"));
+    let world = World::with(|wishes| {
+        wishes.upstream = Some(server.clone());
+        wishes.rules.gated_methods = vec!["prompts/get".into()];
+    })
+    .await;
+    let alice = world.modern("alice");
+    alice.commit_to_tools(&["task"], json!({ "max_calls": 1 })).await;
+    let created = alice.call("task", json!({})).await.served().reply();
+    let task = &created["result"]["task"]["taskId"];
+    let mallory = world.modern("mallory");
+    for (method, params) in
+        [("tasks/cancel", json!({ "taskId": task })), ("prompts/get", json!({ "name": "greet" }))]
+    {
+        let mut with_null = mallory.message(method, &params);
+        with_null["id"] = Value::Null;
+        let without_id = Value::from(without(&with_null, &["id"]));
+        for message in [with_null, without_id] {
+            let answer = mallory.say(&message).await;
+            assert_eq!(
+                (answer.status, &answer.reply()["error"]["code"]),
+                (400, &json!(-32600)),
+                "{answer:?}"
+            );
+        }
+    }
+    let got = modern(json!("g"), "tools/call", json!({ "name": "got", "arguments": {} }), json!({}));
+    let got = Client::of(&*server).ask(got).await["result"]["got"].to_string();
+    assert!(got.contains("tools/call"), "{got}");
+    assert!(!got.contains("tasks/cancel") && !got.contains("prompts/get"), "{got}");
+    server.stop().await;
 }
 
 #[tokio::test]
