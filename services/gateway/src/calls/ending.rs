@@ -99,8 +99,13 @@ impl Ending {
     pub async fn end(self, reply: &Reply) -> Passing {
         match created_task(reply).filter(|_| self.subject == CallSubject::Tool) {
             Some(task_id) => self.goes_on_as(task_id, reply),
-            None => self.over(reply).await,
+            None => self.over(reply, outcome_of(reply)).await,
         }
+    }
+
+    /// Handles the gateway's own answer to a call of which nothing was sent: the reservation is released (V-14).
+    pub async fn refused(self, reply: &Reply) -> Passing {
+        self.over(reply, unsent()).await
     }
 
     /// Keeps the call as a task; it is settled with the task's last result (V-37).
@@ -114,9 +119,9 @@ impl Ending {
         if annotated { Passing::Replaced(spliced) } else { Passing::Untouched }
     }
 
-    async fn over(self, reply: &Reply) -> Passing {
+    async fn over(self, reply: &Reply, outcome: CallOutcomeReport) -> Passing {
         let Self { shared, pass, mut additions, verdict, annotated, ticket, route, caller, id, .. } = self;
-        let settled = pass.settle(outcome_of(reply)).await;
+        let settled = pass.settle(outcome).await;
         if !annotated {
             return Passing::Untouched;
         }
@@ -159,8 +164,13 @@ impl Ending {
 
     /// Settles a call of which nothing was sent: the reservation is released (V-14).
     pub async fn never_sent(self) {
-        self.pass.settle(CallOutcomeReport { status: CallStatus::Refused, cost: None, result: None }).await;
+        self.pass.settle(unsent()).await;
     }
+}
+
+/// The result of a call of which nothing was sent.
+const fn unsent() -> CallOutcomeReport {
+    CallOutcomeReport { status: CallStatus::Refused, cost: None, result: None }
 }
 
 /// Derives the result of a call from its answer.

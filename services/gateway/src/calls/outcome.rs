@@ -71,13 +71,15 @@ impl Calls {
         // cancellation finds the call in one of the two.
         let listed = self.shared.unanswered.list(ending);
         let limit = self.limit(listed.cancelled());
-        let mut outcome = OutcomeTap { listed, id, refused: false, spoiled: false, passage, cancellation };
+        let (refused, unsent, spoiled) = (false, false, false);
+        let mut outcome = OutcomeTap { listed, id, refused, unsent, spoiled, passage, cancellation };
         if call.unsent.end() || (era == Era::Modern && call.client.is_gone()) {
             return Err(outcome.never_sent(CANCELLED).await);
         }
         match limit.within(relay::ask(&**upstream, request, &call.client)).await {
             Ok(Ok(answer)) => {
                 outcome.refused = !answer.status.is_success();
+                outcome.unsent = answer.is_unsent;
                 Ok(SentCall { answer, outcome, limit })
             }
             Err(why) => {
@@ -112,6 +114,8 @@ struct OutcomeTap {
     id: RawId,
     /// `true` if the HTTP status is an error, so that no result follows.
     refused: bool,
+    /// `true` if the answer is the gateway's own, and the call was sent to no server.
+    unsent: bool,
     /// `true` if a message was withheld that some client would have taken for the answer: mostly no other one follows it.
     spoiled: bool,
     passage: AnswerStream,
@@ -139,7 +143,12 @@ impl Tap for OutcomeTap {
                 None
             }
             Over::Complete | Over::Resumed => {
-                Some(owes.take()?.lost(&UpstreamError::Lost("it has no answer".into())))
+                let ending = owes.take()?;
+                let words = ending.lost(&UpstreamError::Lost("it has no answer".into()));
+                if self.unsent {
+                    ending.never_sent().await;
+                }
+                Some(words)
             }
             Over::Broken(error) => Some(owes.take()?.lost(&error)),
             Over::GivenUp(why) => {
@@ -181,7 +190,10 @@ impl OutcomeTap {
         if reply.answers(&self.id) {
             let mut owes = self.listed.owes().lock().await;
             if let Some(ending) = owes.take() {
-                return ending.end(&reply).await;
+                return match self.unsent {
+                    true => ending.refused(&reply).await,
+                    false => ending.end(&reply).await,
+                };
             }
         }
         self.passage.unrelated(&reply).await

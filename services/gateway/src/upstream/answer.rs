@@ -15,14 +15,14 @@ use crate::frame::error_code::{
 
 /// An answer with a status and an empty body.
 pub fn empty(status: StatusCode) -> UpstreamAnswer {
-    UpstreamAnswer { status, headers: HeaderMap::new(), body: stream::empty().boxed() }
+    UpstreamAnswer { status, headers: HeaderMap::new(), body: stream::empty().boxed(), is_unsent: false }
 }
 
 /// An answer with one JSON message as its body.
 pub fn json(status: StatusCode, text: Bytes) -> UpstreamAnswer {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    UpstreamAnswer { status, headers, body: stream::iter([Ok(text)]).boxed() }
+    UpstreamAnswer { status, headers, body: stream::iter([Ok(text)]).boxed(), is_unsent: false }
 }
 
 /// An answer with a JSON-RPC error, as [`error_message`] writes it.
@@ -40,29 +40,29 @@ pub fn error_message(id: Option<&str>, code: i32, message: &str) -> Bytes {
 /// Status 400: a request of the legacy eras without `Mcp-Session-Id`.
 pub fn session_missing(id: Option<&str>) -> UpstreamAnswer {
     let why = "an Mcp-Session-Id is missing; initialize gives one";
-    error(StatusCode::BAD_REQUEST, id, TRANSPORT_REFUSAL, why)
+    error(StatusCode::BAD_REQUEST, id, TRANSPORT_REFUSAL, why).unsent()
 }
 
 /// Status 400: a second `initialize` in a session.
 pub fn initialized_already(id: Option<&str>) -> UpstreamAnswer {
     let why = "this session is initialized already; a new one is opened without Mcp-Session-Id";
-    error(StatusCode::BAD_REQUEST, id, INVALID_REQUEST, why)
+    error(StatusCode::BAD_REQUEST, id, INVALID_REQUEST, why).unsent()
 }
 
 /// Status 404: `initialize` at a server of the revision without sessions.
 pub fn no_sessions(id: Option<&str>) -> UpstreamAnswer {
-    error(StatusCode::NOT_FOUND, id, METHOD_NOT_FOUND, "there is no initialize in this revision")
+    error(StatusCode::NOT_FOUND, id, METHOD_NOT_FOUND, "there is no initialize in this revision").unsent()
 }
 
 /// Status 400: a client's response to a server that sends no requests.
 pub fn no_responses() -> UpstreamAnswer {
     let why = "clients send no responses in this revision";
-    error(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, why)
+    error(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, why).unsent()
 }
 
 /// Status 400: a body that is not a JSON-RPC message.
 pub fn no_message() -> UpstreamAnswer {
-    error(StatusCode::BAD_REQUEST, None, PARSE_ERROR, "the body is not a JSON-RPC message")
+    error(StatusCode::BAD_REQUEST, None, PARSE_ERROR, "the body is not a JSON-RPC message").unsent()
 }
 
 /// Status 404: an unknown or ended session.
@@ -73,7 +73,7 @@ pub fn no_such_session(id: Option<&str>) -> UpstreamAnswer {
 /// Status 400: a request of a session that names a revision which nobody has agreed on.
 pub fn unknown_revision(id: Option<&str>) -> UpstreamAnswer {
     let why = "MCP-Protocol-Version names no revision of this session";
-    error(StatusCode::BAD_REQUEST, id, INVALID_REQUEST, why)
+    error(StatusCode::BAD_REQUEST, id, INVALID_REQUEST, why).unsent()
 }
 
 /// Status 405, with the `Allow` header.
@@ -85,7 +85,7 @@ pub fn not_allowed(allowed: &'static str) -> UpstreamAnswer {
 
 /// Status 503 with `Retry-After`: a limit of the gateway is reached.
 pub fn busy(id: Option<&str>, message: &str) -> UpstreamAnswer {
-    let mut answer = error(StatusCode::SERVICE_UNAVAILABLE, id, UNAVAILABLE, message);
+    let mut answer = error(StatusCode::SERVICE_UNAVAILABLE, id, UNAVAILABLE, message).unsent();
     answer.headers.insert(RETRY_AFTER, HeaderValue::from_static("5"));
     answer
 }
@@ -96,7 +96,7 @@ pub fn events(body: AnswerBody) -> UpstreamAnswer {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
     headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
-    UpstreamAnswer { status: StatusCode::OK, headers, body }
+    UpstreamAnswer { status: StatusCode::OK, headers, body, is_unsent: false }
 }
 
 /// A message as a server-sent event; `id` is given where the stream can be resumed.

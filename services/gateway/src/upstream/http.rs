@@ -145,7 +145,7 @@ impl Upstream for Http {
             true => body.boxed(),
             false => timed(body, self.answer_time).boxed(),
         };
-        Ok(UpstreamAnswer { status, headers, body })
+        Ok(UpstreamAnswer { status, headers, body, is_unsent: false })
     }
 }
 

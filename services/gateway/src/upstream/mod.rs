@@ -99,6 +99,16 @@ pub struct UpstreamAnswer {
     pub headers: HeaderMap,
     /// The streaming body.
     pub body: AnswerBody,
+    /// `true` if the gateway gave the answer itself and sent the request to no server, so that it had no effect.
+    pub is_unsent: bool,
+}
+
+impl UpstreamAnswer {
+    /// The answer of the gateway to a request that it sent to no server.
+    #[must_use]
+    pub fn unsent(self) -> Self {
+        Self { is_unsent: true, ..self }
+    }
 }
 
 /// A streaming response body.

@@ -46,6 +46,8 @@ impl Answer {
         match self.headers.get("content-type").and_then(|value| value.to_str().ok()) {
             Some(media) if media.starts_with("text/event-stream") => {
                 let data = self.text.lines().filter_map(|line| line.strip_prefix("data: "));
+                // The first event of a legacy stream only has an id.
+                let data = data.filter(|data| !data.is_empty());
                 data.map(|data| serde_json::from_str(data).unwrap()).collect()
             }
             _ => vec![serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("{self:?}"))],

@@ -173,7 +173,7 @@ impl FederationState {
         match (named.and_then(|id| self.sessions.get(id)), named) {
             (Some(session), _) => Ok(Some(session)),
             (None, _) if is_initialize(request.message) => Ok(None),
-            (None, Some(_)) => Err(answer::no_such_session(request.id())),
+            (None, Some(_)) => Err(answer::no_such_session(request.id()).unsent()),
             (None, None) => Err(answer::session_missing(request.id())),
         }
     }
@@ -212,7 +212,7 @@ impl FederationState {
             "tasks/list" => self.list(request, "tasks").await,
             "subscriptions/listen" => self.subscribe(request).await,
             "ping" | "logging/setLevel" => self.first_success(request).await,
-            _ => Ok(no_such_method(request)),
+            _ => Ok(no_such_method(request).unsent()),
         }
     }
 

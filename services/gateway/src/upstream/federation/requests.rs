@@ -68,7 +68,7 @@ impl FederationState {
     ) -> Result<UpstreamAnswer, UpstreamError> {
         let Some(bodies) = self.page_requests(request) else {
             let why = "the cursor was not issued by this endpoint";
-            return Ok(rpc_error(request, error_code::INVALID_PARAMS, why));
+            return Ok(rpc_error(request, error_code::INVALID_PARAMS, why).unsent());
         };
         let answers = self.gather(request, bodies).await?;
         let successes = match successes(answers) {
@@ -154,7 +154,10 @@ impl FederationState {
                 let answer = self.send(request, server, body).await?;
                 Ok(self.passed(answer, Awaited::Of(None)))
             }
-            None => Ok(rpc_error(request, error_code::INVALID_REQUEST, "no server has asked for this")),
+            None => {
+                let why = "no server has asked for this";
+                Ok(rpc_error(request, error_code::INVALID_REQUEST, why).unsent())
+            }
         }
     }
 }
@@ -181,5 +184,5 @@ pub fn no_such_name(request: FederatedRequest<'_>, named: NameKind) -> UpstreamA
         NameKind::Uri(_) if request.session.is_some() => error_code::RESOURCE_NOT_FOUND,
         _ => error_code::INVALID_PARAMS,
     };
-    rpc_error(request, code, "no server behind this endpoint has this name")
+    rpc_error(request, code, "no server behind this endpoint has this name").unsent()
 }

@@ -170,7 +170,7 @@ fn decoded(value: &str) -> Option<String> {
 }
 
 fn refused(message: &RpcMessage<'_>, code: i32, why: &str) -> Box<UpstreamAnswer> {
-    Box::new(answer::error(StatusCode::BAD_REQUEST, message.id().map(Json::raw), code, why))
+    Box::new(answer::error(StatusCode::BAD_REQUEST, message.id().map(Json::raw), code, why).unsent())
 }
 
 #[cfg(test)]

@@ -180,7 +180,7 @@ impl Stdio {
             return Err(answer::session_missing(id));
         };
         let session = self.sessions.get(named);
-        session.filter(|session| session.is_alive()).ok_or_else(|| answer::no_such_session(id))
+        session.filter(|session| session.is_alive()).ok_or_else(|| answer::no_such_session(id).unsent())
     }
 }
 

@@ -106,7 +106,9 @@ impl StdioSession {
         let mut reader = match self.open(message).await {
             Ok(reader) => reader,
             Err(PostRefusal::NotTaken(why)) => return Ok(not_taken(why, message)),
-            Err(PostRefusal::Gone) => return Ok(answer::no_such_session(message.id().map(Json::raw))),
+            Err(PostRefusal::Gone) => {
+                return Ok(answer::no_such_session(message.id().map(Json::raw)).unsent());
+            }
         };
         if events {
             return Ok(self.event_stream(reader, None));
@@ -331,17 +333,11 @@ fn sse_event(event: &StreamEvent) -> Bytes {
 
 fn not_taken(why: NotTaken, message: &RpcMessage<'_>) -> UpstreamAnswer {
     let id = message.id().map(Json::raw);
+    let invalid = |id, why| answer::error(StatusCode::BAD_REQUEST, id, error_code::INVALID_REQUEST, why);
     match why {
-        NotTaken::SameId => answer::error(
-            StatusCode::BAD_REQUEST,
-            id,
-            error_code::INVALID_REQUEST,
-            "a request with this id is open in this session",
-        ),
+        NotTaken::SameId => invalid(id, "a request with this id is open in this session").unsent(),
         NotTaken::TooMany => answer::busy(id, "too many requests are open in this session"),
-        NotTaken::NoId => {
-            answer::error(StatusCode::BAD_REQUEST, None, error_code::INVALID_REQUEST, "the id is not an id")
-        }
+        NotTaken::NoId => invalid(None, "the id is not an id").unsent(),
     }
 }
 

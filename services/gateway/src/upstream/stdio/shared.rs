@@ -214,4 +214,5 @@ fn legacy_answer(message: &RpcMessage<'_>, error: Option<&Bytes>) -> UpstreamAns
         error_code::TRANSPORT_REFUSAL,
         "this server has sessions: it is spoken to with initialize first, and then with an Mcp-Session-Id",
     )
+    .unsent()
 }

@@ -1,12 +1,17 @@
 //! Answers that do not come (X-2, V-12, V-14): what the caller is told, what is spent, and that nothing is sent twice.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use gateway::upstream::Upstream;
+use gateway::upstream::federation::Federation;
+use gateway::upstream::stdio::Stdio;
 use serde_json::json;
 use testkit::{McpRequest, McpResponse};
 
 use crate::client::Answer;
 use crate::front::until;
+use crate::scripted::program;
 use crate::world::{Script, World, script, silent};
 
 /// Answers a call with a stream that shows some life and is cut before the answer.
@@ -45,6 +50,43 @@ async fn x_2_a_call_of_an_unreachable_upstream_costs_nothing() {
     }
     let outcomes = away.outcomes(&agent.session, 3).await;
     assert!(outcomes.iter().all(|outcome| outcome.status == "refused"), "{outcomes:?}");
+}
+
+#[tokio::test]
+async fn v_14_a_call_of_a_name_that_no_server_of_a_federation_has_costs_nothing() {
+    let server = Arc::new(Stdio::new(program("both"), "both"));
+    let servers: Vec<(String, Arc<dyn Upstream>)> =
+        vec![("a".into(), server.clone()), ("b".into(), server.clone())];
+    let federation = Arc::new(Federation::new(servers, ".").unwrap());
+    let world = World::with(|wishes| wishes.upstream = Some(federation)).await;
+    let legacy = world.legacy().await.in_session("session-of-the-legacy-era");
+    for (agent, status) in [(world.modern("alice"), 400), (legacy, 200)] {
+        agent.commit_to_tools(&["*"], json!({ "max_calls": 1 })).await;
+        let refused = agent.call("nobody.echo", json!({})).await;
+        let error = &refused.reply()["error"];
+        assert_eq!((refused.status, &error["code"]), (status, &json!(-32602)), "{refused:?}");
+        assert_eq!(error["data"]["vap"]["verdict"], "served", "it was admitted: {refused:?}");
+        agent.call("a.echo", json!({})).await.served();
+        agent.call("a.echo", json!({})).await.denied("budget_exceeded");
+        let outcomes = world.outcomes(&agent.session, 2).await;
+        assert_eq!((&*outcomes[0].status, &*outcomes[1].status), ("refused", "executed"));
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn v_14_a_call_that_the_gateway_does_not_send_to_a_started_server_costs_nothing() {
+    let server = Arc::new(Stdio::new(program("modern"), "modern"));
+    let world = World::with(|wishes| wishes.upstream = Some(server.clone())).await;
+    let agent = world.modern("alice");
+    agent.commit_to_tools(&["last"], json!({ "max_calls": 1 })).await;
+    let without_header = agent.call("last", json!({ "region": "eu" })).await;
+    let code = &without_header.reply()["error"]["code"];
+    assert_eq!((without_header.status, code), (400, &json!(-32020)), "{without_header:?}");
+    agent.call("last", json!({})).await.served();
+    let outcomes = world.outcomes(&agent.session, 2).await;
+    assert_eq!((&*outcomes[0].status, &*outcomes[1].status), ("refused", "executed"));
+    server.stop().await;
 }
 
 #[tokio::test]
