@@ -87,18 +87,19 @@ pub enum FrameError {
     /// The message has a `method` and also a `result` or an `error`.
     #[error("a message has a method or a result or error, not both")]
     Ambiguous,
-    /// A member name that case-insensitive readers take for a member of the protocol.
+    /// A member name that case-insensitive readers take for a member of the protocol; in `params`, with the id of the
+    /// request.
     #[error("the member {0:?} can be mistaken for one of the protocol's")]
-    Lookalike(String),
+    Lookalike(String, Option<RawId>),
     /// A `tools/call` without an `id`: it could not be answered.
     #[error("tools/call needs an id: a call without one could not be answered")]
     CallWithoutId,
-    /// A `tools/call` whose `params.name` is not a string. Some servers would read `["x"]` as x.
+    /// A `tools/call` with this id whose `params.name` is not a string. Some servers would read `["x"]` as x.
     #[error("the name of a tool must be a text")]
-    CallName,
-    /// A `tools/call` whose `params` is not an object.
+    CallName(RawId),
+    /// A `tools/call` with this id whose `params` is not an object.
     #[error("the parameters of tools/call must be an object")]
-    CallWithoutParams,
+    CallWithoutParams(RawId),
 }
 
 impl FrameError {
@@ -108,6 +109,15 @@ impl FrameError {
         match self {
             Self::Flaw(flaw) if flaw.is_syntax() => error_code::PARSE_ERROR,
             _ => error_code::INVALID_REQUEST,
+        }
+    }
+
+    /// The id of the request, if the message is known to be one.
+    pub const fn id(&self) -> Option<&RawId> {
+        match self {
+            Self::CallName(id) | Self::CallWithoutParams(id) => Some(id),
+            Self::Lookalike(_, id) => id.as_ref(),
+            _ => None,
         }
     }
 }
@@ -120,7 +130,7 @@ impl Frame {
     pub fn parse(text: Bytes) -> Result<Self, FrameError> {
         let body = checked(&text, MAX_DEPTH, TextRules::DistinctNames)?;
         let whole = top_level(body)?;
-        refuse_lookalikes(&whole, ENVELOPE)?;
+        refuse_lookalikes(&whole, ENVELOPE, None)?;
         let method = method(body, &whole)?;
         let id = id(body, &whole, method.is_some())?;
         let kind = kind(&whole, method.is_some(), id.is_some())?;
@@ -135,12 +145,15 @@ impl Frame {
         if self.method() != Some(TOOLS_CALL) {
             return Ok(());
         }
-        if self.kind != Kind::Request {
+        let Some(id) = self.id() else {
             return Err(FrameError::CallWithoutId);
+        };
+        if self.params.is_none() {
+            return Err(FrameError::CallWithoutParams(id.clone()));
         }
-        refuse_lookalikes(self.params.as_ref().ok_or(FrameError::CallWithoutParams)?, CALL)?;
+        self.refuse_lookalike_params(CALL)?;
         match self.param("name").is_some() && self.tool_name().is_none() {
-            true => Err(FrameError::CallName),
+            true => Err(FrameError::CallName(id.clone())),
             false => Ok(()),
         }
     }
@@ -220,7 +233,7 @@ impl Frame {
     /// # Errors
     /// [`FrameError::Lookalike`] with the first such name.
     pub fn refuse_lookalike_params(&self, known: &[&str]) -> Result<(), FrameError> {
-        self.params.as_ref().map_or(Ok(()), |params| refuse_lookalikes(params, known))
+        self.params.as_ref().map_or(Ok(()), |params| refuse_lookalikes(params, known, self.id()))
     }
 
     /// The raw JSON text of a member of an object in `params`, such as a member of `params.metadata`.
@@ -294,11 +307,11 @@ fn top_level(text: &str) -> Result<Object, FrameError> {
 }
 
 /// Refuses member names that a case-insensitive reader takes for one of `known` (such readers also take `ſ` for s and
-/// `K` for k): if a name repeats, the last one wins for such a reader.
-fn refuse_lookalikes(object: &Object, known: &[&str]) -> Result<(), FrameError> {
+/// `K` for k): if a name repeats, the last one wins for such a reader. `id` is that of the request, if it is known.
+fn refuse_lookalikes(object: &Object, known: &[&str], id: Option<&RawId>) -> Result<(), FrameError> {
     let mistaken = |name: &&str| !known.contains(name) && known.contains(&folded(name).as_str());
     match object.names().find(mistaken) {
-        Some(name) => Err(FrameError::Lookalike(name.to_owned())),
+        Some(name) => Err(FrameError::Lookalike(name.to_owned(), id.cloned())),
         None => Ok(()),
     }
 }

@@ -39,7 +39,7 @@ pub mod relay;
 pub mod replay;
 mod servers;
 mod start_error;
-mod stdio_client;
+pub mod stdio_client;
 pub mod telemetry;
 pub mod tools;
 pub mod upstream;

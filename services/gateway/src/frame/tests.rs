@@ -87,15 +87,16 @@ fn messages_are_told_apart() {
 #[test]
 fn a_call_that_cannot_be_answered_is_refused() {
     assert_eq!(refused(r#"{"method":"tools/call","params":{"name":"x"}}"#), FrameError::CallWithoutId);
-    assert_eq!(refused(r#"{"id":1,"method":"tools/call","params":["x"]}"#), FrameError::CallWithoutParams);
-    assert_eq!(refused(r#"{"id":1,"method":"tools/call"}"#), FrameError::CallWithoutParams);
+    let without_params = || FrameError::CallWithoutParams(RawId::read("1").unwrap());
+    assert_eq!(refused(r#"{"id":1,"method":"tools/call","params":["x"]}"#), without_params());
+    assert_eq!(refused(r#"{"id":1,"method":"tools/call"}"#), without_params());
 }
 
 #[test]
 fn a_call_names_its_tool_by_a_text_or_not_at_all() {
     for name in [r#"["pay"]"#, "1", "null", r#"{"toString":"pay"}"#, r#""pay\ud800""#] {
         let call = format!(r#"{{"id":1,"method":"tools/call","params":{{"name":{name}}}}}"#);
-        assert_eq!(refused(&call), FrameError::CallName, "{name}");
+        assert_eq!(refused(&call), FrameError::CallName(RawId::read("1").unwrap()), "{name}");
     }
     assert_eq!(frame(r#"{"id":1,"method":"tools/call","params":{}}"#).tool_name(), None);
 }
@@ -153,10 +154,30 @@ fn a_second_spelling_that_a_careless_reader_takes_for_the_method_is_refused() {
         r#"{"id":1,"method":"tools/call","params":{"name":"a","Name":"b"}}"#,
         r#"{"id":1,"method":"tools/call","params":{"name":"a","argument\u017f":{}}}"#,
     ] {
-        assert!(matches!(refused(lookalike), FrameError::Lookalike(_)), "{lookalike}");
+        assert!(matches!(refused(lookalike), FrameError::Lookalike(..)), "{lookalike}");
     }
     // At other depths a name has no special meaning.
     frame(r#"{"id":1,"method":"x/y","params":{"Name":1,"name":2,"Method":3}}"#);
+}
+
+#[test]
+fn an_error_names_the_request_once_its_id_is_certain() {
+    let id = |text| refused(text).id().map(RawId::text).map(str::to_owned);
+    for certain in [
+        r#"{"id":"a","method":"tools/call"}"#,
+        r#"{"id":"a","method":"tools/call","params":{"name":1}}"#,
+        r#"{"id":"a","method":"tools/call","params":{"name":"a","Name":"b"}}"#,
+    ] {
+        assert_eq!(id(certain).as_deref(), Some("\"a\""), "{certain}");
+    }
+    for uncertain in [
+        r#"{"id":1,"ID":2,"method":"ping"}"#,
+        r#"{"id":1,"id":2,"method":"ping"}"#,
+        r#"{"id":1,"method":"ping","result":{}}"#,
+        r#"[{"id":1,"method":"ping"}]"#,
+    ] {
+        assert_eq!(id(uncertain), None, "{uncertain}");
+    }
 }
 
 #[test]

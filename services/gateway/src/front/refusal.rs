@@ -6,7 +6,7 @@ use axum::response::IntoResponse;
 use http::header::{ACCEPT_ENCODING, ALLOW, RETRY_AFTER};
 use http::{HeaderName, HeaderValue, StatusCode};
 
-use crate::frame::{FrameError, RawId, error_code};
+use crate::frame::{FrameError, RawId, error_code, reply};
 use crate::relay;
 use crate::relay::{Response, UPSTREAM_FAILED};
 use crate::upstream::UpstreamError;
@@ -82,7 +82,10 @@ impl IntoResponse for RequestRefusal {
             }
             Self::TooSlow => invalid(StatusCode::REQUEST_TIMEOUT, "the message took too long"),
             Self::Broken => invalid(StatusCode::BAD_REQUEST, "the message broke off"),
-            Self::Message(why) => relay::error(StatusCode::BAD_REQUEST, why.code(), &why.to_string()),
+            Self::Message(why) => {
+                let message = reply::error(why.id(), why.code(), &why.to_string(), None);
+                relay::json(StatusCode::BAD_REQUEST, message)
+            }
             Self::Certificate => {
                 invalid(StatusCode::BAD_REQUEST, "the header Client-Cert is not a certificate (RFC 9440)")
             }

@@ -88,7 +88,10 @@ impl StdioClient {
                             running.push(self.request(frame, output));
                         }
                         Ok(frame) => self.in_order(frame, output, over).await,
-                        Err(error) => send(output, reply::error(None, PARSE_ERROR, &error.to_string(), None)).await,
+                        Err(error) => {
+                            let words = error.to_string();
+                            send(output, reply::error(error.id(), error.code(), &words, None)).await;
+                        }
                     }
                 },
             }

@@ -232,8 +232,14 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// A front before the server at this URL.
+    /// A front before the server at this URL, and its listener.
     pub async fn serve(self, url: &str, handlers: Arc<dyn Handlers>) -> Serving {
+        let times = self.times;
+        listening(&self.front(url, handlers), times).await
+    }
+
+    /// A front before the server at this URL.
+    pub fn front(self, url: &str, handlers: Arc<dyn Handlers>) -> Arc<Front> {
         let server =
             HttpServer { url: url.parse().unwrap(), token_file: None, headers: Vec::new(), ca_file: None };
         let upstream =
@@ -255,9 +261,14 @@ impl Settings {
             intake: self.intake,
             pages: self.pages,
         };
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        Front::new(plan, self.http).serve(listener, self.times).unwrap()
+        Front::new(plan, self.http)
     }
+}
+
+/// The listener of a front.
+pub async fn listening(front: &Arc<Front>, times: Times) -> Serving {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    front.serve(listener, times).unwrap()
 }
 
 /// A front that decides nothing, before a scripted server.

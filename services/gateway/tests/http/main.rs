@@ -6,6 +6,7 @@ mod authority;
 mod calls;
 mod client;
 mod front;
+mod local;
 mod running;
 #[path = "../scripted/mod.rs"]
 mod scripted;

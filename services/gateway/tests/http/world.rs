@@ -15,7 +15,7 @@ use gateway::clarify::state::Sealer;
 use gateway::decision_writer::{
     Clock, DecisionWriter, LogConnection, RunningWriter, WriterKeys, WriterSettings,
 };
-use gateway::front::{Authorized, Authorizer, Serving, Times};
+use gateway::front::{Authorized, Authorizer, Front, Serving, Times};
 use gateway::relay::Response;
 use gateway::replay::{self, ReplayedSession};
 use gateway::telemetry::Telemetry;
@@ -28,7 +28,7 @@ use vap::glob::Pattern;
 use zeroize::Zeroizing;
 
 use crate::client::{AGENT, Agent, PATIENCE, agent_key};
-use crate::front::Settings;
+use crate::front::{Settings, listening};
 
 const POLICY: &str = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 const LOG: &str = "http://127.0.0.1:9";
@@ -99,6 +99,7 @@ pub struct World {
     pub server: McpServer,
     pub store: Arc<dyn EvidenceStore>,
     pub writer: DecisionWriter,
+    pub front: Arc<Front>,
     rules: Rules,
     /// Whether nobody else writes into the store, and nothing in it fails.
     is_alone: bool,
@@ -214,13 +215,13 @@ impl World {
             admits: Arc::new(ByName),
             answer_time: wishes.answer_time,
             upstream: wishes.upstream,
-            times: Times::default(),
             ..Settings::default()
         };
-        let serving = settings.serve(&url, Arc::new(calls)).await;
+        let front = settings.front(&url, Arc::new(calls));
+        let serving = listening(&front, Times::default()).await;
         let at = serving.address;
         let store = wishes.store;
-        Self { server, store, writer, rules, is_alone, at, _serving: serving, _running: running }
+        Self { server, store, writer, front, rules, is_alone, at, _serving: serving, _running: running }
     }
 
     /// A client of the modern era, with this token.
