@@ -2,11 +2,13 @@
 //! message of an answer becomes a line of the output.
 //!
 //! The client is thus handled like one over Streamable HTTP: in the legacy eras it has an MCP session, with a stream for
-//! the server's own messages.
+//! the server's own messages. In the modern era a client over HTTP cancels a request by a disconnect; here it sends
+//! `notifications/cancelled`, which ends the request in the same way.
 //!
 //! Not here: decisions, and servers on stdio (`upstream::stdio`).
 
 mod answer;
+mod open_requests;
 mod request;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,11 +21,12 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::frame::error_code::PARSE_ERROR;
-use crate::frame::{Frame, Kind, reply};
+use crate::frame::{Frame, Kind, NOTIFICATIONS_CANCELLED, RawId, reply};
 use crate::front::Front;
 use crate::limits::{CHILD_QUEUE, LOCAL_STREAM_PAUSE, MAX_LINE_BYTES};
 use crate::lines::{Line, read_line, skip_line};
-use request::McpSession;
+use open_requests::OpenRequests;
+use request::{McpSession, is_modern};
 
 /// The client of one route.
 #[derive(Clone)]
@@ -75,17 +78,21 @@ impl StdioClient {
     ) -> std::io::Result<()> {
         let (lines, mut received) = mpsc::channel(CHILD_QUEUE);
         let reading = tokio::spawn(read(input, lines));
-        let mut running = FuturesUnordered::new();
+        let (mut running, mut open) = (FuturesUnordered::new(), OpenRequests::default());
         loop {
             tokio::select! {
                 biased;
-                Some(()) = running.next() => {}
+                Some(ended) = running.next() => open.close(ended),
                 line = received.recv() => match line {
                     None => break,
                     Some(Err(TooLong)) => too_long(output).await,
                     Some(Ok(line)) => match Frame::parse(line.clone()) {
                         Ok(frame) if frame.kind() == Kind::Request && !request::is_initialize(&frame) => {
-                            running.push(self.request(frame, output));
+                            let cancelled = open.open(&frame);
+                            running.push(self.request(frame, output, cancelled));
+                        }
+                        Ok(frame) if frame.method() == Some(NOTIFICATIONS_CANCELLED) => {
+                            self.cancel(frame, &mut open, output, over).await;
                         }
                         Ok(frame) => self.in_order(frame, output, over).await,
                         Err(error) => {
@@ -100,10 +107,39 @@ impl StdioClient {
         reading.await.unwrap_or(Ok(()))
     }
 
-    async fn request(&self, frame: Frame, output: &mpsc::Sender<Bytes>) {
+    /// Handles a request until it is answered or cancelled, and returns its id. A cancelled one has no answer.
+    async fn request(
+        &self,
+        frame: Frame,
+        output: &mpsc::Sender<Bytes>,
+        cancelled: CancellationToken,
+    ) -> Option<RawId> {
         let request = self.session().post(&self.route, &frame);
-        let response = self.front.answer_local(request).await;
-        answer::forward(response, frame.id(), |message| send(output, message)).await;
+        let answered = async {
+            let response = self.front.answer_local(request).await;
+            answer::forward(response, frame.id(), |message| send(output, message)).await;
+        };
+        tokio::select! {
+            biased;
+            () = cancelled.cancelled() => {}
+            () = answered => {}
+        }
+        frame.id().cloned()
+    }
+
+    /// Handles a cancellation: ends the modern request that it names, or else passes it to a server of the older revisions.
+    /// One of a modern request that has ended already cancels nothing.
+    async fn cancel(
+        &self,
+        cancellation: Frame,
+        open: &mut OpenRequests,
+        output: &mpsc::Sender<Bytes>,
+        over: &CancellationToken,
+    ) {
+        let is_for_server = !open.cancel(&cancellation) && !is_modern(&cancellation);
+        if is_for_server && self.session().is_open() {
+            self.in_order(cancellation, output, over).await;
+        }
     }
 
     /// Handles a message that must have been received before the next one is: `initialize`, a notification or a

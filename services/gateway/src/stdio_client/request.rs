@@ -17,6 +17,11 @@ pub struct McpSession {
 }
 
 impl McpSession {
+    /// Returns whether `initialize` has agreed on a session or a revision.
+    pub const fn is_open(&self) -> bool {
+        self.id.is_some() || self.version.is_some()
+    }
+
     /// Takes the session's id from the answer to `initialize`.
     pub fn opened(&mut self, headers: &HeaderMap) {
         self.id = headers.get(SESSION).cloned();
@@ -74,6 +79,11 @@ impl McpSession {
         headers.extend(self.version.clone().map(|version| (VERSION, version)));
         request
     }
+}
+
+/// Returns whether a message belongs to the modern era, by its own members.
+pub fn is_modern(message: &Frame) -> bool {
+    message.meta(meta::PROTOCOL_VERSION).is_some()
 }
 
 /// Returns whether a message opens a session.

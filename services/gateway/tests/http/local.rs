@@ -1,11 +1,17 @@
 //! A client on standard input and output, before a gateway with real decisions.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use admission::rules::Posture;
 use gateway::stdio_client::StdioClient;
+use gateway::upstream::stdio::Stdio;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, duplex};
 use tokio::task::JoinHandle;
 
 use crate::client::PATIENCE;
+use crate::scripted::{Client, cancellation, modern, program};
 use crate::world::World;
 
 /// The two ends that a client holds, and the gateway that serves it.
@@ -71,4 +77,73 @@ async fn a_refusal_over_http_has_the_id_of_its_request() {
     let answer = world.nobody().say(&json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call" })).await;
     let reply = answer.reply();
     assert_eq!((answer.status, &reply["error"]["code"], &reply["id"]), (400, &json!(-32600), &json!(7)));
+}
+
+/// The number of requests that this server holds open.
+async fn held(server: &Stdio) -> Value {
+    let held = modern(json!("h"), "tools/call", json!({ "name": "held", "arguments": {} }), json!({}));
+    Client::of(server).ask(held).await["result"]["held"].clone()
+}
+
+async fn until_held(server: &Stdio, count: usize) {
+    let is_held = async {
+        while held(server).await != json!(count) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, is_held).await.expect("the server holds so many requests");
+}
+
+#[tokio::test]
+async fn a_modern_client_cancels_its_call_with_a_notification() {
+    let server = Arc::new(Stdio::new(program("modern"), "modern"));
+    let world = World::with(|wishes| {
+        wishes.upstream = Some(server.clone());
+        wishes.rules.posture = Posture::Advisory;
+    })
+    .await;
+    let mut client = LocalClient::of(&world);
+    let hold =
+        |id: u64| modern(json!(id), "tools/call", json!({ "name": "hold", "arguments": {} }), json!({}));
+    let mut with_meta = cancellation(5);
+    with_meta["params"]["_meta"] = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28" });
+    for (count, cancelling) in [(1, cancellation(5)), (2, with_meta)] {
+        client.say(hold(5)).await;
+        until_held(&server, 1).await;
+        // The request that it names is not open.
+        client.say(cancellation("5")).await;
+        client.say(&cancelling).await;
+        until_held(&server, 0).await;
+        let outcomes = world.outcomes(&world.unbound(), count).await;
+        assert!(outcomes.iter().all(|outcome| outcome.status == "unknown"), "{outcomes:?}");
+        // The request has ended: the same notification cancels nothing.
+        client.say(&cancelling).await;
+    }
+    client.say(modern(json!(6), "tools/list", json!({}), json!({}))).await;
+    assert_eq!(client.next().await["id"], 6, "the cancelled requests have no answer");
+    assert_eq!(client.end().await, [""; 0]);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_cancellation_of_the_older_revisions_goes_to_the_server() {
+    let server = Arc::new(Stdio::new(program("old"), "old"));
+    let world = World::with(|wishes| {
+        wishes.upstream = Some(server.clone());
+        wishes.rules.posture = Posture::Advisory;
+    })
+    .await;
+    let mut client = LocalClient::of(&world);
+    client.say(crate::scripted::initialize("2025-06-18")).await;
+    client.next().await;
+    let call = |id: u64, tool: &str| {
+        let params = json!({ "name": tool, "arguments": {} });
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+    };
+    client.say(call(1, "hold")).await;
+    client.say(cancellation(1)).await;
+    client.say(call(2, "got")).await;
+    let answer = client.next().await;
+    assert!(answer["result"]["got"].to_string().contains("notifications/cancelled"), "{answer}");
+    server.stop().await;
 }
