@@ -84,7 +84,8 @@ async fn v_26_a_client_that_reads_no_events_cancels_its_call_while_an_approver_i
     let waiting = tokio::spawn(async move { read(http.execute(request).await.unwrap()).await });
     let question = question(&world).await;
     assert_eq!(agent.notify("notifications/cancelled", json!({ "requestId": call["id"] })).await, 202);
-    waiting.await.unwrap().denied("declined");
+    let denied = tokio::time::timeout(PATIENCE, waiting).await.expect("the call ends").unwrap();
+    denied.denied("declined");
     assert!(!approve(&world, &question).await, "the question was withdrawn");
     assert_eq!(world.server.calls(), 0);
     assert!(world.server.messages_of("notifications/cancelled").is_empty());
