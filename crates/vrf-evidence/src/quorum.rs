@@ -1,7 +1,8 @@
 //! N of M verifiers (section 8.1): enough verifiers of a list have passed the same work.
 //!
-//! The same work is one output hash, one agent and one task. A log cannot see that an agent presents another one's
-//! receipt as its own (section 8.4); a relying party compares what the verifiers agree on with what it received.
+//! The same work is one output, one agent and one task. The output is the same if its hash is; with the artifact at hand,
+//! if the hash is one of the artifact's. A log cannot see that an agent presents another one's receipt as its own
+//! (section 8.4); a relying party compares what the verifiers agree on with what it received.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -31,7 +32,7 @@ pub struct QuorumSyntaxError(String);
 /// The work that verifiers agree on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct SharedWork {
-    /// The hash of the verified output (`hashes.output`).
+    /// The hash of the verified output (`hashes.output`); the SHA-256 of the artifact, if one is given.
     pub output: String,
     /// The agent (`sub`).
     pub agent: String,
@@ -133,11 +134,12 @@ impl VerifierQuorum {
 
     /// Decides with these statements. If `artifact` is given, the work is the output with its hash and no other.
     pub fn decide(&self, evidence: &[VrfEvidence], artifact: Option<&[u8]>) -> QuorumReport {
-        let work = self.shared_work(evidence, artifact);
+        let artifact = artifact.map(ArtifactHashes::of);
+        let work = self.shared_work(evidence, artifact.as_ref());
         let verifiers: Vec<VerifierStanding> = self
             .verifiers
             .iter()
-            .map(|verifier| self.standing(verifier, evidence, work.as_ref(), artifact.is_some()))
+            .map(|verifier| self.standing(verifier, evidence, work.as_ref(), artifact.as_ref()))
             .collect();
         let counted = verifiers.iter().filter(|standing| standing.counts).count();
         let unlisted = evidence.iter().filter(|one| !self.verifiers.contains(&one.issuer));
@@ -148,11 +150,11 @@ impl VerifierQuorum {
     }
 
     /// The work that most listed verifiers passed; of several the first one of the statements.
-    fn shared_work(&self, evidence: &[VrfEvidence], artifact: Option<&[u8]>) -> Option<SharedWork> {
+    fn shared_work(&self, evidence: &[VrfEvidence], artifact: Option<&ArtifactHashes>) -> Option<SharedWork> {
         let mut passed_by: BTreeMap<SharedWork, BTreeSet<&str>> = BTreeMap::new();
         let mut order = Vec::new();
         for one in evidence.iter().filter(|one| self.verifiers.contains(&one.issuer) && one.is_verified()) {
-            let Some(work) = SharedWork::of(one).filter(|work| work.is_of(artifact)) else { continue };
+            let Some(work) = SharedWork::of(one, artifact) else { continue };
             if !order.contains(&work) {
                 order.push(work.clone());
             }
@@ -173,12 +175,12 @@ impl VerifierQuorum {
         verifier: &str,
         evidence: &[VrfEvidence],
         work: Option<&SharedWork>,
-        of_artifact: bool,
+        artifact: Option<&ArtifactHashes>,
     ) -> VerifierStanding {
         let of_verifier: Vec<(&VrfEvidence, Result<(), Objection>)> = evidence
             .iter()
             .filter(|one| one.issuer == verifier)
-            .map(|one| (one, self.objection(one, work, of_artifact).map_or(Ok(()), Err)))
+            .map(|one| (one, self.objection(one, work, artifact).map_or(Ok(()), Err)))
             .collect();
         let verdict_against =
             of_verifier.iter().find(|(_, result)| matches!(result, Err(Objection::Verdict(_))));
@@ -201,7 +203,7 @@ impl VerifierQuorum {
         &self,
         one: &VrfEvidence,
         work: Option<&SharedWork>,
-        of_artifact: bool,
+        artifact: Option<&ArtifactHashes>,
     ) -> Option<Objection> {
         if let Some(fault) = one.fault() {
             return Some(Objection::NotVerified(fault.to_string()));
@@ -213,33 +215,42 @@ impl VerifierQuorum {
         if self.is_too_old(one) {
             return Some(Objection::TooOld);
         }
-        if work.is_none() || SharedWork::of(one).as_ref() != work {
-            return Some(Objection::OtherWork { of_artifact });
+        if work.is_none() || SharedWork::of(one, artifact).as_ref() != work {
+            return Some(Objection::OtherWork { of_artifact: artifact.is_some() });
         }
         (receipt.verdict != Verdict::Pass).then_some(Objection::Verdict(receipt.verdict))
     }
 }
 
 impl SharedWork {
-    /// The work of a receipt; `None` if the receipt is not disclosed.
-    fn of(evidence: &VrfEvidence) -> Option<Self> {
+    /// The work of a receipt; `None` if the receipt is not disclosed, or its output is not the artifact.
+    fn of(evidence: &VrfEvidence, artifact: Option<&ArtifactHashes>) -> Option<Self> {
         let receipt = evidence.receipt()?;
-        Some(Self {
-            output: receipt.output.clone(),
-            agent: evidence.subject.clone(),
-            task_id: receipt.task_id.clone(),
-        })
+        let output = match artifact {
+            None => receipt.output.clone(),
+            Some(artifact) => artifact.name_of(&receipt.output)?,
+        };
+        Some(Self { output, agent: evidence.subject.clone(), task_id: receipt.task_id.clone() })
+    }
+}
+
+/// The hashes by which receipts may name an artifact: those of its raw bytes (reading 16), SHA-256 first.
+struct ArtifactHashes([String; 3]);
+
+impl ArtifactHashes {
+    fn of(artifact: &[u8]) -> Self {
+        Self([
+            format!("sha256:{}", HEXLOWER.encode(&Sha256::digest(artifact))),
+            format!("sha384:{}", HEXLOWER.encode(&Sha384::digest(artifact))),
+            format!("sha512:{}", HEXLOWER.encode(&Sha512::digest(artifact))),
+        ])
     }
 
-    /// Returns whether the output is this artifact: its raw bytes have that hash (reading 16).
-    fn is_of(&self, artifact: Option<&[u8]>) -> bool {
-        let Some(artifact) = artifact else { return true };
-        let hash = match self.output.split_once(':').map(|(algorithm, _)| algorithm) {
-            Some("sha384") => format!("sha384:{}", HEXLOWER.encode(&Sha384::digest(artifact))),
-            Some("sha512") => format!("sha512:{}", HEXLOWER.encode(&Sha512::digest(artifact))),
-            _ => format!("sha256:{}", HEXLOWER.encode(&Sha256::digest(artifact))),
-        };
-        self.output == hash
+    /// Returns the SHA-256 of the artifact if `output` is one of its hashes: verifiers that chose different algorithms
+    /// judged the same work.
+    fn name_of(&self, output: &str) -> Option<String> {
+        let [sha256, ..] = &self.0;
+        self.0.iter().any(|hash| hash == output).then(|| sha256.clone())
     }
 }
 
@@ -307,10 +318,14 @@ mod tests {
     }
 
     fn fail(n: u8) -> VrfEvidence {
+        evidence(n, AGENT, fail_json(n))
+    }
+
+    fn fail_json(n: u8) -> Value {
         let mut json = receipt_json(n.into());
         json["verdict"] = "fail".into();
         json["results"] = json!({ "total": 1, "passed": 0, "failed": 1, "errors": 0 });
-        evidence(n, AGENT, json)
+        json
     }
 
     fn two_of_three() -> VerifierQuorum {
@@ -371,6 +386,30 @@ mod tests {
         let report = two_of_three().decide(&both, Some(b"abd"));
         assert_eq!((report.met, report.work.is_none()), (false, true));
         assert_eq!(reason(&report, 1), "its receipt is not about this artifact and task");
+    }
+
+    /// The same evidence about the SHA-512 of [`ARTIFACT`].
+    fn with_sha512(n: u8, mut json: Value) -> VrfEvidence {
+        json["hashes"]["output"] = format!("sha512:{}", HEXLOWER.encode(&Sha512::digest(ARTIFACT))).into();
+        evidence(n, AGENT, json)
+    }
+
+    #[test]
+    fn a_verifier_that_contradicts_itself_by_another_hash_of_the_artifact_does_not_count() {
+        let one: VerifierQuorum = format!("1-of {}", did(1)).parse().expect("a quorum");
+        let both = [pass(1), with_sha512(1, fail_json(1))];
+        let report = one.decide(&both, Some(ARTIFACT));
+        assert_eq!((report.met, reason(&report, 1)), (false, "its verdict is fail"));
+    }
+
+    #[test]
+    fn verifiers_that_name_the_artifact_by_different_hashes_passed_the_same_work() {
+        let both = [with_sha512(1, receipt_json(1)), pass(2)];
+        let report = two_of_three().decide(&both, Some(ARTIFACT));
+        assert_eq!((report.met, report.counted), (true, 2));
+        assert!(report.work.expect("the artifact").output.starts_with("sha256:"));
+        let report = two_of_three().decide(&both, None);
+        assert!(!report.met, "without the artifact the hashes do not say that they are of the same output");
     }
 
     #[test]
