@@ -51,7 +51,7 @@ impl VerificationStore {
         Ok(())
     }
 
-    /// Halts a chain for good: no further receipt is signed, and none that waits is sent. The first reason stays.
+    /// Halts a chain for good: no further receipt is signed, and those that wait are refused. The first reason stays.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -62,11 +62,11 @@ impl VerificationStore {
                     .bind(why)
                     .bind(issuer)
                     .bind(subject)
-                    .execute(connection)
-                    .await
+                    .execute(&mut *connection)
+                    .await?;
+                refuse_of_halted_chains(connection).await
             })
-            .await?;
-        Ok(())
+            .await
     }
 
     /// Counts the halted chains.
@@ -95,6 +95,18 @@ impl VerificationStore {
             })
             .await
     }
+}
+
+/// Refuses the statements of halted chains that wait for the log: it takes none of them, because each names a predecessor
+/// that it does not have.
+pub(crate) async fn refuse_of_halted_chains(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    let refuse = sqlx::query(
+        "UPDATE outbox SET refused = c.halted
+         FROM statement s JOIN chain c ON c.issuer = s.issuer AND c.subject = s.subject
+         WHERE outbox.statement = s.no AND outbox.refused IS NULL
+           AND c.halted IS NOT NULL AND s.position IS NOT NULL",
+    );
+    refuse.execute(connection).await.map(drop)
 }
 
 /// Moves a chain over the receipt's position.

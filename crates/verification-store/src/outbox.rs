@@ -10,7 +10,7 @@ use crate::rows;
 
 impl VerificationStore {
     /// Reads up to `limit` statements that may be sent now, in the order of signing. A chained statement follows the
-    /// delivery of its predecessor; those of halted chains and refused ones are left out.
+    /// delivery of its predecessor. Refused ones are left out, and with them all of halted chains.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -20,8 +20,6 @@ impl VerificationStore {
              WHERE o.refused IS NULL
                AND NOT EXISTS (SELECT 1 FROM statement p JOIN outbox w ON w.statement = p.no
                  WHERE p.issuer = s.issuer AND p.subject = s.subject AND p.position = s.position - 1)
-               AND NOT EXISTS (SELECT 1 FROM chain c
-                 WHERE c.issuer = s.issuer AND c.subject = s.subject AND c.halted IS NOT NULL AND s.position IS NOT NULL)
              ORDER BY s.no LIMIT ?",
         );
         let select = select.bind(i64::try_from(limit).unwrap_or(i64::MAX));

@@ -7,6 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use merkle::EntryDigest;
 use operation_times::{OperationObserver, StoreOperation};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{Connection, SqliteConnection};
 use tempfile::TempDir;
 use verification_store::{
     ChainEnd, DeliveredEntry, JobState, NewJob, NewReceipt, StoreError, VerificationStore,
@@ -53,6 +55,12 @@ impl Site {
         let receipt = Bytes::from_static(b"receipt");
         self.store.delivered(&[DeliveredEntry { id, receipt }]).await.unwrap();
     }
+}
+
+/// Why the log refuses the receipt of a job.
+async fn refusal(store: &VerificationStore, job: &str) -> Option<String> {
+    let JobState::Done(stored) = store.job(job).await.unwrap().unwrap().state else { panic!("done") };
+    stored.refused
 }
 
 fn new_job(name: &str) -> NewJob {
@@ -131,6 +139,36 @@ async fn nothing_of_a_halted_chain_is_signed_or_sent() {
     assert!(site.signed("b", Some(1)).await.is_err());
     let end = site.store.chain(ISSUER, AGENT).await.unwrap().unwrap();
     assert_eq!((end.halted.as_deref(), site.store.halted_chains().await.unwrap()), (Some("a fork"), 1));
+}
+
+#[tokio::test]
+async fn all_that_wait_in_a_halted_chain_are_refused_with_its_reason() {
+    let site = Site::new().await;
+    for (name, position) in [("a", 0), ("b", 1), ("c", 2)] {
+        site.signed(name, Some(position)).await.unwrap();
+    }
+    let alone = site.signed("d", None).await.unwrap();
+    site.store.halt_chain(ISSUER, AGENT, "a fork").await.unwrap();
+    for job in ["job-a", "job-b", "job-c"] {
+        assert_eq!(refusal(&site.store, job).await.as_deref(), Some("a fork"), "{job}");
+    }
+    assert_eq!((site.store.backlog().await.unwrap(), site.sendable().await), ((1, 3), vec![alone]));
+}
+
+#[tokio::test]
+async fn the_next_start_refuses_what_an_earlier_version_left_waiting_in_a_halted_chain() {
+    let Site { folder, store } = Site::new().await;
+    let job = store.add_job(&new_job("a")).await.unwrap().id;
+    store.conclude(&job, &receipt("a", Some(0))).await.unwrap();
+    store.close().await;
+    drop(store);
+    let path = folder.path().join("v.db");
+    let mut earlier =
+        SqliteConnection::connect_with(&SqliteConnectOptions::new().filename(&path)).await.unwrap();
+    sqlx::query("UPDATE chain SET halted = 'a fork'").execute(&mut earlier).await.unwrap();
+    earlier.close().await.unwrap();
+    let store = VerificationStore::open(&path).await.unwrap();
+    assert_eq!(refusal(&store, &job).await.as_deref(), Some("a fork"));
 }
 
 #[tokio::test]
