@@ -140,9 +140,11 @@ fn is_kept_on_exec(path: &Path) -> bool {
     flags.is_some_and(|flags| flags & libc::O_CLOEXEC as u32 == 0)
 }
 
-/// The program that sets resource limits and then becomes the guest. Processor time ends a moment after wall time.
+/// The program that sets resource limits and then becomes the guest. Processor time is that of all threads of a process, so
+/// that it ends only after wall time.
 fn bounds(limits: &Limits) -> Vec<String> {
-    let seconds = limits.time.as_secs().saturating_add(1);
+    let threads = u64::from(limits.processes.max(1));
+    let seconds = limits.time.as_secs().saturating_add(1).saturating_mul(threads);
     let address_space = limits.memory.saturating_add(ADDRESS_SPACE_OF_LIBRARIES);
     vec![
         "/usr/bin/prlimit".to_owned(),
@@ -174,4 +176,18 @@ fn content(name: &str, bytes: &[u8]) -> Result<OwnedFd, SandboxError> {
 
 fn failed(what: &str, error: &dyn std::fmt::Display) -> SandboxError {
     SandboxError::Failed(format!("{what}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn threads_that_run_at_the_same_time_have_the_whole_wall_time() {
+        let limits =
+            Limits { fuel: 0, memory: 1, output: 1, processes: 16, time: Duration::from_millis(9_500) };
+        assert!(bounds(&limits).contains(&"--cpu=160:161".to_owned()), "{:?}", bounds(&limits));
+    }
 }
