@@ -45,6 +45,12 @@ pub trait Sandbox: Send + Sync {
     /// Runs the job in a fresh guest and waits for its end.
     fn run(&self, job: &Job) -> Result<Outcome, SandboxError>;
 
+    /// Returns an error if the engine is not the one that [`engine`](Self::engine) describes any more, because a file of it was
+    /// replaced.
+    fn check_unchanged(&self) -> Result<(), SandboxError> {
+        Ok(())
+    }
+
     /// Proves the isolation by running hostile guests, and names the first restriction that is missing.
     fn self_test(&self) -> Result<(), SandboxError>;
 }

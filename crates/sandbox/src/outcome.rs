@@ -68,6 +68,9 @@ pub enum SandboxError {
     /// A restriction is missing, so that the sandbox must not be used.
     #[error("the sandbox does not isolate: {0}")]
     NotIsolated(String),
+    /// A file of the engine is not the one that was tested and described.
+    #[error("{0} has changed since this process started")]
+    Changed(String),
     /// The guest could not be started, or its result could not be read.
     #[error("the sandbox failed: {0}")]
     Failed(String),

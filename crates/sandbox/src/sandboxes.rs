@@ -44,6 +44,11 @@ impl Sandboxes {
         }
     }
 
+    /// Returns an error if an engine is not what it was when it was tested.
+    pub fn check_unchanged(&self) -> Result<(), SandboxError> {
+        self.usable.iter().try_for_each(|backend| backend.check_unchanged())
+    }
+
     /// Returns the engines that may be used.
     pub fn engines(&self) -> impl Iterator<Item = &Engine> {
         self.usable.iter().map(|backend| backend.engine())

@@ -17,7 +17,7 @@ mod tools;
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Child;
 use std::time::Instant;
 
@@ -41,7 +41,7 @@ const STATUS_LIMIT: usize = 4096;
 /// A sandbox for Python functions and for programs of Linux.
 pub struct Bwrap {
     engine: Engine,
-    program: PathBuf,
+    bubblewrap: Tool,
     tools: Vec<Tool>,
     seccomp: Vec<u8>,
 }
@@ -60,12 +60,7 @@ impl Bwrap {
             return Err(missing(prlimit, "util-linux"));
         }
         let (tools, seccomp) = (tools::find_all(), filter::filter()?);
-        Ok(Self {
-            engine: describe(&bubblewrap, &tools, &seccomp),
-            program: program.to_owned(),
-            tools,
-            seccomp,
-        })
+        Ok(Self { engine: describe(&bubblewrap, &tools, &seccomp), bubblewrap, tools, seccomp })
     }
 
     fn has_tool(&self, name: &str) -> bool {
@@ -92,10 +87,15 @@ impl Sandbox for Bwrap {
         if !self.supports(&job.call) {
             return Err(unsupported(&job.call));
         }
+        self.check_unchanged()?;
         let guest = self.start(job)?;
         let begun = Instant::now();
         let ended = guest.wait(job, begun)?;
         ended.outcome(&job.call, begun)
+    }
+
+    fn check_unchanged(&self) -> Result<(), SandboxError> {
+        std::iter::once(&self.bubblewrap).chain(&self.tools).try_for_each(Tool::check_unchanged)
     }
 
     fn self_test(&self) -> Result<(), SandboxError> {
@@ -112,7 +112,7 @@ impl Bwrap {
             Call::Program { command, .. } => (self.program(job, command)?, Vec::new(), None),
         };
         let start = Start {
-            bubblewrap: &self.program,
+            bubblewrap: &self.bubblewrap.path,
             seccomp: &self.seccomp,
             job,
             own_files,

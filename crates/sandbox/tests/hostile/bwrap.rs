@@ -115,6 +115,19 @@ fn fake_bubblewrap(script: &str) -> tempfile::TempDir {
 }
 
 #[test]
+fn a_bubblewrap_that_was_replaced_runs_nothing() {
+    let wrapper = fake_bubblewrap("exec /usr/bin/bwrap \"$@\"");
+    let program = wrapper.path().join("bwrap");
+    let bwrap = Bwrap::with_program(&program).expect("it starts");
+    assert_eq!(bwrap.run(&shell("exit 3", b"")).expect("it runs").ending, Ending::Exited(3));
+    let other = program.with_extension("new");
+    std::fs::copy(&program, &other).expect("a copy");
+    std::fs::rename(&other, &program).expect("the copy takes its place");
+    let refused = bwrap.run(&shell("exit 3", b"")).err().map(|error| error.to_string());
+    assert_eq!(refused, Some(format!("{} has changed since this process started", program.display())));
+}
+
+#[test]
 fn the_kernel_kills_a_guest_before_other_processes_if_memory_is_short() {
     let wrapper = fake_bubblewrap("exec cat /proc/self/oom_score_adj >&2");
     let bwrap = Bwrap::with_program(&wrapper.path().join("bwrap")).expect("it starts");
