@@ -181,7 +181,29 @@ fn milliseconds(time: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use checks::limits::{ARTIFACT_BYTES, BATCH_INPUT};
+
     use super::*;
+    use crate::limits::BATCH_LINE_BYTES;
+
+    #[test]
+    fn the_longest_batch_fits_a_line_whatever_its_arguments_are() {
+        let call = Call::Function {
+            language: sandbox::Language::Python,
+            file: "main.py".into(),
+            function: "main".into(),
+            arguments: "\"".repeat(BATCH_INPUT),
+        };
+        let batch = Batch {
+            facility: Facility::Python,
+            files: BTreeMap::from([("main.py".into(), vec![0; ARTIFACT_BYTES])]),
+            calls: vec![call],
+            limits: Limits { fuel: 1, memory: 2, output: 3, processes: 4, time: Duration::ZERO },
+            total_time: Duration::ZERO,
+        };
+        let line = serde_json::to_string(&BatchLine::from(&batch)).unwrap();
+        assert!(line.len() <= BATCH_LINE_BYTES, "{}", line.len());
+    }
 
     #[test]
     fn batches_and_ends_survive_a_line() {

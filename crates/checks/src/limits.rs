@@ -90,6 +90,9 @@ pub const OUTPUT: u64 = 1 << 20;
 pub const DEFAULT_OUTPUT: u64 = 64 << 10;
 /// Maximum bytes of output of all runs of a batch together.
 pub const BATCH_OUTPUT: u64 = 24 << 20;
+/// Maximum bytes of arguments and standard input of all calls of a batch together. JSON's escapes at most double them in a
+/// runner's line. A single call has fewer: a returned value (`OUTPUT`) becomes at most 4.4 times as long in canonical form.
+pub const BATCH_INPUT: usize = 12 << 20;
 /// Maximum processes and threads of one run.
 pub const PROCESSES: u64 = 64;
 /// Processes and threads of one run, if the request has none.

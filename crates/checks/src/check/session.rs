@@ -7,7 +7,7 @@ use sandbox::{Call, Engine, Limits};
 use super::deadline::Deadline;
 use crate::engines::Facility;
 use crate::jobs::{Batch, JobEnd, RunError, RunJobs};
-use crate::limits::BATCH_OUTPUT;
+use crate::limits::{BATCH_INPUT, BATCH_OUTPUT};
 use crate::report::{Detail, Report};
 
 /// The runs of one request.
@@ -39,9 +39,11 @@ impl<'a> Session<'a> {
         limits: Limits,
     ) -> Result<Vec<JobEnd>, RunError> {
         engine(self.runner, facility)?;
-        let at_once = usize::try_from(BATCH_OUTPUT / (3 * limits.output).max(1)).unwrap_or(usize::MAX);
         let mut ends = Vec::new();
-        for calls in calls.chunks(at_once.max(1)) {
+        let mut rest = &calls[..];
+        while !rest.is_empty() {
+            let (calls, later) = rest.split_at(batch_length(rest, &limits));
+            rest = later;
             let left = self.deadline.left();
             if left.is_zero() {
                 ends.extend(calls.iter().map(|_| JobEnd::NotStarted));
@@ -84,6 +86,24 @@ impl<'a> Session<'a> {
             hashes: BTreeMap::new(),
             execution_ms: self.elapsed_ms,
         }
+    }
+}
+
+/// Returns how many of these calls, at least one, the next batch has: as many as fit the runner's lines.
+fn batch_length(calls: &[Call], limits: &Limits) -> usize {
+    let by_output = usize::try_from(BATCH_OUTPUT / (3 * limits.output).max(1)).unwrap_or(usize::MAX);
+    let mut bytes = 0;
+    let by_input = calls.iter().take_while(|call| {
+        bytes += input_bytes(call);
+        bytes <= BATCH_INPUT
+    });
+    by_input.take(by_output).count().max(1)
+}
+
+fn input_bytes(call: &Call) -> usize {
+    match call {
+        Call::Function { arguments, .. } => arguments.len(),
+        Call::Program { command, stdin } => command.iter().map(String::len).sum::<usize>() + stdin.len(),
     }
 }
 

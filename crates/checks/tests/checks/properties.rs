@@ -1,7 +1,8 @@
 //! Tier 2.
 
+use checks::limits::BATCH_INPUT;
 use checks::{CheckRequest, Detail, JobEnd};
-use sandbox::Ending;
+use sandbox::{Call, Ending};
 use serde_json::{Value, json};
 
 use crate::fake::{Fake, ended, function, request, returned, run_checks, statuses};
@@ -91,6 +92,29 @@ fn a_property_over_two_calls_sees_both_outputs() {
     let report = run_checks(&request(&value), &runner).unwrap();
     assert_eq!(statuses(&report), [("sorting twice changes nothing", "pass")].into());
     assert_eq!((report.cases, runner.calls().len()), (Some(40), 80));
+}
+
+#[test]
+fn outputs_that_grow_in_their_canonical_form_are_passed_on_in_several_batches() {
+    let mut value = properties(&json!([{
+        "name": "p", "function": "long", "arguments": [], "again": "short", "property": "input.again == 1", "cases": 3,
+    }]));
+    value["limits"] = json!({ "output_bytes": 1 << 20 });
+    let long = format!("[{}1]", "1e20,".repeat(200_000));
+    let runner = Fake::new(|call| match call {
+        Call::Function { function, .. } if function == "long" => returned(&long),
+        _ => returned("1"),
+    });
+    let report = run_checks(&request(&value), &runner).unwrap();
+    assert_eq!(statuses(&report), [("p", "pass")].into(), "{:?}", report.details);
+    let batches = runner.batches.lock().unwrap();
+    let bytes = |call: &Call| match call {
+        Call::Function { arguments, .. } => arguments.len(),
+        Call::Program { .. } => 0,
+    };
+    let sums: Vec<usize> = batches.iter().map(|batch| batch.calls.iter().map(bytes).sum()).collect();
+    assert!(sums.iter().all(|sum| *sum <= BATCH_INPUT), "{sums:?}");
+    assert_eq!(batches.iter().map(|batch| batch.calls.len()).collect::<Vec<_>>(), [3, 2, 1]);
 }
 
 #[test]
