@@ -1,5 +1,7 @@
 //! Limits on requests, runs and receipts.
 
+use std::time::Duration;
+
 /// Maximum bytes of a request.
 pub const REQUEST_BYTES: usize = 4 << 20;
 /// Maximum nesting of arrays and objects in a request.
@@ -105,3 +107,5 @@ pub const DEFAULT_TIME_MS: u64 = 10_000;
 pub const TOTAL_MS: u64 = 600_000;
 /// Time of all checks of a request in milliseconds, if the request has none.
 pub const DEFAULT_TOTAL_MS: u64 = 120_000;
+/// Time to compare the outcomes of a batch, from its end, even if the time of the request is over.
+pub const COMPARISON_TIME: Duration = Duration::from_secs(30);

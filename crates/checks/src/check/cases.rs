@@ -35,7 +35,7 @@ pub(super) fn run(
         let calls = of_kind.iter().map(|index| call(&cases[*index].action, artifact)).collect();
         let ends = session.run(kind, artifact.files(), calls, request.limits().of_one_run())?;
         for (index, end) in of_kind.into_iter().zip(&ends) {
-            details[index] = Some(judge(&cases[index], end, deadline));
+            details[index] = Some(judge(&cases[index], end, session.comparisons()));
         }
     }
     Ok(session.report(details.into_iter().flatten().collect()))
@@ -72,8 +72,8 @@ pub(super) fn function_call(artifact: &Artifact, call: &FunctionCall) -> Call {
     }
 }
 
-fn judge(case: &Case, end: &JobEnd, deadline: Deadline<'_>) -> Detail {
-    let outcome = ran(end).and_then(|outcome| deadline.check().map(|()| outcome));
+fn judge(case: &Case, end: &JobEnd, comparisons: Deadline<'_>) -> Detail {
+    let outcome = ran(end).and_then(|outcome| comparisons.check().map(|()| outcome));
     let elapsed = outcome.as_ref().ok().map(|outcome| outcome.elapsed_ms);
     let result = outcome.and_then(|outcome| compare_outcome(&case.expected, outcome));
     let (result, actual) = match result {

@@ -17,6 +17,11 @@ impl<'a> Deadline<'a> {
         Self { elapsed, total: Duration::from_millis(total_ms) }
     }
 
+    /// Returns a deadline that is not before `time` from now.
+    pub(super) fn at_least(self, time: Duration) -> Self {
+        Self { total: self.total.max((self.elapsed)().saturating_add(time)), ..self }
+    }
+
     /// Returns the time that is left.
     pub(super) fn left(&self) -> Duration {
         self.total.saturating_sub((self.elapsed)())

@@ -15,8 +15,9 @@ use crate::report::Report;
 use crate::request::{CheckRequest, Criteria};
 use deadline::Deadline;
 
-/// Runs all checks of a request. `elapsed` returns the time since they began: what has not been checked when
-/// `limits.total_ms` is over is an error.
+/// Runs all checks of a request. `elapsed` returns the time since they began: what has not been run when
+/// `limits.total_ms` is over is an error. What was run is compared, with [`COMPARISON_TIME`](crate::limits::COMPARISON_TIME)
+/// of its own.
 ///
 /// # Errors
 /// [`RunError`] if there is no engine for the request, or the runner failed.

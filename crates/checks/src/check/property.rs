@@ -200,7 +200,7 @@ impl Check<'_, '_> {
         }
         let document = Value::from(document);
         let holds = || holds(&self.property.condition, &Input::new(&document));
-        let result = self.session.deadline().check().and_then(|()| holds());
+        let result = self.session.comparisons().check().and_then(|()| holds());
         (document, result)
     }
 

@@ -7,13 +7,15 @@ use sandbox::{Call, Engine, Limits};
 use super::deadline::Deadline;
 use crate::engines::Facility;
 use crate::jobs::{Batch, JobEnd, RunError, RunJobs};
-use crate::limits::{BATCH_INPUT, BATCH_OUTPUT};
+use crate::limits::{BATCH_INPUT, BATCH_OUTPUT, COMPARISON_TIME};
 use crate::report::{Detail, Report};
 
 /// The runs of one request.
 pub(super) struct Session<'a> {
     runner: &'a dyn RunJobs,
     deadline: Deadline<'a>,
+    /// The end of the time for comparisons.
+    comparisons: Deadline<'a>,
     engine: Engine,
     fuel_used: Option<u64>,
     elapsed_ms: u64,
@@ -27,7 +29,7 @@ impl<'a> Session<'a> {
         facility: Facility,
     ) -> Result<Self, RunError> {
         let engine = engine(runner, facility)?.clone();
-        Ok(Self { runner, deadline, engine, fuel_used: None, elapsed_ms: 0 })
+        Ok(Self { runner, deadline, comparisons: deadline, engine, fuel_used: None, elapsed_ms: 0 })
     }
 
     /// Runs calls into files, each with these bounds.
@@ -52,6 +54,7 @@ impl<'a> Session<'a> {
             let batch =
                 Batch { facility, files: files.clone(), calls: calls.to_vec(), limits, total_time: left };
             let ended = self.runner.run_jobs(&batch)?;
+            self.comparisons = self.deadline.at_least(COMPARISON_TIME);
             if ended.len() != calls.len() {
                 let why = format!("calls that it answered: {} of {}", ended.len(), calls.len());
                 return Err(RunError::Failed(why));
@@ -65,6 +68,12 @@ impl<'a> Session<'a> {
     /// Returns the end of the request's time.
     pub(super) fn deadline(&self) -> Deadline<'a> {
         self.deadline
+    }
+
+    /// Returns the end of the time for comparisons. What came back from a batch is judged even if the batch used up the time
+    /// of the request: otherwise one slow run would hide that others returned wrong values.
+    pub(super) fn comparisons(&self) -> Deadline<'a> {
+        self.comparisons
     }
 
     fn add(&mut self, end: &JobEnd) {

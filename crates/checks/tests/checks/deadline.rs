@@ -4,10 +4,12 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use checks::jobs::NoEngines;
+use checks::limits::COMPARISON_TIME;
 use checks::{RunJobs, run_checks};
+use sandbox::Ending;
 use serde_json::{Value, json};
 
-use crate::fake::{Fake, request, returned};
+use crate::fake::{Fake, ended, function, request, returned};
 
 /// Runs a request with a clock that advances one second at each look.
 fn run(value: &Value, runner: &dyn RunJobs) -> checks::Report {
@@ -43,6 +45,58 @@ fn no_batch_is_handed_out_after_the_time_of_the_request() {
     let batches = runner.batches.lock().unwrap();
     assert_eq!(batches.len(), 1);
     assert_eq!(batches[0].total_time, Duration::from_secs(10));
+}
+
+fn tests_of(arguments: &[u64]) -> Value {
+    let test = |n: &u64| json!({ "name": n.to_string(), "arguments": [n], "expected": 0 });
+    json!({
+        "tier": 0, "artifact": { "language": "javascript", "content": "…" }, "limits": { "total_ms": 10_000 },
+        "tests": arguments.iter().map(test).collect::<Vec<_>>(),
+    })
+}
+
+#[test]
+fn a_wrong_value_fails_its_test_even_if_another_run_used_up_the_time_of_the_request() {
+    let clock = Cell::new(Duration::ZERO);
+    let runner = Fake::new(|call| match function(call).1[0] == 2 {
+        true => {
+            clock.set(Duration::from_secs(11));
+            ended(Ending::OutOfTime)
+        }
+        false => returned("1"),
+    });
+    let report = run_checks(&request(&tests_of(&[1, 2])), &runner, &|| clock.get()).unwrap();
+    assert_eq!(statuses(&report), ["fail", "error"]);
+    assert_eq!(report.verdict().as_str(), "fail");
+}
+
+#[test]
+fn a_case_that_came_back_is_judged_after_the_time_of_the_request() {
+    let value = json!({
+        "tier": 2, "artifact": { "language": "javascript", "content": "…" }, "limits": { "total_ms": 10_000 },
+        "properties": [{ "name": "p", "arguments": [{ "type": "integer" }], "property": "input.output == 0" }],
+    });
+    let clock = Cell::new(Duration::ZERO);
+    let runner = Fake::new(|_| {
+        clock.set(Duration::from_secs(11));
+        returned("1")
+    });
+    let report = run_checks(&request(&value), &runner, &|| clock.get()).unwrap();
+    assert_eq!(statuses(&report), ["fail"]);
+    let message = report.details[0].message.as_ref().unwrap();
+    assert!(message.contains("not made smaller"), "{message}");
+}
+
+#[test]
+fn comparisons_that_take_too_long_are_errors() {
+    let clock = Cell::new(Duration::ZERO);
+    let slow = || {
+        let now = clock.get();
+        clock.set(now + COMPARISON_TIME * 2 / 3);
+        now
+    };
+    let report = run_checks(&request(&tests_of(&[1, 2, 3])), &Fake::new(|_| returned("0")), &slow).unwrap();
+    assert_eq!(statuses(&report), ["pass", "error", "error"]);
 }
 
 #[test]
