@@ -35,7 +35,7 @@ pub enum Ending {
     NotJson(String),
     /// The guest used up its fuel.
     OutOfFuel,
-    /// The guest used up its memory.
+    /// The function used up its memory. A program that does ends by itself, with an exit code or a signal.
     OutOfMemory,
     /// The guest reached the bound on wall time.
     OutOfTime,

@@ -3,7 +3,7 @@
 use sandbox::{Call, Ending, Language, Outcome};
 
 use super::deadline::Deadline;
-use super::outcome::{Cause, detail, exit_code, fail, ran, returned, text_of};
+use super::outcome::{Cause, detail, exit_code, fail, last_error, ran, returned, text_of};
 use super::session::Session;
 use crate::compare;
 use crate::engines::Facility;
@@ -136,15 +136,6 @@ fn json_difference(expected: &serde_json::Value, stdout: &[u8]) -> Option<String
     match compare::parse(stdout) {
         Ok(value) => compare::difference(expected, &value),
         Err(why) => Some(format!("the standard output is not unambiguous JSON: {why}")),
-    }
-}
-
-/// Returns the last line of standard error, which says why most programs end.
-fn last_error(outcome: &Outcome) -> String {
-    let text = String::from_utf8_lossy(&outcome.stderr);
-    match text.lines().rev().find(|line| !line.trim().is_empty()) {
-        Some(line) => format!("; standard error ends with: {}", line.trim()),
-        None => String::new(),
     }
 }
 

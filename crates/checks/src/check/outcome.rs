@@ -73,7 +73,16 @@ pub(super) fn exit_code(outcome: &Outcome) -> Result<i32, Cause> {
         Ending::Crashed(how) if how == KILLED => {
             Err(error("it was killed (SIGKILL), by itself or because the machine's memory was short"))
         }
-        Ending::Crashed(how) => Err(fail(format!("it crashed: {how}"))),
+        Ending::Crashed(how) => Err(fail(format!("it crashed: {how}{}", last_error(outcome)))),
+    }
+}
+
+/// Returns the last line of standard error, which says why most programs end, such as `MemoryError`.
+pub(super) fn last_error(outcome: &Outcome) -> String {
+    let text = String::from_utf8_lossy(&outcome.stderr);
+    match text.lines().rev().find(|line| !line.trim().is_empty()) {
+        Some(line) => format!("; standard error ends with: {}", line.trim()),
+        None => String::new(),
     }
 }
 

@@ -8,7 +8,7 @@ use std::fmt;
 use sandbox::Call;
 
 use super::deadline::Deadline;
-use super::outcome::{Cause, detail, error, exit_code, fail, ran};
+use super::outcome::{Cause, detail, error, exit_code, fail, last_error, ran};
 use super::session::Session;
 use crate::engines::Facility;
 use crate::jobs::{JobEnd, RunError, RunJobs};
@@ -86,7 +86,7 @@ impl Answer {
             ("unsat", 0) => Ok(Self::Unsat),
             ("sat", 0) => Ok(Self::Sat(rest.to_owned())),
             ("unknown", 0) => Err(error("unknown")),
-            (other, _) => Err(error(format!("no answer ({})", other.trim()))),
+            (other, _) => Err(error(format!("no answer ({}){}", other.trim(), last_error(outcome)))),
         }
     }
 }

@@ -30,6 +30,26 @@ fn each_test_is_a_call_and_is_compared_by_value() {
 }
 
 #[test]
+fn a_program_may_say_that_memory_is_exhausted_if_its_exit_code_is_expected() {
+    let tests = json!([{ "name": "a", "expected_exit": 1, "expected_stdout": "Cannot allocate memory\n" }]);
+    let printed =
+        |ending| JobEnd::Ran(Outcome { stdout: "Cannot allocate memory\n".into(), ..outcome(ending) });
+    let runner = Fake::new(|_| printed(Ending::Exited(1)));
+    let report = run_checks(&request(&functions(&tests)), &runner).unwrap();
+    assert_eq!(statuses(&report), [("a", "pass")].into(), "{:?}", report.details);
+}
+
+#[test]
+fn a_crash_has_the_last_line_of_standard_error() {
+    let tests = json!([{ "name": "a", "expected_stdout": "" }]);
+    let stderr = "terminate called after throwing an instance of 'std::bad_alloc'\n".into();
+    let crashed = JobEnd::Ran(Outcome { stderr, ..outcome(Ending::Crashed("SIGABRT".into())) });
+    let report = run_checks(&request(&functions(&tests)), &Fake::new(|_| crashed.clone())).unwrap();
+    let message = report.details[0].message.as_ref().unwrap();
+    assert!(message.starts_with("it crashed: SIGABRT; ") && message.contains("std::bad_alloc"), "{message}");
+}
+
+#[test]
 fn no_expected_value_is_part_of_a_batch() {
     let tests = json!([
         { "name": "a", "arguments": [1], "expected": "SECRET" },

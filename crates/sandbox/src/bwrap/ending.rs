@@ -1,4 +1,7 @@
-//! Endings, read from exit codes, from the channel of the driver and from what programs print when memory is exhausted.
+//! Endings, read from exit codes and from the channel of the driver.
+//!
+//! What a program prints decides nothing: a correct one may print "out of memory". A program that exhausts its memory ends
+//! with an exit code or a signal like any other.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -8,9 +11,6 @@ use crate::checks::{exception, read_value};
 
 /// Bytes of the line before a result that tells its kind.
 pub(super) const KIND_LIMIT: usize = 16;
-
-/// What runtimes print when memory is exhausted: CPython, C++, Z3, glibc.
-const EXHAUSTED: [&str; 4] = ["MemoryError", "std::bad_alloc", "out of memory", "Cannot allocate memory"];
 
 /// Names of signals by their number on Linux.
 const SIGNALS: [(i32, &str); 15] = [
@@ -44,17 +44,6 @@ pub(super) fn exit_code(status: &[u8]) -> Option<i32> {
     texts.map_while(Result::ok).filter_map(|status| status.exit_code).last()
 }
 
-/// Returns the ending of a program.
-pub(super) fn of_program(code: i32, printed: &[&[u8]]) -> Ending {
-    let ending = of_code(code);
-    let failed = matches!(ending, Ending::Exited(_) | Ending::Crashed(_));
-    if failed && printed.iter().any(|text| mentions_exhausted_memory(text)) {
-        Ending::OutOfMemory
-    } else {
-        ending
-    }
-}
-
 /// Returns the ending of a function and the value that it returned, from what the driver reported.
 pub(super) fn of_function(code: i32, channel: &[u8]) -> (Ending, Option<String>) {
     if code != 0 {
@@ -75,7 +64,8 @@ pub(super) fn of_function(code: i32, channel: &[u8]) -> (Ending, Option<String>)
     }
 }
 
-fn of_code(code: i32) -> Ending {
+/// Returns the ending of a program.
+pub(super) fn of_code(code: i32) -> Ending {
     match code - 128 {
         _ if code == 0 => Ending::Finished,
         libc::SIGXCPU => Ending::OutOfTime,
@@ -87,13 +77,9 @@ fn of_code(code: i32) -> Ending {
     }
 }
 
-fn mentions_exhausted_memory(text: &[u8]) -> bool {
-    EXHAUSTED.iter().any(|message| text.windows(message.len()).any(|window| window == message.as_bytes()))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{exit_code, of_function, of_program};
+    use super::{exit_code, of_code, of_function};
     use crate::Ending;
 
     #[test]
@@ -104,14 +90,11 @@ mod tests {
 
     #[test]
     fn exit_codes_above_128_are_signals() {
-        assert_eq!(of_program(139, &[]), Ending::Crashed("SIGSEGV".to_owned()));
-        assert_eq!(of_program(152, &[]), Ending::OutOfTime);
-        assert_eq!(of_program(200, &[]), Ending::Exited(200));
-        assert_eq!(
-            of_program(134, &[b"terminate called after throwing 'std::bad_alloc'"]),
-            Ending::OutOfMemory
-        );
-        assert_eq!(of_program(0, &[b"MemoryError"]), Ending::Finished);
+        assert_eq!(of_code(0), Ending::Finished);
+        assert_eq!(of_code(137), Ending::Crashed("SIGKILL".to_owned()));
+        assert_eq!(of_code(139), Ending::Crashed("SIGSEGV".to_owned()));
+        assert_eq!(of_code(152), Ending::OutOfTime);
+        assert_eq!(of_code(200), Ending::Exited(200));
     }
 
     #[test]

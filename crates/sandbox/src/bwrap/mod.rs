@@ -215,7 +215,7 @@ impl Ended {
             }
             (None, Some(code)) => match call {
                 Call::Function { .. } => ending::of_function(code, &self.channel),
-                Call::Program { .. } => (ending::of_program(code, &[&self.stdout, &self.stderr]), None),
+                Call::Program { .. } => (ending::of_code(code), None),
             },
         };
         let elapsed_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);

@@ -16,7 +16,12 @@ const SHORT: Duration = Duration::from_millis(500);
 
 /// A hostile guest: the bound that it tries, its program, its wall time, and the only acceptable ending.
 const HOSTILE: &[(&str, &str, Duration, Ending)] = &[
-    ("memory", "b'x' * (1 << 30)", LIMITS.time, Ending::OutOfMemory),
+    (
+        "memory",
+        "try: b'x' * (1 << 30)\nexcept MemoryError: raise SystemExit(77)",
+        LIMITS.time,
+        Ending::Exited(77),
+    ),
     ("output", "print('spam' * 5000)", LIMITS.time, Ending::TooMuchOutput),
     ("wall time", "import os, time; os.closerange(0, 3); time.sleep(60)", SHORT, Ending::OutOfTime),
 ];
