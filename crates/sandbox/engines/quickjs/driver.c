@@ -5,6 +5,7 @@
 //
 // Not here: the bounds (fuel, memory, time, output), which the host enforces (src/wasm).
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -84,8 +85,24 @@ static void report_exception(JSContext *context, int32_t stage) {
   report_text(context, stage, JS_GetException(context));
 }
 
+// The class of `Number` objects, which JSON.stringify writes as their numbers.
+static JSClassID number_class;
+
+// A replacer for JSON.stringify, which writes NaN and infinities as null: they have no JSON form, at any depth.
+static JSValue refuse_non_finite(JSContext *context, JSValueConst holder, int count, JSValueConst *arguments) {
+  (void)holder, (void)count;
+  bool boxed = JS_GetClassID(arguments[1]) == number_class;
+  JSValue value = boxed ? JS_ToNumber(context, arguments[1]) : JS_DupValue(context, arguments[1]);
+  double number;
+  if (!JS_IsNumber(value)) return value;
+  if (JS_ToFloat64(context, &number, value) < 0) return JS_EXCEPTION;
+  if (isfinite(number)) return value;
+  return JS_ThrowTypeError(context, "%s has no JSON form", isnan(number) ? "NaN" : number > 0 ? "Infinity" : "-Infinity");
+}
+
 static void report_value(JSContext *context, JSValueConst value) {
-  JSValue json = JS_JSONStringify(context, value, JS_UNDEFINED, JS_UNDEFINED);
+  JSValue replacer = JS_NewCFunction(context, refuse_non_finite, "", 2);
+  JSValue json = JS_IsException(replacer) ? replacer : JS_JSONStringify(context, value, replacer, JS_UNDEFINED);
   if (JS_IsException(json)) {
     report_exception(context, RETURNING);
   } else if (JS_IsUndefined(json)) {
@@ -273,6 +290,7 @@ int main(void) {
   if (context == NULL) abort();
   JSValue global = JS_GetGlobalObject(context);
   add_console(context, global);
+  number_class = JS_GetClassID(JS_ToObject(context, JS_NewInt32(context, 0)));
   int32_t stage = LOADING;
   JSValue result = run(context, &stage);
   if (JS_IsException(result)) report_exception(context, stage);

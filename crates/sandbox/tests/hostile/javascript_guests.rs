@@ -290,6 +290,22 @@ pub const GUESTS: &[Row] = &[
     ),
     ("a circle", "function main() { const a = {}; a.a = a; return a }", &["not json TypeError: "]),
     ("a large integer", "function main() { return 1n }", &["not json TypeError"]),
+    ("not a number", "function main() { return NaN }", &["not json TypeError: NaN has no JSON form"]),
+    (
+        "infinity in an array",
+        "function main() { return [1, { a: [-1 / 0] }] }",
+        &["not json TypeError: -Infinity has no JSON form"],
+    ),
+    (
+        "an object of a number that is infinite",
+        "function main() { return { toJSON() { return new Number(Infinity) } } }",
+        &["not json TypeError: Infinity has no JSON form"],
+    ),
+    (
+        "numbers that are finite",
+        "function main() { return [NaN].concat([-0, 1e300, new Number(2.5), null, undefined]).slice(1) }",
+        &["returned [0,1e+300,2.5,null,null]"],
+    ),
     ("half a character", "function main() { return '\\ud800' }", &["returned \"\\ud800\""]),
     ("a zero character", "function main() { return 'a\\0b' }", &["returned \"a\\u0000b\""]),
     (

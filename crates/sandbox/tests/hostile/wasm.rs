@@ -67,7 +67,7 @@ const HONEST: &[Row] = &[
     ("null", "function main() { return null }", &["returned null"]),
     (
         "a structure",
-        "function main() { return { b: [1, 'ü', NaN], a: undefined } }",
+        "function main() { return { b: [1, 'ü', null], a: undefined } }",
         &[r#"returned {"b":[1,"ü",null]}"#],
     ),
     ("a rejection", "async function main() { throw new TypeError('no') }", &["threw TypeError: no"]),
