@@ -99,7 +99,7 @@ impl VerificationStore {
 
 /// Refuses the statements of halted chains that wait for the log: it takes none of them, because each names a predecessor
 /// that it does not have.
-pub(crate) async fn refuse_of_halted_chains(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+async fn refuse_of_halted_chains(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
     let refuse = sqlx::query(
         "UPDATE outbox SET refused = c.halted
          FROM statement s JOIN chain c ON c.issuer = s.issuer AND c.subject = s.subject

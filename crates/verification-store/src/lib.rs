@@ -46,10 +46,7 @@ impl VerificationStore {
     /// # Errors
     /// [`StoreError::InUse`] if another process has the database; other errors if the file cannot be used.
     pub async fn open(path: &Path) -> Result<Self, StoreError> {
-        let database = Database::open(path).await?;
-        // Earlier versions left the statements behind a fork without a refusal.
-        database.write(chains::refuse_of_halted_chains).await?;
-        Ok(Self { database })
+        Ok(Self { database: Database::open(path).await? })
     }
 
     /// Reports the duration of each operation to `observer` from now on.

@@ -7,8 +7,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use merkle::EntryDigest;
 use operation_times::{OperationObserver, StoreOperation};
-use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{Connection, SqliteConnection};
 use tempfile::TempDir;
 use verification_store::{
     ChainEnd, DeliveredEntry, JobState, NewJob, NewReceipt, StoreError, VerificationStore,
@@ -153,22 +151,6 @@ async fn all_that_wait_in_a_halted_chain_are_refused_with_its_reason() {
         assert_eq!(refusal(&site.store, job).await.as_deref(), Some("a fork"), "{job}");
     }
     assert_eq!((site.store.backlog().await.unwrap(), site.sendable().await), ((1, 3), vec![alone]));
-}
-
-#[tokio::test]
-async fn the_next_start_refuses_what_an_earlier_version_left_waiting_in_a_halted_chain() {
-    let Site { folder, store } = Site::new().await;
-    let job = store.add_job(&new_job("a")).await.unwrap().id;
-    store.conclude(&job, &receipt("a", Some(0))).await.unwrap();
-    store.close().await;
-    drop(store);
-    let path = folder.path().join("v.db");
-    let mut earlier =
-        SqliteConnection::connect_with(&SqliteConnectOptions::new().filename(&path)).await.unwrap();
-    sqlx::query("UPDATE chain SET halted = 'a fork'").execute(&mut earlier).await.unwrap();
-    earlier.close().await.unwrap();
-    let store = VerificationStore::open(&path).await.unwrap();
-    assert_eq!(refusal(&store, &job).await.as_deref(), Some("a fork"));
 }
 
 #[tokio::test]
