@@ -1,7 +1,5 @@
 //! All bounds of the server, in one place.
 
-use std::time::Duration;
-
 /// Maximum number of connections.
 pub const CONNECTIONS: usize = 256;
 /// Maximum number of connections of one client. Loopback connections are not counted, because they come from the
