@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 from . import core, monitor, stream
-from .errors import NotVerified, StillRunning, Unreachable
+from .errors import NotVerified, StillRunning, TabellionError, Unreachable
 from .files import write_durably
 from .http import Answer, Backoff, Http, error_of, may_retry
 
@@ -61,7 +61,7 @@ class Client:
 
     def wait(self, entry: str) -> bytes:
         """Waits until the registration of an entry is finished, and returns its receipt."""
-        return self._poll(f"entries/{entry}", Backoff(self.http.patience), None)
+        return self._poll(f"entries/{entry}", Backoff(self.http.patience))
 
     def receipt(self, entry: str) -> bytes:
         """Fetches a fresh receipt. It is verified by `verify`, with the statement."""
@@ -113,7 +113,7 @@ class Client:
         answer = self.http.retrying("entries", headers, message, backoff)
         if answer.status == 201 and answer.body:
             return answer.body
-        return self._poll(self._located(answer, "entries", f"entries/{entry}"), backoff, answer.retry_after())
+        return self._poll(self._located(answer, "entries", f"entries/{entry}"), backoff, answer)
 
     def _located(self, answer: Answer, asked: str, otherwise: str) -> str:
         """Returns what `Location` names. The token is for this service: of another one only the entry's name is used."""
@@ -127,22 +127,32 @@ class Client:
         _, _, name = urllib.parse.urlsplit(url).path.rpartition("/entries/")
         return f"entries/{name}" if name else otherwise
 
-    def _poll(self, path: str, backoff: Backoff, retry_after: Optional[float]) -> bytes:
-        waits = retry_after is not None
+    def _poll(self, path: str, backoff: Backoff, accepted: Optional[Answer] = None) -> bytes:
+        """Polls for a receipt; `accepted` is the answer to the registration, if there was one."""
+        retry_after = accepted.retry_after() if accepted else None
+        running, waits = accepted is not None, retry_after is not None
+        failed: Optional[TabellionError] = None
         while True:
             if waits and not backoff.wait(retry_after):
-                raise StillRunning(self.http.url(path))
+                raise StillRunning(self.http.url(path)) if running or failed is None else failed
             waits = True
-            answer = self.http.exchange(path, {"Accept": COSE})
+            try:
+                answer = self.http.exchange(path, {"Accept": COSE})
+            except Unreachable as broken:
+                if not self.http.reached:
+                    raise
+                retry_after, failed = None, broken
+                continue
             if answer.status == 200:
                 return answer.body
             retry_after = answer.retry_after()
             if answer.status in NOT_YET:
-                path = self._located(answer, path, path)
+                running, path = True, self._located(answer, path, path)
                 continue
             error = error_of(answer)
             if not may_retry(error):
                 raise error
+            failed = error
 
     def _get(self, path: str, accept: str) -> Answer:
         return self.http.retrying(path, {"Accept": accept})

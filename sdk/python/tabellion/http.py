@@ -67,10 +67,10 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 class Backoff:
-    """The waits of one operation; their sum is bounded by the patience in seconds."""
+    """The waits of one operation, none of which ends later than `patience` seconds after its begin."""
 
     def __init__(self, patience: float):
-        self.left = patience
+        self.end = time.monotonic() + patience
         self.attempt = 0
 
     def wait(self, retry_after: Optional[float]) -> bool:
@@ -78,9 +78,8 @@ class Backoff:
         doubled = min(FIRST_WAIT * 2 ** min(self.attempt, 10), LONGEST_WAIT)
         pause = doubled * random.uniform(0.5, 1) if retry_after is None else max(retry_after, FIRST_WAIT)
         self.attempt += 1
-        if pause > self.left or pause > LONGEST_RETRY_AFTER:
+        if pause > self.end - time.monotonic() or pause > LONGEST_RETRY_AFTER:
             return False
-        self.left -= pause
         time.sleep(pause)
         return True
 
@@ -94,7 +93,8 @@ class Http:
         self.base = base.rstrip("/")
         self.patience = patience
         self._token = token
-        self._reached = False
+        #: Whether the service has answered: then a failed connection may be temporary, because it is restarting.
+        self.reached = False
         self._opener = urllib.request.build_opener(_NoRedirect)
 
     def url(self, path: str) -> str:
@@ -112,7 +112,7 @@ class Http:
             response = answered
         except BROKEN_OFF as error:
             raise Unreachable(f"cannot reach {self.base}: {error}") from None
-        self._reached = True
+        self.reached = True
         return response
 
     def exchange(self, path: str, headers: Mapping[str, str], body: Optional[bytes] = None) -> Answer:
@@ -127,8 +127,7 @@ class Http:
             try:
                 answer = self.exchange(path, headers, body)
             except Unreachable:
-                # A service that answered before may be restarting.
-                if not self._reached or not backoff.wait(None):
+                if not self.reached or not backoff.wait(None):
                     raise
                 continue
             if answer.status < 400:

@@ -25,7 +25,10 @@ KEY = tabellion.generate_key()
 
 
 class Service:
-    """An HTTP server that gives prepared answers in order, and remembers the requests with their times."""
+    """An HTTP server that gives prepared answers in order, and remembers the requests with their times.
+
+    Instead of the answer `None` it closes the connection.
+    """
 
     def __init__(self, *answers):
         self.answers = list(answers)
@@ -33,10 +36,13 @@ class Service:
         service = self
 
         class Handler(BaseHTTPRequestHandler):
-            def answer(self):
+            def respond(self):
                 body = self.rfile.read(int(self.headers.get("content-length", 0)))
                 service.requests.append((self.command, self.path, body, time.monotonic()))
-                status, headers, content = service.answers.pop(0)
+                answer = service.answers.pop(0)
+                if answer is None:
+                    return
+                status, headers, content = answer
                 if callable(content):
                     content = content()
                 self.send_response(status)
@@ -45,7 +51,7 @@ class Service:
                 self.end_headers()
                 self.wfile.write(content)
 
-            do_GET = do_POST = answer
+            do_GET = do_POST = respond
 
             def log_message(self, *_):
                 pass
@@ -187,6 +193,38 @@ class Registration(unittest.TestCase):
         with Service(*answers) as service, self.assertRaises(tabellion.NotFound):
             tabellion.Client(service.url).wait(self.signed.entry)
         self.assertEqual(len(service.requests), 3)
+
+
+    def test_waiting_goes_on_while_the_service_restarts(self):
+        receipt = bytes.fromhex(vector()["receipts"][0])
+        for first in ((202, {}, b""), (202, {"Retry-After": "1"}, b"")):
+            with self.subTest(first), Service(first, None, (204, {}, b""), None, (200, {}, receipt)) as service:
+                registered = tabellion.Client(service.url).register(self.signed, self.file)
+                self.assertEqual((registered.receipt, len(service.requests)), (receipt, 5))
+        begun = time.monotonic()
+        with self.assertRaises(tabellion.Unreachable):
+            tabellion.Client("http://127.0.0.1:1").wait(self.signed.entry)
+        self.assertLess(time.monotonic() - begun, 5, "a service that never answered is not waited for")
+
+    def test_a_registration_counts_as_accepted_only_if_the_service_said_so(self):
+        busy = problem(503, "busy")
+        for answers, error in (
+            ([busy] * 20, tabellion.TryAgain),
+            ([busy] + [None] * 20, tabellion.Unreachable),
+            ([(204, {}, b"")] + [busy] * 20, tabellion.StillRunning),
+        ):
+            with self.subTest(error), Service(*answers) as service, self.assertRaises(error):
+                tabellion.Client(service.url, patience=0.5).receipt(self.signed.entry)
+
+    def test_the_time_of_exchanges_counts_against_the_patience(self):
+        def slow():
+            time.sleep(1)
+            return b""
+
+        with Service(*[(503, {}, slow)] * 5) as service:
+            with self.assertRaises(tabellion.TryAgain):
+                tabellion.Client(service.url, patience=1.5).register(self.signed, self.file)
+        self.assertEqual(len(service.requests), 2)
 
 
 class Reading(unittest.TestCase):

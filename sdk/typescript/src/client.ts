@@ -107,7 +107,7 @@ export class Client {
     const backoff = new Backoff(this.http.patience);
     const answer = await this.http.retrying('entries', { 'Content-Type': COSE, Accept: COSE }, message, backoff);
     if (answer.status === 201 && answer.body.length > 0) return answer.body;
-    return this.#poll(this.#located(answer, 'entries', `entries/${entry}`), backoff, retryAfter(answer) ?? 0);
+    return this.#poll(this.#located(answer, 'entries', `entries/${entry}`), backoff, answer);
   }
 
   /** Returns what `Location` names. The token is for this service: of another one only the entry's name is used. */
@@ -120,18 +120,30 @@ export class Client {
     return name ? `entries/${name}` : otherwise;
   }
 
-  async #poll(path: string, backoff: Backoff, pause?: number): Promise<Uint8Array> {
-    for (let first = pause === undefined; ; first = false) {
-      if (!first && !(await backoff.wait(pause))) throw new StillRunning(this.http.url(path));
-      const answer = await this.http.exchange(path, { Accept: COSE });
-      if (answer.status === 200) return answer.body;
-      pause = retryAfter(answer);
-      if (NOT_YET.has(answer.status)) {
-        path = this.#located(answer, path, path);
-        continue;
+  /** Polls for a receipt; `accepted` is the answer to the registration, if there was one. */
+  async #poll(path: string, backoff: Backoff, accepted?: Answer): Promise<Uint8Array> {
+    let pause = accepted && retryAfter(accepted);
+    let running = accepted !== undefined;
+    let failed: TabellionError | undefined;
+    for (let waits = pause !== undefined; ; waits = true) {
+      if (waits && !(await backoff.wait(pause))) throw running ? new StillRunning(this.http.url(path)) : failed;
+      try {
+        const answer = await this.http.exchange(path, { Accept: COSE });
+        if (answer.status === 200) return answer.body;
+        pause = retryAfter(answer);
+        if (NOT_YET.has(answer.status)) {
+          running = true;
+          path = this.#located(answer, path, path);
+          continue;
+        }
+        const error = await errorOf(answer);
+        if (!mayRetry(error)) throw error;
+        failed = error;
+      } catch (error) {
+        if (!(error instanceof Unreachable) || !this.http.reached) throw error;
+        pause = undefined;
+        failed = error;
       }
-      const error = await errorOf(answer);
-      if (!mayRetry(error)) throw error;
     }
   }
 

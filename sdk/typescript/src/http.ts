@@ -23,13 +23,13 @@ export interface Answer {
   body: Uint8Array;
 }
 
-/** The waits of one operation; their sum is bounded by the patience in seconds. */
+/** The waits of one operation, none of which ends later than `patience` seconds after its begin. */
 export class Backoff {
-  #left: number;
+  readonly #end: number;
   #attempt = 0;
 
   constructor(patience: number) {
-    this.#left = patience;
+    this.#end = performance.now() + patience * 1000;
   }
 
   /** Waits until the next attempt; `false` if the patience is used up. */
@@ -37,8 +37,7 @@ export class Backoff {
     const doubled = Math.min(FIRST_WAIT * 2 ** Math.min(this.#attempt, 10), LONGEST_WAIT);
     this.#attempt += 1;
     const pause = retryAfter === undefined ? doubled * (0.5 + Math.random() / 2) : Math.max(retryAfter, FIRST_WAIT);
-    if (pause > this.#left || pause > LONGEST_RETRY_AFTER) return false;
-    this.#left -= pause;
+    if (pause * 1000 > this.#end - performance.now() || pause > LONGEST_RETRY_AFTER) return false;
     await sleep(pause);
     return true;
   }
@@ -52,7 +51,8 @@ export function sleep(seconds: number): Promise<void> {
 /** Exchanges with one service. The token is sent to it only. */
 export class Http {
   readonly base: string;
-  #reached = false;
+  /** Whether the service has answered: then a failed connection may be temporary, because it is restarting. */
+  reached = false;
 
   constructor(
     base: string,
@@ -72,7 +72,7 @@ export class Http {
     const all = this.token ? { ...headers, Authorization: `Bearer ${this.token}` } : headers;
     try {
       const response = await fetch(this.url(path), { redirect: 'manual', ...init, headers: all });
-      this.#reached = true;
+      this.reached = true;
       return response;
     } catch (error) {
       throw new Unreachable(`cannot reach ${this.base}: ${error}`);
@@ -102,8 +102,7 @@ export class Http {
         if (!mayRetry(error)) throw error;
         failed = error;
       } catch (error) {
-        // A service that answered before may be restarting.
-        if (!(error instanceof Unreachable) || !this.#reached) throw error;
+        if (!(error instanceof Unreachable) || !this.reached) throw error;
         failed = error;
       }
       if (!(await backoff.wait(failed instanceof ServiceError ? failed.retryAfter : undefined))) throw failed;

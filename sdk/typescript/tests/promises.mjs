@@ -32,13 +32,19 @@ import {
 const key = await generateKey();
 const signed = await signStatement(key, new TextEncoder().encode('{}'), { contentType: 'application/json', subject: 's' });
 
-/** Runs a test against a server that gives these answers in order; it gets the URL and the requests: what was asked, and when. */
+/**
+ * Runs a test against a server that gives these answers in order; it gets the URL and the requests: what was asked, and when.
+ * An answer is a status, headers, content, and a delay in milliseconds; instead of `null` the connection is closed.
+ */
 async function against(answers, body) {
   const requests = [];
   const server = createServer(async (request, response) => {
     const chunks = await request.toArray();
     requests.push({ asked: `${request.method} ${request.url}`, body: Buffer.concat(chunks), at: performance.now() });
-    const [status, headers, content] = answers.shift();
+    const answer = answers.shift();
+    if (answer === null) return request.socket.destroy();
+    const [status, headers, content, delay = 0] = answer;
+    await new Promise((resolve) => setTimeout(resolve, delay));
     response.writeHead(status, headers).end(content);
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -145,6 +151,34 @@ test('waiting ends at an error that may not be retried', () =>
   against([[202, {}, ''], problem(503, 'busy'), problem(404, 'not-found')], async (url, requests) => {
     await assert.rejects(new Client(url).wait(signed.entry), NotFound);
     assert.equal(requests.length, 3);
+  }));
+
+test('waiting goes on while the service restarts', async () => {
+  const receipt = Buffer.from(vector().receipts[0], 'hex');
+  for (const first of [[202, {}, ''], [202, { 'Retry-After': '1' }, '']]) {
+    await against([first, null, [204, {}, ''], null, [200, {}, receipt]], async (url, requests) => {
+      const registered = await new Client(url).register(signed, async () => {});
+      assert.deepEqual(Buffer.from(registered.receipt), receipt);
+      assert.equal(requests.length, 5);
+    });
+  }
+});
+
+test('a registration counts as accepted only if the service said so', async () => {
+  const busy = problem(503, 'busy');
+  for (const [answers, error] of [
+    [Array(20).fill(busy), TryAgain],
+    [[busy, ...Array(20).fill(null)], Unreachable],
+    [[[204, {}, ''], ...Array(20).fill(busy)], StillRunning],
+  ]) {
+    await against(answers, (url) => assert.rejects(new Client(url, { patience: 0.5 }).receipt(signed.entry), error));
+  }
+});
+
+test('the time of exchanges counts against the patience', () =>
+  against(Array(5).fill([503, {}, '', 1000]), async (url, requests) => {
+    await assert.rejects(new Client(url, { patience: 1.5 }).register(signed, async () => {}), TryAgain);
+    assert.equal(requests.length, 2);
   }));
 
 test('a session is listed over all its pages, which are asked of this service alone', async () => {
