@@ -390,9 +390,25 @@ class Stream(unittest.TestCase):
             self.assertEqual(next(tabellion.Client(service.url).follow(begin=True)).leaf, 0)
 
     def test_an_entry_that_is_not_json_ends_it(self):
-        with Service((200, {}, b"id: 0\nevent: entry\ndata: {\n\n")) as service:
+        with Service((200, {"Content-Type": "text/event-stream"}, b"id: 0\nevent: entry\ndata: {\n\n")) as service:
             with self.assertRaisesRegex(tabellion.Unreachable, "not JSON"):
                 next(tabellion.Client(service.url).follow(begin=True))
+
+
+    def test_the_patience_begins_anew_after_a_connection_that_carried_a_keep_alive(self):
+        head = {"Content-Type": "text/event-stream; charset=utf-8"}
+        outage = problem(503, "busy", **{"Retry-After": "1"}), (200, head, b": keep-alive\n\n")
+        with Service(*outage * 3, (200, head, b'id: 0\nevent: entry\ndata: {"index":0}\n\n')) as service:
+            self.assertEqual(next(tabellion.Client(service.url, patience=2).follow(begin=True)).leaf, 0)
+
+    def test_a_page_that_is_no_stream_and_connections_that_carry_nothing_end_it(self):
+        with Service((200, {"Content-Type": "text/html"}, b"<html>\n</html>\n")) as service:
+            with self.assertRaisesRegex(tabellion.Unreachable, "text/html"):
+                next(tabellion.Client(service.url).follow(begin=True))
+            self.assertEqual(len(service.requests), 1)
+        with Service(*[(200, {"Content-Type": "text/event-stream"}, b"")] * 20) as service:
+            with self.assertRaisesRegex(tabellion.Unreachable, "neither events nor keep-alives"):
+                next(tabellion.Client(service.url, patience=1).follow(begin=True))
 
 
 def verifier_key(name, algorithm, private):

@@ -3,6 +3,7 @@
 import { Unreachable } from './errors.js';
 import { Backoff, errorOf, type Http, mayRetry, parseJson, read, sleep } from './http.js';
 
+const EVENT_STREAM = 'text/event-stream';
 /** Silence in milliseconds after which a connection counts as dead: three times the service's keep-alive interval. */
 const SILENCE = 45_000;
 /** Pause in seconds before reconnecting after a stream ended. */
@@ -26,17 +27,22 @@ export interface FollowOptions {
   filters?: Record<string, string>;
 }
 
-/** Yields entries for ever. Temporary failures are retried within the patience; then their error is thrown. */
+/**
+ * Yields entries for ever. Temporary failures are retried within the patience; then their error is thrown.
+ *
+ * The patience begins anew after a connection that carried anything, if only a comment as keep-alive.
+ */
 export async function* follow(http: Http, options: FollowOptions): AsyncGenerator<EntryEvent> {
   let last = options.begin ? 'none' : options.after?.toString();
   const query = options.filters ? `?${new URLSearchParams(options.filters)}` : '';
   let backoff = new Backoff(http.patience);
   for (;;) {
     const stop = new AbortController();
+    let hasData = false;
     try {
-      const response = await connect(http, `v1/entries/stream${query}`, last, backoff, stop);
+      const response = opened(await connect(http, `v1/entries/stream${query}`, last, backoff, stop));
       for await (const event of events(response, stop)) {
-        backoff = new Backoff(http.patience);
+        hasData = true;
         last = event.id ?? last;
         if (event.kind === 'entry' && event.data !== undefined) {
           if (!/^\d+$/.test(last ?? '')) throw new Unreachable('the stream has an entry without a leaf');
@@ -46,12 +52,17 @@ export async function* follow(http: Http, options: FollowOptions): AsyncGenerato
     } finally {
       stop.abort();
     }
-    await sleep(PAUSE);
+    if (hasData) {
+      backoff = new Backoff(http.patience);
+      await sleep(PAUSE);
+    } else if (!(await backoff.wait(PAUSE))) {
+      throw new Unreachable(`the stream of ${http.base} carries neither events nor keep-alives`);
+    }
   }
 }
 
 async function connect(http: Http, path: string, last: string | undefined, backoff: Backoff, stop: AbortController): Promise<Response> {
-  const headers: Record<string, string> = { Accept: 'text/event-stream' };
+  const headers: Record<string, string> = { Accept: EVENT_STREAM };
   if (last !== undefined) headers['Last-Event-ID'] = last;
   for (;;) {
     let failed: any;
@@ -66,6 +77,13 @@ async function connect(http: Http, path: string, last: string | undefined, backo
     }
     if (!(await backoff.wait(failed.retryAfter))) throw failed;
   }
+}
+
+/** Returns a response with status 200 if it is a stream of events: a page of a proxy is none. */
+function opened(response: Response): Response {
+  const kind = response.headers.get('content-type') ?? '';
+  if (kind.split(';')[0]?.trim().toLowerCase() === EVENT_STREAM) return response;
+  throw new Unreachable(`${response.url} has the content type ${JSON.stringify(kind)}, and ${EVENT_STREAM} is due`);
 }
 
 interface EventFields {

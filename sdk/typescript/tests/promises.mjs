@@ -342,6 +342,25 @@ test('an entry of a stream that is not JSON ends it', () =>
     await assert.rejects(new Client(url).follow({ begin: true }).next(), Unreachable);
   }));
 
+test('the patience begins anew after a connection that carried a keep-alive', () => {
+  const head = { 'Content-Type': 'text/event-stream; charset=utf-8' };
+  const outage = [problem(503, 'busy', { 'Retry-After': '1' }), [200, head, ': keep-alive\n\n']];
+  const answers = [...outage, ...outage, ...outage, [200, head, 'id: 0\nevent: entry\ndata: {"index":0}\n\n']];
+  return against(answers, async (url) => {
+    const { value } = await new Client(url, { patience: 2 }).follow({ begin: true }).next();
+    assert.equal(value.leaf, 0);
+  });
+});
+
+test('a page that is not a stream, and connections that carry nothing, end it', async () => {
+  await against([[200, { 'Content-Type': 'text/html' }, '<html>\n</html>\n']], async (url, requests) => {
+    await assert.rejects(new Client(url).follow({ begin: true }).next(), /text\/html.*\[unreachable\]/);
+    assert.equal(requests.length, 1);
+  });
+  await against(Array(20).fill([200, { 'Content-Type': 'text/event-stream' }, '']), (url) =>
+    assert.rejects(new Client(url, { patience: 1 }).follow({ begin: true }).next(), /neither events nor keep-alives/));
+});
+
 /** Returns a new key of signed notes: it signs, and has its verifier key. */
 function noteKey(name, algorithm) {
   const { privateKey, publicKey } = generateKeyPairSync('ed25519');
