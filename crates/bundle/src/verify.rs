@@ -12,7 +12,7 @@ use tlog::policy::WitnessPolicy;
 use tlog::proof::TlogProof;
 use verifier::{
     Check, CheckName, CheckState, CheckpointEvidence, Code, IssuerSignature, StatementEvidence,
-    StatementVerdict, TreeProof, TrustStore, verify_checkpoint, verify_with_checkpoint,
+    StatementVerdict, TreeProof, TrustStore, VerificationOutcome, verify_checkpoint, verify_with_checkpoint,
 };
 
 use crate::model::{BundleEntry, BundleSelection, EvidenceBundle, POLICY_TYPE};
@@ -87,7 +87,9 @@ impl VerificationInput<'_> {
         };
         let proof = self.tlog_proof(entry);
         let tree = CheckpointEvidence { tree: TreeProof::Proof(proof.as_bytes()), policy: self.witnesses };
-        verify_with_checkpoint(&evidence, &tree, trust, self.now)
+        let mut verdict = verify_with_checkpoint(&evidence, &tree, trust, self.now);
+        require_receipt(&mut verdict);
+        verdict
     }
 
     fn verify_policy(&self, policy: &BundleEntry, trust: &TrustStore) -> StatementVerdict {
@@ -108,6 +110,16 @@ impl VerificationInput<'_> {
         TlogProof::new(index, path, self.checkpoint.as_bytes())
             .map_or_else(|_| String::new(), |proof| proof.to_string())
     }
+}
+
+/// Requires the receipt of an entry also where its proof is verified.
+fn require_receipt(verdict: &mut StatementVerdict) {
+    if !verdict.is_verified() || verdict.receipts.iter().all(|receipt| receipt.verified) {
+        return;
+    }
+    let codes = verdict.checks.iter().filter(|check| check.receipt.is_some()).filter_map(|check| check.code);
+    let reason = codes.into_iter().find(|code| *code != Code::NotReached).unwrap_or(Code::NotReached);
+    (verdict.outcome, verdict.reason) = (VerificationOutcome::NotVerified, Some(reason));
 }
 
 fn check_selection(selection: &BundleSelection, held: &BTreeSet<EntryDigest>) -> [Check; 2] {

@@ -94,8 +94,8 @@ pub fn verify(evidence: &StatementEvidence<'_>, trust: &TrustStore, now: u64) ->
 }
 
 /// Verifies `evidence` like [`verify`], and also a checkpoint or tlog-proof of the tree that contains the statement. If
-/// the policy names a quorum, the quorum is required. A tlog-proof under a trusted checkpoint key can replace a
-/// receipt.
+/// the policy names a quorum, the quorum is required. A tlog-proof under a trusted checkpoint key replaces receipts
+/// that are missing or not verified.
 pub fn verify_with_checkpoint(
     evidence: &StatementEvidence<'_>,
     checkpoint_evidence: &CheckpointEvidence<'_>,
@@ -198,10 +198,7 @@ fn conclude(
         checks.iter().find(|check| check.state == CheckState::Failed).and_then(|check| check.code);
     let own_failure = own_failure.or(witness_report.failure());
     let own_gap = own_gap(&checks, trust.issuer_signature).or(witness_report.gap());
-    let (facts, outcome, reason) = match receipts.is_empty() && witness_report.included {
-        true => (Vec::new(), VerificationOutcome::Verified, None),
-        false => merge_receipts(receipts, &mut checks),
-    };
+    let (facts, outcome, reason) = merge_proofs(receipts, witness_report.included, &mut checks);
     checks.extend(witness_report.checks);
     let (outcome, reason) = match (own_failure, outcome, own_gap) {
         (Some(code), ..) => (VerificationOutcome::Failed, Some(code)),
@@ -230,6 +227,24 @@ fn own_gap(checks: &[Check], issuer_rule: IssuerSignature) -> Option<Code> {
         None | Some(Code::PayloadNotGiven | Code::PayloadMissing) if left_to_log => None,
         None | Some(Code::PayloadNotGiven) => issuer,
         Some(code) => issuer.or(Some(code)),
+    }
+}
+
+/// Combines the receipts with a tlog-proof that counts if `included`. It replaces receipts that are missing or not
+/// verified; a failed receipt decides.
+fn merge_proofs(
+    receipts: Vec<ReceiptReport>,
+    included: bool,
+    checks: &mut Vec<Check>,
+) -> (Vec<ReceiptFacts>, VerificationOutcome, Option<Code>) {
+    if included && receipts.is_empty() {
+        return (Vec::new(), VerificationOutcome::Verified, None);
+    }
+    match merge_receipts(receipts, checks) {
+        (facts, VerificationOutcome::NotVerified, _) if included => {
+            (facts, VerificationOutcome::Verified, None)
+        }
+        merged => merged,
     }
 }
 

@@ -149,6 +149,23 @@ fn a_tlog_proof_under_a_trusted_key_is_as_good_as_a_receipt() {
 }
 
 #[test]
+fn a_tlog_proof_counts_also_if_the_statement_has_a_receipt_of_an_unknown_log() {
+    let mut world = world();
+    world.trust.logs[0].iss = Some("https://other.example".into());
+    assert_not_verified(&world.show(TreeProof::NotShown, None), Code::UnknownLog);
+    let proof = world.proof(&[]);
+    let verdict = world.show(TreeProof::Proof(&proof), None);
+    assert_verified(&verdict);
+    assert!(!verdict.receipts[0].verified, "{verdict:#?}");
+    let statement = world.transparent();
+    let evidence =
+        StatementEvidence { statement: &statement, receipts: &[b"nonsense"], ..StatementEvidence::default() };
+    let shown = CheckpointEvidence { tree: TreeProof::Proof(&proof), policy: None };
+    let verdict = verify_with_checkpoint(&evidence, &shown, &world.trust, NOW);
+    assert_eq!(verdict.outcome, VerificationOutcome::Failed, "a failed receipt decides: {verdict:#?}");
+}
+
+#[test]
 fn a_tlog_proof_is_checked_with_the_hash_of_its_statement_alone() {
     let (one, other) = (world(), world());
     let verdict = |world: &World| {
