@@ -98,6 +98,34 @@ on_both_databases! {
     }
 }
 
+#[test]
+fn a_rotation_that_is_repeated_after_the_service_took_the_key_up_marks_the_key_that_was_stolen() {
+    let log = Log::sqlite();
+    let service = log.serve();
+    let command = ["receipt", "--wait", "0", "--compromised-since", "1"];
+    assert_eq!(rotate_with(&log, &service, &command).code, Some(7));
+    let receipt_keys = || -> Vec<Value> {
+        list(&log, &service).into_iter().filter(|key| key["signs"] == "receipts").collect()
+    };
+    until(|| receipt_keys().iter().all(|key| key["announced_at"].is_null()));
+    let too_late = rotate_with(&log, &service, &["receipt", "--compromised-since", "1000"]);
+    assert_eq!(too_late.code, Some(2), "the replaced key signs no such tree: {too_late}");
+
+    let rotated = rotate_with(&log, &service, &command).must_succeed().json();
+    let keys = receipt_keys();
+    let [old, new] = &keys[..] else { panic!("two receipt keys: {keys:?}") };
+    assert_eq!((&old["kid"], &old["compromised_size"]), (&rotated["replaces"], &1.into()), "{keys:?}");
+    assert_eq!((&new["kid"], &new["compromised_size"]), (&rotated["kid"], &Value::Null), "{keys:?}");
+    assert!(beside(&log, "receipt", old["kid"].as_str().unwrap()).exists());
+    let shown = log.tabellion(&["key", "show", "--json"]).must_succeed().json();
+    assert_eq!(shown["receipt"]["kid"], rotated["kid"], "the configured file has the new key");
+
+    let too_early = rotate_with(&log, &service, &["receipt", "--compromised-since", "0"]);
+    assert_eq!(too_early.code, Some(2), "the new key signs no such tree: {too_early}");
+    assert_eq!(receipt_keys().len(), 2, "nothing was announced");
+    service.stop();
+}
+
 /// Two processes on one database take a key up together, and a take-over signs with the new key only.
 #[test]
 fn r52_leader_and_follower_take_a_new_key_up_and_a_take_over_signs_with_it() {
@@ -182,7 +210,9 @@ fn dies_while_it_rotates(point: &str, log: &Log) {
         let service = log.serve();
         resolve_what_was_left_open(&recorder, &service);
         load.on(&service, || until(|| list(log, &service).iter().all(|key| key["announced_at"].is_null())));
+        rotate(log, &service, kind).must_succeed();
         let keys = list(log, &service);
+        assert_eq!(keys.len() as u64, 3 + round, "the repeated command has finished the rotation: {keys:?}");
         let in_force = keys.iter().filter(|key| key["retired_at"].is_null());
         assert_eq!(in_force.count(), 2, "{keys:?}");
         service.kill();

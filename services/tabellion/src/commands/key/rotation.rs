@@ -153,13 +153,15 @@ impl<'c> KeyStore<'c> {
         }
     }
 
-    fn mark_compromised(&self, kid: &[u8], since: u64) -> Result<(), Failure> {
+    fn mark_compromised(&self, key: &LogKey, since: u64) -> Result<(), Failure> {
+        refuse_other_sizes(key, since)?;
         match &self.table {
-            KeyTableAccess::Database(store) => {
-                self.runtime.block_on(store.mark_compromised(kid, TreeSize::new(since))).map_err(database)
-            }
+            KeyTableAccess::Database(store) => self
+                .runtime
+                .block_on(store.mark_compromised(&key.kid, TreeSize::new(since)))
+                .map_err(database),
             KeyTableAccess::Service(service) => {
-                let kid = BASE64URL_NOPAD.encode(kid);
+                let kid = BASE64URL_NOPAD.encode(&key.kid);
                 let asked = Compromised { origin: self.config.origin.clone(), kid, since };
                 service.block_on(service.client.send_json(Verb::Post, "keys/compromised", &asked))?;
                 Ok(())
@@ -214,11 +216,65 @@ impl Rotation {
     pub fn run(self, context: &Context, admin: Admin, config: &Config) -> Result<(), Failure> {
         let keys = KeyStore::open(context, admin, config)?;
         let (known, announced) = keys.read()?;
+        let Replacement { old, new, from_size } = match self.unfinished(config, &known) {
+            Some(unfinished) => {
+                let (old, new) = (BASE64URL_NOPAD.encode(&unfinished.old.kid), unfinished.new.kid());
+                context.console.note(format!("continues  the rotation from {old} to {new}"));
+                unfinished
+            }
+            None => self.replace(context, config, &keys, (&known, &announced))?,
+        };
+        // Until the configured file has the new key, a repeated command finds this rotation, and not another one.
+        if let Some(since) = self.compromised_since {
+            keys.mark_compromised(&old, since)?;
+        }
+        self.change_files(context, config, &new)?;
+        context.console.result(&Rotated {
+            signs: self.kind.signs(),
+            kid: new.kid(),
+            vkey: new.vkey(),
+            file: self.kind.file(config).display().to_string(),
+            from_size: from_size.get(),
+            replaces: BASE64URL_NOPAD.encode(&old.kid),
+        })
+    }
+
+    /// Returns the rotation whose new key the service uses already, while the configured file still has the key before
+    /// it: the command that began it ended early.
+    fn unfinished(&self, config: &Config, known: &[LogKey]) -> Option<Replacement> {
+        let configured = NewKey::read(self.kind, config, self.kind.file(config).to_owned()).ok()?;
+        // Each key replaced the one before it.
+        let mut successors = known.iter().filter(|key| Kind::of(key) == self.kind);
+        let old = successors.find(|key| key.kid == configured.record.kid)?;
+        let successor = successors.next().filter(|key| key.retired_at.is_none())?;
+        let file = match &self.new_key {
+            Some(file) => file.clone(),
+            None => file_of_kid(self.kind.file(config), &successor.kid),
+        };
+        let new = NewKey::read(self.kind, config, file).ok()?;
+        (new.record.kid == successor.kid).then(|| Replacement {
+            old: old.clone(),
+            new,
+            from_size: successor.from_size,
+        })
+    }
+
+    /// Announces a new key for the one in force, and waits until it is used.
+    fn replace(
+        &self,
+        context: &Context,
+        config: &Config,
+        keys: &KeyStore<'_>,
+        (known, announced): (&[LogKey], &[KeyAnnouncement]),
+    ) -> Result<Replacement, Failure> {
         let in_force = |key: &&LogKey| Kind::of(key) == self.kind && key.retired_at.is_none();
         let old = known.iter().find(in_force).ok_or_else(|| {
             Failure::new(Exit::NotFound, "no-such-key", "the log has no such key yet")
                 .why("the first start of the service puts the configured keys on record")
         })?;
+        if let Some(since) = self.compromised_since {
+            refuse_other_sizes(old, since)?;
+        }
         let waiting = announced.iter().find(|key| key.replaces == old.kid);
         let new = match waiting.filter(|_| self.new_key.is_none()).and_then(|key| self.resume(config, key)) {
             Some(new) => new,
@@ -231,18 +287,7 @@ impl Rotation {
         context.console.note(format!("announced  {} (key file {})", new.kid(), new.file.display()));
         keys.take_up_if_nobody_leads(&new.record.kid)?;
         let taken = keys.wait_for(&new.record.kid, Duration::from_secs(self.wait))?;
-        self.change_files(context, config, &old.kid, &new)?;
-        if let Some(since) = self.compromised_since {
-            keys.mark_compromised(&old.kid, since)?;
-        }
-        context.console.result(&Rotated {
-            signs: self.kind.signs(),
-            kid: new.kid(),
-            vkey: new.vkey(),
-            file: self.kind.file(config).display().to_string(),
-            from_size: taken.from_size.get(),
-            replaces: BASE64URL_NOPAD.encode(&old.kid),
-        })
+        Ok(Replacement { old: old.clone(), new, from_size: taken.from_size })
     }
 
     /// Returns the key that an earlier rotation announced, if its private key is on this machine.
@@ -271,20 +316,14 @@ impl Rotation {
         }
     }
 
-    /// Moves the old key to a file named by its kid, for heads committed under it, and stores the new key in the
-    /// configured file. Processes find both keys in either file.
-    fn change_files(
-        &self,
-        context: &Context,
-        config: &Config,
-        old_kid: &[u8],
-        new: &NewKey,
-    ) -> Result<(), Failure> {
+    /// Moves the key of the configured file to a file named by its kid, for heads committed under it, and stores the new
+    /// key in the configured file. Processes find both keys in either file.
+    fn change_files(&self, context: &Context, config: &Config, new: &NewKey) -> Result<(), Failure> {
         let configured = self.kind.file(config);
         if let Ok(old) = NewKey::read(self.kind, config, configured.to_owned())
-            && old.record.kid == old_kid
+            && old.record.kid != new.record.kid
         {
-            let previous = file_of_kid(configured, old_kid);
+            let previous = file_of_kid(configured, &old.record.kid);
             keyfile::write(&previous, &old.secret)?;
             context.console.note(format!("kept       {}", previous.display()));
         }
@@ -313,9 +352,26 @@ impl Revocation {
             .why("a key is replaced before it is marked as compromised, so that the log can continue")
             .hint("tabellion key rotate --help"));
         }
-        keys.mark_compromised(&kid, self.compromised_since)?;
+        keys.mark_compromised(key, self.compromised_since)?;
         print_list(context, &keys)
     }
+}
+
+/// Refuses to mark a key from a size on that it does not sign: another key is meant, and a mark stays.
+fn refuse_other_sizes(key: &LogKey, since: u64) -> Result<(), Failure> {
+    let (first, end) = (key.from_size.get(), key.retired_size.map(TreeSize::get));
+    if since >= first && end.is_none_or(|end| since <= end) {
+        return Ok(());
+    }
+    let kid = BASE64URL_NOPAD.encode(&key.kid);
+    let sizes = match end {
+        Some(end) => format!("from {first} to {end}"),
+        None => format!("from {first} on"),
+    };
+    let what = format!("key {kid} can be marked as compromised {sizes}, not from size {since} on");
+    Err(Failure::new(Exit::Usage, "usage", what)
+        .why("it signs no tree before its first size, and none once its successor has begun")
+        .hint("tabellion key list"))
 }
 
 /// Prints all keys in the key table, and announced ones.
@@ -327,6 +383,14 @@ fn print_list(context: &Context, keys: &KeyStore<'_>) -> Result<(), Failure> {
     let (keys, announced) = keys.read()?;
     let recorded = keys.iter().map(RecordedKey::of).chain(announced.iter().map(RecordedKey::announced));
     context.console.result(&Recorded { keys: recorded.collect() })
+}
+
+/// A key that was replaced by one that the service uses.
+struct Replacement {
+    old: LogKey,
+    new: NewKey,
+    /// First tree size that the new key signs.
+    from_size: TreeSize,
 }
 
 /// A new key for the log.
