@@ -465,6 +465,41 @@ fn a_backup_is_verified_with_no_database_by_those_who_know_the_key() {
     assert!(!Path::new(&elsewhere.path("log.backup.partial")).exists());
 }
 
+#[test]
+fn a_backup_whose_newest_head_is_by_a_key_past_its_end_is_not_verified() {
+    let log = Log::sqlite();
+    let service = log.serve();
+    filled(&log, &service, 2);
+    service.stop();
+    log.tabellion(&["backup", "create", "log.backup"]).must_succeed();
+    let key = log.tabellion(&["key", "show", "--json"]).must_succeed().json()["receipt"]["did_key"].clone();
+    let (vkey, size) = (log.vkey(), 3);
+    let verify = |end: Option<u64>, checkpoint: &str| {
+        let end = end.map_or_else(String::new, |end| format!(", compromised_size = {end}"));
+        let keys = format!("keys = [{{ key = {key}{end} }}]");
+        let log_of = format!("[[log]]\niss = \"{}\"\norigin = \"{}\"", testkit::LOG_ISS, testkit::ORIGIN);
+        fs::write(log.path("trust.toml"), format!("{log_of}\n{keys}\n{checkpoint}\n")).unwrap();
+        log.tabellion(&["backup", "verify", "log.backup", "--trust", "trust.toml", "--json"])
+    };
+    let retired =
+        |end: u64| format!("retired_checkpoint_keys = [{{ key = \"{vkey}\", retired_size = {end} }}]");
+    for (end, checkpoint, code, signer) in [
+        (None, String::new(), 0, "trusted"),
+        (Some(1), String::new(), 3, "other"),
+        (Some(size), String::new(), 3, "other"),
+        (Some(size + 1), String::new(), 0, "trusted"),
+        (None, retired(1), 3, "other"),
+        (None, retired(size + 1), 0, "trusted"),
+    ] {
+        let ran = verify(end, &checkpoint);
+        assert_eq!(
+            (ran.code, &ran.json()["signer"]),
+            (Some(code), &signer.into()),
+            "{end:?} {checkpoint}: {ran}"
+        );
+    }
+}
+
 /// A 202 is a promise, and it moves with the log.
 #[test]
 fn what_was_accepted_and_not_placed_when_the_log_was_frozen_gets_its_place_where_it_goes_on() {

@@ -10,6 +10,7 @@ use clap::Args;
 use data_encoding::HEXLOWER;
 use merkle::TreeSize;
 use scitt::CoseKey;
+use scitt::key::KeyEnd;
 use serde::Serialize;
 use store::{HeadSignature, LogKey, SignatureKind};
 use transparency::ArchiveFacts;
@@ -93,7 +94,7 @@ enum HeadSigner {
     Trusted,
     /// The trust file has no keys for this log.
     Unknown,
-    /// The keys are not among those trusted for this log.
+    /// The keys are not among those trusted for this log and this size.
     Other,
 }
 
@@ -116,14 +117,21 @@ fn by_trust(summary: &ArchiveSummary, trust: &TrustFile) -> HeadSigner {
     if logs.any(|log| signed_by(summary, log)) { HeadSigner::Trusted } else { HeadSigner::Other }
 }
 
-/// Returns whether a trusted receipt key signed, and a trusted checkpoint key, if the trust file has any.
+/// Returns whether a trusted receipt key signed, and a trusted checkpoint key, if the trust file has any. A key counts
+/// only below the size from which on the trust file calls it retired or compromised.
 fn signed_by(summary: &ArchiveSummary, log: &TrustedLog) -> bool {
+    let has_ended = |end: &KeyEnd| end.size().is_some_and(|end| end <= summary.size.get());
     let receipt = signing_keys(summary, SignatureKind::Receipt)
         .filter_map(|key| CoseKey::parse(&key.public).ok())
-        .any(|key| log.keys.iter().any(|trusted| trusted.key == key.key));
-    let checkpoint = log.checkpoint_keys.is_empty()
-        || signing_keys(summary, SignatureKind::Checkpoint)
-            .any(|key| log.all_checkpoint_keys().any(|trusted| trusted.as_bytes() == &key.public[..]));
+        .any(|key| log.keys.iter().any(|trusted| trusted.key == key.key && !has_ended(&trusted.end)));
+    let is_trusted = |key: &LogKey| {
+        let is_key = |trusted: &String| trusted.as_bytes() == &key.public[..];
+        let mut retired = log.retired_checkpoint_keys.iter();
+        log.all_checkpoint_keys().any(is_key)
+            && !retired.any(|retired| is_key(&retired.key) && has_ended(&retired.end))
+    };
+    let checkpoint = log.all_checkpoint_keys().next().is_none()
+        || signing_keys(summary, SignatureKind::Checkpoint).any(is_trusted);
     receipt && checkpoint
 }
 
@@ -147,7 +155,7 @@ fn print(context: &Context, summary: &ArchiveSummary, signer: HeadSigner) -> Res
         HeadSigner::Unknown => {
             "not checked: nothing here says whose keys those are (--trust, --key)\nnot verified"
         }
-        HeadSigner::Other => "FAIL: not by a key that is trusted for this log\nnot verified",
+        HeadSigner::Other => "FAIL: not by a key that is trusted for this log and this size\nnot verified",
     };
     context.console.print(&json, |out| {
         print_contents(out, summary)?;
