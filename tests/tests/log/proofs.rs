@@ -228,6 +228,38 @@ fn a_proof_in_json_has_the_tree_size_of_the_checkpoint() {
 }
 
 #[test]
+fn a_genuine_proof_of_consistency_with_another_size_is_refused() {
+    let log = Log::sqlite();
+    let service = grown(&log);
+    ask(&log, &service, &["checkpoint", "get", "-o", "known"]).must_succeed();
+    let mut connection = service.connection();
+    for _ in 0..5 {
+        assert_eq!(connection.post(log.statement().bytes()).status, 201);
+    }
+    let consistency = |arguments: &[&str]| {
+        ask(&log, &service, &[&["proof", "consistency", "--known", "known"], arguments].concat())
+    };
+    for (form, media_type) in [("json", "application/json"), ("receipt", RECEIPT)] {
+        consistency(&["--second", "9", "--form", form, "-o", "genuine"]).must_succeed();
+        let genuine = fs::read(log.path("genuine")).unwrap();
+        let liar = FaultyService::of(service.connection().address(), move |request, answer| {
+            if request.path.contains("proof/consistency") {
+                answer.status = 200;
+                answer.set_header("content-type", Some(media_type));
+                answer.body.clone_from(&genuine);
+            }
+        });
+        let asked =
+            ["proof", "consistency", "--known", "known", "--second", "12", "--form", form, "--verify"];
+        let more = ["-o", "never", "--trust", "trust.toml", "--json", "--url", &liar.url()];
+        expect(&log.tabellion(&[&asked[..], &more].concat()), 3, "consistency-mismatch");
+        assert!(!log.path("never").exists(), "{form}");
+        consistency(&["--second", "9", "--form", form, "--verify", "-o", "right"]).must_succeed();
+    }
+    service.stop();
+}
+
+#[test]
 fn a_statement_verifies_offline_only_if_enough_witnesses_cosigned_its_tree() {
     let log = Log::sqlite();
     let service = grown(&log);

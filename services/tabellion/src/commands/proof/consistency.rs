@@ -147,12 +147,25 @@ impl Consistency {
         if let Some(known) = known {
             let verdict = verifier::verify_consistency(receipt, &known, trust, now());
             tell(context, (verdict.outcome, verdict.reason), &verdict.checks)?;
+            self.must_lead_to(verdict.newer)?;
             if self.receipt.is_some() {
                 let verdict = serde_json::to_value(&verdict).unwrap_or_default();
                 return write_json(context, &self.output, without_checks(verdict));
             }
         }
         hand_over(context, &self.output, RECEIPT, receipt, verified)
+    }
+
+    /// Refuses a proof to another newer size than the requested one; `None` is a size that the log did not sign.
+    fn must_lead_to(&self, newer: Option<u64>) -> Result<(), Failure> {
+        if self.second.is_none() || self.second == newer {
+            return Ok(());
+        }
+        let size = |size: Option<u64>| size.map_or_else(|| "not signed".to_owned(), |size| size.to_string());
+        let what = "the proof leads to another size than the requested one";
+        Err(Failure::new(Exit::VerificationFailed, Code::ConsistencyMismatch.as_str(), what)
+            .fact("requested", size(self.second))
+            .fact("proven", size(newer)))
     }
 
     /// Verifies a proof in JSON with the checkpoint in it, or else with that of the same size, because JSON has no
@@ -180,6 +193,7 @@ impl Consistency {
         if newer.size().get() != served.second || served.first != known.size.get() {
             return Err(nonsense("the proof is of other sizes than were asked for"));
         }
+        self.must_lead_to(Some(served.second))?;
         let path: Vec<Hash> = served.path.iter().map(|hash| hash.hash()).collect();
         let proven = match known.size {
             TreeSize::EMPTY => path.is_empty(),
