@@ -111,6 +111,41 @@ fn records_that_were_left_out_of_a_disclosure_are_named() {
 }
 
 #[test]
+fn a_disclosure_with_a_record_of_another_session_is_refused_also_for_one_turn() {
+    let (agent, scene) = audited();
+    let other = agent.also_in("one-of-another-session");
+    let mut client = scene.running.modern();
+    other.commit(&mut client);
+    scene.records(5);
+    let disclosed = |agent: &Agent| -> Vec<Value> {
+        let disclose = ["--config", "gateway.toml", "--disclose", "opened.json", &agent.session];
+        audit(&scene, &disclose).must_succeed();
+        let file = scene.gateway.path("opened.json");
+        let disclosed = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+        fs::remove_file(file).unwrap();
+        disclosed
+    };
+    let mixed = [disclosed(&agent), disclosed(&other)].concat();
+    fs::write(scene.gateway.path("mixed.json"), json!(mixed).to_string()).unwrap();
+    for turn in [&[][..], &["--turn", "turn-1"]] {
+        let ran = audit(&scene, &[&["--opened", "mixed.json"], turn].concat());
+        assert_eq!(ran.code, Some(3), "{ran}");
+        assert!(ran.stderr.contains("not-a-disclosure"), "{ran}");
+    }
+}
+
+#[test]
+fn a_turn_without_records_is_not_disclosed() {
+    let (agent, scene) = audited();
+    let disclose =
+        ["--config", "gateway.toml", "--disclose", "opened.json", "--turn", "turn-9", &agent.session];
+    let ran = audit(&scene, &disclose);
+    assert_eq!(ran.code, Some(5), "{ran}");
+    assert!(ran.stderr.contains("no-session"), "{ran}");
+    assert!(!scene.gateway.path("opened.json").exists());
+}
+
+#[test]
 fn an_audit_without_trust_anchors_proves_nothing() {
     let (agent, scene) = audited();
     fs::write(scene.gateway.path("trust.toml"), "").unwrap();

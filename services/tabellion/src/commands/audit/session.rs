@@ -54,7 +54,11 @@ impl Session {
         let disclosures = self.with_receipts(context, self.disclosures(context)?)?;
         let records = disclosures.iter().map(|disclosure| AuditedRecord::of(disclosure, &trust.store));
         let records = records.collect::<Result<Vec<_>, _>>().map_err(malformed)?;
+        check_is_one_session(self.session.as_deref(), &records)?;
         let chosen = of_turn(self.turn.as_deref(), &records);
+        if !chosen.contains(&true) {
+            return Err(no_records());
+        }
         if let Some(path) = &self.disclose {
             let disclosed = disclosures.iter().zip(&chosen).filter(|(_, chosen)| **chosen);
             self.write(context, path, disclosed.map(|(disclosure, _)| disclosure.clone()).collect())?;
@@ -64,7 +68,6 @@ impl Session {
         let selected =
             records.into_iter().zip(chosen).filter(|(_, chosen)| *chosen).map(|(record, _)| record);
         let trail = Trail { records: selected.collect(), gaps, closed };
-        trail.check_is_one_session(self.session.as_deref())?;
         context.console.result(&trail)?;
         match trail.exit() {
             Exit::Success => Ok(()),
@@ -220,29 +223,27 @@ impl AuditedRecord {
     }
 }
 
-impl Trail {
-    /// Refuses an empty trail, and records of several sessions, which would hide that some are missing.
-    fn check_is_one_session(&self, session: Option<&str>) -> Result<(), Failure> {
-        let Some(first) = self.records.first().map(|record| &record.opened) else {
-            return Err(Failure::new(Exit::NotFound, "no-session", "there are no such records"));
-        };
-        let stream = session.unwrap_or(&first.stream);
-        let other = self
-            .records
-            .iter()
-            .find(|record| record.opened.stream != stream || record.opened.gateway != first.gateway);
-        match other {
-            None => Ok(()),
-            Some(other) => Err(Failure::new(
-                Exit::VerificationFailed,
-                "not-a-disclosure",
-                "the records are of several sessions or gateways",
-            )
-            .fact("stream", &other.opened.stream)
-            .fact("gateway", &other.opened.gateway)),
+/// Refuses that there are no records, and records of several sessions, which would hide that some are missing.
+fn check_is_one_session(session: Option<&str>, records: &[AuditedRecord]) -> Result<(), Failure> {
+    let first = &records.first().ok_or_else(no_records)?.opened;
+    let stream = session.unwrap_or(&first.stream);
+    let mut opened = records.iter().map(|record| &record.opened);
+    match opened.find(|opened| opened.stream != stream || opened.gateway != first.gateway) {
+        None => Ok(()),
+        Some(other) => {
+            let what = "the records are of several sessions or gateways";
+            Err(Failure::new(Exit::VerificationFailed, "not-a-disclosure", what)
+                .fact("stream", &other.stream)
+                .fact("gateway", &other.gateway))
         }
     }
+}
 
+fn no_records() -> Failure {
+    Failure::new(Exit::NotFound, "no-session", "there are no such records")
+}
+
+impl Trail {
     fn exit(&self) -> Exit {
         match self.records.iter().any(AuditedRecord::is_contradicted) {
             true => Exit::VerificationFailed,
