@@ -126,6 +126,7 @@ fn a_proven_answer_is_verified_with_the_log_gone() {
         "{text}"
     );
     verify("to-head", &[]).must_succeed();
+    verify("to-head", &["--max-age", "30d", "--json"]).must_fail(2, "usage");
     let text = verify("all", &[]);
     assert_eq!(text.code, Some(11), "{text}");
     assert!(

@@ -134,4 +134,11 @@ fn such_verifiers_count_for_a_quorum_as_long_as_their_work_is_not_too_old() {
     assert_eq!((&report["met"], &report["counted"]), (&json!(true), &json!(2)), "{report}");
     let report = require("1s", 4);
     assert_eq!((&report["met"], &report["counted"]), (&json!(false), &json!(0)), "{report}");
+    for dropped in [["--attested-by", "monitor"], ["--attestation", "head.attestation"]] {
+        let command =
+            [&["verify", "--require", "2-of", &listed], &dropped[..], &[&files[0], &files[1]]].concat();
+        let ran = log.tabellion(&command);
+        assert_eq!(ran.code, Some(2), "{ran}");
+        assert!(ran.stderr.contains(dropped[0]), "{ran}");
+    }
 }

@@ -112,6 +112,8 @@ fn a_session_is_bundled_with_its_witnesses_and_verifies_with_the_log_gone() {
     fs::write(log.path("nobody.toml"), "").unwrap();
     verify(&log, "session.bundle", &["--trust", "nobody.toml"]).must_fail(4, "no-trust-anchors");
     verify(&log, "session.bundle", &["--payload", "trust.toml"]).must_fail(2, "usage");
+    verify(&log, "session.bundle", &["--max-age", "30d"]).must_fail(2, "usage");
+    verify(&log, "session.bundle", &["--gateway-key", "gateway.pem"]).must_fail(2, "usage");
 
     let contents = log.tabellion(&["bundle", "show", "session.bundle", "--json"]).must_succeed().json();
     assert_eq!((&contents["verified"], &contents["selections"][0]["name"]), (&false.into(), &SESSION.into()));

@@ -234,18 +234,21 @@ impl VerificationFiles {
         }
     }
 
-    /// Rejects further evidence for a file that holds its own.
+    /// Rejects further evidence for a file that holds its own, and requirements that only a statement can meet.
     fn refuse_other_evidence(&self, kind: &str) -> Result<(), Failure> {
         let others = [&self.payload, &self.proof, &self.checkpoint];
-        match self.receipts.is_empty() && others.iter().all(|other| other.is_none()) {
-            true => Ok(()),
-            false => {
-                let what = format!(
-                    "{kind} holds its own receipts, payloads and proofs: only --trust and --witness-policy go with it"
-                );
-                Err(Failure::new(Exit::Usage, "usage", what))
-            }
+        if !self.receipts.is_empty() || others.iter().any(|other| other.is_some()) {
+            let what = format!("{kind} holds its own receipts, payloads and proofs");
+            return Err(Failure::new(Exit::Usage, "usage", what)
+                .why("of other evidence, only --trust and --witness-policy go with it"));
         }
+        if self.max_age.is_some() || !self.gateway_keys.is_empty() {
+            let what = format!("--max-age and --gateway-key are for a statement, and this is {kind}");
+            return Err(Failure::new(Exit::Usage, "usage", what)
+                .why("they are not checked for the statements in it")
+                .hint("verify the statement on its own"));
+        }
+        Ok(())
     }
 }
 

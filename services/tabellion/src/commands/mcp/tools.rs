@@ -100,7 +100,7 @@ pub const TOOLS: &[ToolSpec] = &[
             argument(
                 "max_age",
                 ArgumentTarget::Flag("max-age"),
-                "Require a verification of work not older, such as 30d",
+                "Require a verification of work not older, such as 30d; not with a bundle",
             ),
         ],
         call: LogTools::verify,

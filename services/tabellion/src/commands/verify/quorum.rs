@@ -25,7 +25,16 @@ pub struct Quorum {
         long,
         num_args = 2,
         value_names = ["N-of", "DIDS"],
-        conflicts_with_all = ["receipt", "payload", "proof", "checkpoint", "witness_policy", "gateway_key"]
+        conflicts_with_all = [
+            "receipt",
+            "payload",
+            "proof",
+            "checkpoint",
+            "witness_policy",
+            "gateway_key",
+            "attested_by",
+            "attestation",
+        ]
     )]
     require: Vec<String>,
     /// The output that they passed
