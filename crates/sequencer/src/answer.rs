@@ -30,7 +30,7 @@ impl PublishedHead {
 pub struct Placement {
     /// Index of the leaf.
     pub index: LeafIndex,
-    /// `true` if the statement was in the log, or in the queue, before this submission.
+    /// `true` if the statement was in the log before, or the submission that was placed is another caller's.
     pub already_there: bool,
     /// Signed head that covers the leaf. `None` only if no head has been signed yet by or for this process: read
     /// the newest signed head from the store then.

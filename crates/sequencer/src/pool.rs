@@ -11,6 +11,7 @@ use crate::Submission;
 #[derive(Debug)]
 pub(crate) struct PooledSubmission<R> {
     pub(crate) submission: Arc<Submission>,
+    /// The caller whose decision the submission is.
     pub(crate) first: R,
     pub(crate) more: Vec<R>,
     /// `true` if the submission is also in the inbox, which the batch must then settle.
@@ -47,16 +48,18 @@ impl<R> SubmissionQueue<R> {
     }
 
     /// Adds an item at the end, or adds its waiter to an equal item that waits already. Of the two decisions the
-    /// one under the newer policy is kept.
+    /// one under the newer policy is kept, and its waiter becomes the first.
     pub(crate) fn push(&mut self, item: PooledSubmission<R>) {
         if let Some(ticket) = self.tickets.get(&item.digest())
             && let Some(waiting) = self.items.get_mut((*ticket - self.front) as usize)
         {
+            waiting.in_inbox |= item.in_inbox;
+            let mut other = item.first;
             if item.submission.decided_under > waiting.submission.decided_under {
                 waiting.submission = item.submission;
+                std::mem::swap(&mut waiting.first, &mut other);
             }
-            waiting.in_inbox |= item.in_inbox;
-            waiting.more.push(item.first);
+            waiting.more.push(other);
             return;
         }
         self.tickets.insert(item.digest(), self.front + self.items.len() as i64);
@@ -102,5 +105,63 @@ impl<R> SubmissionQueue<R> {
         self.front += 1;
         self.tickets.remove(&item.digest());
         Some(item)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use merkle::LeafIndex;
+    use store::NewEntry;
+
+    use super::*;
+    use crate::TimeWindow;
+
+    /// The same statement, decided under this policy.
+    fn decided_under(policy: u64, caller: &'static str) -> PooledSubmission<&'static str> {
+        let statement = Bytes::from_static(b"statement");
+        let submission = Submission {
+            entry: NewEntry {
+                digest: EntryDigest::of(&statement),
+                twin: None,
+                statement,
+                policy: LeafIndex::new(policy),
+                rule: String::new(),
+                facts: String::new(),
+                guards: Vec::new(),
+                collateral: Vec::new(),
+            },
+            valid: TimeWindow::ALWAYS,
+            largest_tree: None,
+            decided_under: LeafIndex::new(policy),
+            relied_absent: Vec::new(),
+            relied_free: Vec::new(),
+            side_data: Vec::new(),
+            is_policy: false,
+            corrects: None,
+            effect: None,
+        };
+        PooledSubmission {
+            submission: Arc::new(submission),
+            first: caller,
+            more: Vec::new(),
+            in_inbox: false,
+        }
+    }
+
+    #[test]
+    fn the_first_waiter_is_the_one_whose_decision_is_kept() {
+        for (policies, kept, waiters) in [
+            ([0, 4], 4, ["second", "first"]),
+            ([4, 0], 4, ["first", "second"]),
+            ([4, 4], 4, ["first", "second"]),
+        ] {
+            let mut queue = SubmissionQueue::new();
+            queue.push(decided_under(policies[0], "first"));
+            queue.push(decided_under(policies[1], "second"));
+            let taken = queue.take(9, 9000).pop().unwrap();
+            assert_eq!(taken.submission.decided_under.get(), kept, "{policies:?}");
+            assert_eq!(taken.into_waiters().collect::<Vec<_>>(), waiters, "{policies:?}");
+        }
     }
 }

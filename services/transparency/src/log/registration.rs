@@ -7,8 +7,8 @@ use merkle::{EntryDigest, LeafIndex};
 use registration::operator::Effect;
 use registration::{GuardKind, Permit, SideData};
 use scitt::SignedStatement;
-use sequencer::{Halt, Placement, Role, SubmitError};
-use store::{Found, GuardKey, Progress, StoreError};
+use sequencer::{Placement, Role, SubmitError};
+use store::{Found, GuardKey, Progress};
 use tracing::Instrument;
 
 use crate::limits::DECISIONS;
@@ -137,7 +137,8 @@ impl Log {
             match outcome {
                 Ok(placement) => {
                     self.recent.insert(statement.digest(), placement.index);
-                    if !placement.already_there {
+                    // Without a path, the entry may be there by another decision.
+                    if !placement.already_there && placement.path.is_some() {
                         self.decided.put(placement.index, terms);
                     }
                     self.follow_commit(&permit, placement.index).await?;
@@ -162,7 +163,7 @@ impl Log {
     }
 
     /// Refuses every registration while the database is not durable or the disk is almost full.
-    fn must_accept(&self) -> Result<(), RegisterError> {
+    pub(super) fn must_accept(&self) -> Result<(), RegisterError> {
         if let Some(obstacle) = self.obstacle.load_full() {
             return Err(RegisterError::Halted(obstacle.to_string()));
         }
@@ -255,9 +256,7 @@ impl Log {
                 RegisterError::InboxFull { issuer_only, retry_after: retry_after.as_secs().max(1) }
             }
             SubmitError::NoPolicy => RegisterError::NoPolicy,
-            SubmitError::Halted(Halt::Frozen) => RegisterError::Frozen,
-            SubmitError::Halted(Halt::Damaged(why)) => StoreError::Damaged(why).into(),
-            SubmitError::Halted(halt) => RegisterError::Halted(halt.to_string()),
+            SubmitError::Halted(halt) => halt.into(),
             SubmitError::Stopping => RegisterError::Stopping,
             SubmitError::Store(error) => RegisterError::Store(error),
             SubmitError::PolicyMoved { .. } | SubmitError::RelyOnAbsent { .. } | SubmitError::Accepted => {

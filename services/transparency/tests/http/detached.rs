@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use crate::common::forms::{self, BOUNDARY, closed, field, form, form_type, part};
 use crate::common::{COSE, Place, Site, refusal};
+use merkle::EntryDigest;
+use registration::{Policy, policy_statement};
 use reqwest::Method;
 use scitt::{SignedStatement, StatementBuilder};
 use serde_json::json;
-use store::{FailingStore, Memory};
+use store::{FailingStore, Inbox, Lifecycle, Memory, StoreMethod};
 
 const PAYLOAD: &[u8] = br#"{"action":"deploy"}"#;
 
@@ -128,6 +130,53 @@ async fn a_payload_is_dropped_when_the_policy_says_so_and_the_answer_names_that_
     assert!(evidence.get("payload").is_none() && evidence["erased"] == false, "{evidence}");
 }
 
+/// The successor of the test kit's policy that drops payloads of JSON.
+fn from_now_on_dropping() -> SignedStatement {
+    let next = Policy::from_toml(&dropping().replace("revision = 0", "revision = 1")).unwrap();
+    policy_statement::sign(&next, &testkit::policy(), &testkit::operator()).unwrap()
+}
+
+async fn until_waiting(store: &Memory, rows: u64) {
+    while store.inbox_use().await.unwrap().rows < rows {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn an_entry_is_found_by_what_the_log_keeps_of_it_and_not_by_an_older_decision() {
+    let (place, store) = (Place::new(), Memory::new());
+    place.start_on(store.clone(), |_| {}).await.service.stop().await;
+    let lease = store.lease("the test").await.unwrap().unwrap();
+    let never_leads = FailingStore::new(store.clone());
+    never_leads.fail_every(StoreMethod::Lease);
+    let patient = |config: &mut transparency::Config| config.limits.receipt_wait = Duration::from_secs(20);
+    let asked = place.start_on(never_leads, patient).await;
+    let other = place.start_on(store.clone(), |_| {}).await;
+    let (policy, one) = (from_now_on_dropping(), detached("one", PAYLOAD));
+    // Decided under the first policy, and placed under the second one by the other process.
+    let after_the_policy = async {
+        until_waiting(&store, 1).await;
+        asked.post_form(one.bytes(), PAYLOAD).await
+    };
+    let then_lead = async {
+        until_waiting(&store, 2).await;
+        drop(lease);
+    };
+    let (policy, answer, ()) = tokio::join!(asked.register(&policy), after_the_policy, then_lead);
+    assert_eq!((policy.status, answer.status), (201, 201), "{answer:?}");
+    let digest = EntryDigest::of(PAYLOAD);
+    for site in [&asked, &other] {
+        let payload = site.get(&format!("/v1/entries/{}/payload", one.digest())).await;
+        assert_eq!(payload.refusal(), refusal(404, "Not Found", "payload-not-kept"));
+        let found = async |query: &str| {
+            let answer = site.get(&format!("/v1/entries?{query}")).await.json();
+            answer["entries"].as_array().unwrap().len()
+        };
+        let numbers = [found("subject=one").await, found(&format!("payload_digest=sha256:{digest}")).await];
+        assert_eq!(numbers, [1, 0], "found by its subject, and by no payload");
+    }
+}
+
 #[tokio::test]
 async fn an_attached_payload_can_be_had_by_itself() {
     let site = Place::new().start().await;
@@ -143,10 +192,10 @@ async fn an_attached_payload_can_be_had_by_itself() {
 async fn policies_and_erasures_hold_their_own_payload() {
     let site = Place::new().start().await;
     let next = testkit::policy_toml().replace("revision = 0", "revision = 1");
-    let next = registration::Policy::from_toml(&next).unwrap();
+    let next = Policy::from_toml(&next).unwrap();
     let erasure = registration::erasure::NewErasure {
         sequence: 0,
-        entries: vec![merkle::EntryDigest::of(b"anything")],
+        entries: vec![EntryDigest::of(b"anything")],
         reason: "somebody asked".into(),
         rule: "gdpr-17".into(),
         at: None,
