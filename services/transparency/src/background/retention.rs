@@ -29,7 +29,7 @@ use crate::log::registration_outcome::RegisterError;
 use crate::log::state::Log;
 use crate::time::now;
 
-/// Content types examined in one sweep.
+/// Content types read at one time.
 const CONTENT_TYPES: usize = 1000;
 
 /// Reason why a sweep failed.
@@ -73,19 +73,25 @@ async fn sweep(log: &Log, index: &Index, operator: Option<&PathBuf>) -> Result<(
     if policy.contents().types.iter().all(|rule| rule.retention.is_none()) {
         return Ok(());
     }
-    let mut cutoffs = BTreeMap::new();
-    for value in index.values(LookupKind::ContentType, "", None, CONTENT_TYPES).await? {
-        let Some(seconds) = retention_of(policy, &value) else { continue };
-        let cutoff = match cutoffs.get(&seconds) {
-            Some(known) => *known,
-            None => {
-                let cutoff = size_at(&*log.store, now().saturating_sub(seconds)).await?;
-                *cutoffs.entry(seconds).or_insert(cutoff)
-            }
-        };
-        erase_older(log, index, policy, &value, seconds, cutoff, operator).await?;
+    let (mut cutoffs, mut after) = (BTreeMap::new(), None);
+    loop {
+        let page = index.values(LookupKind::ContentType, "", after.as_deref(), CONTENT_TYPES).await?;
+        for value in &page {
+            let Some(seconds) = retention_of(policy, value) else { continue };
+            let cutoff = match cutoffs.get(&seconds) {
+                Some(known) => *known,
+                None => {
+                    let cutoff = size_at(&*log.store, now().saturating_sub(seconds)).await?;
+                    *cutoffs.entry(seconds).or_insert(cutoff)
+                }
+            };
+            erase_older(log, index, policy, value, seconds, cutoff, operator).await?;
+        }
+        match page.into_iter().nth(CONTENT_TYPES - 1) {
+            Some(last) => after = Some(last),
+            None => return Ok(()),
+        }
     }
-    Ok(())
 }
 
 /// The policy's retention time of a content type, in seconds. `value` is the index's spelling.

@@ -1,5 +1,7 @@
 //! The registration policy over HTTP: in force, with its history, and asked without registering anything.
 
+use std::time::Duration;
+
 use crate::common::{Answer, COSE, Place, Site, forms, refusal, statement};
 use data_encoding::BASE64URL_NOPAD;
 use registration::Policy;
@@ -9,6 +11,7 @@ use registration::vrf::VrfStatement;
 use reqwest::Method;
 use scitt::{SignedStatement, StatementBuilder};
 use serde_json::{Value, json};
+use store::{Lifecycle, Memory};
 
 fn revision(n: u64) -> String {
     testkit::policy_toml().replace("revision = 0", &format!("revision = {n}"))
@@ -117,6 +120,27 @@ async fn a_statement_that_would_be_admitted_is_told_so_and_not_registered() {
     assert_eq!(site.get(&format!("/v1/entries/{}", one.digest())).await.status, 404);
     let entries = site.get("/v1/entries").await.json();
     assert_eq!(entries["entries"].as_array().unwrap().len(), 1, "entry 0 alone");
+}
+
+#[tokio::test]
+async fn on_a_frozen_log_a_dry_run_is_refused_as_the_registration_is() {
+    let (place, memory) = (Place::new(), Memory::new());
+    let site = place.start_on(memory.clone(), |_| {}).await;
+    let (known, new) = (statement(1), statement(2));
+    site.registered(&known).await;
+    assert_eq!(evaluated(&site, &new).await["would_admit"], true);
+    memory.freeze("operator", 7).await.unwrap();
+    let mut status = site.service.sequencer().status();
+    let halted = status.wait_for(|status| status.obstacle().is_some());
+    tokio::time::timeout(Duration::from_secs(60), halted).await.expect("it stops").unwrap();
+    let refused = evaluate(&site, &new).await;
+    assert_eq!(refused.refusal(), refusal(403, "Log Frozen", "log-frozen"));
+    let response = evaluated(&site, &known).await;
+    assert_eq!((&response["would_admit"], &response["registered_at"]), (&json!(true), &json!(1)));
+    let image =
+        StatementBuilder::new("{}").content_type("image/png").kid(testkit::KID).iss(testkit::ISSUER).sub("s");
+    let response = evaluated(&site, &image.sign(&testkit::es256()).unwrap()).await;
+    assert_eq!(response["violation"]["rule"], "content-type-not-admitted", "the policy refuses it first");
 }
 
 #[tokio::test]
