@@ -241,8 +241,7 @@ impl LogSigner {
                 noticed.insert(key.kid.clone(), Instant::now());
             }
         }
-        let is_due = |kid: &Vec<u8>| noticed.get(kid).is_some_and(|since| since.elapsed() >= KEY_LISTED);
-        self.waits.send_replace(ring.at_hand.iter().any(is_due));
+        self.waits.send_replace(ring.at_hand.iter().any(|kid| is_due(noticed, kid)));
         Ok(changed)
     }
 
@@ -377,8 +376,8 @@ impl HeadSigner for LogSigner {
     async fn take_up(&self, epoch: u64) -> Result<(), SignFailed> {
         let failed = |error: StoreError| SignFailed(error.to_string());
         let mut noticed = self.noticed.lock().await;
-        let due = self.ring.load().at_hand.clone();
-        for kid in due.iter().filter(|kid| noticed.contains_key(*kid)) {
+        let at_hand = self.ring.load().at_hand.clone();
+        for kid in at_hand.iter().filter(|kid| is_due(&noticed, kid)) {
             if let Some(key) = self.store.take_up_key(kid, epoch, now()).await.map_err(failed)? {
                 let kid = BASE64URL_NOPAD.encode(&key.kid);
                 tracing::info!(kid, from_size = key.from_size.get(), "a new key signs");
@@ -387,6 +386,11 @@ impl HeadSigner for LogSigner {
         self.read_table(&mut noticed).await.map_err(failed)?;
         self.missing().map_or(Ok(()), |why| Err(SignFailed(why)))
     }
+}
+
+/// Returns `true` if every process has had the time to list an announced key.
+fn is_due(noticed: &HashMap<Vec<u8>, Instant>, kid: &[u8]) -> bool {
+    noticed.get(kid).is_some_and(|since| since.elapsed() >= KEY_LISTED)
 }
 
 /// Returns `true` if a recorded key verifies receipts. The other kind is a note key (`name+id+key`).
@@ -437,3 +441,7 @@ fn missing<P, S>(what: &str, keys: &[ListedKey<P, S>], configured: &std::path::P
         place.display()
     ))
 }
+
+#[cfg(test)]
+#[path = "signer_tests.rs"]
+mod tests;
