@@ -1,7 +1,7 @@
 //! The middleware around all routes.
 //!
-//! From the outside in: [`frame`] (head limits, problem bodies, headers, log line, metrics), time limit, panic catcher
-//! ([`guarded`]), rate limiter (`rate_limit`), routes. The frame is outermost so that all responses, also the framework's
+//! From the outside in: [`frame`] (head limits, problem bodies, headers, log line, metrics), rate limiter (`rate_limit`),
+//! time limit and panic catcher ([`guarded`]), routes. The frame is outermost so that all responses, also the framework's
 //! own, have the same form. To the router all of them are one layer, as each layer allocates its futures and copies the
 //! service for each request. The request's number comes from the listener (`serving::request_id`).
 //!
@@ -130,7 +130,12 @@ async fn frame(State(edge): State<Arc<EdgeState>>, request: Request, next: Next)
     let in_flight = edge.metrics.http.in_flight();
     let response = match head_problem(&request, &edge) {
         Some(problem) => problem.into_response(),
-        None => guarded(&edge, request, next).instrument(span.clone()).await,
+        None => {
+            // Within the rate limiter, which refunds a request that ends in a panic or takes too long.
+            let answer = |request| guarded(&edge, request, next);
+            let limited = rate_limit::authenticate_and_limit(&edge.access, request, answer);
+            limited.instrument(span.clone()).await
+        }
     };
     drop(in_flight);
     let response = dressed(response, &request_info, &edge.error_documentation);
@@ -315,7 +320,7 @@ fn keep(from: &HeaderMap, to: &mut HeaderMap) {
 /// Answers within the time limit; a panic of a handler becomes a problem.
 async fn guarded(edge: &EdgeState, request: Request, next: Next) -> Response {
     let limits = edge.limits.load_full();
-    let answering = AssertUnwindSafe(rate_limit::authenticate_and_limit(&edge.access, request, next));
+    let answering = AssertUnwindSafe(next.run(request));
     // Reading the body has its own limit; this one adds the time for the service's own work.
     match tokio::time::timeout(limits.body_time + limits.request_time, answering.catch_unwind()).await {
         Ok(Ok(response)) => response,

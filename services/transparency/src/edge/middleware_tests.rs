@@ -405,6 +405,19 @@ async fn the_rate_limit_answers_429_with_retry_after() {
 }
 
 #[tokio::test]
+async fn a_request_that_panics_or_takes_too_long_is_not_counted() {
+    let hourly = Rate { period: Duration::from_secs(3600), ..Rate::per_second(1, 1) };
+    for (path, status) in [("/checkpoint", 500), ("/v1/limits", 503)] {
+        let (body_time, request_time) = (Duration::from_millis(50), Duration::from_millis(50));
+        let site = Site::open(Limits { reads: hourly, body_time, request_time, ..Limits::default() }).await;
+        let failed = site.get(path, "").await;
+        assert_eq!((failed.status, failed.header("ratelimit")), (status, Some("\"reads\";r=0")), "{path}");
+        let statuses = [site.get("/v1/policy", "").await.status, site.get("/v1/policy", "").await.status];
+        assert_eq!(statuses, [200, 429], "{path}");
+    }
+}
+
+#[tokio::test]
 async fn a_required_token_opens_the_door_for_writes_and_reads_stay_open() {
     let token = crate::config::ClientToken::new("ci", "0123456789abcdef");
     let access = AccessConfig { tokens: vec![token], token_required: true, ..AccessConfig::default() };

@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use axum::extract::{MatchedPath, Request};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use data_encoding::BASE64;
 use http::header::AUTHORIZATION;
@@ -154,11 +153,11 @@ impl RequestCharge {
     }
 }
 
-/// Determines the bucket of a request, charges it, and refunds a request that ends in a 5xx.
-pub async fn authenticate_and_limit(
+/// Determines the bucket of a request, charges it, and refunds a request that `answer` ends in a 5xx.
+pub async fn authenticate_and_limit<A: Future<Output = Response>>(
     access_control: &AccessControl,
     mut request: Request,
-    next: Next,
+    answer: impl FnOnce(Request) -> A,
 ) -> Response {
     let rules = access_control.rules.load_full();
     let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
@@ -176,7 +175,7 @@ pub async fn authenticate_and_limit(
     }
     request.extensions_mut().insert(RequestCharge { meter: meter.clone(), bucket });
     request.extensions_mut().insert(caller);
-    let mut response = next.run(request).await;
+    let mut response = answer(request).await;
     if response.status().is_server_error() {
         meter.refund(bucket);
     }
