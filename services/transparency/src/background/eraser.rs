@@ -1,9 +1,9 @@
 //! The task that deletes erased bytes from the store.
 //!
-//! An erasure takes effect once it is an entry. The leading process walks the erasures by number and deletes the bytes.
-//! Deleting is idempotent: work that a crash left undone is done by the next start, which begins with the newest. An
-//! entry on hold keeps its bytes, and its erasure stays open until the hold ends. An unreadable erasure does not block
-//! the others.
+//! An erasure takes effect once it is an entry. The leading process walks the erasures by number and deletes the bytes; of
+//! a frozen log, which has no leader, each process does. Deleting is idempotent: work that a crash left undone is done by
+//! the next start, which begins with the newest. An entry on hold keeps its bytes, and its erasure stays open until the
+//! hold ends. An unreadable erasure does not block the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use merkle::{LeafIndex, TreeSize};
 use registration::erasure::Erasure;
-use sequencer::Role;
+use sequencer::{Halt, Role};
 use store::{ErasureStore, StoreError};
 
 use super::permanent::permanent;
@@ -56,7 +56,8 @@ impl Eraser {
     async fn round(&mut self, log: &Log) -> Result<(), StoreError> {
         let store = &*log.store;
         loop {
-            if !matches!(log.sequencer.status().borrow().role, Role::Leading { .. }) {
+            let role = log.sequencer.status().borrow().role.clone();
+            if !matches!(role, Role::Leading { .. } | Role::Halted(Halt::Frozen)) {
                 log.carried_out.set(None);
                 return Ok(());
             }

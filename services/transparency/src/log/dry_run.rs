@@ -1,13 +1,15 @@
 //! The dry run of a registration: the decision about a statement, without registering it.
 //!
 //! The steps are those of a registration up to the sequencer. What the sequencer would find (a claim taken by an entry,
-//! a time outside the statement's validity, another encoding of a registered signature) is looked up instead. Issuers'
-//! quotas are not charged: a quota counts registrations.
+//! a time outside the statement's validity, another encoding of a registered signature) is looked up instead. While the
+//! log registers nothing, a new statement is refused as its registration would be. Issuers' quotas are not charged: a
+//! quota counts registrations.
 
 use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex};
 use registration::{Guard, Permit, Place, RuleName, SideData, TimeWindow, Violation, entry_facts};
 use scitt::SignedStatement;
+use sequencer::Role;
 use serde_json::{Map, Value};
 use store::GuardKey;
 
@@ -62,7 +64,10 @@ impl Log {
         let mut run =
             DryRun { policy, registered_at: None, violation: None, taken: Vec::new(), permitted: None };
         match (self.find_registered(statement, &mut run).await?, payload) {
-            (false, _) => self.decide(statement, payload, &mut run).await?,
+            (false, _) => {
+                self.must_accept()?;
+                self.decide(statement, payload, &mut run).await?;
+            }
             (true, Some(payload)) => self.compare(statement, payload, &mut run).await,
             (true, None) => {}
         }
@@ -80,7 +85,10 @@ impl Log {
         let decided =
             admission::admit(statement, side_data, &policy.in_force, &*self.store, &self.metrics, None);
         match decided.await {
-            Ok(admitted) => return self.at_the_log(statement, &admitted.permit, run).await,
+            Ok(admitted) => {
+                self.must_sequence()?;
+                return self.at_the_log(statement, &admitted.permit, run).await;
+            }
             Err(NotAdmitted::Untrusted(untrusted)) => run.violation = Some(untrusted.violation()),
             Err(NotAdmitted::Refused(refusal)) => run.violation = Some(refusal.violation),
             Err(NotAdmitted::Held(hold)) => run.violation = Some(held(&hold)),
@@ -88,6 +96,17 @@ impl Log {
             Err(undecided) => return Err(RegisterError::NotAdmitted(undecided)),
         }
         Ok(())
+    }
+
+    /// Refuses what the sequencer would refuse now whatever the statement is: the log is frozen or halted.
+    fn must_sequence(&self) -> Result<(), RegisterError> {
+        let status = self.sequencer.status();
+        let status = status.borrow();
+        match (&status.role, status.obstacle()) {
+            (Role::Stopped, _) => Err(RegisterError::Stopping),
+            (_, Some(halt)) => Err(halt.clone().into()),
+            (_, None) => Ok(()),
+        }
     }
 
     /// Refuses a detached payload that the signature of a registered statement does not cover.

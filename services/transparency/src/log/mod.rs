@@ -10,6 +10,7 @@ pub mod equivocation;
 pub mod erasures;
 pub mod failed_write;
 pub mod free_space;
+pub mod freezing;
 pub mod heads;
 pub mod open_findings;
 pub mod policies;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex};
+use sequencer::Halt;
 use store::StoreError;
 
 use crate::log::admission::NotAdmitted;
@@ -80,6 +81,16 @@ pub enum RegisterError {
 impl From<StoreError> for RegisterError {
     fn from(error: StoreError) -> Self {
         Self::Store(Arc::new(error))
+    }
+}
+
+impl From<Halt> for RegisterError {
+    fn from(halt: Halt) -> Self {
+        match halt {
+            Halt::Frozen => Self::Frozen,
+            Halt::Damaged(why) => StoreError::Damaged(why).into(),
+            halt => Self::Halted(halt.to_string()),
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use crate::keys::signer::LogSigner;
 use crate::log::decided::DecidedTerms;
 use crate::log::erasures::{CarriedOut, EraserWakeup};
 use crate::log::free_space::FreeSpace;
+use crate::log::freezing::frozen_by;
 use crate::log::open_findings::OpenFindings;
 use crate::log::policies::Policies;
 use crate::log::recent_entries::RecentEntries;
@@ -22,6 +23,9 @@ use crate::proofs::published_keys::PublishedKeys;
 use crate::proofs::receipts::{ReceiptUnavailable, Receipts};
 use crate::sequencer_runtime::SequencerRuntime;
 use crate::witnessing::Witnessing;
+
+/// Why an accepted statement is not registered once the operator has ended the log.
+const LOG_ENDED: &str = "the operator ended the log before the statement was registered";
 
 /// The permanent identity of the log, with the keys in use.
 #[derive(Clone, Debug)]
@@ -102,7 +106,7 @@ impl Log {
             return self.receipt(index).await;
         }
         match self.store.progress(&digest).await? {
-            Some(Progress::Pending) => Ok(Resolved::Pending),
+            Some(Progress::Pending) => self.pending(digest).await,
             Some(Progress::Failed(why)) => Ok(Resolved::Failed(why)),
             Some(Progress::Registered(index)) => self.receipt(index).await,
             // It may have been registered, and taken out of the inbox, between the two look-ups.
@@ -110,6 +114,18 @@ impl Log {
                 Some(index) => self.receipt(index).await,
                 None => Ok(Resolved::Unknown),
             },
+        }
+    }
+
+    /// The state of a statement in the inbox: no statement gets a leaf after the one that ended the log.
+    async fn pending(&self, digest: EntryDigest) -> Result<Resolved, ReceiptUnavailable> {
+        if frozen_by(&*self.store).await?.is_none() {
+            return Ok(Resolved::Pending);
+        }
+        // It may have been registered since it was looked up, and before the log ended.
+        match self.index_of(digest).await? {
+            Some(index) => self.receipt(index).await,
+            None => Ok(Resolved::Failed(LOG_ENDED.to_owned())),
         }
     }
 

@@ -5,7 +5,7 @@
 //! archive.
 
 use merkle::{EntryDigest, LeafIndex};
-use registration::operator::{Action, Held, freeze_guard, hold_guard, is_operator_rule};
+use registration::operator::{Action, Held, hold_guard, is_operator_rule};
 use registration::{Guard, OPERATOR_ACTION_CONTENT_TYPE};
 use scitt::SignedStatement;
 use store::{
@@ -14,16 +14,12 @@ use store::{
 
 use crate::limits::HOLDS_PAGE;
 use crate::log::content_type::is_type;
+use crate::log::freezing::frozen_by;
 
 /// The action in the statement's payload; `None` for a statement of another type. No signature is checked.
 pub fn action_of(statement: &SignedStatement) -> Option<Action> {
     let named = statement.header().content_type()?.as_text()?;
     is_type(named, OPERATOR_ACTION_CONTENT_TYPE).then(|| Action::from_payload(statement.payload()?).ok())?
-}
-
-/// The leaf of the statement that froze the log.
-pub async fn frozen_by(store: &dyn LogReader) -> Result<Option<LeafIndex>, StoreError> {
-    Ok(holders(store, &[freeze_guard()]).await?.into_iter().next().flatten())
 }
 
 /// The number of the next hold or release of an entry for a case: odd while the case holds it.

@@ -3,10 +3,11 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::common::{Place, Site, refusal};
+use registration::operator::Action;
 use reqwest::Method;
 use scitt::{SignedStatement, Signer, StatementBuilder};
 use serde_json::{Value, json};
-use store::{Inbox, InboxBounds, Lifecycle, Memory};
+use store::{FailingStore, Inbox, InboxBounds, Lifecycle, Memory, StoreMethod};
 
 /// The label of `exp`, and of `nbf`.
 const EXP: i64 = 4;
@@ -206,4 +207,35 @@ async fn the_operator_lists_what_is_accepted_and_refuses_one_of_it() {
     assert_eq!(site.get(&site.location(&one)).await.status, 404, "a refusal is final");
     let listed = inbox(&site).await;
     assert_eq!((&listed["leads"], &listed["items"]), (&true.into(), &json!([])));
+}
+
+#[tokio::test]
+async fn what_was_accepted_has_failed_once_the_operator_has_ended_the_log() {
+    let (place, store) = (Place::new(), Memory::new());
+    let never_drains = FailingStore::new(store.clone());
+    never_drains.fail_every(StoreMethod::PendingKeys);
+    let leader = place.start_on(never_drains, |_| {}).await;
+    let follower =
+        place.start_on(store.clone(), |config| config.limits.receipt_wait = Duration::from_millis(1)).await;
+    let one = statement(1);
+    assert_eq!(follower.register(&one).await.status, 202);
+    assert_eq!(follower.get(&follower.location(&one)).await.status, 204);
+    let freeze = Action::Freeze { reason: "replaced by log 2".to_owned() };
+    leader.registered(&testkit::operator_action(&freeze)).await;
+    for site in [&leader, &follower] {
+        let answer = site.get(&site.location(&one)).await;
+        assert_eq!(answer.refusal(), refusal(404, "Registration Failed", "registration-failed"));
+        let detail = answer.problem().detail.unwrap();
+        assert_eq!(detail, "the operator ended the log before the statement was registered");
+    }
+}
+
+#[tokio::test]
+async fn what_was_accepted_waits_while_its_log_moves() {
+    let (place, store) = (Place::new(), Memory::new());
+    let (site, _lease) = follower(&place, &store).await;
+    let one = statement(1);
+    assert_eq!(site.register(&one).await.status, 202);
+    store.freeze("operator", 7).await.unwrap();
+    assert_eq!(site.get(&site.location(&one)).await.status, 204);
 }

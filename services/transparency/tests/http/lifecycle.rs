@@ -5,14 +5,15 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common::{Place, Site, backup_with_signatures, client, refusal, statement};
+use crate::common::forms::{closed, cose, mixed_type};
+use crate::common::{Place, Site, backup_with_signatures, client, erasure, refusal, statement};
 use reqwest::Method;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
-use scitt::{Algorithm, SignedStatement, SigningKey};
+use scitt::{Algorithm, SignedStatement, SigningKey, StatementBuilder};
 use serving::tls::TlsFiles;
-use store::{FailingStore, Fault, Memory};
+use store::{FailingStore, Fault, Lifecycle, Memory, StoreMethod};
 use transparency::{Service, StartError};
 
 fn revision(n: u64) -> String {
@@ -31,6 +32,17 @@ async fn refused(place: &Place, change: impl FnOnce(&mut transparency::Config)) 
         Ok(_) => panic!("it started"),
         Err(error) => error,
     }
+}
+
+/// Waits until the log has the statement's bytes no more.
+async fn until_erased(site: &Site, statement: &SignedStatement) {
+    let path = format!("/v1/entries/{}/statement", statement.digest());
+    let erased = async {
+        while site.get(&path).await.status == 200 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), erased).await.expect("the statement is still there");
 }
 
 #[tokio::test]
@@ -55,6 +67,49 @@ async fn a_restart_serves_every_receipt_and_goes_on_from_there() {
     }
     let receipt = site.registered(&statement(9)).await;
     assert_eq!(receipt.inclusion_proofs()[0].leaf_index.get(), 4);
+}
+
+#[tokio::test]
+async fn an_erasure_that_a_stop_interrupted_is_carried_out_though_the_log_is_frozen_since() {
+    let (place, memory) = (Place::new(), Memory::new());
+    let store = FailingStore::new(memory.clone());
+    store.fail_every(StoreMethod::Erase);
+    let site = place.start_on(store, |_| {}).await;
+    let one = statement(1);
+    site.registered(&one).await;
+    site.registered(&erasure(&[one.digest()])).await;
+    site.service.stop().await;
+    memory.freeze("operator", 7).await.unwrap();
+    let site = place.start_on(memory, |_| {}).await;
+    until_erased(&site, &one).await;
+}
+
+/// A statement of this content type.
+fn typed(content_type: &str) -> SignedStatement {
+    let builder = StatementBuilder::new("{}").content_type(content_type).kid(testkit::KID.as_bytes());
+    builder.iss(testkit::ISSUER).sub("thing").sign(&testkit::es256()).unwrap()
+}
+
+#[tokio::test]
+async fn retention_looks_at_all_content_types_however_many_there_are() {
+    let place = Place::new();
+    let kept = "max_size = 4096";
+    place.write_policy(&testkit::policy_toml().replace(kept, &format!("{kept}\nretention = \"1 second\"")));
+    let second = Duration::from_secs(1);
+    let site = place.start_on(Memory::new(), |config| config.limits.retention_every = second).await;
+    // Another spelling is another value of the index, and these come before `text/plain`.
+    let spellings: Vec<_> =
+        (0..1001).map(|n| cose(typed(&format!("application/json; n={n}")).bytes())).collect();
+    for parts in spellings.chunks(256) {
+        let answer = site.post_multipart("/v1/entries/batch", &mixed_type(), closed(parts)).await.json();
+        assert!(
+            answer["results"].as_array().unwrap().iter().all(|result| result["status"] == 201),
+            "{answer}"
+        );
+    }
+    let late = typed("text/plain");
+    site.registered(&late).await;
+    until_erased(&site, &late).await;
 }
 
 #[tokio::test]
