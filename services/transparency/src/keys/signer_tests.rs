@@ -108,7 +108,7 @@ async fn a_key_announced_a_moment_ago_is_not_taken_up_with_one_that_is_due() {
     let new = log.announce_checkpoint_key().await;
     assert!(*log.signer.waits.borrow());
     log.signer.take_up(log.epoch).await.unwrap();
-    assert_eq!(log.announced().await, [new.clone()]);
+    assert_eq!(log.announced().await, std::slice::from_ref(&new));
     assert_eq!(log.signer.kid(), BASE64URL_NOPAD.encode(&due));
     assert!(!*log.signer.waits.borrow(), "nothing is due");
     log.signer.noticed.lock().await.insert(new, long_ago);
