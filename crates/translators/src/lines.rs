@@ -124,36 +124,16 @@ struct Parsed {
     is_repaired: bool,
 }
 
-/// Parses strict JSON. Characters and numbers that a record may not have are replaced, the numbers by texts.
+/// Parses strict JSON. Characters that a record may not have are replaced.
 fn parse(bytes: &[u8]) -> Result<Parsed, JsonError> {
     let strict = parse_strict(bytes, LIMITS);
-    let (mut value, is_repaired) = match strict {
-        Ok(value) => (value, false),
+    match strict {
+        Ok(value) => Ok(Parsed { value, is_repaired: false }),
         Err(error) if matches!(error.kind, JsonErrorKind::NotUtf8 | JsonErrorKind::LoneSurrogate) => {
             let text = repaired(bytes).ok_or(error)?;
-            (parse_strict(text.as_bytes(), LIMITS)?, true)
+            Ok(Parsed { value: parse_strict(text.as_bytes(), LIMITS)?, is_repaired: true })
         }
-        Err(error) => return Err(error),
-    };
-    write_out_large_integers(&mut value);
-    Ok(Parsed { value, is_repaired })
-}
-
-/// Replaces by their digits the numbers that canonical JSON (RFC 8785) writes as integers beyond 64 bits, which a record may not
-/// have (reading 1.6-5).
-fn write_out_large_integers(value: &mut Value) {
-    /// From here on canonical JSON writes numbers with an exponent.
-    const EXPONENT: f64 = 1e21;
-    match value {
-        Value::Array(items) => items.iter_mut().for_each(write_out_large_integers),
-        Value::Object(members) => members.values_mut().for_each(write_out_large_integers),
-        Value::Number(number) => {
-            let beyond = |number: f64| !(-(2f64.powi(63)) < number && number < 2f64.powi(64));
-            if number.is_f64() && number.as_f64().is_some_and(|of| beyond(of) && of.abs() < EXPONENT) {
-                *value = Value::String(number.to_string());
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::String(_) => {}
+        Err(error) => Err(error),
     }
 }
 

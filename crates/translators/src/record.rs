@@ -36,8 +36,8 @@ impl SessionRecord {
         &self.frame
     }
 
-    /// The record as bytes, in canonical JSON (RFC 8785). If that would change a number, because it is not an exact double,
-    /// the numbers are written in full instead.
+    /// The record as bytes, in canonical JSON (RFC 8785). If that would change a number, because it is not an exact double, or
+    /// write it as an integer beyond 64 bits, which a record may not have, the numbers are written in full instead.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -61,11 +61,29 @@ impl SessionRecord {
     pub(crate) fn of(mut value: Value) -> SessionRecord {
         let plain = value.to_string();
         let exact = check_text(&plain).is_ok_and(|text| text.first_inexact_number().is_none());
-        let bytes = if exact { jcs::canonical(&value) } else { plain.into_bytes() };
+        let canonical = exact && !has_large_double(&value);
+        let bytes = if canonical { jcs::canonical(&value) } else { plain.into_bytes() };
         if let Some(session) = value.get_mut("session").and_then(Value::as_object_mut) {
             session.remove("entries");
         }
         SessionRecord { frame: value, bytes }
+    }
+}
+
+/// Returns whether canonical JSON writes a double of the value as an integer beyond 64 bits, which a record may not have
+/// (reading 1.6-5).
+fn has_large_double(value: &Value) -> bool {
+    /// From here on canonical JSON writes numbers with an exponent.
+    const EXPONENT: f64 = 1e21;
+    match value {
+        Value::Array(items) => items.iter().any(has_large_double),
+        Value::Object(members) => members.values().any(has_large_double),
+        Value::Number(number) => {
+            // Of -2^63 canonical JSON rounds the digits up.
+            let is_beyond = |of: f64| !(-(2f64.powi(63)) < of && of < 2f64.powi(64));
+            number.is_f64() && number.as_f64().is_some_and(|of| is_beyond(of) && of.abs() < EXPONENT)
+        }
+        Value::Null | Value::Bool(_) | Value::String(_) => false,
     }
 }
 

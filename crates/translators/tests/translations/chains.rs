@@ -59,6 +59,27 @@ fn a_changed_a_removed_and_a_moved_line_break_the_chain() {
 }
 
 #[test]
+fn a_chain_with_a_number_that_canonical_json_writes_as_a_long_integer_is_verified() {
+    for number in ["1e20", "-1e20", "1.8446744073709552e19"] {
+        let hash = |line: &Value| of_jcs(&with_number(line, number));
+        let lines: Vec<Value> = chain(3, hash).iter().map(|line| with_number(line, number)).collect();
+        let translation = translate(&source(&lines), &Settings::default()).unwrap();
+        let record = translation.records[0].0.value();
+        assert_eq!(record["source"]["hash-chain"]["rule"], "sha-256-jcs", "{number}");
+        assert!(record["session"]["entries"][1]["data"]["number"].is_f64(), "{number}");
+    }
+}
+
+/// The line with this number in place of 1.
+fn with_number(line: &Value, number: &str) -> Value {
+    let mut line = line.clone();
+    if line["number"] == 1 {
+        line["number"] = serde_json::from_str(number).unwrap();
+    }
+    line
+}
+
+#[test]
 fn of_hashes_by_an_unknown_rule_only_the_links_are_verified() {
     let lines = chain(3, |line| HEXLOWER.encode(&Sha256::digest(format!("salt {line}"))));
     let translation = translate(&source(&lines), &Settings::default()).unwrap();

@@ -53,10 +53,16 @@ fn in_text(inner: &Value, depth: usize) -> Value {
 }
 
 #[test]
-fn numbers_that_a_record_may_not_have_are_kept_as_text() {
-    for number in ["-8.894216322050576e20", "1.8446744073709552e19", "-9.223372036854775808e18"] {
+fn numbers_that_a_record_may_not_have_as_integers_are_kept_with_an_exponent() {
+    for number in ["-8.894216322050576e20", "1.8446744073709552e19", "-9.223372036854776e18"] {
         let line = format!("{{\"type\":\"novelty\",\"sessionId\":\"s\",\"n\":{number}}}\n");
-        check(&SessionSource::file("x.jsonl", line), Some(Format::Claude));
+        let source = SessionSource::file("x.jsonl", line);
+        check(&source, Some(Format::Claude));
+        let settings = Settings { format: Some(Format::Claude), ..Settings::default() };
+        let record = translate(&source, &settings).unwrap().records.remove(0).0;
+        let member = format!("\"n\":{}", number.replace('e', "e+"));
+        let text = std::str::from_utf8(record.bytes()).unwrap();
+        assert!(text.contains(&member), "{text}");
     }
 }
 
