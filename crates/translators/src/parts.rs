@@ -3,8 +3,8 @@
 //!
 //! Each part has the members of the session and of the source, and `source.part` says which entries it has. The
 //! `file-attribution` is in the last one, because it states the lines at the end of the session. Parts are made by halving
-//! the list of entries, so they depend on the session and the limit only. A single entry is not divided: a record of one
-//! entry may be larger than the limit.
+//! the list of entries, so they depend on the session and the limits only. A single entry is not divided: a record of one
+//! entry may be larger than the limits.
 //!
 //! Of a large session the least size of each entry is computed first, so that a record of more entries than fit is not made: it
 //! would take much memory.
@@ -64,6 +64,8 @@ pub(crate) struct RecordTerms<'a> {
     pub root: &'a str,
     /// Maximum size of a record in bytes.
     pub record_bytes: usize,
+    /// Maximum number of values in a record.
+    pub record_values: usize,
 }
 
 impl AboutSource<'_> {
@@ -129,7 +131,9 @@ impl Division<'_> {
             return self.add_halves(&range);
         }
         let (record, redactions) = self.record(&range);
-        if is_divisible && record.bytes().len() > self.terms.record_bytes {
+        let is_too_large =
+            record.bytes().len() > self.terms.record_bytes || record.values() > self.terms.record_values;
+        if is_divisible && is_too_large {
             drop(record);
             return self.add_halves(&range);
         }

@@ -23,6 +23,8 @@ pub struct SessionRecord {
     /// The record without its entries.
     frame: Value,
     bytes: Vec<u8>,
+    /// Number of values, as a reader of the record counts them.
+    values: usize,
 }
 
 impl SessionRecord {
@@ -57,16 +59,22 @@ impl SessionRecord {
         self.frame.pointer("/session/session-id").and_then(Value::as_str).unwrap_or_default()
     }
 
+    /// Number of values in the record, the record included.
+    pub(crate) fn values(&self) -> usize {
+        self.values
+    }
+
     /// Serializes a record.
     pub(crate) fn of(mut value: Value) -> SessionRecord {
         let plain = value.to_string();
         let exact = check_text(&plain).is_ok_and(|text| text.first_inexact_number().is_none());
         let canonical = exact && !has_large_double(&value);
         let bytes = if canonical { jcs::canonical(&value) } else { plain.into_bytes() };
+        let values = count(&value);
         if let Some(session) = value.get_mut("session").and_then(Value::as_object_mut) {
             session.remove("entries");
         }
-        SessionRecord { frame: value, bytes }
+        SessionRecord { frame: value, bytes, values }
     }
 }
 
@@ -84,6 +92,15 @@ fn has_large_double(value: &Value) -> bool {
             number.is_f64() && number.as_f64().is_some_and(|of| is_beyond(of) && of.abs() < EXPONENT)
         }
         Value::Null | Value::Bool(_) | Value::String(_) => false,
+    }
+}
+
+/// Returns the number of values in a value, itself included.
+fn count(value: &Value) -> usize {
+    1 + match value {
+        Value::Array(items) => items.iter().map(count).sum(),
+        Value::Object(members) => members.values().map(count).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
     }
 }
 

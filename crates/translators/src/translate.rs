@@ -31,6 +31,8 @@ pub struct Settings {
     pub previous_records: BTreeMap<String, String>,
     /// Maximum size of a record in bytes: a session with more has several records.
     pub record_bytes: usize,
+    /// Maximum number of values in a record: a session with more has several records.
+    pub record_values: usize,
 }
 
 impl Default for Settings {
@@ -42,6 +44,7 @@ impl Default for Settings {
             root: None,
             previous_records: BTreeMap::new(),
             record_bytes: usize::MAX,
+            record_values: usize::MAX,
         }
     }
 }
@@ -85,6 +88,7 @@ pub fn translate(source: &SessionSource, settings: &Settings) -> Result<Translat
         redaction: &settings.redaction,
         root: settings.root.as_deref().unwrap_or_default(),
         record_bytes: settings.record_bytes,
+        record_values: settings.record_values,
     };
     let records = sessions.into_iter().flat_map(|session| {
         let previous = settings.previous_records.get(&session.id).map(String::as_str);

@@ -106,6 +106,28 @@ fn parts_keep_the_limit_and_a_single_entry_is_not_divided() {
 }
 
 #[test]
+fn a_session_with_more_values_than_a_record_may_have_is_divided() {
+    fn count(value: &Value) -> usize {
+        let items = value.as_array().into_iter().flatten();
+        let members = value.as_object().into_iter().flat_map(|members| members.values());
+        1 + items.chain(members).map(count).sum::<usize>()
+    }
+    let numbers = json!({ "type": "progress", "sessionId": "s", "numbers": vec![1; 300] }).to_string() + "\n";
+    let source = SessionSource::file("s.jsonl", numbers.repeat(10));
+    let divided = |record_values: usize| {
+        let settings = Settings { record_values, ..Settings::default() };
+        values(&translate(&source, &settings).unwrap())
+    };
+    let whole = divided(usize::MAX);
+    assert_eq!((whole.len(), divided(count(&whole[0])).len()), (1, 1));
+    let parts = divided(count(&whole[0]) - 1);
+    assert_eq!(parts.len(), 2);
+    assert_eq!(parts.iter().flat_map(entries).count(), 10);
+    assert!(divided(1000).iter().all(|part| count(part) <= 1000));
+    assert_eq!(divided(1).len(), 10, "a single entry is not divided");
+}
+
+#[test]
 fn a_part_is_not_made_to_see_that_it_is_too_large_and_has_the_same_entries_as_if_it_was() {
     let parts = |source: &SessionSource, left_out: &str| -> Vec<Vec<Value>> {
         let redaction = Redaction { fields: vec![left_out.parse().unwrap()], ..Redaction::default() };

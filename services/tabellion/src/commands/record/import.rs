@@ -17,7 +17,7 @@ use super::registering::CheckpointLog;
 use super::sign::Recorder;
 use super::sources::{self, NamedSource};
 use super::watch::Watch;
-use super::writing::{CheckedRecord, RECORD_BYTES, not_translated, record_file};
+use super::writing::{self, CheckedRecord, not_translated, record_file};
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure, Report, safe};
 use crate::context::Context;
@@ -109,7 +109,7 @@ impl Import {
     fn settings(&self) -> Settings {
         let redaction = self.redaction.redaction();
         let (format, root) = (self.format, self.root.clone());
-        Settings { format, redaction, root, record_bytes: RECORD_BYTES, ..Settings::default() }
+        Settings { format, redaction, root, ..writing::settings() }
     }
 
     /// Returns whether the source is all that was named: its failure is that of the command.

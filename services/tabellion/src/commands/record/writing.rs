@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use registration::limits::CONVERSATION_ITEMS;
 use scitt::limits::STATEMENT_BYTES;
-use translators::{RecordPart, SessionRecord, TranslateError};
+use translators::{RecordPart, SessionRecord, Settings, TranslateError};
 
 use super::sign::{Recorder, check_unsigned};
 use crate::console::files::{self, Access, Existing};
@@ -14,9 +15,14 @@ pub const WATCH_STATE: &str = "watch-state.json";
 /// The lock file next to it: one process follows a folder.
 pub const WATCH_LOCK: &str = "watch-state.lock";
 /// Maximum size in bytes of a record that a session is translated to: that of a statement, less room for its headers.
-pub const RECORD_BYTES: usize = STATEMENT_BYTES - (64 << 10);
+const RECORD_BYTES: usize = STATEMENT_BYTES - (64 << 10);
 /// Maximum length of a name made of a text. File systems allow 255 bytes with what is added to it.
 const LONGEST_NAME: usize = 150;
+
+/// The settings of a translation to records that can be signed.
+pub fn settings() -> Settings {
+    Settings { record_bytes: RECORD_BYTES, record_values: CONVERSATION_ITEMS, ..Settings::default() }
+}
 
 /// The failure for a source that cannot be translated.
 pub fn not_translated(path: &Path, error: &TranslateError) -> Failure {

@@ -10,7 +10,6 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use clap::Args;
-use translators::Settings;
 
 use super::agent::CodingAgent;
 use super::event::SessionEvent;
@@ -20,7 +19,7 @@ use crate::commands::record::registering::CheckpointLog;
 use crate::commands::record::sign::Recorder;
 use crate::commands::record::sources::NamedSource;
 use crate::commands::record::watch::Watch;
-use crate::commands::record::writing::RECORD_BYTES;
+use crate::commands::record::writing;
 use crate::commands::verify::now;
 use crate::console::files::{self, Access};
 use crate::console::{Exit, Failure, safe};
@@ -170,8 +169,7 @@ impl Run {
         let log = register.then(|| CheckpointLog::new(trust.clone(), service.clone()));
         let sessions = file.parent().unwrap_or(Path::new("/"));
         let every = Duration::ZERO;
-        let settings = Settings { record_bytes: RECORD_BYTES, ..Settings::default() };
-        let watch = Watch::new(sessions, &folder, every, settings, recorder, log, PATIENCE)?;
+        let watch = Watch::new(sessions, &folder, every, writing::settings(), recorder, log, PATIENCE)?;
         let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         watch.record(context, &NamedSource { path: file.to_owned(), name, named: true })
     }
