@@ -160,7 +160,7 @@ impl Division<'_> {
         }
         let redactions = self.terms.redaction.apply(&mut value);
         self.terms.about.add_to(&mut value, &redactions, part);
-        (SessionRecord::of(value), redactions)
+        (SessionRecord::of(value, self.session.id.clone()), redactions)
     }
 
     fn part(&self, range: &Range<usize>) -> Option<RecordPart> {

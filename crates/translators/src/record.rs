@@ -25,6 +25,7 @@ pub struct SessionRecord {
     bytes: Vec<u8>,
     /// Number of values, as a reader of the record counts them.
     values: usize,
+    native_session: String,
 }
 
 impl SessionRecord {
@@ -56,7 +57,12 @@ impl SessionRecord {
 
     /// The session's identifier.
     pub fn session_id(&self) -> &str {
-        self.frame.pointer("/session/session-id").and_then(Value::as_str).unwrap_or_default()
+        session_id(&self.frame)
+    }
+
+    /// The session's identifier before redaction.
+    pub fn native_session(&self) -> &str {
+        &self.native_session
     }
 
     /// Number of values in the record, the record included.
@@ -64,8 +70,8 @@ impl SessionRecord {
         self.values
     }
 
-    /// Serializes a record.
-    pub(crate) fn of(mut value: Value) -> SessionRecord {
+    /// Serializes a record of this session.
+    pub(crate) fn of(mut value: Value, native_session: String) -> SessionRecord {
         let plain = value.to_string();
         let exact = check_text(&plain).is_ok_and(|text| text.first_inexact_number().is_none());
         let canonical = exact && !has_large_double(&value);
@@ -74,8 +80,13 @@ impl SessionRecord {
         if let Some(session) = value.get_mut("session").and_then(Value::as_object_mut) {
             session.remove("entries");
         }
-        SessionRecord { frame: value, bytes, values }
+        SessionRecord { frame: value, bytes, values, native_session }
     }
+}
+
+/// Returns the session's identifier in a record; empty if it has none.
+pub(crate) fn session_id(record: &Value) -> &str {
+    record.pointer("/session/session-id").and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Returns whether canonical JSON writes a double of the value as an integer beyond 64 bits, which a record may not have

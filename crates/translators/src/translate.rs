@@ -137,6 +137,7 @@ pub fn redact(bytes: &[u8], redaction: &Redaction) -> Result<(SessionRecord, Red
     if value.pointer("/session/entries").is_none_or(|entries| !entries.is_array()) {
         return Err(refuse("it has no session with entries".to_owned()));
     }
+    let session = record::session_id(&value).to_owned();
     let redactions = redaction.apply(&mut value);
     let original = record::digest(bytes);
     let id = record::identifier(&[&original, TRANSLATOR_VERSION, &redaction.fingerprint()]);
@@ -145,7 +146,7 @@ pub fn redact(bytes: &[u8], redaction: &Redaction) -> Result<(SessionRecord, Red
         members.insert("redacted-from".to_owned(), original.into());
         list_redactions(members, &redactions);
     }
-    Ok((SessionRecord::of(value), redactions))
+    Ok((SessionRecord::of(value, session), redactions))
 }
 
 /// Adds omissions to those that a record lists. Members of the record in another form make room for the list.

@@ -413,7 +413,18 @@ impl Watching {
 
 #[test]
 fn watching_signs_a_chain_of_checkpoints_that_a_restart_continues() {
+    follow_a_growing_session(&[]);
+}
+
+#[test]
+fn a_chain_of_checkpoints_has_its_links_if_the_name_of_the_session_is_left_out() {
+    follow_a_growing_session(&["--redact-field", "/session/session-id"]);
+}
+
+fn follow_a_growing_session(flags: &[&str]) {
     let folder = recorder();
+    let flags = [&["--key", "key.pem"], flags].concat();
+    let start = || Watching::start_with(&folder, &flags);
     fs::create_dir(folder.path("sessions")).unwrap();
     let text = fs::read_to_string(session("claude.jsonl")).unwrap();
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
@@ -422,7 +433,7 @@ fn watching_signs_a_chain_of_checkpoints_that_a_restart_continues() {
         file.unwrap().write_all(lines.concat().as_bytes()).unwrap();
     };
     append(&lines[..2]);
-    let mut watching = Watching::start(&folder);
+    let mut watching = start();
     let (number, previous, first) = watching.checkpoint(&folder);
     assert_eq!((number, previous), (1, Value::Null));
     append(&lines[2..4]);
@@ -431,10 +442,47 @@ fn watching_signs_a_chain_of_checkpoints_that_a_restart_continues() {
     drop(watching);
     // Half a line waits for its end: the next checkpoint has five lines.
     append(&[lines[4], &lines[5][..20]]);
-    let mut watching = Watching::start(&folder);
-    let (number, previous, _) = watching.checkpoint(&folder);
+    let mut watching = start();
+    let (number, previous, third) = watching.checkpoint(&folder);
     assert_eq!((number, previous), (3, json!(second)));
     assert_eq!(parsed(&folder, &watching.newest)["source"]["lines"], 5);
+    drop(watching);
+    // Signed checkpoints that a crash kept out of the state are found by their names.
+    fs::remove_file(folder.path("records/watch-state.json")).unwrap();
+    append(&[&lines[5][20..]]);
+    let (number, previous, _) = start().checkpoint(&folder);
+    assert_eq!((number, previous), (4, json!(third)));
+}
+
+#[test]
+fn of_the_sessions_of_a_source_only_the_one_that_has_grown_gets_a_checkpoint() {
+    for flags in [&[][..], &["--redact-field", "/session/session-id"]] {
+        let folder = recorder();
+        copy(&session("opencode"), &folder.path("sessions"));
+        let mut watching = Watching::start_with(&folder, &[&["--key", "key.pem"], flags].concat());
+        let first = [watching.checkpoint(&folder), watching.checkpoint(&folder)];
+        let more = json!({ "id": "prt_9", "type": "text", "text": "more", "messageID": "msg_2", "sessionID": "ses_1" });
+        folder.write("sessions/part/msg_2/prt_9.json", more.to_string());
+        let (number, previous, _) = watching.checkpoint(&folder);
+        assert_eq!(number, 2);
+        assert!(first.iter().any(|(_, _, digest)| previous == *digest), "{previous}");
+        let records = fs::read_dir(folder.path("records")).unwrap();
+        let signed = records
+            .filter(|file| file.as_ref().unwrap().path().extension().is_some_and(|ending| ending == "cose"));
+        assert_eq!(signed.count(), 3);
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        match entry.path().is_dir() {
+            true => copy(&entry.path(), &to),
+            false => drop(fs::copy(entry.path(), to).unwrap()),
+        }
+    }
 }
 
 #[test]

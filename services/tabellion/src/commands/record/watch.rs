@@ -86,6 +86,7 @@ struct SourceState {
     /// Its size in bytes.
     #[serde(default)]
     bytes: usize,
+    /// By the session's identifier in the source, which the records may have in another form.
     sessions: BTreeMap<String, Checkpoint>,
 }
 
@@ -226,23 +227,18 @@ impl Watch {
     ) -> Result<(), Failure> {
         let mut sessions =
             self.state.sources.get(&key).map(|state| state.sessions.clone()).unwrap_or_default();
-        let Some(mut translation) = self.translate(context, source, content, &key, &sessions) else {
-            return Ok(());
-        };
-        if self.adopt(source, &translation, &mut sessions)? {
-            let Some(again) = self.translate(context, source, content, &key, &sessions) else {
-                return Ok(());
-            };
-            translation = again;
-        }
+        let translation = self.translate_after_all(context, source, content, &key, &mut sessions)?;
+        let Some(translation) = translation else { return Ok(()) };
         let many = translation.sessions().count() > 1;
         let mut written = Vec::new();
         for parts in translation.sessions() {
             let records: Vec<&SessionRecord> = parts.iter().map(|(record, _)| record).collect();
-            let session = session_id(&records);
+            let Some(first) = records.first() else { continue };
+            let session = first.native_session();
             let Some(checkpoint) = Checkpoint::after(sessions.get(session), &records) else { continue };
-            let name = if many { session } else { &source.name };
-            let checked = match self.check(source, name, &records, &checkpoint) {
+            let name = if many { first.session_id() } else { &source.name };
+            let origin = SessionOrigin::of(&source.path, session);
+            let checked = match self.check(&origin, name, &records, &checkpoint) {
                 Ok(checked) => checked,
                 Err(failure) => {
                     context.console.note(format!("{}: {}", source.path.display(), failure.in_short()));
@@ -264,18 +260,35 @@ impl Watch {
     /// Checks and signs the records of a checkpoint. Returns each with its number.
     fn check<'r>(
         &self,
-        source: &NamedSource,
+        origin: &SessionOrigin,
         name: &str,
         records: &[&'r SessionRecord],
         checkpoint: &Checkpoint,
     ) -> Result<Vec<(CheckedRecord<'r>, u64)>, Failure> {
-        let origin = SessionOrigin::of(&source.path, session_id(records));
         let numbered = checkpoint.numbers(records.len()).zip(records);
         let checked = numbered.map(|(number, &record)| {
             let file = self.output.join(origin.record_file(name, number));
             Ok((CheckedRecord::new(record, file, Some(&self.recorder))?, number))
         });
         checked.collect()
+    }
+
+    /// Translates a source with the last checkpoints of its sessions, also those that are not in the state, which are added.
+    fn translate_after_all(
+        &mut self,
+        context: &Context,
+        source: &NamedSource,
+        content: &SessionSource,
+        key: &str,
+        sessions: &mut BTreeMap<String, Checkpoint>,
+    ) -> Result<Option<Translation>, Failure> {
+        let Some(translation) = self.translate(context, source, content, key, sessions) else {
+            return Ok(None);
+        };
+        match self.adopt(source, &translation, sessions)? {
+            true => Ok(self.translate(context, source, content, key, sessions)),
+            false => Ok(Some(translation)),
+        }
     }
 
     /// Translates a source with the last checkpoints of its sessions; `None` if that is impossible, which is noted.
@@ -308,7 +321,7 @@ impl Watch {
     ) -> Result<bool, Failure> {
         let mut adopted = false;
         for parts in translation.sessions() {
-            let session = parts.first().map_or("", |(record, _)| record.session_id());
+            let session = parts.first().map_or("", |(record, _)| record.native_session());
             let origin = SessionOrigin::of(&source.path, session);
             if let Some((newest, files)) = origin.newer(&self.output, sessions.get(session))? {
                 sessions.insert(session.to_owned(), newest);
@@ -325,10 +338,6 @@ impl Watch {
             self.state.unregistered.push(name.to_string_lossy().into_owned());
         }
     }
-}
-
-fn session_id<'r>(records: &[&'r SessionRecord]) -> &'r str {
-    records.first().map_or("", |record| record.session_id())
 }
 
 /// A record of a checkpoint whose files and state are written.
