@@ -347,6 +347,21 @@ fn a_redacted_record_names_the_original_and_can_be_signed() {
     folder.run(&["record", "verify", "less.json.cose"]).must_end_with(0);
 }
 
+#[test]
+fn nothing_is_left_out_without_which_a_record_is_none_and_no_broken_record_is_written() {
+    let folder = recorder();
+    import(&folder, "claude.jsonl", &[]);
+    let redact = |file: &str, field: &str| {
+        folder.run(&["record", "redact", "--json", file, "-o", "less.json", "--redact-field", field])
+    };
+    for field in ["/id", "/**/version"] {
+        assert_eq!(redact("claude.record.json", field).must_end_with(2).error(), "usage");
+    }
+    folder.write("broken.json", r#"{"session":{"session-id":"s","entries":[]}}"#);
+    assert_eq!(redact("broken.json", "/vcs").must_end_with(1).error(), "conversation-member");
+    assert!(!folder.has("less.json"));
+}
+
 fn scitt_digest(bytes: &[u8]) -> String {
     format!("sha256:{}", merkle::EntryDigest::of(bytes))
 }

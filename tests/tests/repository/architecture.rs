@@ -176,7 +176,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("sandbox", &[]),
     ("checks", &["expression", "tabellion-jose", "registration", "sandbox", "schema"]),
     ("check-runner", &["checks", "tabellion-jose", "sandbox"]),
-    ("translators", &["tabellion-jose"]),
+    ("translators", &["tabellion-jose", "registration"]),
     ("session-databases", &["sqlite", "translators"]),
     (
         "transparency",

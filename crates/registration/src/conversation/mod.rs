@@ -28,8 +28,9 @@
 //! `nesting.rs`. Inconsistencies (an unknown parent, a result without a call, an end before the start, a `sub` that is
 //! not the session) are warnings among the facts, never refusals.
 //!
-//! Start at `record.rs`; the order of its steps is that of the registration policy. Not here: native session formats
-//! and their translation, redaction (C-9), and the content of records registered by their hash.
+//! Start at `record.rs`; the order of its steps is that of the registration policy. `omission.rs` tells what may be left
+//! out of a record. Not here: native session formats and their translation, redaction (C-9), and the content of records
+//! registered by their hash.
 
 mod cbor;
 mod entries;
@@ -38,6 +39,7 @@ mod form;
 mod json;
 mod nesting;
 mod node;
+pub mod omission;
 mod options;
 mod profile;
 mod record;

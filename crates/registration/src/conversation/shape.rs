@@ -21,6 +21,8 @@ pub(super) struct Member {
     pub name: &'static str,
     pub required: bool,
     pub is: Is,
+    /// The member whose meaning depends on this one, so that it may not stay without it.
+    pub goes_with: Option<&'static str>,
 }
 
 /// The type of a member's value.
@@ -57,12 +59,16 @@ impl Shape {
 }
 
 const fn required(name: &'static str, is: Is) -> Member {
-    Member { name, required: true, is }
+    Member { name, required: true, is, goes_with: None }
 }
 
 const fn optional(name: &'static str, is: Is) -> Member {
-    Member { name, required: false, is }
+    Member { name, required: false, is, goes_with: None }
 }
+
+/// Without its algorithm a hash would be one of the default algorithm.
+const CONTENT_HASH_ALG: Member =
+    Member { goes_with: Some("content-hash"), ..optional("content-hash-alg", Is::Text) };
 
 pub(super) static RECORD: Shape = Shape {
     name: "verifiable-agent-record",
@@ -242,7 +248,7 @@ static RANGE: Shape = Shape {
         required("start-line", Is::Unsigned),
         required("end-line", Is::Unsigned),
         optional("content-hash", Is::Text),
-        optional("content-hash-alg", Is::Text),
+        CONTENT_HASH_ALG,
         optional("contributor", Is::Map(&CONTRIBUTOR)),
     ],
 };
@@ -269,7 +275,7 @@ pub(super) static TRACE_METADATA: Shape = Shape {
         required("timestamp-start", Is::Timestamp),
         optional("timestamp-end", Is::Timestamp),
         optional("content-hash", Is::Text),
-        optional("content-hash-alg", Is::Text),
+        CONTENT_HASH_ALG,
     ],
 };
 

@@ -14,6 +14,7 @@ mod walk;
 
 use std::collections::BTreeSet;
 
+use registration::conversation::omission::NEVER_LEFT_OUT;
 use serde_json::Value;
 
 pub(crate) use distinct::is_reference;
@@ -45,6 +46,18 @@ impl Default for Redaction {
 }
 
 impl Redaction {
+    /// Checks that the patterns name nothing that a record cannot be without.
+    ///
+    /// # Errors
+    /// The pattern, and what it names.
+    pub fn check(&self) -> Result<(), String> {
+        let named = |field: &FieldPattern| {
+            let name = NEVER_LEFT_OUT.into_iter().find(|name| field.matches(&[(*name).to_owned()]))?;
+            Some(format!("{field} names /{name}, which cannot be left out of a record"))
+        };
+        self.fields.iter().find_map(named).map_or(Ok(()), Err)
+    }
+
     /// Redacts a record, and lists the omissions. Entries that are not selected are left out first; pointers of the
     /// other omissions are those of the remaining record.
     pub(crate) fn apply(&self, record: &mut Value) -> Redactions {

@@ -7,7 +7,6 @@ use std::str::FromStr;
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
-use serde_json::Value;
 
 use crate::limits::{SECRET_ENTROPY, SECRET_LENGTH};
 
@@ -155,15 +154,18 @@ impl RedactionRule {
     }
 }
 
-/// The text in place of a value that was left out by this rule, or as a `field`.
-pub(super) fn marker(rule: &str) -> Value {
-    Value::String(format!("[redacted:{rule}]"))
+/// What the list of omissions calls a value that was left out by its place.
+pub(super) const FIELD: &str = "field";
+
+/// The text in place of a value that was left out by this rule, or as a [`FIELD`].
+pub(super) fn marker(rule: &str) -> String {
+    format!("[redacted:{rule}]")
 }
 
 /// Returns whether a text is nothing but a marker.
 pub(crate) fn is_marker(text: &str) -> bool {
     let rule = text.strip_prefix("[redacted:").and_then(|rest| rest.strip_suffix(']'));
-    rule.is_some_and(|rule| rule == "field" || rule.parse::<RedactionRule>().is_ok())
+    rule.is_some_and(|rule| rule == FIELD || rule.parse::<RedactionRule>().is_ok())
 }
 
 /// Returns whether a member of this name holds a secret: whether its last words are one of the names.

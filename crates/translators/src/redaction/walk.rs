@@ -3,35 +3,17 @@
 use std::collections::BTreeSet;
 
 use jose::json::pointer_step;
+use registration::conversation::omission::{Omission, RecordPlace};
 use serde_json::{Map, Value};
 
 use super::distinct::{Identifiers, Names, is_reference};
 use super::fields::FieldPattern;
 use super::listing::Redactions;
-use super::rules::{Found, RedactionRule, is_marker, marker, names_a_secret};
+use super::rules::{FIELD, Found, RedactionRule, is_marker, marker, names_a_secret};
 
-/// Members of a record that are not redacted: they describe the record, not the session.
-const SPARED: [&str; 3] = ["id", "version", "recording-agent"];
-/// Members that link entries. They look random, and are not secrets.
-const IDENTIFIERS: [&str; 5] = ["id", "parent-id", "call-id", "session-id", "previous-record"];
-/// Members that the draft requires, so that they are replaced and not removed.
-const REQUIRED: [&str; 11] = [
-    "session-id",
-    "model-id",
-    "model-provider",
-    "name",
-    "input",
-    "output",
-    "content",
-    "event-type",
-    "working-dir",
-    "path",
-    "url",
-];
-/// The map whose members are all optional, and numbers, which no text can replace.
-const TOKEN_USAGE: &str = "token-usage";
-/// Lists of maps, of which no text can replace one.
-const LISTS_OF_MAPS: [&str; 6] = ["entries", "children", "files", "conversations", "ranges", "related"];
+/// Members that link entries, records and lines. They look random, and are not secrets.
+const IDENTIFIERS: [&str; 6] =
+    ["id", "parent-id", "call-id", "session-id", "previous-record", "content-hash"];
 
 /// Redacts a record.
 pub(super) fn redact(
@@ -43,10 +25,7 @@ pub(super) fn redact(
     let identifiers = Identifiers::of(record);
     let mut walk = Walk { rules, fields, path: Vec::new(), listed: Vec::new(), identifiers, found };
     let Value::Object(members) = record else { return };
-    let (spared, rest) =
-        std::mem::take(members).into_iter().partition(|(name, _)| SPARED.contains(&name.as_str()));
-    *members = spared;
-    members.extend(walk.members(rest));
+    *members = walk.members(std::mem::take(members), RecordPlace::RECORD);
 }
 
 struct Walk<'a> {
@@ -61,14 +40,20 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn members(&mut self, members: Map<String, Value>) -> Map<String, Value> {
+    fn members(&mut self, members: Map<String, Value>, map: RecordPlace) -> Map<String, Value> {
+        let left_with_others = self.left_with_others(&members, map);
         let mut kept = Map::new();
         let mut names = Names::default();
         for (raw, value) in members {
             let (redacted, found) = self.replaced(&raw, None);
             let name = names.unused(redacted.unwrap_or_else(|| raw.clone()), |name| kept.contains_key(name));
+            let place = map.member(&raw);
             self.enter(raw.clone(), name.clone());
-            if let Some(value) = self.member(&raw, value) {
+            let value = match left_with_others.contains(&raw.as_str()) {
+                true => self.leave_out(place),
+                false => self.member(&raw, value, place),
+            };
+            if let Some(value) = value {
                 self.list(found);
                 kept.insert(name, value);
             }
@@ -77,65 +62,67 @@ impl Walk<'_> {
         kept
     }
 
+    /// Returns the members that may not stay, because a pattern names the member that they depend on.
+    fn left_with_others(&self, members: &Map<String, Value>, map: RecordPlace) -> Vec<&'static str> {
+        let names = members.keys().filter(|_| !self.fields.is_empty());
+        let named = names.filter_map(|name| Some((name, map.member(name).leaves_with()?)));
+        let left_out = named.filter(|(name, _)| self.names_member(name));
+        left_out.map(|(_, with)| with).collect()
+    }
+
     /// Redacts the value of a member; `None` removes the member.
-    fn member(&mut self, name: &str, value: Value) -> Option<Value> {
-        if self.is_field() {
-            self.add("field", 1);
-            return self.is_replaceable(name).then(|| marker("field"));
+    fn member(&mut self, name: &str, value: Value, place: RecordPlace) -> Option<Value> {
+        if self.is_left_out(&value, place) {
+            return self.leave_out(place);
         }
         let is_open = !value.is_null() && !value.as_str().is_some_and(is_marker);
         if is_open && self.rules.contains(&RedactionRule::SecretMember) && names_a_secret(name) {
             self.add(RedactionRule::SecretMember.name(), 1);
-            return Some(marker(RedactionRule::SecretMember.name()));
+            return Some(marker(RedactionRule::SecretMember.name()).into());
         }
-        Some(self.value(value, Some(name)))
+        Some(self.value(value, Some(name), place))
     }
 
-    fn value(&mut self, value: Value, name: Option<&str>) -> Value {
+    fn value(&mut self, value: Value, name: Option<&str>, place: RecordPlace) -> Value {
         match value {
-            Value::String(text) => Value::String(self.text(&text, name).unwrap_or(text)),
-            Value::Array(items) => Value::Array(self.items(items)),
-            Value::Object(members) => Value::Object(self.members(members)),
+            Value::String(text) if place.is_text() => Value::String(self.text(&text, name).unwrap_or(text)),
+            Value::Array(items) => Value::Array(self.items(items, place)),
+            Value::Object(members) => Value::Object(self.members(members, place)),
             plain => plain,
         }
     }
 
-    fn items(&mut self, items: Vec<Value>) -> Vec<Value> {
+    fn items(&mut self, items: Vec<Value>, array: RecordPlace) -> Vec<Value> {
         let mut kept = Vec::with_capacity(items.len());
         for (position, item) in items.into_iter().enumerate() {
+            let place = array.item(item.get("type").and_then(Value::as_str));
             self.enter(position.to_string(), kept.len().to_string());
-            kept.extend(self.item(item));
+            kept.extend(match self.is_left_out(&item, place) {
+                true => self.leave_out(place),
+                false => Some(self.value(item, None, place)),
+            });
             self.leave();
         }
         kept
     }
 
-    /// Redacts an item of an array; `None` removes the item.
-    fn item(&mut self, item: Value) -> Option<Value> {
-        if self.is_field() {
-            self.add("field", 1);
-            let is_map = item.is_object() && self.parent().is_some_and(|list| LISTS_OF_MAPS.contains(&list));
-            return (!is_map).then(|| marker("field"));
+    /// Returns whether a pattern names the current value, or a part that it cannot be without.
+    fn is_left_out(&self, value: &Value, place: RecordPlace) -> bool {
+        if self.fields.is_empty() || place.omission("") == Omission::Never {
+            return false;
         }
-        Some(self.value(item, None))
+        let needs = |name: &str| place.member(name).omission("") == Omission::Enclosing;
+        let mut names = value.as_object().into_iter().flat_map(Map::keys);
+        self.names(&self.path) || names.any(|name| needs(name) && self.names_member(name))
     }
 
-    /// Returns `true` if a member is required and may be any text.
-    fn is_replaceable(&self, name: &str) -> bool {
-        match name {
-            // The types of other maps are words of the draft.
-            "type" => self.parent() == Some("vcs") || self.ancestor(2) == Some("related"),
-            _ => REQUIRED.contains(&name) && self.parent() != Some(TOKEN_USAGE),
+    /// Lists the current value as left out. Returns what takes its place; `None` removes it.
+    fn leave_out(&mut self, place: RecordPlace) -> Option<Value> {
+        self.add(FIELD, 1);
+        match place.omission(&marker(FIELD)) {
+            Omission::Replace(value) => Some(value),
+            Omission::Remove | Omission::Enclosing | Omission::Never => None,
         }
-    }
-
-    /// Returns the name of the member that contains the current value.
-    fn parent(&self) -> Option<&str> {
-        self.ancestor(1)
-    }
-
-    fn ancestor(&self, levels: usize) -> Option<&str> {
-        self.path.iter().rev().nth(levels).map(String::as_str)
     }
 
     /// Redacts a text, and lists what was found; `None` if it stays as it is.
@@ -178,8 +165,16 @@ impl Walk<'_> {
         self.listed.pop();
     }
 
-    fn is_field(&self) -> bool {
-        self.fields.iter().any(|pattern| pattern.matches(&self.path))
+    /// Returns whether a pattern names the value at this path.
+    fn names(&self, path: &[String]) -> bool {
+        self.fields.iter().any(|pattern| pattern.matches(path))
+    }
+
+    /// Returns whether a pattern names a member of the current value.
+    fn names_member(&self, name: &str) -> bool {
+        let mut path = self.path.clone();
+        path.push(name.to_owned());
+        self.names(&path)
     }
 
     fn list(&mut self, found: Vec<Found>) {

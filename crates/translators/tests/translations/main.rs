@@ -9,5 +9,6 @@ mod chains;
 mod fixtures;
 mod formats;
 mod hostile;
+mod maximal;
 mod parts;
 mod redactions;

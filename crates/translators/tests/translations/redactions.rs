@@ -1,11 +1,14 @@
 //! What is left out of records, and how it is listed.
 
+use registration::conversation::{ConversationRecord, Form};
 use serde_json::{Value, json};
+use testkit::conversation;
 use translators::{
-    EntryType, Redaction, RedactionRule, Selection, SessionSource, Settings, redact, translate,
+    EntryType, Redaction, RedactionRule, Selection, SessionRecord, SessionSource, Settings, redact, translate,
 };
 
 use crate::fixtures::{file, of_type};
+use crate::maximal;
 
 fn saying(text: &str) -> SessionSource {
     let line = json!({
@@ -178,19 +181,88 @@ fn fields_are_left_out_by_pointer_patterns() {
     assert!(listed.iter().any(|listed| listed["rule"] == "field"));
 }
 
+/// Checks that a record keeps the rules of the profile.
+fn check_rules(record: &SessionRecord, case: &str) {
+    let header = conversation(0, Form::Json);
+    let read = ConversationRecord::read(header.header(), record.bytes());
+    if let Err(violation) = read.and_then(|read| read.soundness()) {
+        panic!("{case}: {violation}: {}", record.value());
+    }
+}
+
+fn leaving_out(field: &str) -> Redaction {
+    Redaction { fields: vec![field.parse().unwrap()], ..Redaction::default() }
+}
+
 #[test]
-fn a_record_stays_valid_when_a_field_is_left_out_that_no_text_can_replace() {
-    let original = translated(&file("claude.jsonl"), &Settings::default());
-    let count = |record: &Value| record["session"]["entries"].as_array().unwrap().len();
-    for (field, removed) in
-        [("/session/entries/*/token-usage/*", 0), ("/session/entries/0", 1), ("/vcs/*", 0)]
+fn a_record_stays_valid_whatever_is_left_out_of_it() {
+    let record = maximal::record().to_string();
+    check_rules(&redact(record.as_bytes(), &Redaction::default()).unwrap().0, "nothing");
+    for field in maximal::fields() {
+        let redaction = leaving_out(&field);
+        let is_refused = redaction.check().is_err();
+        let named = |name: &str| field == format!("/{name}") || field == format!("/**/{name}");
+        assert_eq!(is_refused, named("id") || named("version"), "{field}");
+        let (redacted, listed) = redact(record.as_bytes(), &redaction).unwrap();
+        check_rules(&redacted, &field);
+        assert_eq!(listed.count() == 0, field == "/id" || field == "/version", "{field}: {listed:?}");
+    }
+}
+
+#[test]
+fn a_range_is_left_out_with_its_lines_and_an_entry_with_its_type() {
+    let record = maximal::record();
+    let redacted =
+        |field: &str| redact(record.to_string().as_bytes(), &leaving_out(field)).unwrap().0.value();
+    let ranges = "/file-attribution/files/0/conversations/0/ranges";
+    assert_eq!(redacted("/**/start-line").pointer(ranges), Some(&json!([])));
+    let without_type = redacted("/session/entries/0/type");
+    let entries = |record: &Value| record["session"]["entries"].as_array().unwrap().clone();
+    assert_eq!(entries(&without_type), entries(&record)[1..]);
+    let listed = json!([{ "rule": "field", "count": 1, "pointers": ["/session/entries/0"] }]);
+    assert_eq!(without_type["source"]["redactions"], listed);
+}
+
+#[test]
+fn a_hash_is_left_out_with_its_algorithm() {
+    let range = "/file-attribution/files/0/conversations/0/ranges/0";
+    for (algorithm, hash) in
+        [("blake3", "a".repeat(64)), ("sha-512", "b".repeat(128)), ("murmur3", "9f2e8a1b".to_owned())]
     {
-        let redaction = Redaction { fields: vec![field.parse().unwrap()], ..Redaction::default() };
-        let record = translated(&file("claude.jsonl"), &Settings { redaction, ..Settings::default() });
-        assert_eq!(count(&record), count(&original) - removed, "{field}");
-        assert!(
-            record["source"]["redactions"].as_array().unwrap().iter().any(|listed| listed["rule"] == "field")
-        );
+        let mut record = maximal::record();
+        record.pointer_mut(range).unwrap()["content-hash-alg"] = algorithm.into();
+        record.pointer_mut(range).unwrap()["content-hash"] = hash.into();
+        let (redacted, listed) =
+            redact(record.to_string().as_bytes(), &leaving_out(&format!("{range}/content-hash-alg")))
+                .unwrap();
+        check_rules(&redacted, algorithm);
+        let value = redacted.value();
+        assert!(value.pointer(range).unwrap().get("content-hash").is_none(), "{algorithm}");
+        assert_eq!(listed.count(), 2, "{algorithm}");
+    }
+}
+
+#[test]
+fn secrets_in_the_recording_agent_of_a_foreign_record_are_left_out() {
+    let mut record = maximal::record();
+    record["recording-agent"] =
+        json!({ "name": "x", "url": "https://me:pass@host/x", "api_key": "k", "env": "e" });
+    let (redacted, _) = redact(record.to_string().as_bytes(), &leaving_out("/recording-agent/env")).unwrap();
+    let agent = json!({ "name": "x", "url": "https://host/x", "api_key": "[redacted:secret-member]" });
+    assert_eq!(redacted.value()["recording-agent"], agent);
+    check_rules(&redacted, "recording-agent");
+}
+
+#[test]
+fn a_redacted_record_is_valid_with_numbers_that_canonical_json_writes_as_long_integers() {
+    for number in ["1e20", "-1e20", "1.8446744073709552e19", "-9.223372036854776e18"] {
+        let mut record = maximal::record();
+        record["session"]["entries"][1]["input"] = json!({ "n": "NUMBER" });
+        let text = record.to_string().replace("\"NUMBER\"", number);
+        let (redacted, _) = redact(text.as_bytes(), &Redaction::default()).unwrap();
+        check_rules(&redacted, number);
+        let kept = redacted.value()["session"]["entries"][1]["input"]["n"].as_f64();
+        assert_eq!(kept, number.parse().ok(), "{number}");
     }
 }
 

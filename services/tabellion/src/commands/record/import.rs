@@ -70,7 +70,7 @@ pub struct Import {
 impl Import {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let recorder = self.key.as_deref().map(|key| Recorder::read(key, self.iss.clone())).transpose()?;
-        let settings = self.settings();
+        let settings = self.settings()?;
         files::make_folder(&self.output, Access::Ordinary)?;
         if self.watch {
             let [folder] = self.files.as_slice() else {
@@ -106,10 +106,10 @@ impl Import {
         }
     }
 
-    fn settings(&self) -> Settings {
-        let redaction = self.redaction.redaction();
+    fn settings(&self) -> Result<Settings, Failure> {
+        let redaction = self.redaction.redaction()?;
         let (format, root) = (self.format, self.root.clone());
-        Settings { format, redaction, root, ..writing::settings() }
+        Ok(Settings { format, redaction, root, ..writing::settings() })
     }
 
     /// Returns whether the source is all that was named: its failure is that of the command.

@@ -7,6 +7,7 @@ use translators::redact;
 
 use super::document;
 use super::redaction_args::RedactionArgs;
+use super::sign::check_unsigned;
 use crate::console::files::{self, Access, Existing};
 use crate::console::{Failure, members};
 use crate::context::Context;
@@ -24,9 +25,11 @@ pub struct Redact {
 
 impl Redact {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
+        let redaction = self.redaction.redaction()?;
         let original = document::bytes(&self.file)?;
-        let (record, redactions) = redact(&original, &self.redaction.redaction())
+        let (record, redactions) = redact(&original, &redaction)
             .map_err(|error| document::no_record(&self.file, error.to_string()))?;
+        check_unsigned(record.bytes(), &self.output)?;
         files::write(&self.output, record.bytes(), Access::Ordinary, Existing::Keep)?;
         if files::is_stream(&self.output) {
             return Ok(());

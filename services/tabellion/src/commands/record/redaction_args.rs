@@ -3,6 +3,8 @@
 use clap::Args;
 use translators::{EntryType, FieldPattern, Redaction, RedactionRule, Selection};
 
+use crate::console::{Exit, Failure};
+
 #[derive(Debug, Args)]
 pub struct RedactionArgs {
     /// Apply a rule: home-path, high-entropy
@@ -24,7 +26,10 @@ pub struct RedactionArgs {
 
 impl RedactionArgs {
     /// The redaction: the default rules with the changes of the flags.
-    pub fn redaction(&self) -> Redaction {
+    ///
+    /// # Errors
+    /// A usage error if a pattern names what a record cannot be without.
+    pub fn redaction(&self) -> Result<Redaction, Failure> {
         let mut redaction = Redaction::default();
         redaction.rules.extend(&self.redact);
         redaction.rules.retain(|rule| !self.no_redact.contains(rule));
@@ -33,6 +38,7 @@ impl RedactionArgs {
             [] => Selection::default().without(self.without.iter().copied()),
             only => Selection::only(only.iter().copied()),
         };
-        redaction
+        redaction.check().map_err(|why| Failure::new(Exit::Usage, "usage", why))?;
+        Ok(redaction)
     }
 }
