@@ -28,10 +28,14 @@ pub(super) enum Change {
 }
 
 /// A group of lines of a diff.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Hunk {
     /// Number of lines before the group in the changed file; `None` if the diff does not state it.
     pub before: Option<u64>,
+    /// A line that the group follows.
+    pub context: Option<String>,
+    /// True if the group is at the end of the file.
+    pub is_last: bool,
     pub lines: Vec<DiffLine>,
 }
 

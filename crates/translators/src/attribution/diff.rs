@@ -9,7 +9,8 @@ pub(super) fn hunks(diff: &str) -> Option<Vec<Hunk>> {
     let mut lines = diff.lines();
     while let Some(line) = lines.next() {
         if let Some(header) = Header::parse(line) {
-            hunks.push(Hunk { before: Some(header.before), lines: body(&header, &mut lines)? });
+            let (before, lines) = (Some(header.before), body(&header, &mut lines)?);
+            hunks.push(Hunk { before, lines, ..Hunk::default() });
         }
     }
     (!hunks.is_empty()).then_some(hunks)
@@ -76,7 +77,7 @@ pub(super) fn numbered_hunks(diff: &str) -> Option<Vec<Hunk>> {
             return None;
         }
         if at > end || hunks.is_empty() {
-            hunks.push(Hunk { before: Some(u64::try_from(at).ok()?), lines: Vec::new() });
+            hunks.push(Hunk { before: Some(u64::try_from(at).ok()?), ..Hunk::default() });
         }
         end = at + i64::from(line.after().is_some());
         grown += i64::from(line.after().is_some()) - i64::from(line.before().is_some());

@@ -145,22 +145,23 @@ impl FileLines {
             return Some(hunks.to_vec());
         }
         let lines: Vec<&str> = self.text.as_ref()?.lines().collect();
-        let (mut from, mut shift) = (0, 0i64);
-        let mut located = Vec::new();
+        let mut from = 0;
+        let mut places = Vec::new();
         for hunk in hunks {
-            let old: Vec<&str> = hunk.lines.iter().filter_map(DiffLine::before).collect();
-            let new = hunk.lines.iter().filter_map(DiffLine::after).count();
-            work.spend(lines.len().saturating_mul(old.len().max(1)))?;
-            let at = match old.is_empty() {
-                true => lines.len(),
-                false => from + lines.get(from..)?.windows(old.len()).position(|window| window == old)?,
-            };
-            let before = u64::try_from(at as i64 + shift).ok();
-            located.push(Hunk { before, lines: hunk.lines.clone() });
-            from = at + old.len();
-            shift += new as i64 - old.len() as i64;
+            let count = hunk.lines.iter().filter_map(DiffLine::before).count();
+            work.spend(lines.len().saturating_mul(count.max(1)))?;
+            let at = place(hunk, &lines, &mut from)?;
+            places.push((at, count, hunk));
         }
-        Some(located)
+        // What only adds lines is at the end of the file, whatever follows it in the patch.
+        places.sort_by_key(|(at, ..)| *at);
+        let mut shift = 0i64;
+        let located = places.into_iter().map(|(at, old, hunk)| {
+            let before = u64::try_from(at as i64 + shift).ok();
+            shift += hunk.lines.iter().filter_map(DiffLine::after).count() as i64 - old as i64;
+            Hunk { before, ..hunk.clone() }
+        });
+        Some(located.collect())
     }
 
     /// Replaces lines: `removed` lines from `at` on make room for `added` ones, and all later lines move.
@@ -185,6 +186,25 @@ impl FileLines {
         self.spans = joined(spans);
         Some(())
     }
+}
+
+/// Returns the place of a hunk that states none, searched in the lines from `from` on, and moves `from` behind it. What only adds
+/// lines is at the end of the file. `None` if its lines are not there.
+fn place(hunk: &Hunk, lines: &[&str], from: &mut usize) -> Option<usize> {
+    if let Some(context) = &hunk.context {
+        let rest = lines.get(*from..)?;
+        let found = rest.iter().position(|line| line == context);
+        let found = found.or_else(|| rest.iter().position(|line| line.trim() == context.trim()));
+        *from += found? + 1;
+    }
+    let old: Vec<&str> = hunk.lines.iter().filter_map(DiffLine::before).collect();
+    if old.is_empty() {
+        return Some(lines.len());
+    }
+    let first = if hunk.is_last { lines.len().checked_sub(old.len())?.max(*from) } else { *from };
+    let at = first + lines.get(first..)?.windows(old.len()).position(|window| window == old)?;
+    *from = at + old.len();
+    Some(at)
 }
 
 fn is_kept(line: &DiffLine) -> bool {

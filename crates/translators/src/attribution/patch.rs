@@ -1,9 +1,11 @@
-//! Patches in the format of the tool `apply_patch`: files by name, and hunks which are found by their lines.
+//! Patches in the format of the tool `apply_patch`: files by name, and hunks which are found by their
+//! lines, after a line of context if one is stated.
 
 use super::change::{Change, DiffLine, FileChange, Hunk};
 
 const BEGIN: &str = "*** Begin Patch";
 const END: &str = "*** End Patch";
+const END_OF_FILE: &str = "*** End of File";
 
 /// Parses the first patch in a text, for example in a command of a shell. Empty if there is none.
 pub(super) fn changes(text: &str) -> Vec<FileChange> {
@@ -49,11 +51,15 @@ impl PatchedFile {
     fn add(&mut self, line: &str) {
         if let Some(path) = line.strip_prefix("*** Move to: ") {
             self.moved_to = Some(path.trim().to_owned());
-        } else if line.starts_with("@@") {
-            self.hunks.push(Hunk { before: None, lines: Vec::new() });
+        } else if let Some(context) = line.strip_prefix("@@") {
+            let context = Some(context.strip_prefix(' ').unwrap_or(context).to_owned());
+            let context = context.filter(|line| !line.trim().is_empty());
+            self.hunks.push(Hunk { context, ..Hunk::default() });
+        } else if line.trim_end() == END_OF_FILE {
+            self.hunks.last_mut().into_iter().for_each(|hunk| hunk.is_last = true);
         } else if let Some(line) = DiffLine::parse(line) {
             if self.hunks.is_empty() {
-                self.hunks.push(Hunk { before: None, lines: Vec::new() });
+                self.hunks.push(Hunk::default());
             }
             self.hunks.last_mut().into_iter().for_each(|hunk| hunk.lines.push(line.clone()));
         }

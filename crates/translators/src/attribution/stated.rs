@@ -97,6 +97,7 @@ fn structured_hunk(hunk: &Value) -> Option<Hunk> {
     Some(Hunk {
         before: Some(before),
         lines: lines.map(|line| DiffLine::parse(line?)).collect::<Option<_>>()?,
+        ..Hunk::default()
     })
 }
 

@@ -171,8 +171,7 @@ fn codex_record(items: &[Value]) -> Value {
 #[test]
 fn codex_patches_are_placed_by_their_lines_or_by_the_report() {
     let added = codex_call("c1", "*** Begin Patch\n*** Add File: a.py\n+one\n+two\n+three\n*** End Patch");
-    let update =
-        "*** Begin Patch\n*** Update File: a.py\n@@ def\n one\n-two\n+TWO\n+2\n three\n*** End Patch\n";
+    let update = "*** Begin Patch\n*** Update File: a.py\n@@\n one\n-two\n+TWO\n+2\n three\n*** End Patch\n";
     let updated = codex_call("c2", update);
     assert_eq!(by_model(&codex_record(&[added.clone(), updated.clone()].concat()), "a.py"), [(1, 4)]);
     assert!(codex_record(&updated).get("file-attribution").is_none(), "the file is not known");
@@ -195,11 +194,52 @@ fn codex_patches_are_placed_by_their_lines_or_by_the_report() {
     let record = codex_record(&[codex("event_msg", older), codex("event_msg", newer)]);
     assert_eq!(by_model(&record, "e.py"), [(2, 2)], "a patch that is reported twice was made once");
     let command = json!({ "command": ["bash", "-lc", "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: d.py\n+x\n*** End Patch\nEOF"] });
-    let call = json!({ "type": "function_call", "name": "shell", "call_id": "c3", "arguments": command.to_string() });
-    let result =
-        json!({ "type": "function_call_output", "call_id": "c3", "output": "Exit code: 0\nSuccess." });
-    let record = codex_record(&[codex("response_item", call), codex("response_item", result)]);
+    let record = codex_record(&codex_command("c3", &command));
     assert_eq!(by_model(&record, "d.py"), [(1, 1)]);
+}
+
+fn codex_command(id: &str, input: &Value) -> [Value; 2] {
+    let call =
+        json!({ "type": "function_call", "name": "shell", "call_id": id, "arguments": input.to_string() });
+    let result = json!({ "type": "function_call_output", "call_id": id, "output": "Exit code: 0\nSuccess." });
+    [codex("response_item", call), codex("response_item", result)]
+}
+
+/// The model of each line of `a.py`, after model `m` has added it and model `n` has made this update.
+fn models_of_lines(content: &[&str], update: &str) -> String {
+    let content: String = content.iter().map(|line| format!("+{line}\n")).collect();
+    let added = codex_call("c1", &format!("*** Begin Patch\n*** Add File: a.py\n{content}*** End Patch"));
+    let turn = codex("turn_context", json!({ "model": "n" }));
+    let update = format!("*** Begin Patch\n*** Update File: a.py\n{update}*** End Patch");
+    let record = codex_record(&[added.to_vec(), vec![turn], codex_call("c2", &update).to_vec()].concat());
+    let mut lines: Vec<(u64, String)> = ranges(&record, "a.py")
+        .into_iter()
+        .flat_map(|(_, model, first, last)| (first..=last).map(move |line| (line, model.clone().unwrap())))
+        .collect();
+    lines.sort();
+    lines.into_iter().map(|(_, model)| model).collect()
+}
+
+#[test]
+fn a_hunk_is_placed_after_the_line_of_its_context() {
+    let twice = ["def a():", "    return 1", "def b():", "    return 1"];
+    let change = "-    return 1\n+    return 2\n";
+    for (update, expected) in [
+        (format!("@@\n{change}"), "mnmm"),
+        (format!("@@ def b():\n{change}"), "mmmn"),
+        (format!("@@   def b(): \n{change}"), "mmmn"),
+        (format!("@@ def a():\n@@ def b():\n{change}"), "mmmn"),
+        (format!("@@\n{change}*** End of File\n"), "mmmn"),
+        (format!("@@ def c():\n{change}"), ""),
+    ] {
+        assert_eq!(models_of_lines(&twice, &update), expected, "{update}");
+    }
+}
+
+#[test]
+fn lines_that_are_only_added_are_at_the_end_and_what_follows_them_in_the_patch_is_not() {
+    let update = "@@\n+3\n@@\n-1\n+one\n+and a half\n";
+    assert_eq!(models_of_lines(&["1", "2"], update), "nnmn");
 }
 
 #[test]
