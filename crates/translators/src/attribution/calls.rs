@@ -19,6 +19,8 @@ const ALL: [&str; 2] = ["replace_all", "replaceAll"];
 const PATCH: [&str; 4] = ["input", "patch", "patchText", "patch_text"];
 /// Names of the member with a command.
 const COMMAND: [&str; 2] = ["command", "cmd"];
+/// Names of the member with the folder of a command.
+const FOLDER: [&str; 2] = ["workdir", "working_directory"];
 
 /// Returns the changes of a call; empty if it changes no files that its input names.
 pub(super) fn changes(tool: &str, input: &Value) -> Vec<FileChange> {
@@ -66,7 +68,7 @@ fn replacement(input: &Value) -> Option<Change> {
     })
 }
 
-/// The patch that one of the arguments of a command is or contains.
+/// The changes of the patch that one of the arguments of a command is or contains.
 fn commands(input: &Value) -> Vec<FileChange> {
     let command = COMMAND.iter().find_map(|name| input.get(*name));
     let texts: Vec<&str> = match command {
@@ -74,8 +76,23 @@ fn commands(input: &Value) -> Vec<FileChange> {
         Some(Value::Array(arguments)) => arguments.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
     };
-    let found = texts.into_iter().filter(|text| text.contains("apply_patch") || text.starts_with("*** "));
-    found.map(patch::changes).find(|changes| !changes.is_empty()).unwrap_or_default()
+    let patches = texts.into_iter().filter(|text| text.contains("apply_patch") || text.starts_with("*** "));
+    let mut found = patches.map(|text| (text, patch::changes(text)));
+    let Some((command, changes)) = found.find(|(_, changes)| !changes.is_empty()) else { return Vec::new() };
+    let entered = entered(command);
+    let folder = FOLDER.iter().find_map(|name| input.get(*name)?.as_str()).unwrap_or_default();
+    changes.into_iter().map(|change| change.in_folder(entered).in_folder(Some(folder))).collect()
+}
+
+/// Returns the folder of the `cd` that a command of a shell begins with; empty if it begins with none, and `None` if the shell
+/// expands its name.
+fn entered(command: &str) -> Option<&str> {
+    let Some(rest) = command.trim_start().strip_prefix("cd ") else { return Some("") };
+    let argument = rest.split(['&', ';', '|', '\n']).next().unwrap_or_default().trim();
+    let quoted = ['"', '\''].into_iter().find_map(|quote| argument.strip_prefix(quote)?.strip_suffix(quote));
+    let is_plain = |c: char| !"\"'$`\\*?[]{}()<>~!#".contains(c) && (quoted.is_some() || !c.is_whitespace());
+    let folder = quoted.unwrap_or(argument);
+    (!folder.is_empty() && !folder.starts_with('-') && folder.chars().all(is_plain)).then_some(folder)
 }
 
 /// Returns the text of the first of these members that is one. A text stands for itself.

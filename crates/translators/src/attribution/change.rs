@@ -1,9 +1,11 @@
 //! Changes of files, in the forms in which tools state them.
 
+use super::paths::{is_absolute, joined};
+
 /// A change of one file.
 #[derive(Clone, Debug)]
 pub(super) struct FileChange {
-    /// The path as the tool names it.
+    /// The path as the tool names it; empty if the folder that the tool reads it against is not known.
     pub path: String,
     pub change: Change,
 }
@@ -37,6 +39,23 @@ pub(super) struct Hunk {
     /// True if the group is at the end of the file.
     pub is_last: bool,
     pub lines: Vec<DiffLine>,
+}
+
+impl FileChange {
+    /// The change with its paths read against a folder. `None` is a folder that is not known, an empty one the same folder as
+    /// before.
+    pub fn in_folder(self, folder: Option<&str>) -> FileChange {
+        let seen = |path: &str| match folder {
+            None if !is_absolute(path) => String::new(),
+            Some(folder) if !folder.is_empty() && !path.is_empty() => joined(Some(folder), path),
+            _ => path.to_owned(),
+        };
+        let change = match self.change {
+            Change::MovedTo(to) => Change::MovedTo(seen(&to)),
+            change => change,
+        };
+        FileChange { path: seen(&self.path), change }
+    }
 }
 
 /// A line of a diff, without its line break.

@@ -86,6 +86,9 @@ impl<'s> ChangeReader<'s> {
         let turn = entry.member("data").filter(|_| entry.text("event-type") == Some("turn_context"));
         let model = entry.text("model-id").or_else(|| turn?.get("model")?.as_str());
         self.model = model.or(self.model);
+        if let Some(folder) = turn.and_then(|turn| turn.get("cwd")?.as_str()) {
+            self.folders.enter(folder);
+        }
         if entry.kind() == TOOL_CALL {
             self.read_call(entry);
         } else if let Some(report) = stated::report(entry) {

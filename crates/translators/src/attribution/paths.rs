@@ -31,13 +31,17 @@ impl Folders {
         Folders { root, working }
     }
 
-    /// Returns the path relative to the root; `None` if it is outside, or the root is not known.
+    /// Changes the folder that relative paths are read against.
+    pub fn enter(&mut self, folder: &str) {
+        self.working = Some(joined(self.working.as_deref(), folder));
+    }
+
+    /// Returns the path relative to the root; `None` if it is outside, or one of them is not known.
     pub fn relative(&self, path: &str) -> Option<String> {
-        let path = with_slashes(path);
-        let path = match &self.working {
-            Some(folder) if !is_absolute(&path) => format!("{folder}/{path}"),
-            _ => path,
-        };
+        if path.is_empty() {
+            return None;
+        }
+        let path = joined(self.working.as_deref(), path);
         if !is_absolute(&path) {
             return plain(&path);
         }
@@ -46,6 +50,15 @@ impl Folders {
             Root::Digest(digest) => below_digest(&path, digest).and_then(plain),
             Root::Unknown => None,
         }
+    }
+}
+
+/// Returns a path with the folder that it is read against before it, if it is relative.
+pub(super) fn joined(folder: Option<&str>, path: &str) -> String {
+    let path = with_slashes(path);
+    match folder {
+        Some(folder) if !is_absolute(&path) => format!("{}/{path}", with_slashes(folder)),
+        _ => path,
     }
 }
 
@@ -70,7 +83,7 @@ fn with_slashes(path: &str) -> String {
     path.trim_end_matches('/').to_owned()
 }
 
-fn is_absolute(path: &str) -> bool {
+pub(super) fn is_absolute(path: &str) -> bool {
     path.starts_with('/') || starts_at_a_drive(path)
 }
 

@@ -205,6 +205,46 @@ fn codex_command(id: &str, input: &Value) -> [Value; 2] {
     [codex("response_item", call), codex("response_item", result)]
 }
 
+/// The paths of the attributed files.
+fn paths(record: &Value) -> Vec<&str> {
+    let files = record["file-attribution"]["files"].as_array();
+    files.into_iter().flatten().map(|file| file["path"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_patch_that_codex_makes_in_another_folder_is_of_the_files_there() {
+    let patch = "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: a.py\n+x\n*** End Patch\nEOF";
+    let with_cd = |argument: &str| format!("cd {argument} && {patch}");
+    for (command, folder, expected) in [
+        (patch.to_owned(), "/srv/shop", &["a.py"][..]),
+        (patch.to_owned(), "/srv/shop/sub", &["sub/a.py"]),
+        (patch.to_owned(), "sub", &["sub/a.py"]),
+        (patch.to_owned(), "/srv/other", &[]),
+        (with_cd("sub"), "", &["sub/a.py"]),
+        (with_cd("'my sub'"), "", &["my sub/a.py"]),
+        (with_cd("/srv/shop/sub"), "/srv", &["sub/a.py"]),
+        (with_cd("inner"), "/srv/shop/sub", &["sub/inner/a.py"]),
+        (with_cd("$HOME"), "/srv/shop/sub", &[]),
+        (with_cd("-"), "", &[]),
+    ] {
+        let input = json!({ "command": ["bash", "-lc", command], "workdir": folder });
+        let record = codex_record(&codex_command("c1", &input));
+        assert_eq!(paths(&record), expected, "{command} in {folder}");
+    }
+    let turn = codex("turn_context", json!({ "model": "m", "cwd": "/srv/shop/sub" }));
+    let added = codex_call("c1", "*** Begin Patch\n*** Add File: a.py\n+x\n*** End Patch");
+    let record = codex_record(&[vec![turn], added.to_vec()].concat());
+    assert_eq!(paths(&record), ["sub/a.py"]);
+}
+
+#[test]
+fn a_file_that_codex_moves_in_another_folder_stays_there() {
+    let patch = "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: a.py\n+x\n*** Update File: a.py\n\
+                 *** Move to: b.py\n@@\n-x\n+y\n*** End Patch\nEOF";
+    let input = json!({ "command": ["bash", "-lc", patch], "workdir": "/srv/shop/sub" });
+    assert_eq!(paths(&codex_record(&codex_command("c1", &input))), ["sub/b.py"]);
+}
+
 /// The model of each line of `a.py`, after model `m` has added it and model `n` has made this update.
 fn models_of_lines(content: &[&str], update: &str) -> String {
     let content: String = content.iter().map(|line| format!("+{line}\n")).collect();
