@@ -70,6 +70,8 @@ pub const CHAIN_ENTRIES: usize = 4;
 pub const HOP_NAMES: usize = 16;
 /// Conversation records on the page of a session of which the record before them is looked up.
 pub const SESSION_PREVIOUS_RECORDS: usize = 128;
+/// Entries among which a page looks for copies of a record, and for the record that follows it.
+pub const RECORD_COPIES: usize = 8;
 /// Entries in an evidence bundle that a page offers, which is not less than [`CHAIN_PAGE`].
 pub const BUNDLE_ENTRIES: usize = 1000;
 /// Bytes of the statements and payloads in an evidence bundle that a page offers.

@@ -14,9 +14,10 @@ use serde_json::Value;
 use super::delegations::PageReader;
 use crate::edge::problem::Problem;
 use crate::index::term;
-use crate::limits::SESSION_PREVIOUS_RECORDS;
+use crate::limits::{RECORD_COPIES, SESSION_PREVIOUS_RECORDS};
 use crate::routes::entry_query::sha256_text;
 use crate::view::entry_view::EntryView;
+use crate::view::pages::views;
 
 /// Finds what is wrong with the records that these entries of a session name, by the leaf of the entry that names it.
 pub async fn misplaced(
@@ -73,37 +74,42 @@ impl<'a> PreviousRecords<'a> {
         };
         let issuer = entry.iss.as_deref();
         let earlier = self.followers.get(&(issuer, digest.clone())).copied();
-        let found = match self.leaves.get(digest.as_str()) {
-            Some(leaf) => Some((*leaf, earlier)),
+        let misplaced = match self.leaves.get(digest.as_str()) {
+            Some(leaf) if *leaf > entry.index => Some(PreviousRecord::Later(*leaf)),
+            Some(_) => earlier.map(PreviousRecord::Followed),
             None if self.lookups == SESSION_PREVIOUS_RECORDS => return Ok(Some(PreviousRecord::LeftOut)),
-            None => self.look_up(issuer, &digest).await?,
+            None => self.look_up(entry, &digest).await?,
         };
-        self.followers.entry((issuer, digest.clone())).or_insert(entry.index);
-        Ok(match found {
-            None => Some(PreviousRecord::Missing(digest)),
-            Some((leaf, _)) if leaf > entry.index => Some(PreviousRecord::Later(leaf)),
-            Some((_, follower)) => follower.filter(|leaf| *leaf < entry.index).map(PreviousRecord::Followed),
-        })
+        self.followers.entry((issuer, digest)).or_insert(entry.index);
+        Ok(misplaced)
     }
 
-    /// Finds the leaf of a record that is not on the page, and the first record of this issuer in the session that follows it.
-    async fn look_up(
-        &mut self,
-        issuer: Option<&str>,
-        digest: &str,
-    ) -> Result<Option<(u64, Option<u64>)>, Problem> {
+    /// Finds what is wrong with a record that is not on the page, and that an entry names.
+    async fn look_up(&mut self, entry: &EntryView, digest: &str) -> Result<Option<PreviousRecord>, Problem> {
         self.lookups += 1;
-        let of_record = vec![term(LookupKind::PayloadDigest, digest)];
-        let Some(leaf) = self.reader.search(of_record, 1).await?.first().copied() else { return Ok(None) };
+        let copies = self.reader.search(vec![term(LookupKind::PayloadDigest, digest)], RECORD_COPIES).await?;
+        let Some(leaf) = copies.first() else {
+            return Ok(Some(PreviousRecord::Missing(digest.to_owned())));
+        };
+        if leaf.get() > entry.index {
+            return Ok(Some(PreviousRecord::Later(leaf.get())));
+        }
         let mut of_followers = vec![
             term(LookupKind::Digest, digest),
             term(LookupKind::Session, self.session),
             term(LookupKind::ContentType, AGENT_CONVERSATION),
         ];
-        of_followers.extend(issuer.map(|issuer| term(LookupKind::Issuer, issuer)));
-        // The record itself has the term of its own digest.
-        let found = self.reader.search(of_followers, 2).await?;
-        let follower = found.into_iter().find(|found| *found != leaf).map(|leaf| leaf.get());
-        Ok(Some((leaf.get(), follower)))
+        of_followers.extend(entry.iss.as_deref().map(|issuer| term(LookupKind::Issuer, issuer)));
+        // Each copy of the record has the term of its own digest.
+        let found = self.reader.search(of_followers, RECORD_COPIES).await?;
+        let is_whole =
+            found.len() < RECORD_COPIES || found.last().is_some_and(|leaf| leaf.get() >= entry.index);
+        let earlier = found.into_iter().filter(|leaf| leaf.get() < entry.index && !copies.contains(leaf));
+        for view in views(&self.reader.app.log, &earlier.collect::<Vec<_>>()).await? {
+            if text(&view, "previous_record").and_then(sha256_text).as_deref() == Some(digest) {
+                return Ok(Some(PreviousRecord::Followed(view.index)));
+            }
+        }
+        Ok((!is_whole).then_some(PreviousRecord::LeftOut))
     }
 }

@@ -491,6 +491,40 @@ async fn a_record_whose_previous_record_is_missing_or_has_another_follower_is_dr
     assert!(alone.contains("follows the same record as the one at leaf 3 does"), "{alone}");
 }
 
+/// The first record of the conversation of [`SESSION`], in a statement of its own for each number.
+fn copy_of_first(number: u64) -> SignedStatement {
+    let mut record = conversation_json(1);
+    record["session"]["session-id"] = SESSION.into();
+    let statement = conversation_of(record.to_string().into_bytes(), SESSION);
+    statement.claim(-70_000, number.into()).sign(&recorder()).unwrap()
+}
+
+#[tokio::test]
+async fn a_record_that_was_registered_again_is_no_fork() {
+    let site = Place::new().start_with(|config| config.access.closed_types = ClosedTypes(Vec::new())).await;
+    let copies = [copy_of_first(1), copy_of_first(2)];
+    let after = |n: u64| record_after(n, Some(&copies[0]));
+    for statement in copies.iter().chain(&[after(2), after(3)]) {
+        site.registered(statement).await;
+    }
+    let path = under("/ui/sessions", SESSION);
+    let html = page(&site, &format!("{path}?after=2&limit=1")).await;
+    assert!(html.contains("at leaf 3</a>") && !html.contains("class=\"gap\""), "{html}");
+    let html = page(&site, &format!("{path}?after=3&limit=1")).await;
+    assert!(html.contains("follows the same record as the one at leaf 3 does"), "{html}");
+}
+
+#[tokio::test]
+async fn whether_a_record_has_a_follower_is_not_looked_up_among_many_copies_of_it() {
+    let site = Place::new().start_with(|config| config.access.closed_types = ClosedTypes(Vec::new())).await;
+    for number in 1..=9 {
+        site.registered(&copy_of_first(number)).await;
+    }
+    site.registered(&record_after(2, Some(&copy_of_first(1)))).await;
+    let html = page(&site, &format!("{}?after=9&limit=1", under("/ui/sessions", SESSION))).await;
+    assert!(html.contains("at leaf 10</a>") && html.contains("was not looked up"), "{html}");
+}
+
 #[tokio::test]
 async fn a_page_looks_up_a_bounded_number_of_previous_records_and_says_which_it_did_not() {
     let site = Place::new().start_with(|config| config.access.closed_types = ClosedTypes(Vec::new())).await;
