@@ -6,7 +6,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::json::{self, Limits};
+use crate::json::{self, CheckedJson, Limits};
 
 /// Returns the canonical form of a value.
 pub fn canonical(value: &Value) -> Vec<u8> {
@@ -19,6 +19,16 @@ pub fn canonical(value: &Value) -> Vec<u8> {
 /// If the value has no JSON form, such as NaN or a map with keys that are not strings.
 pub fn to_canonical<T: Serialize>(value: &T) -> Result<Vec<u8>, serde_json::Error> {
     serde_json_canonicalizer::to_vec(value)
+}
+
+/// Returns the canonical form of a JSON text. The error is the text itself, without blanks around it, if it has a number
+/// whose digits the canonical form would not keep.
+pub fn canonical_of_text(text: CheckedJson<'_>) -> Result<Vec<u8>, &str> {
+    let exact = text.first_inexact_number().is_none();
+    match exact.then(|| text.value().ok()).flatten() {
+        Some(value) => Ok(canonical(&value)),
+        None => Err(text.text().trim_ascii()),
+    }
 }
 
 /// Returns `true` if the bytes are strict JSON in canonical form, nested no deeper than [`json::MAX_DEPTH`].

@@ -71,10 +71,9 @@ pub struct Canon {
 impl Canon {
     /// Computes the representation of a JSON text that was checked.
     pub fn of(text: CheckedJson<'_>) -> Canon {
-        let exact = text.first_inexact_number().is_none();
-        match exact.then(|| text.value().ok()).flatten() {
-            Some(value) => Canon { bytes: jcs::canonical(&value), raw: false },
-            None => Canon { bytes: text.text().as_bytes().to_vec(), raw: true },
+        match jcs::canonical_of_text(text) {
+            Ok(bytes) => Canon { bytes, raw: false },
+            Err(text) => Canon { bytes: text.as_bytes().to_vec(), raw: true },
         }
     }
 

@@ -281,10 +281,9 @@ impl CalledTool {
 /// number would lose digits in the canonical form, it is the digest of the text itself, without blanks around it.
 pub fn input_hash(arguments: Option<CheckedJson<'_>>) -> Sha256Digest {
     let Some(arguments) = arguments else { return Sha256Digest::of(b"{}") };
-    let exact = arguments.first_inexact_number().is_none();
-    match exact.then(|| arguments.value().ok()).flatten() {
-        Some(value) => Sha256Digest::of(&jose::jcs::canonical(&value)),
-        None => Sha256Digest::of(arguments.text().trim_ascii().as_bytes()),
+    match jose::jcs::canonical_of_text(arguments) {
+        Ok(bytes) => Sha256Digest::of(&bytes),
+        Err(text) => Sha256Digest::of(text.as_bytes()),
     }
 }
 
