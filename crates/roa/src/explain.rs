@@ -63,7 +63,11 @@ pub fn explain(
     let contradiction = other_outcome(&receipt.outcome, &decided);
     let is_beyond_documents = contradiction.is_some()
         && match receipt.outcome.denial() {
-            Some(denial) => !is_decidable(denial),
+            Some(denial) => {
+                let is_found_first = precedes_verification(denial.reason);
+                let is_valid = || verify_chain(chain, registry, bounds, receipt.produced_at).is_ok();
+                !is_decidable(denial) && (is_found_first || is_valid())
+            }
             // The manifest that was pinned at the first use of the envelope may have had the tool.
             None => decide(receipt, chain, registry, bounds, |_| true).is_ok(),
         };
@@ -102,6 +106,12 @@ fn is_in_known_manifest(registry: &Registry, capability: &Capability) -> bool {
     let mut servers = registry.document().servers.iter();
     let is_listed = servers.any(|server| server.server_id.as_str() == capability.server());
     !is_listed || registry.is_in_manifest(capability)
+}
+
+/// Returns whether a gateway finds a fault before it verifies the chain: a registry that it cannot reach, and chains or
+/// proofs that differ.
+fn precedes_verification(reason: DenialReason) -> bool {
+    matches!(reason, DenialReason::InvalidSignature | DenialReason::ChainIntegrityViolation)
 }
 
 /// Returns whether a denial has a reason that follows from chain, registry and time alone.

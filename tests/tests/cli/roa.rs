@@ -216,8 +216,8 @@ fn a_permit_that_the_documents_refute_fails() {
     run(&folder, "issuer new -o gateway.pem --alg EdDSA");
     issue(&folder);
     receipt(&folder, |receipt| {
-        receipt["action"]["capability"] = "mcp:github.delete".into();
-        receipt["action"]["mcp_tool_name"] = "delete".into();
+        receipt["action"]["capability"] = "mcp:gitlab.read".into();
+        receipt["action"]["mcp_server_id"] = "gitlab".into();
     });
     let (code, facts) = fails(&folder, 3, WHY);
     assert_eq!(code, "execution-contradicted");

@@ -70,6 +70,10 @@ fn a_denial_for_another_reason_or_hop_is_a_contradiction() {
     let other = Denial::new(DenialReason::EnvelopeExpired, "expired", "ended").at_hop(0);
     let receipt = ExecutionReceipt::denial(decided_call("read"), &chain, &other);
     assert_eq!(members(&explained(&receipt, &chain, &registry())), ["/denial_reason"]);
+    let replayed = Denial::new(DenialReason::ReplayDetected, "replay", "not here");
+    let receipt = ExecutionReceipt::denial(decided_call("read"), &chain, &replayed);
+    let words = "a chain is verified before its use is looked up";
+    assert_eq!(members(&explained(&receipt, &chain, &registry())), ["/denial_reason"], "{words}");
     let other_hop = Denial { hop: Some(1), ..verify(&chain).unwrap_err() };
     let receipt = ExecutionReceipt::denial(decided_call("read"), &chain, &other_hop);
     assert_eq!(members(&explained(&receipt, &chain, &registry())), ["/denial_detail/hop"]);
