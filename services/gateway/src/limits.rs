@@ -27,6 +27,8 @@ pub const LATE_ANSWER_TIME: Duration = Duration::from_secs(600);
 pub const CANCELLATION_TIME: Duration = Duration::from_secs(10);
 /// Maximum wait for the answer to a call that its client cancelled (legacy era). The server may have sent it already.
 pub const CANCELLED_TIME: Duration = Duration::from_secs(5);
+/// Maximum wait until a legacy client fetches the result of a failed task. Some never do: the outcome is then `unknown`.
+pub const FAILED_RESULT_TIME: Duration = Duration::from_secs(30);
 /// Maximum number of calls with an awaited late answer. For further calls the outcome stays unknown.
 pub const MAX_OWED_ANSWERS: usize = 10_000;
 /// Maximum number of tasks with one name on one route that are kept apart by their owner.

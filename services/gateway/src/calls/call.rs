@@ -20,10 +20,11 @@ use super::pending::{CallSubject, NextStep, PendingCall};
 use super::receipt_header::{receipt_header, with_receipt_header};
 use super::refused::ArgumentsTooLong;
 use super::request_state::RequestState;
+use super::unsent::UnsentCall;
 use super::{Calls, clients};
 use crate::authority::{ChainMaterial, PresentedChain, PresentedFor, capability_of};
 use crate::decision_writer::{CallAnswer, CallJob, DecisionAnswer, HeldRequest, QueuedCall, WriterError};
-use crate::frame::Frame;
+use crate::frame::{Frame, RawId};
 use crate::judge::{Meter, Opinion};
 use crate::mcp::{Inbound, InvocationMember};
 use crate::relay::{self, Response};
@@ -32,12 +33,17 @@ type Envelope = Option<Result<Authenticated, Box<Unreadable>>>;
 
 impl Calls {
     /// Decides about a call and answers it.
-    pub(super) async fn call(&self, inbound: Inbound, subject: CallSubject) -> Response {
+    pub(super) async fn call(
+        &self,
+        inbound: Inbound,
+        (id, subject): (RawId, CallSubject),
+        unsent: UnsentCall,
+    ) -> Response {
         // Checked before the arguments are processed: their canonical form takes time in proportion to their length.
         if let Err(too_long) = self.check_length(inbound.frame.arguments_text().len()) {
             return relay::json(StatusCode::OK, too_long.message(inbound.frame.id()));
         }
-        let Some((call, mut job)) = self.read(inbound, subject) else { return super::refused::no_id() };
+        let (call, mut job) = self.read(inbound, (id, subject), unsent);
         if job.envelope.is_none() {
             job.envelope = self.operator_envelope(&job).await;
         }
@@ -159,10 +165,13 @@ impl Calls {
         }
     }
 
-    /// Builds the call and its job. `None` if the request has no id and thus cannot be answered.
-    fn read(&self, inbound: Inbound, subject: CallSubject) -> Option<(PendingCall, CallJob)> {
-        let id = inbound.frame.id()?.clone();
-        let unsent = self.shared.unsent.list(&self.route, &inbound.caller, &id);
+    /// Builds the call and its job.
+    fn read(
+        &self,
+        inbound: Inbound,
+        (id, subject): (RawId, CallSubject),
+        unsent: UnsentCall,
+    ) -> (PendingCall, CallJob) {
         let envelope = self.message(&inbound.frame, Carrier::ToolsCall);
         let returned = RequestState::read(&inbound.frame, inbound.era, &self.shared.sealer);
         let can_ask = self.can_ask(&inbound);
@@ -215,7 +224,7 @@ impl Calls {
             has_altered_state,
             echo,
         };
-        Some((call, job))
+        (call, job)
     }
 
     /// Verifies the chain of a call. `None` if the route does not enforce AgentROA.

@@ -57,6 +57,7 @@ use admission::rules::{Posture, Rules};
 use async_trait::async_trait;
 use bytes::Bytes;
 use decimal::Decimal;
+use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use crate::clarify::asked::OpenQuestions;
@@ -65,7 +66,7 @@ use crate::decision_writer::DecisionWriter;
 use crate::frame::reply::Reply;
 use crate::frame::{Kind, RawId};
 use crate::judge::{Judge, Meter};
-use crate::limits::{CANCELLED_TIME, LATE_ANSWER_TIME, QUESTION_TIME};
+use crate::limits::{CANCELLED_TIME, FAILED_RESULT_TIME, LATE_ANSWER_TIME, QUESTION_TIME};
 use crate::mcp::{ClientMessages, Inbound, Late, Opening, RequestKind, ServerMessages, SessionEvents};
 use crate::posture;
 use crate::relay::{CallLimit, Passing, Response};
@@ -111,11 +112,18 @@ pub struct Patience {
     pub late_answer: Duration,
     /// Longest wait for the answer to a call that its client cancelled (legacy era).
     pub cancelled: Duration,
+    /// Longest wait until a legacy client fetches the result of a failed task.
+    pub failed_result: Duration,
 }
 
 impl Default for Patience {
     fn default() -> Self {
-        Self { question: QUESTION_TIME, late_answer: LATE_ANSWER_TIME, cancelled: CANCELLED_TIME }
+        Self {
+            question: QUESTION_TIME,
+            late_answer: LATE_ANSWER_TIME,
+            cancelled: CANCELLED_TIME,
+            failed_result: FAILED_RESULT_TIME,
+        }
     }
 }
 
@@ -234,7 +242,6 @@ impl Calls {
     }
 }
 
-#[async_trait]
 impl ClientMessages for Calls {
     fn gates(&self, method: &str) -> bool {
         method.starts_with(tasks::METHODS)
@@ -243,16 +250,21 @@ impl ClientMessages for Calls {
             || self.is_gated_by_operator(method)
     }
 
-    async fn request(&self, kind: RequestKind, inbound: Inbound) -> Response {
-        match (kind, inbound.frame.method()) {
-            (RequestKind::ToolCall, _) => self.call(inbound, CallSubject::Tool).await,
-            (RequestKind::Amendment, _) => self.amend_only(inbound).await,
+    fn request(self: Arc<Self>, kind: RequestKind, inbound: Inbound) -> BoxFuture<'static, Response> {
+        let subject = match (kind, inbound.frame.method()) {
+            (RequestKind::ToolCall, _) => CallSubject::Tool,
+            (RequestKind::Amendment, _) => return Box::pin(async move { self.amend_only(inbound).await }),
             (RequestKind::Gated, Some(method)) if method.starts_with(tasks::METHODS) => {
-                self.task(inbound).await
+                return Box::pin(async move { self.task(inbound).await });
             }
-            (RequestKind::Gated, Some(list::METHOD)) | (RequestKind::Carrier, _) => self.carry(inbound).await,
-            (RequestKind::Gated, _) => self.call(inbound, CallSubject::Method).await,
-        }
+            (RequestKind::Gated, Some(list::METHOD)) | (RequestKind::Carrier, _) => {
+                return Box::pin(async move { self.carry(inbound).await });
+            }
+            (RequestKind::Gated, _) => CallSubject::Method,
+        };
+        let Some(id) = inbound.frame.id().cloned() else { return Box::pin(async { refused::no_id() }) };
+        let unsent = self.shared.unsent.list(&self.route, &inbound.caller, &id);
+        Box::pin(async move { self.call(inbound, (id, subject), unsent).await })
     }
 
     fn time_limit(&self, method: &str) -> Option<Duration> {

@@ -8,7 +8,8 @@
 //! they pass. `tasks/list` names no task, and passes. Notifications about a task reach only those who may request it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Duration;
 
 use admission::decide::{FollowUp, Ruling, Task};
 use admission::principal::{Caller, Era, Principal};
@@ -143,6 +144,8 @@ impl Calls {
         let fetches_result = inbound.frame.method() == Some(RESULT);
         match (relay::ask(&*inbound.endpoint.upstream, inbound.exchange, &inbound.client).await, known) {
             (Ok(answer), Some(known)) => {
+                // Another answer is not the server's about the task.
+                let fetches_result = fetches_result && answer.status.is_success() && !answer.is_unsent;
                 let last = Last { id: id.clone(), known, passage, fetches_result };
                 relay::watch(answer, Box::new(last), Some(&id)).await
             }
@@ -220,7 +223,7 @@ struct Last {
     id: RawId,
     known: Arc<KnownTask>,
     passage: AnswerStream,
-    /// `true` if the request is [`RESULT`].
+    /// `true` if this is the server's answer to [`RESULT`].
     fetches_result: bool,
 }
 
@@ -259,14 +262,30 @@ impl Tap for Last {
 impl Last {
     /// Reads a final answer. In 2025-11-25 a task that has failed may have a JSON-RPC error as its result.
     fn last_result(&self, reply: &Reply) -> Option<LastResult> {
-        let has_failed = &self.known.has_failed;
-        if status_of(reply).as_deref() == Some(FAILED) {
-            has_failed.store(true, Ordering::Relaxed);
+        let (has_failed, era) = (&self.known.has_failed, self.passage.caller.era);
+        if status_of(reply).as_deref() == Some(FAILED)
+            && !has_failed.swap(true, Ordering::Relaxed)
+            && era == Era::Legacy
+        {
+            let time = self.passage.shared.patience.failed_result;
+            tokio::spawn(settle_unless_fetched(Arc::downgrade(&self.known), time));
         }
         match self.fetches_result && reply.is_error() && has_failed.load(Ordering::Relaxed) {
             true => Some(LastResult { status: CallStatus::Errored, nested: None }),
-            false => LastResult::of(reply, self.passage.caller.era),
+            false => LastResult::of(reply, era),
         }
+    }
+}
+
+/// Settles the call of a failed task whose result its client has not fetched within `time`, as some clients never do. Its
+/// cost is not known, so the reservation stays spent.
+async fn settle_unless_fetched(known: Weak<KnownTask>, time: Duration) {
+    tokio::time::sleep(time).await;
+    let Some(known) = known.upgrade() else { return };
+    let ending = known.ending.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(ending) = ending {
+        let outcome = CallOutcomeReport { status: CallStatus::Unknown, cost: None, result: None };
+        let _ = known.given.set(ending.settle_task(outcome).await);
     }
 }
 

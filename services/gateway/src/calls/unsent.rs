@@ -1,6 +1,6 @@
 //! Calls of which nothing was sent: a legacy client cancels them by a notification, which then stays in the gateway.
 //!
-//! A call is listed from its arrival until it is sent, whether it is decided, parked, or waits for a judge, a person, an
+//! A call is listed from its arrival, before its handling begins, until it is sent, whether it is decided, parked, or waits for a judge, a person, an
 //! approver or a receipt. After that it is one of [`unanswered`](super::unanswered). Without an MCP session, an id names
 //! no call that the gateway could tell from another client's. In the modern era a client disconnects instead.
 

@@ -239,7 +239,8 @@ pub fn check(reader: &mut GatewayReader<'_>, config: Option<&AgentRoaConfig>, ro
             let why = format!("route {} enforces AgentROA: give [agentroa] with the registry", route.path);
             reader.mistake(None, "agentroa", why);
         }
-        if let Some((method, server)) = route.gated.iter().find_map(|method| ambiguous(route, method)) {
+        let mut gated = route.gated.iter().filter(|_| needs);
+        if let Some((method, server)) = gated.find_map(|method| ambiguous(route, method)) {
             let path = &route.path;
             let why = format!("route {path}: {method} would be a tool of the server {server}");
             reader.mistake(None, "gated", why);

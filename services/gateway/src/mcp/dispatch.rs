@@ -45,7 +45,7 @@ async fn request(inbound: Inbound) -> Response {
         "initialize" | "server/discover" => return advertised(inbound).await,
         _ => return passed(inbound).await,
     };
-    client.finish(async move { handlers.request(kind, inbound).await }).await
+    client.finish(handlers.request(kind, inbound)).await
 }
 
 async fn advertised(inbound: Inbound) -> Response {

@@ -1,11 +1,13 @@
 //! The interface between the protocol and the decisions on its messages: a trait for each part of the protocol that
 //! needs one.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use admission::principal::Caller;
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures::future::BoxFuture;
 
 use super::Inbound;
 use crate::frame::Frame;
@@ -18,7 +20,6 @@ pub trait Handlers: ClientMessages + ServerMessages + SessionEvents {}
 impl<T: ClientMessages + ServerMessages + SessionEvents> Handlers for T {}
 
 /// Handlers of clients' messages.
-#[async_trait]
 pub trait ClientMessages: Send + Sync + 'static {
     /// Returns whether requests of this method are [`RequestKind::Gated`]: `tasks/*`, the methods that the operator
     /// listed, and `tools/list` where it is filtered. A message of such a method without an id is refused.
@@ -28,9 +29,10 @@ pub trait ClientMessages: Send + Sync + 'static {
     /// limit it themselves, as they do with calls.
     fn time_limit(&self, method: &str) -> Option<Duration>;
 
-    /// Handles a request that needs a decision. It runs in a task of its own, which is not dropped when the client
-    /// disconnects ([`Inbound::client`] reports the disconnect; its meaning depends on the era).
-    async fn request(&self, kind: RequestKind, inbound: Inbound) -> Response;
+    /// Handles a request that needs a decision. The future runs in a task of its own, which is not dropped when the client
+    /// disconnects ([`Inbound::client`] reports the disconnect; its meaning depends on the era). What the client's next
+    /// message may refer to is known before the future begins.
+    fn request(self: Arc<Self>, kind: RequestKind, inbound: Inbound) -> BoxFuture<'static, Response>;
 
     /// Handles a notification or a response before it is forwarded: a response may answer a question of the gateway's
     /// own, and a cancellation may concern one. Returns true if the message must not be forwarded; it is then answered

@@ -9,22 +9,35 @@ use crate::frame::{Frame, RawId};
 
 /// The modern requests that are not answered.
 #[derive(Default)]
-pub struct OpenRequests(HashMap<RawId, CancellationToken>);
+pub struct OpenRequests(HashMap<RawId, OpenRequest>);
+
+/// The requests with one id: a client must not use the id of an open request again, but it may.
+#[derive(Default)]
+struct OpenRequest {
+    cancelled: CancellationToken,
+    count: usize,
+}
 
 impl OpenRequests {
-    /// Adds a request, and returns the token that ends it. The one of a legacy request is never cancelled, since its
-    /// server receives the client's cancellation. A client must not use the id of an open request again; if it does, one
-    /// cancellation ends both.
+    /// Adds a request, and returns the token that ends it, with all others of its id. The one of a legacy request is never
+    /// cancelled, since its server receives the client's cancellation.
     pub fn open(&mut self, request: &Frame) -> CancellationToken {
         match request.id().filter(|_| is_modern(request)) {
-            Some(id) => self.0.entry(id.clone()).or_default().clone(),
+            Some(id) => {
+                let open = self.0.entry(id.clone()).or_default();
+                open.count += 1;
+                open.cancelled.clone()
+            }
             None => CancellationToken::new(),
         }
     }
 
     /// Removes a request that has ended.
     pub fn close(&mut self, id: Option<RawId>) {
-        if let Some(id) = id {
+        let Some(id) = id else { return };
+        let Some(open) = self.0.get_mut(&id) else { return };
+        open.count -= 1;
+        if open.count == 0 {
             self.0.remove(&id);
         }
     }
@@ -32,9 +45,9 @@ impl OpenRequests {
     /// Ends the open request that `notifications/cancelled` names. Returns false if it names none.
     pub fn cancel(&mut self, cancellation: &Frame) -> bool {
         let named = cancellation.param("requestId").and_then(RawId::read);
-        let open = named.and_then(|id| self.0.remove(&id));
-        if let Some(token) = &open {
-            token.cancel();
+        let open = named.and_then(|id| self.0.get(&id));
+        if let Some(open) = open {
+            open.cancelled.cancel();
         }
         open.is_some()
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use admission::principal::Caller;
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use gateway::config::{HttpServer, Intake};
 use gateway::frame::{Kind, RawId, reply};
 use gateway::front::{AllowAll, Authorizer, Front, Plan, Route, Serving, Times, unanswered};
@@ -132,7 +133,6 @@ impl Scribe {
     }
 }
 
-#[async_trait]
 impl ClientMessages for Scribe {
     fn gates(&self, method: &str) -> bool {
         self.gated.iter().any(|gated| gated == method)
@@ -142,21 +142,23 @@ impl ClientMessages for Scribe {
         None
     }
 
-    async fn request(&self, kind: RequestKind, inbound: Inbound) -> Response {
-        match kind {
-            RequestKind::ToolCall => self.called(inbound).await,
-            RequestKind::Amendment => {
-                relay::json(StatusCode::OK, reply::result(inbound.frame.id().unwrap(), "{}"))
+    fn request(self: Arc<Self>, kind: RequestKind, inbound: Inbound) -> BoxFuture<'static, Response> {
+        Box::pin(async move {
+            match kind {
+                RequestKind::ToolCall => self.called(inbound).await,
+                RequestKind::Amendment => {
+                    relay::json(StatusCode::OK, reply::result(inbound.frame.id().unwrap(), "{}"))
+                }
+                RequestKind::Gated => {
+                    self.notes.write(format!("gated {}", inbound.frame.method().unwrap()));
+                    self.forward(inbound).await
+                }
+                RequestKind::Carrier => {
+                    self.notes.write(format!("carrier {}", inbound.frame.meta("vap").unwrap_or_default()));
+                    self.forward(inbound).await
+                }
             }
-            RequestKind::Gated => {
-                self.notes.write(format!("gated {}", inbound.frame.method().unwrap()));
-                self.forward(inbound).await
-            }
-            RequestKind::Carrier => {
-                self.notes.write(format!("carrier {}", inbound.frame.meta("vap").unwrap_or_default()));
-                self.forward(inbound).await
-            }
-        }
+        })
     }
 
     fn takes(&self, inbound: &Inbound) -> bool {

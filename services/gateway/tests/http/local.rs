@@ -141,9 +141,41 @@ async fn a_cancellation_of_the_older_revisions_goes_to_the_server() {
         json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
     };
     client.say(call(1, "hold")).await;
+    let is_held = async {
+        loop {
+            client.say(call(2, "held")).await;
+            if client.next().await["result"]["held"] == 1 {
+                break;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, is_held).await.expect("the server holds the call");
     client.say(cancellation(1)).await;
-    client.say(call(2, "got")).await;
+    client.say(call(3, "got")).await;
     let answer = client.next().await;
     assert!(answer["result"]["got"].to_string().contains("notifications/cancelled"), "{answer}");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_cancellation_right_behind_its_call_keeps_it_from_the_server() {
+    let server = Arc::new(Stdio::new(program("old"), "old"));
+    let world = World::with(|wishes| {
+        wishes.upstream = Some(server.clone());
+        wishes.rules.posture = Posture::Advisory;
+    })
+    .await;
+    let mut client = LocalClient::of(&world);
+    client.say(crate::scripted::initialize("2025-06-18")).await;
+    client.next().await;
+    let params = json!({ "name": "hold", "arguments": {} });
+    client.say(json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params })).await;
+    client.say(cancellation(1)).await;
+    let answer = client.next().await;
+    assert!(answer["id"] == 1 && answer["error"]["message"].to_string().contains("not sent"), "{answer}");
+    let got = json!({ "name": "got", "arguments": {} });
+    client.say(json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": got })).await;
+    let answer = client.next().await.to_string();
+    assert!(!answer.contains("hold") && !answer.contains("notifications/cancelled"), "{answer}");
     server.stop().await;
 }

@@ -1,6 +1,7 @@
 //! Calls that go on as tasks (V-37): admitted once, followed up by the same principal, settled with the last result.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use admission::rules::{Posture, Then};
 use gateway::upstream::stdio::Stdio;
@@ -164,6 +165,20 @@ async fn v_37_a_failed_legacy_task_costs_what_its_result_states() {
     let errored = Outcome { status: "errored".into(), settled: json!({ "usd": "50" }) };
     assert_eq!(world.outcomes(&agent.session, 1).await, [errored]);
     agent.call("crm.read", json!({})).await.denied("budget_exceeded");
+}
+
+#[tokio::test]
+async fn v_37_a_failed_legacy_task_whose_result_nobody_fetches_has_an_unknown_outcome() {
+    let world = World::with(|wishes| {
+        wishes.script = failing_task(|seen| seen.result(&json!({ "content": [], "isError": true })));
+        wishes.patience.failed_result = Duration::ZERO;
+    })
+    .await;
+    let agent = world.legacy().await;
+    agent.commit().await;
+    agent.call("crm.read", json!({})).await.served();
+    assert_eq!(task_request(&agent, "tasks/get", json!({})).await["result"]["status"], "failed");
+    assert_eq!(world.outcome_status(&agent.session).await, "unknown");
 }
 
 #[tokio::test]
