@@ -134,7 +134,8 @@ async fn frame(State(edge): State<Arc<EdgeState>>, request: Request, next: Next)
             // Within the rate limiter, which refunds a request that ends in a panic or takes too long.
             let answer = |request| guarded(&edge, request, next);
             let limited = rate_limit::authenticate_and_limit(&edge.access, request, answer);
-            limited.instrument(span.clone()).await
+            let caught = AssertUnwindSafe(limited).catch_unwind();
+            caught.instrument(span.clone()).await.unwrap_or_else(after_panic)
         }
     };
     drop(in_flight);
