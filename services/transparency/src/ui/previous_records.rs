@@ -2,7 +2,8 @@
 //! as they are not the ones that the log has there.
 //!
 //! Several chains may be interleaved in one session, such as those of an agent and its subagents. So a record is in its
-//! place if the record that it names is registered before it, and no record of the same issuer follows that one already.
+//! place if the record that it names is registered before it, and no other record of the same issuer follows that one already.
+//! A record may be registered several times, with a statement of its own each time: these are copies of one record.
 
 use std::collections::BTreeMap;
 
@@ -51,15 +52,27 @@ fn text<'e>(entry: &'e EntryView, name: &str) -> Option<&'e str> {
     entry.facts.get(name).and_then(Value::as_str)
 }
 
+/// Returns whether these are the digests of one record.
+fn are_copies(one: Option<&str>, other: Option<&str>) -> bool {
+    one.is_some() && one == other
+}
+
 /// The chains of conversation records on a page.
 struct PreviousRecords<'a> {
     reader: PageReader<'a>,
     session: &'a str,
     leaves: BTreeMap<&'a str, u64>,
     /// The first record of the page that follows a record, by issuer and digest.
-    followers: BTreeMap<(Option<&'a str>, String), u64>,
-    /// Number of records that were looked up because they are not on the page.
+    followers: BTreeMap<(Option<&'a str>, String), Follower<'a>>,
+    /// Number of records that were looked up because they are not on the page before the entry that names them.
     lookups: usize,
+}
+
+/// A record that follows another.
+#[derive(Clone, Copy)]
+struct Follower<'a> {
+    leaf: u64,
+    digest: Option<&'a str>,
 }
 
 impl<'a> PreviousRecords<'a> {
@@ -73,18 +86,20 @@ impl<'a> PreviousRecords<'a> {
             return Ok(Some(PreviousRecord::Missing(previous.to_owned())));
         };
         let issuer = entry.iss.as_deref();
+        let own = Follower { leaf: entry.index, digest: text(entry, "content_digest") };
         let earlier = self.followers.get(&(issuer, digest.clone())).copied();
-        let misplaced = match self.leaves.get(digest.as_str()) {
-            Some(leaf) if *leaf > entry.index => Some(PreviousRecord::Later(*leaf)),
-            Some(_) => earlier.map(PreviousRecord::Followed),
-            None if self.lookups == SESSION_PREVIOUS_RECORDS => return Ok(Some(PreviousRecord::LeftOut)),
-            None => self.look_up(entry, &digest).await?,
+        let earlier = earlier.filter(|other| !are_copies(other.digest, own.digest));
+        let misplaced = match self.leaves.get(digest.as_str()).copied() {
+            Some(leaf) if leaf < entry.index => earlier.map(|other| PreviousRecord::Followed(other.leaf)),
+            // The page may begin after the first copy.
+            _ if self.lookups == SESSION_PREVIOUS_RECORDS => return Ok(Some(PreviousRecord::LeftOut)),
+            _ => self.look_up(entry, &digest).await?,
         };
-        self.followers.entry((issuer, digest)).or_insert(entry.index);
+        self.followers.entry((issuer, digest)).or_insert(own);
         Ok(misplaced)
     }
 
-    /// Finds what is wrong with a record that is not on the page, and that an entry names.
+    /// Finds what is wrong with a record that is not on the page before an entry that names it.
     async fn look_up(&mut self, entry: &EntryView, digest: &str) -> Result<Option<PreviousRecord>, Problem> {
         self.lookups += 1;
         let copies = self.reader.search(vec![term(LookupKind::PayloadDigest, digest)], RECORD_COPIES).await?;
@@ -106,7 +121,8 @@ impl<'a> PreviousRecords<'a> {
             found.len() < RECORD_COPIES || found.last().is_some_and(|leaf| leaf.get() >= entry.index);
         let earlier = found.into_iter().filter(|leaf| leaf.get() < entry.index && !copies.contains(leaf));
         for view in views(&self.reader.app.log, &earlier.collect::<Vec<_>>()).await? {
-            if text(&view, "previous_record").and_then(sha256_text).as_deref() == Some(digest) {
+            let is_follower = text(&view, "previous_record").and_then(sha256_text).as_deref() == Some(digest);
+            if is_follower && !are_copies(text(&view, "content_digest"), text(entry, "content_digest")) {
                 return Ok(Some(PreviousRecord::Followed(view.index)));
             }
         }

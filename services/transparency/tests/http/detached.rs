@@ -137,9 +137,12 @@ fn from_now_on_dropping() -> SignedStatement {
 }
 
 async fn until_waiting(store: &Memory, rows: u64) {
-    while store.inbox_use().await.unwrap().rows < rows {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let waiting = async {
+        while store.inbox_use().await.unwrap().rows < rows {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), waiting).await.unwrap();
 }
 
 #[tokio::test]

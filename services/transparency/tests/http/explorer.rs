@@ -515,6 +515,35 @@ async fn a_record_that_was_registered_again_is_no_fork() {
 }
 
 #[tokio::test]
+async fn a_later_copy_of_the_previous_record_is_not_out_of_order() {
+    let site = Place::new().start_with(|config| config.access.closed_types = ClosedTypes(Vec::new())).await;
+    let copies = [copy_of_first(1), copy_of_first(2)];
+    for statement in [&copies[0], &record_after(2, Some(&copies[0])), &copies[1]] {
+        site.registered(statement).await;
+    }
+    let html = page(&site, &format!("{}?after=1", under("/ui/sessions", SESSION))).await;
+    assert!(html.contains("at leaf 2</a>") && html.contains("at leaf 3</a>"), "{html}");
+    assert!(!html.contains("at leaf 1</a>") && !html.contains("class=\"gap\""), "{html}");
+}
+
+#[tokio::test]
+async fn a_following_record_that_was_registered_again_is_no_fork() {
+    let site = Place::new().start_with(|config| config.access.closed_types = ClosedTypes(Vec::new())).await;
+    let first = record_after(1, None);
+    let second = record_after(2, Some(&first));
+    let again = conversation_of(second.payload().unwrap().to_vec(), SESSION);
+    let again = again.claim(-70_000, 1u64.into()).sign(&recorder()).unwrap();
+    for statement in [&first, &second, &again] {
+        site.registered(statement).await;
+    }
+    let path = under("/ui/sessions", SESSION);
+    for address in [path.clone(), format!("{path}?after=2&limit=1")] {
+        let html = page(&site, &address).await;
+        assert!(html.contains("at leaf 3</a>") && !html.contains("class=\"gap\""), "{address}: {html}");
+    }
+}
+
+#[tokio::test]
 async fn whether_a_record_has_a_follower_is_not_looked_up_among_many_copies_of_it() {
     let site = Place::new().start_with(|config| config.access.closed_types = ClosedTypes(Vec::new())).await;
     for number in 1..=9 {
