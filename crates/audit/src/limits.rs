@@ -19,4 +19,4 @@ pub const MAX_QUOTE_BYTES: usize = 200;
 pub const MAX_ACTIONS: usize = 10_000;
 /// Maximum length in bytes of a stored [`AuditState`](crate::AuditState): about 14 million entries and claims of an audit
 /// from outside.
-pub const MAX_STATE_BYTES: u64 = 1 << 30;
+pub const MAX_AUDIT_STATE_BYTES: u64 = 1 << 30;

@@ -1,15 +1,15 @@
 //! State of an audit, from which a later audit can continue.
 //!
 //! The state is small: the right edge of the tree, the policy in force, counters and findings. That of an audit from
-//! outside also has every entry ID and claim, and is bounded by [`MAX_STATE_BYTES`]. A state is as trustworthy as the file
-//! that holds it: a person who can write the file can make a log appear audited.
+//! outside also has every entry ID and claim, and is bounded by [`MAX_AUDIT_STATE_BYTES`]. A state is as trustworthy as
+//! the file that holds it: a person who can write the file can make a log appear audited.
 
 use merkle::{CompactRange, Hash, TreeSize};
 use serde::{Deserialize, Serialize};
 
 use crate::claims::ClaimIndex;
 use crate::ledger::AuditLedger;
-use crate::limits::MAX_STATE_BYTES;
+use crate::limits::MAX_AUDIT_STATE_BYTES;
 
 /// Version of the JSON form that this release writes and reads.
 const VERSION: u32 = 1;
@@ -163,9 +163,9 @@ impl AuditState {
     /// Serializes the state as JSON.
     ///
     /// # Errors
-    /// Returns [`AuditStateError::TooLong`] beyond [`MAX_STATE_BYTES`]: readers accept no longer state.
+    /// Returns [`AuditStateError::TooLong`] beyond [`MAX_AUDIT_STATE_BYTES`]: readers accept no longer state.
     pub fn to_json(&self) -> Result<String, AuditStateError> {
-        self.to_json_within(MAX_STATE_BYTES)
+        self.to_json_within(MAX_AUDIT_STATE_BYTES)
     }
 
     fn to_json_within(&self, most: u64) -> Result<String, AuditStateError> {

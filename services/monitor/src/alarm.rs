@@ -193,7 +193,7 @@ pub struct Alarm {
     pub which: String,
     /// Description of the found and the expected state. May contain text from a log: escape it before display.
     pub words: String,
-    /// The check that found the fault; `None` in alarms of earlier releases.
+    /// The check that found the fault, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found_by: Option<FoundBy>,
     /// Evidence that a third party can check.
@@ -210,21 +210,21 @@ pub struct Alarm {
 pub struct FoundBy {
     /// The check.
     pub check: CheckName,
-    /// The vantage point that it is about; `None` if it is about no single one.
+    /// The part of the check: the name of a vantage point, or the log's reports; `None` for the check as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub vantage: Option<String>,
+    pub part: Option<String>,
 }
 
 impl FoundBy {
-    /// The check of one vantage point.
-    pub fn at(check: CheckName, vantage: &str) -> Self {
-        Self { check, vantage: Some(vantage.to_owned()) }
+    /// A part of a check, such as a vantage point.
+    pub fn at(check: CheckName, part: &str) -> Self {
+        Self { check, part: Some(part.to_owned()) }
     }
 }
 
 impl From<CheckName> for FoundBy {
     fn from(check: CheckName) -> Self {
-        Self { check, vantage: None }
+        Self { check, part: None }
     }
 }
 

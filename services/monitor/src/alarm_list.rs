@@ -248,36 +248,32 @@ impl AlarmList {
         if self.standing().iter().any(|standing| standing.is(&key)) {
             return false;
         }
-        match is_own_misbehaviour(alarm) {
-            true => self.alike(alarm).count() >= MAX_ALARMS_OF_LOG,
-            false => {
-                let counts = self.counts().filter(|of| *of == (alarm.log.as_str(), alarm.kind));
-                counts.count() >= MAX_ALARMS_OF_KIND
-            }
-        }
+        let most = match is_own_misbehaviour(alarm) {
+            true => MAX_ALARMS_OF_LOG,
+            false => MAX_ALARMS_OF_KIND,
+        };
+        self.counted_with(alarm).count() >= most
     }
 
     /// Counts an alarm that cannot be added with the last standing one of its kind and log. Returns `true` if it is the
     /// first one counted there.
     pub(crate) fn count_unlisted(&mut self, alarm: &Alarm) -> bool {
-        let last = match is_own_misbehaviour(alarm) {
-            true => self.alike(alarm).next_back(),
-            false => {
-                let of_kind = |other: &Alarm| (other.kind, &other.log) == (alarm.kind, &alarm.log);
-                self.standing().iter().rposition(|standing| of_kind(&standing.alarm))
-            }
-        };
+        let last = self.counted_with(alarm).next_back();
         let Some(standing) = last.and_then(|at| self.content.standing.get_mut(at)) else { return true };
         standing.unlisted = standing.unlisted.saturating_add(1);
         standing.unlisted == 1
     }
 
-    /// Positions of the standing alarms that differ from this one in `which` at most.
-    fn alike(&self, alarm: &Alarm) -> impl DoubleEndedIterator<Item = usize> {
-        let same =
-            |other: &Alarm| (other.kind, &other.log, &other.about) == (alarm.kind, &alarm.log, &alarm.about);
+    /// Positions of the standing alarms of this kind and log that share a limit with this one: for the log's own
+    /// misbehaviour those about the same party, else all others.
+    fn counted_with(&self, alarm: &Alarm) -> impl DoubleEndedIterator<Item = usize> {
+        let is_own = is_own_misbehaviour(alarm);
+        let counts = move |other: &Alarm| {
+            let is_same = (other.kind, &other.log) == (alarm.kind, &alarm.log);
+            is_same && is_own_misbehaviour(other) == is_own && (!is_own || other.about == alarm.about)
+        };
         let alarms = self.standing().iter().enumerate();
-        alarms.filter(move |(_, standing)| same(&standing.alarm)).map(|(at, _)| at)
+        alarms.filter(move |(_, standing)| counts(&standing.alarm)).map(|(at, _)| at)
     }
 
     /// Ends the alarms of the round's log that pass and were not seen in the round although their check was made; returns

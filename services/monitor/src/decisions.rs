@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use audit::limits::MAX_STATE_BYTES;
+use audit::limits::MAX_AUDIT_STATE_BYTES;
 use audit::{
     Audit, AuditError, AuditFinding, AuditReport, AuditState, AuditStateError, LogRule, SourceError,
 };
@@ -15,7 +15,7 @@ use bytes::Bytes;
 use client::{Client, Options};
 use verifier::TrustStore;
 
-use crate::alarm::{Alarm, AlarmKind, AlarmSubject};
+use crate::alarm::{Alarm, AlarmKind, AlarmSubject, FoundBy};
 use crate::config::{Depth, WatchedLog};
 use crate::evidence::{EntrySeen, Evidence};
 use crate::index::{Attestor, IndexCheck, IndexCheckError, IndexResults};
@@ -25,13 +25,13 @@ use crate::round::CheckName;
 use crate::round_results::RoundResults;
 use crate::signed_checkpoint::SignedCheckpoint;
 use crate::state::{LogFolder, LogState, MonitorStateError};
-use crate::watch_lists::{RecordingSource, WatchLists, complete_evidence};
+use crate::watch_lists::{RecordingSource, UnreadReports, WatchLists, complete_evidence};
 
 /// File of the audit's state in the log's folder.
 const AUDIT: &str = "audit.json";
 /// Trouble name (see `LogState::record_trouble`) of a source that does not answer.
 const UNANSWERED: &str = "evidence";
-/// Trouble name of reports of refused statements that are not served.
+/// Trouble name of reports of refused statements that are not served, and the part of the check that reads them.
 const REPORTS: &str = "reports";
 /// Trouble name of missing bytes without an explanation.
 const UNEXPLAINED: &str = "erasures";
@@ -68,8 +68,10 @@ struct AuditResult {
     index: Option<IndexResults>,
     /// `None` if the head was reached.
     stopped: Option<AuditStop>,
+    /// `true` if at least one page was decided, and the progress is saved.
+    has_advanced: bool,
     /// Reason why the reports of refused statements were not read.
-    unread_reports: Option<String>,
+    unread_reports: Option<UnreadReports>,
 }
 
 /// Reasons for which the audit did not complete.
@@ -190,8 +192,15 @@ impl DecisionsCheck<'_> {
         client: &Client,
         deadlines: Deadlines,
     ) {
-        let AuditResult { report, watch_lists, index, stopped, unread_reports } = result;
+        let AuditResult { report, watch_lists, index, stopped, has_advanced, unread_reports } = result;
         let (before, is_complete) = (self.results.alarms.len(), stopped.is_none());
+        if has_advanced {
+            self.state.end_trouble(UNANSWERED);
+            self.results.count_as_made(CheckName::Decisions);
+            if index.is_some() {
+                self.results.count_as_made(CheckName::Index);
+            }
+        }
         match stopped {
             None => {
                 self.state.end_trouble(UNANSWERED);
@@ -226,15 +235,24 @@ impl DecisionsCheck<'_> {
     }
 
     /// Records the watch lists after a complete audit. Reports that the log does not serve for `unreachable_after` are an
-    /// alarm.
-    fn record_watch_lists(&mut self, watch_lists: WatchLists, unread_reports: Option<String>) {
-        watch_lists.record(self.target, self.results, unread_reports.as_deref());
-        let Some(why) = unread_reports else { return self.state.end_trouble(REPORTS) };
+    /// alarm of their own, which ends when they were read.
+    fn record_watch_lists(&mut self, watch_lists: WatchLists, unread_reports: Option<UnreadReports>) {
+        watch_lists.record(self.target, self.results, unread_reports.as_ref());
+        let part = FoundBy::at(CheckName::WatchLists, REPORTS);
+        let why = match unread_reports {
+            Some(UnreadReports::Failed(why)) => why,
+            Some(UnreadReports::OutOfTime) => return self.state.end_trouble(REPORTS),
+            None => {
+                self.state.end_trouble(REPORTS);
+                return self.results.count_as_made(part);
+            }
+        };
         let lasts = self.state.record_trouble(REPORTS, self.results.now);
         if lasts >= self.target.unreachable_after.as_secs() {
             let words = format!("no reports of refused statements for {lasts} s: {why}");
-            let name = CheckName::WatchLists;
-            self.results.alarm(name, AlarmKind::Unreachable, AlarmSubject::Log, words, None);
+            let (kind, about) = (AlarmKind::Unreachable, AlarmSubject::Log);
+            let alarm = Alarm::new(kind, &self.results.log, about, words, self.results.now);
+            self.results.alarms.push(alarm.which(REPORTS).found_by(part));
         }
     }
 
@@ -251,7 +269,7 @@ impl DecisionsCheck<'_> {
     }
 
     fn load_state(&self) -> Result<AuditState, AuditStop> {
-        let read = self.folder.read_within(AUDIT, MAX_STATE_BYTES);
+        let read = self.folder.read_within(AUDIT, MAX_AUDIT_STATE_BYTES);
         let Some(bytes) = read.map_err(AuditStop::State)? else {
             return Ok(AuditState::default());
         };
@@ -369,16 +387,17 @@ impl AuditRun<'_> {
         at_most: Option<Duration>,
         deadlines: Deadlines,
     ) -> AuditResult {
+        let saved_before = self.saved;
         let read = within(deadlines.reading, self.read(at_most)).await;
         let read = read.unwrap_or_else(|| Err(AuditStop::OutOfTime(self.audit.progress().entries)));
         let saved = self.save();
-        let mut stopped = read.and(saved).err();
+        let mut stopped = saved.and(read).err();
         let mut unread_reports = None;
         if stopped.is_none() && !self.target.watches.is_empty() {
             let reports = self.watch_lists.read_refused_statements(self.target, client);
             unread_reports = match within(deadlines.reading, reports).await {
-                Some(read) => read.err().map(|why| why.to_string()),
-                None => Some("out of time".to_owned()),
+                Some(read) => read.err().map(|why| UnreadReports::Failed(why.to_string())),
+                None => Some(UnreadReports::OutOfTime),
             };
             stopped = self.save().err();
         }
@@ -387,6 +406,7 @@ impl AuditRun<'_> {
         AuditResult {
             report: self.audit.report(),
             watch_lists: self.watch_lists,
+            has_advanced: self.saved > saved_before,
             index: self.index.map(IndexCheck::into_results),
             stopped,
             unread_reports,

@@ -83,7 +83,11 @@ impl EntriesCheck<'_> {
                 break;
             }
             match self.step(shown, started).await {
-                Ok(edge) => self.state.entries = Some(edge),
+                Ok(edge) => {
+                    self.state.entries = Some(edge);
+                    self.state.end_trouble(&tiles_trouble(CheckName::Entries, ""));
+                    self.results.count_as_made(CheckName::Entries);
+                }
                 Err(StepError::Missing(error)) => {
                     return record_missing_tiles(
                         self.target,

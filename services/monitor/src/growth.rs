@@ -338,7 +338,7 @@ pub fn record_missing_tiles(
     let lasts = state.record_trouble(&tiles_trouble(check, place), results.now);
     if lasts >= target.unreachable_after.as_secs() {
         let words = format!("{words}; this has lasted for {lasts} s");
-        let found_by = FoundBy { check, vantage: Some(place.to_owned()).filter(|place| !place.is_empty()) };
+        let found_by = FoundBy { check, part: Some(place.to_owned()).filter(|place| !place.is_empty()) };
         results.alarm(found_by, AlarmKind::MissingTile, AlarmSubject::Log, words, None);
     }
 }

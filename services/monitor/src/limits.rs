@@ -21,7 +21,7 @@ pub const UNREACHABLE_AFTER: Duration = Duration::from_secs(10 * 60);
 pub const OUTCOME_WITHIN: Duration = Duration::from_secs(3600);
 /// Default maximum difference between two honest clocks.
 pub const CLOCK_TOLERANCE: Duration = Duration::from_secs(5 * 60);
-/// Maximum size of a state file, except for the audit's (`audit::limits::MAX_STATE_BYTES`).
+/// Maximum size of a state file, except for the audit's (`audit::limits::MAX_AUDIT_STATE_BYTES`).
 pub const MAX_STATE_BYTES: u64 = 64 << 20;
 /// Maximum number of unproven checkpoints remembered for each log.
 pub const MAX_UNPROVEN: usize = 16;

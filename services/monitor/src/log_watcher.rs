@@ -146,7 +146,7 @@ impl LogWatcher {
             shown,
             verified: self.state.verified.as_ref().map(|verified| verified.size),
             checks: results.checks,
-            vantages: results.vantages,
+            made: results.made,
             alarms: results.alarms,
             index: results.index,
             cost: self.prover.cost().since(before),

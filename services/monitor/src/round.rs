@@ -145,9 +145,11 @@ pub struct Round {
     pub verified: Option<u64>,
     /// The checks, made and not made, in the order of [`CheckName`].
     pub checks: Vec<Check>,
-    /// The vantage points that answered ([`CheckName::Reachable`]) and that were compared ([`CheckName::Vantage`]).
+    /// What was made regardless of the outcomes in `checks`: the vantage points that answered ([`CheckName::Reachable`])
+    /// and that were compared ([`CheckName::Vantage`]), the reports that were read ([`CheckName::WatchLists`]), and checks
+    /// of which a part was made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub vantages: Vec<FoundBy>,
+    pub made: Vec<FoundBy>,
     /// Current alarms. A standing alarm of a kind that [passes](crate::AlarmKind::passes) and is absent here has ended, if
     /// its check [was made](Round::was_made).
     pub alarms: Vec<Alarm>,
@@ -171,10 +173,14 @@ impl Round {
         alarms.chain(checks).max().unwrap_or(MonitorExit::Success)
     }
 
-    /// Returns `true` if a check was made: nothing of it was left out or unanswered.
+    /// Returns `true` if a check was made, so that its passing alarms end unless they are in this round: it is in `made`, or
+    /// nothing of it was left out or unanswered.
     pub fn was_made(&self, by: &FoundBy) -> bool {
-        if by.vantage.is_some() {
-            return self.vantages.contains(by);
+        if self.made.contains(by) {
+            return true;
+        }
+        if by.part.is_some() {
+            return false;
         }
         let mut outcomes =
             self.checks.iter().filter(|check| check.name == by.check).map(|check| check.outcome);

@@ -14,8 +14,8 @@ pub struct RoundResults {
     pub checks: Vec<Check>,
     /// The alarms so far.
     pub alarms: Vec<Alarm>,
-    /// The vantage points that answered, and that were compared.
-    pub vantages: Vec<FoundBy>,
+    /// What was made regardless of the outcomes in `checks`.
+    pub made: Vec<FoundBy>,
     /// The checked heads of the search index.
     pub index: Option<IndexHeads>,
 }
@@ -28,7 +28,7 @@ impl RoundResults {
             now,
             checks: Vec::new(),
             alarms: Vec::new(),
-            vantages: Vec::new(),
+            made: Vec::new(),
             index: None,
         }
     }
@@ -65,6 +65,15 @@ impl RoundResults {
         let words = words.into();
         self.failed(name, words.clone());
         self.alarm(name, kind, about, words, evidence);
+    }
+
+    /// Records that a check or a part of it was made, whatever its outcome: its passing alarms end unless they are raised
+    /// in this round.
+    pub fn count_as_made(&mut self, made: impl Into<FoundBy>) {
+        let made = made.into();
+        if !self.made.contains(&made) {
+            self.made.push(made);
+        }
     }
 
     /// Attaches evidence to the alarms of the given kinds that have none yet.

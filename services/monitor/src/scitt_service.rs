@@ -141,7 +141,7 @@ impl ServiceWatcher {
             verified: tally.largest,
             checks: results.checks,
             index: None,
-            vantages: results.vantages,
+            made: results.made,
             alarms: results.alarms,
             cost: Cost { requests: tally.asked, bytes: tally.bytes, hashes: 0 },
         }
@@ -281,7 +281,10 @@ impl ServiceWatcher {
                     );
                 }
                 None if tally.verified == 0 => results.not_checked(*name, "no receipt was received"),
-                None => results.ok(*name, format!("receipts: {}; {words}", tally.verified)),
+                None => match tally.unanswered.first() {
+                    Some(why) => results.unanswered(*name, why.clone()),
+                    None => results.ok(*name, format!("receipts: {}; {words}", tally.verified)),
+                },
             }
         }
     }

@@ -116,7 +116,7 @@ impl VantageCheck<'_> {
                     self.record_answer(&name);
                     let outcome = self.compare_one(&name, here, &there).await;
                     if !matches!(outcome, VantageOutcome::Nothing(_) | VantageOutcome::Missing) {
-                        self.results.vantages.push(FoundBy::at(CheckName::Vantage, &name));
+                        self.results.count_as_made(FoundBy::at(CheckName::Vantage, &name));
                     }
                     match outcome {
                         VantageOutcome::Agrees => agree += 1,
@@ -310,7 +310,7 @@ impl VantageCheck<'_> {
 
     fn record_answer(&mut self, name: &str) {
         self.state.end_trouble(&silence_trouble(name));
-        self.results.vantages.push(FoundBy::at(CheckName::Reachable, name));
+        self.results.count_as_made(FoundBy::at(CheckName::Reachable, name));
     }
 
     /// Records that a vantage point does not answer, which says nothing about the log; an alarm after

@@ -55,6 +55,15 @@ struct EntryConflicts {
     other_verdict: Option<OtherVerdict>,
 }
 
+/// Reasons for which the log's reports of refused statements were not all read.
+#[derive(Debug)]
+pub enum UnreadReports {
+    /// The log does not serve them; with the reason.
+    Failed(String),
+    /// The time limit of the round was reached.
+    OutOfTime,
+}
+
 /// The watch lists of a log: their memory, and their alarms.
 pub struct WatchLists {
     memory: WatchMemory,
@@ -215,21 +224,32 @@ impl WatchLists {
         self.memory.unreported
     }
 
-    /// Records the check [`CheckName::WatchLists`] and all current alarms. `unread_reports` is the reason why the log's
-    /// reports of refused statements were not read.
-    pub fn record(self, target: &WatchedLog, results: &mut RoundResults, unread_reports: Option<&str>) {
+    /// Records the check [`CheckName::WatchLists`] and all current alarms, after all entries were read. Silence depends on
+    /// the entries alone, so that the check counts as made also if reports are unread or the memory is full.
+    pub fn record(
+        self,
+        target: &WatchedLog,
+        results: &mut RoundResults,
+        unread_reports: Option<&UnreadReports>,
+    ) {
         if target.watches.is_empty() {
             results.not_checked(CheckName::WatchLists, "no watch list is configured");
             return;
         }
+        results.count_as_made(CheckName::WatchLists);
         let Self { memory, omitted, now, .. } = self;
         let mut alarms = memory.unreported.clone();
         for watch in &target.watches {
             alarms.extend(memory.standing_alarms(target, watch, now));
         }
         let lists = target.watches.len();
-        if let Some(why) = unread_reports {
-            results.unanswered(CheckName::WatchLists, format!("reports of refused statements: {why}"));
+        match unread_reports {
+            Some(UnreadReports::Failed(why)) => {
+                results.unanswered(CheckName::WatchLists, format!("reports of refused statements: {why}"));
+            }
+            Some(UnreadReports::OutOfTime) => results
+                .not_checked(CheckName::WatchLists, "reports: out of time, the rest in the next rounds"),
+            None => {}
         }
         match (alarms.len(), memory.is_full()) {
             (0, _) if unread_reports.is_some() => {}

@@ -113,7 +113,7 @@ async fn a_state_of_the_audit_that_cannot_be_read_is_an_alarm() {
     let target = target(&place, &site);
     once(&place, &target).await;
     let state = place.path("monitor/ours/audit.json");
-    let longer_than_is_read = audit::limits::MAX_STATE_BYTES + 1;
+    let longer_than_is_read = audit::limits::MAX_AUDIT_STATE_BYTES + 1;
     std::fs::File::options().write(true).open(&state).unwrap().set_len(longer_than_is_read).unwrap();
     for _ in 0..2 {
         let round = once(&place, &target).await;
@@ -332,6 +332,7 @@ async fn a_wrong_admission_is_an_alarm_though_the_log_refuses_what_comes_after_i
         let mut unread = round.checks.iter().filter(|check| check.outcome == Outcome::Unanswered);
         assert!(unread.all(|check| check.name == unanswered), "{path}: {:?}", said(&round));
         assert!(state.path().join("ours/audit.json").exists(), "{path}");
+        assert!(round.was_made(&unanswered.into()), "{path}: entries were read");
     }
 }
 

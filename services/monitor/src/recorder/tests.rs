@@ -72,7 +72,7 @@ fn round(log: &str, at: u64, alarms: Vec<Alarm>) -> Round {
         verified: Some(2),
         checks: vec![check],
         index: None,
-        vantages: Vec::new(),
+        made: Vec::new(),
         alarms,
         cost: Cost::default(),
     }
@@ -145,14 +145,14 @@ async fn what_passes_stands_until_its_check_was_made_again() {
     let old_here =
         Alarm::new(AlarmKind::Stale, "ours", about, "a larger tree", NOW).found_by(elsewhere.clone());
     house.sees(NOW, vec![stale().found_by(CheckName::Freshness), old_here]).await;
-    let after = async |at: u64, checks: &[(CheckName, Outcome)], vantages: &[FoundBy]| {
+    let after = async |at: u64, checks: &[(CheckName, Outcome)], parts: &[FoundBy]| {
         let made = |(name, outcome): &(CheckName, Outcome)| Check {
             name: *name,
             outcome: *outcome,
             words: "".into(),
         };
         let checks = checks.iter().map(made).collect();
-        let round = Round { checks, vantages: vantages.to_vec(), ..round("ours", NOW + at, vec![]) };
+        let round = Round { checks, made: parts.to_vec(), ..round("ours", NOW + at, vec![]) };
         house.recorder.round(&round).await;
         house.alarms().standing().len()
     };
@@ -165,6 +165,15 @@ async fn what_passes_stands_until_its_check_was_made_again() {
         1
     );
     assert_eq!(after(5, &[], &[elsewhere]).await, 0);
+
+    let reports = FoundBy::at(CheckName::WatchLists, "reports");
+    let silent = stale().found_by(CheckName::WatchLists);
+    house.sees(NOW + 6, vec![silent, stale().which("reports").found_by(reports.clone())]).await;
+    let unread = [(CheckName::WatchLists, Outcome::Unanswered)];
+    assert_eq!(after(7, &unread, &[]).await, 2);
+    assert_eq!(after(8, &unread, &[FoundBy::from(CheckName::WatchLists)]).await, 1, "all entries were read");
+    assert_eq!(after(9, &[(CheckName::WatchLists, Outcome::Ok)], &[]).await, 1, "the reports were not read");
+    assert_eq!(after(10, &[], &[reports]).await, 0);
 }
 
 #[tokio::test]

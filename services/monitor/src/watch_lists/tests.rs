@@ -5,6 +5,8 @@ use merkle::{EntryDigest, LeafIndex};
 use scitt::{SignedStatement, StatementBuilder};
 
 use super::*;
+use crate::alarm::FoundBy;
+use crate::round::Outcome;
 use crate::testing;
 
 const ISS: &str = "did:example:issuer";
@@ -203,4 +205,22 @@ fn an_agents_list_asks_nothing_of_streams_of_which_it_sees_a_part() {
     lists.observe(&target, vec![agent(0, 1), agent(1, 5)], |_| true);
     lists.record(&target, &mut results, None);
     assert_eq!(results.alarms, []);
+}
+
+#[test]
+fn silence_ends_although_reports_are_unread_or_the_memory_is_full() {
+    let (target, failed) = (target(), UnreadReports::Failed("busy".into()));
+    for (unread, outcome) in [
+        (Some(&failed), Outcome::Unanswered),
+        (Some(&UnreadReports::OutOfTime), Outcome::NotChecked),
+        (None, Outcome::NotChecked),
+    ] {
+        let (mut lists, mut results) = (lists_with(WatchMemory::new(0)), RoundResults::new("log", 100));
+        lists.observe(&target, vec![row(0, 0)], |_| true);
+        lists.memory.encode(0);
+        assert!(lists.memory.is_full());
+        lists.record(&target, &mut results, unread);
+        assert_eq!((results.outcome(CheckName::WatchLists), results.alarms), (Some(outcome), vec![]));
+        assert_eq!(results.made, vec![FoundBy::from(CheckName::WatchLists)]);
+    }
 }

@@ -7,7 +7,7 @@ mod threads;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use audit::limits::MAX_STATE_BYTES;
+use audit::limits::MAX_AUDIT_STATE_BYTES;
 use audit::{Audit as Walk, AuditError, AuditSource, AuditState, AuditStateError, SourceError, StoreSource};
 use clap::{Args, Subcommand};
 use monitor::remote_audit_source::RemoteAuditSource;
@@ -145,7 +145,9 @@ impl AuditSession<'_> {
 fn kept(path: &Path) -> Result<AuditState, Failure> {
     match path.exists() {
         false => Ok(AuditState::default()),
-        true => AuditState::from_json(&files::read_text_within(path, MAX_STATE_BYTES)?).map_err(unusable),
+        true => {
+            AuditState::from_json(&files::read_text_within(path, MAX_AUDIT_STATE_BYTES)?).map_err(unusable)
+        }
     }
 }
 

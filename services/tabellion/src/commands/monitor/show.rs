@@ -109,8 +109,8 @@ pub fn security(standing: &AlarmRecord, state_dir: &Path) -> Failure {
     match &standing.evidence_file {
         Some(file) => {
             let path = state_dir.join(file);
-            let known = known_to_a_stranger(&path);
-            let hint = format!("tabellion checkpoint diff {} {known}", shell::path(&path));
+            let options = diff_options(&path);
+            let hint = format!("tabellion checkpoint diff {} {options}", shell::path(&path));
             failure.fact("evidence saved", path.display().to_string()).hint(hint)
         }
         None => failure.hint(hint),
@@ -119,7 +119,7 @@ pub fn security(standing: &AlarmRecord, state_dir: &Path) -> Failure {
 
 /// The options for what must be known to verify the evidence: a trust file, or a log's key and its origin if that is not the
 /// key's name.
-fn known_to_a_stranger(path: &Path) -> String {
+fn diff_options(path: &Path) -> String {
     let file = files::read(path).ok().and_then(|bytes| EvidenceFile::parse(&bytes).ok());
     let evidence = file.and_then(|file| file.alarm.evidence);
     match evidence.as_ref().map(|evidence| (evidence, evidence.origin())) {
