@@ -126,6 +126,37 @@ fn a_rotation_that_is_repeated_after_the_service_took_the_key_up_marks_the_key_t
     service.stop();
 }
 
+/// Without the new key's file a repeated command would take the new key for the stolen one.
+#[test]
+fn a_rotation_that_is_repeated_without_the_file_of_the_new_key_begins_no_other_one() {
+    let log = Log::sqlite();
+    let service = log.serve();
+    assert_eq!(rotate_with(&log, &service, &["receipt", "--wait", "0"]).code, Some(7));
+    let receipt_keys = || -> Vec<Value> {
+        list(&log, &service).into_iter().filter(|key| key["signs"] == "receipts").collect()
+    };
+    until(|| receipt_keys().iter().all(|key| key["announced_at"].is_null()));
+    let new = receipt_keys().pop().unwrap();
+    let file = beside(&log, "receipt", new["kid"].as_str().unwrap());
+    let secret_key = fs::read(&file).unwrap();
+    fs::remove_file(&file).unwrap();
+
+    let since = new["from_size"].to_string();
+    let command = ["receipt", "--compromised-since", since.as_str()];
+    let repeated = rotate_with(&log, &service, &command);
+    assert_eq!(repeated.code, Some(7), "{repeated}");
+    assert!(repeated.stderr.contains("key-not-taken-up"), "{repeated}");
+    assert!(repeated.stderr.contains(file.file_name().unwrap().to_str().unwrap()), "{repeated}");
+    let keys = receipt_keys();
+    assert_eq!(keys.len(), 2, "nothing was announced: {keys:?}");
+    assert!(keys.iter().all(|key| key["compromised_size"].is_null()), "{keys:?}");
+
+    secret(&file, &secret_key);
+    let rotated = rotate(&log, &service, "receipt").must_succeed().json();
+    assert_eq!((&rotated["kid"], receipt_keys().len()), (&new["kid"], 2));
+    service.stop();
+}
+
 /// Two processes on one database take a key up together, and a take-over signs with the new key only.
 #[test]
 fn r52_leader_and_follower_take_a_new_key_up_and_a_take_over_signs_with_it() {

@@ -216,7 +216,7 @@ impl Rotation {
     pub fn run(self, context: &Context, admin: Admin, config: &Config) -> Result<(), Failure> {
         let keys = KeyStore::open(context, admin, config)?;
         let (known, announced) = keys.read()?;
-        let Replacement { old, new, from_size } = match self.unfinished(config, &known) {
+        let Replacement { old, new, from_size } = match self.unfinished(config, &known)? {
             Some(unfinished) => {
                 let (old, new) = (BASE64URL_NOPAD.encode(&unfinished.old.kid), unfinished.new.kid());
                 context.console.note(format!("continues  the rotation from {old} to {new}"));
@@ -240,23 +240,35 @@ impl Rotation {
     }
 
     /// Returns the rotation whose new key the service uses already, while the configured file still has the key before
-    /// it: the command that began it ended early.
-    fn unfinished(&self, config: &Config, known: &[LogKey]) -> Option<Replacement> {
-        let configured = NewKey::read(self.kind, config, self.kind.file(config).to_owned()).ok()?;
+    /// it: the command that began it ended early. Without the new key's file, only a key given by `--new-key` begins another
+    /// rotation: a repeated command must not replace the new key.
+    fn unfinished(&self, config: &Config, known: &[LogKey]) -> Result<Option<Replacement>, Failure> {
+        let Ok(configured) = NewKey::read(self.kind, config, self.kind.file(config).to_owned()) else {
+            return Ok(None);
+        };
         // Each key replaced the one before it.
         let mut successors = known.iter().filter(|key| Kind::of(key) == self.kind);
-        let old = successors.find(|key| key.kid == configured.record.kid)?;
-        let successor = successors.next().filter(|key| key.retired_at.is_none())?;
+        let Some(old) = successors.find(|key| key.kid == configured.record.kid) else { return Ok(None) };
+        let Some(successor) = successors.next().filter(|key| key.retired_at.is_none()) else {
+            return Ok(None);
+        };
         let file = match &self.new_key {
             Some(file) => file.clone(),
             None => file_of_kid(self.kind.file(config), &successor.kid),
         };
-        let new = NewKey::read(self.kind, config, file).ok()?;
-        (new.record.kid == successor.kid).then(|| Replacement {
-            old: old.clone(),
-            new,
-            from_size: successor.from_size,
-        })
+        match NewKey::read(self.kind, config, file.clone()) {
+            Ok(new) if new.record.kid == successor.kid => {
+                Ok(Some(Replacement { old: old.clone(), new, from_size: successor.from_size }))
+            }
+            _ if self.new_key.is_some() => Ok(None),
+            _ => Err(Failure::new(
+                Exit::TryAgain,
+                "key-not-taken-up",
+                "the log uses a new key already, and its file is not on this machine",
+            )
+            .fact("file", file.display().to_string())
+            .hint("copy the file, or begin another rotation with --new-key")),
+        }
     }
 
     /// Announces a new key for the one in force, and waits until it is used.
