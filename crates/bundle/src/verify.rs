@@ -112,9 +112,11 @@ impl VerificationInput<'_> {
     }
 }
 
-/// Requires the receipt of an entry also where its proof is verified.
+/// Requires a verified receipt of an entry also where its proof is verified. A statement may have further receipts, of logs
+/// that the trust store does not have.
 fn require_receipt(verdict: &mut StatementVerdict) {
-    if !verdict.is_verified() || verdict.receipts.iter().all(|receipt| receipt.verified) {
+    let has_receipt = verdict.receipts.is_empty() || verdict.receipts.iter().any(|receipt| receipt.verified);
+    if !verdict.is_verified() || has_receipt {
         return;
     }
     let codes = verdict.checks.iter().filter(|check| check.receipt.is_some()).filter_map(|check| check.code);
