@@ -105,6 +105,11 @@ impl RunChecks for RunnerProcess {
     }
 }
 
+/// The error for a runner whose output ends where an answer is expected.
+fn ended() -> io::Error {
+    io::Error::other("the runner ended without an answer; its reason is in the log of the service")
+}
+
 /// A runner process, which is killed when this value is dropped.
 #[derive(Debug)]
 struct Runner {
@@ -123,7 +128,7 @@ impl Runner {
         };
         let mut runner = Self { child, input, output: BufReader::new(output) };
         let engines = runner.within(START_TIME, |_, output| line::read(output, ANSWER_LINE_BYTES))?;
-        Ok((runner, engines.ok_or(io::ErrorKind::UnexpectedEof)?))
+        Ok((runner, engines.ok_or_else(ended)?))
     }
 
     /// Returns the runner, unless its process has ended.
@@ -137,7 +142,7 @@ impl Runner {
             line::write(input, &BatchLine::from(batch))?;
             line::read::<AnswerLine>(output, ANSWER_LINE_BYTES)
         })?;
-        let answer = answer.ok_or(io::ErrorKind::UnexpectedEof)?;
+        let answer = answer.ok_or_else(ended)?;
         answer.ends().ok_or_else(|| io::Error::other("a returned value is not UTF-8"))
     }
 

@@ -181,28 +181,33 @@ fn milliseconds(time: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use checks::limits::{ARTIFACT_BYTES, BATCH_INPUT};
+    use checks::limits::{ARTIFACT_BYTES, BATCH_INPUT, REQUEST_BYTES};
 
     use super::*;
     use crate::limits::BATCH_LINE_BYTES;
 
     #[test]
     fn the_longest_batch_fits_a_line_whatever_its_arguments_are() {
-        let call = Call::Function {
-            language: sandbox::Language::Python,
-            file: "main.py".into(),
-            function: "main".into(),
-            arguments: "\"".repeat(BATCH_INPUT),
-        };
-        let batch = Batch {
-            facility: Facility::Python,
-            files: BTreeMap::from([("main.py".into(), vec![0; ARTIFACT_BYTES])]),
-            calls: vec![call],
-            limits: Limits { fuel: 1, memory: 2, output: 3, processes: 4, time: Duration::ZERO },
-            total_time: Duration::ZERO,
-        };
-        let line = serde_json::to_string(&BatchLine::from(&batch)).unwrap();
-        assert!(line.len() <= BATCH_LINE_BYTES, "{}", line.len());
+        let escaped = "\"".repeat(BATCH_INPUT);
+        // The canonical form of a request's arguments that are `1e20` again and again.
+        let numbers = "100000000000000000000,".repeat(REQUEST_BYTES / "1e20,".len());
+        for arguments in [escaped, numbers] {
+            let call = Call::Function {
+                language: sandbox::Language::Python,
+                file: "main.py".into(),
+                function: "main".into(),
+                arguments,
+            };
+            let batch = Batch {
+                facility: Facility::Python,
+                files: BTreeMap::from([("main.py".into(), vec![0; ARTIFACT_BYTES])]),
+                calls: vec![call],
+                limits: Limits { fuel: 1, memory: 2, output: 3, processes: 4, time: Duration::ZERO },
+                total_time: Duration::ZERO,
+            };
+            let line = serde_json::to_string(&BatchLine::from(&batch)).unwrap();
+            assert!(line.len() <= BATCH_LINE_BYTES, "{}", line.len());
+        }
     }
 
     #[test]

@@ -93,7 +93,8 @@ pub const DEFAULT_OUTPUT: u64 = 64 << 10;
 /// Maximum bytes of output of all runs of a batch together.
 pub const BATCH_OUTPUT: u64 = 24 << 20;
 /// Maximum bytes of arguments and standard input of all calls of a batch together. JSON's escapes at most double them in a
-/// runner's line. A single call has fewer: a returned value (`OUTPUT`) becomes at most 4.4 times as long in canonical form.
+/// runner's line. A single call may have more, since the arguments of a request (`REQUEST_BYTES`) and a returned value
+/// (`OUTPUT`) become at most 4.4 times as long in canonical form. Only numbers become that long, and they have no escapes.
 pub const BATCH_INPUT: usize = 12 << 20;
 /// Maximum processes and threads of one run.
 pub const PROCESSES: u64 = 64;

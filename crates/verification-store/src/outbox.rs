@@ -52,7 +52,8 @@ impl VerificationStore {
             .await
     }
 
-    /// Marks a statement that the log refuses. It is not sent until [`retry_refused`](Self::retry_refused).
+    /// Marks a statement that the log refuses. It is not sent until [`retry_refused`](Self::retry_refused). The reason of a halted
+    /// chain stays.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -60,7 +61,8 @@ impl VerificationStore {
         self.database
             .write(async |connection| {
                 sqlx::query(
-                    "UPDATE outbox SET refused = ? WHERE statement = (SELECT no FROM statement WHERE id = ?)",
+                    "UPDATE outbox SET refused = coalesce(refused, ?)
+                     WHERE statement = (SELECT no FROM statement WHERE id = ?)",
                 )
                 .bind(why)
                 .bind(key(id))

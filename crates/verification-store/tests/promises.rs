@@ -146,7 +146,9 @@ async fn all_that_wait_in_a_halted_chain_are_refused_with_its_reason() {
         site.signed(name, Some(position)).await.unwrap();
     }
     let alone = site.signed("d", None).await.unwrap();
+    let first = site.sendable().await[0];
     site.store.halt_chain(ISSUER, AGENT, "a fork").await.unwrap();
+    site.store.refused(&first, "no").await.unwrap();
     for job in ["job-a", "job-b", "job-c"] {
         assert_eq!(refusal(&site.store, job).await.as_deref(), Some("a fork"), "{job}");
     }
