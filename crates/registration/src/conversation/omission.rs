@@ -78,10 +78,10 @@ impl RecordPlace {
         }
     }
 
-    /// Returns the name of the member of the same map that may not stay if this one is left out.
-    pub fn leaves_with(self) -> Option<&'static str> {
+    /// Returns the name of the member of the same map that needs this one: it may not stay if this one is left out.
+    pub fn needed_by(self) -> Option<&'static str> {
         match self.0 {
-            At::Member(member) => member.goes_with,
+            At::Member(member) => member.needed_by,
             _ => None,
         }
     }

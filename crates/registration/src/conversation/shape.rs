@@ -21,8 +21,8 @@ pub(super) struct Member {
     pub name: &'static str,
     pub required: bool,
     pub is: Is,
-    /// The member whose meaning depends on this one, so that it may not stay without it.
-    pub goes_with: Option<&'static str>,
+    /// The member that needs this one: without it that member would mean something else, so it may not stay.
+    pub needed_by: Option<&'static str>,
 }
 
 /// The type of a member's value.
@@ -59,16 +59,16 @@ impl Shape {
 }
 
 const fn required(name: &'static str, is: Is) -> Member {
-    Member { name, required: true, is, goes_with: None }
+    Member { name, required: true, is, needed_by: None }
 }
 
 const fn optional(name: &'static str, is: Is) -> Member {
-    Member { name, required: false, is, goes_with: None }
+    Member { name, required: false, is, needed_by: None }
 }
 
 /// Without its algorithm a hash would be one of the default algorithm.
 const CONTENT_HASH_ALG: Member =
-    Member { goes_with: Some("content-hash"), ..optional("content-hash-alg", Is::Text) };
+    Member { needed_by: Some("content-hash"), ..optional("content-hash-alg", Is::Text) };
 
 pub(super) static RECORD: Shape = Shape {
     name: "verifiable-agent-record",

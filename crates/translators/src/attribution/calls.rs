@@ -41,7 +41,7 @@ pub(super) fn changes(tool: &str, input: &Value) -> Vec<FileChange> {
 fn of_file(input: &Value, change: Option<Change>) -> Vec<FileChange> {
     let path = text(input, &PATH).or_else(|| input.get("notebook_path")?.as_str());
     let change = change.unwrap_or(Change::Unstated);
-    path.map(|path| FileChange { path: path.to_owned(), change }).into_iter().collect()
+    path.map(|path| FileChange::of(path.to_owned(), change)).into_iter().collect()
 }
 
 fn content(input: &Value) -> Option<Change> {
@@ -85,14 +85,25 @@ fn commands(input: &Value) -> Vec<FileChange> {
 }
 
 /// Returns the folder of the `cd` that a command of a shell begins with; empty if it begins with none, and `None` if the shell
-/// expands its name.
+/// expands its name, or the command may change the folder again before its patch.
 fn entered(command: &str) -> Option<&str> {
-    let Some(rest) = command.trim_start().strip_prefix("cd ") else { return Some("") };
-    let argument = rest.split(['&', ';', '|', '\n']).next().unwrap_or_default().trim();
+    let before = command.split(patch::BEGIN).next().unwrap_or_default().trim_start();
+    let Some(rest) = before.strip_prefix("cd ") else { return (!may_change_folder(before)).then_some("") };
+    let (argument, later) = rest.split_at(rest.find(['&', ';', '|', '\n']).unwrap_or(rest.len()));
+    if may_change_folder(later) {
+        return None;
+    }
+    let argument = argument.trim();
     let quoted = ['"', '\''].into_iter().find_map(|quote| argument.strip_prefix(quote)?.strip_suffix(quote));
     let is_plain = |c: char| !"\"'$`\\*?[]{}()<>~!#".contains(c) && (quoted.is_some() || !c.is_whitespace());
     let folder = quoted.unwrap_or(argument);
     (!folder.is_empty() && !folder.starts_with('-') && folder.chars().all(is_plain)).then_some(folder)
+}
+
+/// Returns whether one of the words of these commands changes the folder.
+fn may_change_folder(commands: &str) -> bool {
+    let mut words = commands.split(|c: char| c.is_whitespace() || "&;|(){}\"'`".contains(c));
+    words.any(|word| ["cd", "pushd", "popd"].contains(&word))
 }
 
 /// Returns the text of the first of these members that is one. A text stands for itself.

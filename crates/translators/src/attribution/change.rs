@@ -5,8 +5,8 @@ use super::paths::{is_absolute, joined};
 /// A change of one file.
 #[derive(Clone, Debug)]
 pub(super) struct FileChange {
-    /// The path as the tool names it; empty if the folder that the tool reads it against is not known.
-    pub path: String,
+    /// The path as the tool names it; `None` if the folder that the tool reads it against is not known.
+    pub path: Option<String>,
     pub change: Change,
 }
 
@@ -21,8 +21,8 @@ pub(super) enum Change {
     Hunks(Vec<Hunk>),
     /// The file has this content after the changes before. Nothing is attributed.
     Result(String),
-    /// The file is renamed.
-    MovedTo(String),
+    /// The file is renamed; `None` if the folder that the tool reads the new name against is not known.
+    MovedTo(Option<String>),
     /// The file is deleted.
     Deleted,
     /// Lines are changed, and the session does not state which.
@@ -42,19 +42,24 @@ pub(super) struct Hunk {
 }
 
 impl FileChange {
+    /// A change of the file with this path.
+    pub fn of(path: String, change: Change) -> FileChange {
+        FileChange { path: Some(path), change }
+    }
+
     /// The change with its paths read against a folder. `None` is a folder that is not known, an empty one the same folder as
     /// before.
     pub fn in_folder(self, folder: Option<&str>) -> FileChange {
-        let seen = |path: &str| match folder {
-            None if !is_absolute(path) => String::new(),
-            Some(folder) if !folder.is_empty() && !path.is_empty() => joined(Some(folder), path),
-            _ => path.to_owned(),
+        let seen = |path: String| match folder {
+            None if !is_absolute(&path) => None,
+            Some(folder) if !folder.is_empty() && !path.is_empty() => Some(joined(Some(folder), &path)),
+            _ => Some(path),
         };
         let change = match self.change {
-            Change::MovedTo(to) => Change::MovedTo(seen(&to)),
+            Change::MovedTo(to) => Change::MovedTo(to.and_then(seen)),
             change => change,
         };
-        FileChange { path: seen(&self.path), change }
+        FileChange { path: self.path.and_then(seen), change }
     }
 }
 

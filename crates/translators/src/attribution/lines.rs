@@ -189,15 +189,19 @@ impl FileLines {
 }
 
 /// Returns the place of a hunk that states none, searched in the lines from `from` on, and moves `from` behind it. What only adds
-/// lines is at the end of the file. `None` if its lines are not there.
+/// lines is at the end of the file. `None` if its lines are not there, or its context is not, and its lines are there more than once.
 fn place(hunk: &Hunk, lines: &[&str], from: &mut usize) -> Option<usize> {
+    let old: Vec<&str> = hunk.lines.iter().filter_map(DiffLine::before).collect();
     if let Some(context) = &hunk.context {
         let rest = lines.get(*from..)?;
         let found = rest.iter().position(|line| line == context);
         let found = found.or_else(|| rest.iter().position(|line| line.trim() == context.trim()));
-        *from += found? + 1;
+        match found {
+            Some(at) => *from += at + 1,
+            None if is_once_in(rest, &old) => {}
+            None => return None,
+        }
     }
-    let old: Vec<&str> = hunk.lines.iter().filter_map(DiffLine::before).collect();
     if old.is_empty() {
         return Some(lines.len());
     }
@@ -205,6 +209,11 @@ fn place(hunk: &Hunk, lines: &[&str], from: &mut usize) -> Option<usize> {
     let at = first + lines.get(first..)?.windows(old.len()).position(|window| window == old)?;
     *from = at + old.len();
     Some(at)
+}
+
+/// Returns whether these lines, at least one, are at exactly one place among others.
+fn is_once_in(lines: &[&str], wanted: &[&str]) -> bool {
+    !wanted.is_empty() && lines.windows(wanted.len()).filter(|window| *window == wanted).count() == 1
 }
 
 fn is_kept(line: &DiffLine) -> bool {

@@ -132,6 +132,10 @@ impl<'s> ChangeReader<'s> {
     fn apply(&mut self, changes: Vec<FileChange>, kind: &'static str) {
         let by = Contributor { kind, model: self.model.map(str::to_owned) };
         for FileChange { path, change } in changes {
+            let Some(path) = path else {
+                self.count(NativeOutcome::Skipped("the folder of the command is not known"));
+                continue;
+            };
             let Some(path) = self.folders.relative(&path) else {
                 self.count(NativeOutcome::Skipped("the file is outside of the known folder"));
                 continue;
@@ -140,15 +144,17 @@ impl<'s> ChangeReader<'s> {
             let applied = file.apply(&change, &by, &mut self.work);
             match change {
                 Change::Result(_) => {}
-                Change::MovedTo(to) => self.rename(&path, &to),
+                Change::MovedTo(to) => self.rename(&path, to.as_deref()),
                 _ if applied => self.count(NativeOutcome::Kept("file-attribution")),
                 _ => self.count(NativeOutcome::Skipped("the session does not state its lines")),
             }
         }
     }
 
-    fn rename(&mut self, from: &str, to: &str) {
-        if let (Some(lines), Some(to)) = (self.files.remove(from), self.folders.relative(to)) {
+    /// Renames a file. Its lines are dropped if the new name is not known.
+    fn rename(&mut self, from: &str, to: Option<&str>) {
+        let to = to.and_then(|to| self.folders.relative(to));
+        if let (Some(lines), Some(to)) = (self.files.remove(from), to) {
             self.files.insert(to, lines);
         }
     }

@@ -3,7 +3,8 @@
 
 use super::change::{Change, DiffLine, FileChange, Hunk};
 
-const BEGIN: &str = "*** Begin Patch";
+/// The first line of a patch.
+pub(super) const BEGIN: &str = "*** Begin Patch";
 const END: &str = "*** End Patch";
 const END_OF_FILE: &str = "*** End of File";
 
@@ -71,9 +72,8 @@ impl PatchedFile {
             Kind::Update => Change::Hunks(self.hunks),
             Kind::Delete => Change::Deleted,
         };
-        let moved =
-            self.moved_to.map(|to| FileChange { path: self.path.clone(), change: Change::MovedTo(to) });
-        std::iter::once(FileChange { path: self.path, change }).chain(moved).collect()
+        let moved = self.moved_to.map(|to| FileChange::of(self.path.clone(), Change::MovedTo(Some(to))));
+        std::iter::once(FileChange::of(self.path, change)).chain(moved).collect()
     }
 }
 

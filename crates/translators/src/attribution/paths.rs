@@ -55,10 +55,13 @@ impl Folders {
 
 /// Returns a path with the folder that it is read against before it, if it is relative.
 pub(super) fn joined(folder: Option<&str>, path: &str) -> String {
-    let path = with_slashes(path);
+    let slashed = with_slashes(path);
     match folder {
-        Some(folder) if !is_absolute(&path) => format!("{}/{path}", with_slashes(folder)),
-        _ => path,
+        // Without its last slash a root such as `/` does not look absolute.
+        Some(folder) if !is_absolute(path) && !is_absolute(&slashed) => {
+            format!("{}/{slashed}", with_slashes(folder))
+        }
+        _ => slashed,
     }
 }
 

@@ -134,7 +134,7 @@ pub(super) fn reported(changes: &Value) -> Vec<FileChange> {
 }
 
 fn with_move(path: &str, change: Change, to: Option<&str>) -> Vec<FileChange> {
-    let of_path = |change| FileChange { path: path.to_owned(), change };
-    let moved = to.map(|to| of_path(Change::MovedTo(to.to_owned())));
+    let of_path = |change| FileChange::of(path.to_owned(), change);
+    let moved = to.map(|to| of_path(Change::MovedTo(Some(to.to_owned()))));
     std::iter::once(of_path(change)).chain(moved).collect()
 }

@@ -41,7 +41,7 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn members(&mut self, members: Map<String, Value>, map: RecordPlace) -> Map<String, Value> {
-        let left_with_others = self.left_with_others(&members, map);
+        let needing = self.members_that_need_a_left_out_one(&members, map);
         let mut kept = Map::new();
         let mut names = Names::default();
         for (raw, value) in members {
@@ -49,7 +49,7 @@ impl Walk<'_> {
             let name = names.unused(redacted.unwrap_or_else(|| raw.clone()), |name| kept.contains_key(name));
             let place = map.member(&raw);
             self.enter(raw.clone(), name.clone());
-            let value = match left_with_others.contains(&raw.as_str()) {
+            let value = match needing.contains(&raw.as_str()) {
                 true => self.leave_out(place),
                 false => self.member(&raw, value, place),
             };
@@ -62,12 +62,16 @@ impl Walk<'_> {
         kept
     }
 
-    /// Returns the members that may not stay, because a pattern names the member that they depend on.
-    fn left_with_others(&self, members: &Map<String, Value>, map: RecordPlace) -> Vec<&'static str> {
+    /// Returns the members that may not stay, because a pattern names a member that they need.
+    fn members_that_need_a_left_out_one(
+        &self,
+        members: &Map<String, Value>,
+        map: RecordPlace,
+    ) -> Vec<&'static str> {
         let names = members.keys().filter(|_| !self.fields.is_empty());
-        let named = names.filter_map(|name| Some((name, map.member(name).leaves_with()?)));
+        let named = names.filter_map(|name| Some((name, map.member(name).needed_by()?)));
         let left_out = named.filter(|(name, _)| self.names_member(name));
-        left_out.map(|(_, with)| with).collect()
+        left_out.map(|(_, member)| member).collect()
     }
 
     /// Redacts the value of a member; `None` removes the member.

@@ -226,15 +226,36 @@ fn a_patch_that_codex_makes_in_another_folder_is_of_the_files_there() {
         (with_cd("inner"), "/srv/shop/sub", &["sub/inner/a.py"]),
         (with_cd("$HOME"), "/srv/shop/sub", &[]),
         (with_cd("-"), "", &[]),
+        (format!("mkdir -p sub && {}", with_cd("sub")), "", &[]),
+        (format!("cd /srv/shop && {}", with_cd("sub")), "", &[]),
+        (format!("set -e\n{}", with_cd("sub")), "", &[]),
+        (format!("({})", with_cd("sub")), "", &[]),
+        (format!("mkdir -p sub && {patch}"), "", &["a.py"]),
     ] {
         let input = json!({ "command": ["bash", "-lc", command], "workdir": folder });
         let record = codex_record(&codex_command("c1", &input));
         assert_eq!(paths(&record), expected, "{command} in {folder}");
     }
-    let turn = codex("turn_context", json!({ "model": "m", "cwd": "/srv/shop/sub" }));
     let added = codex_call("c1", "*** Begin Patch\n*** Add File: a.py\n+x\n*** End Patch");
-    let record = codex_record(&[vec![turn], added.to_vec()].concat());
-    assert_eq!(paths(&record), ["sub/a.py"]);
+    for (folder, expected) in [("/srv/shop/sub", &["sub/a.py"][..]), ("/", &[])] {
+        let turn = codex("turn_context", json!({ "model": "m", "cwd": folder }));
+        let record = codex_record(&[vec![turn], added.to_vec()].concat());
+        assert_eq!(paths(&record), expected, "{folder}");
+    }
+}
+
+#[test]
+fn a_patch_in_a_folder_that_is_not_known_is_in_the_account_with_this_reason() {
+    let patch = "*** Begin Patch\n*** Add File: a.py\n+x\n*** End Patch";
+    let command = format!("cd $HOME && apply_patch <<'EOF'\n{patch}\nEOF");
+    let input = json!({ "command": ["bash", "-lc", command], "workdir": "/srv/shop" });
+    let head = codex("session_meta", json!({ "id": "s", "cwd": "/srv/shop" }));
+    let lines = [vec![head], codex_command("c1", &input).to_vec()].concat();
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let translation = translate(&SessionSource::file("s.jsonl", text), &Settings::default()).unwrap();
+    let account = serde_json::to_value(&translation.account).unwrap();
+    let expected = json!({ "skipped: the folder of the command is not known": 1 });
+    assert_eq!(account["parts"]["file-change"], expected);
 }
 
 #[test]
@@ -271,6 +292,7 @@ fn a_hunk_is_placed_after_the_line_of_its_context() {
         (format!("@@ def a():\n@@ def b():\n{change}"), "mmmn"),
         (format!("@@\n{change}*** End of File\n"), "mmmn"),
         (format!("@@ def c():\n{change}"), ""),
+        (format!("@@ def c():\n def b():\n{change}"), "mmmn"),
     ] {
         assert_eq!(models_of_lines(&twice, &update), expected, "{update}");
     }
