@@ -214,16 +214,16 @@ class Registration(unittest.TestCase):
             ([(204, {}, b"")] + [busy] * 20, tabellion.StillRunning),
         ):
             with self.subTest(error), Service(*answers) as service, self.assertRaises(error):
-                tabellion.Client(service.url, patience=0.5).receipt(self.signed.entry)
+                tabellion.Client(service.url, patience=3).receipt(self.signed.entry)
 
     def test_the_time_of_exchanges_counts_against_the_patience(self):
         def slow():
-            time.sleep(1)
+            time.sleep(4)
             return b""
 
         with Service(*[(503, {}, slow)] * 5) as service:
             with self.assertRaises(tabellion.TryAgain):
-                tabellion.Client(service.url, patience=1.5).register(self.signed, self.file)
+                tabellion.Client(service.url, patience=6).register(self.signed, self.file)
         self.assertEqual(len(service.requests), 2)
 
 

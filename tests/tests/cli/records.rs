@@ -244,6 +244,17 @@ fn an_entry_that_is_too_large_for_a_statement_can_be_left_out() {
 }
 
 #[test]
+fn an_entry_with_too_many_values_for_a_record_is_too_large() {
+    let folder = recorder();
+    let numbers = json!({ "type": "progress", "sessionId": "s", "numbers": vec![1; 1 << 20] });
+    folder.write("s.jsonl", line(0, "why?") + &numbers.to_string() + "\n");
+    let failed = folder.run(&["record", "import", "--json", "s.jsonl"]);
+    failed.must_end_with(1);
+    assert_eq!(failed.error(), "record-too-large");
+    assert!(!folder.has("s.record.json"));
+}
+
+#[test]
 fn a_changed_record_does_not_verify() {
     let folder = recorder();
     import(&folder, "claude.jsonl", &[]);

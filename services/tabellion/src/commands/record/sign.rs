@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use registration::Violation;
-use registration::conversation::{AGENT_CONVERSATION, ConversationRecord, check_trace_metadata};
+use registration::conversation::{
+    AGENT_CONVERSATION, ConversationRecord, ConversationRule, check_trace_metadata,
+};
+use registration::limits::CONVERSATION_ITEMS;
 use scitt::cbor::Value as Cbor;
 use scitt::limits::STATEMENT_BYTES;
 use scitt::{Algorithm, SignedStatement, Signer, SigningKey, StatementBuilder};
@@ -84,18 +87,24 @@ impl Recorder {
         };
         let message = builder.encode(&self.key).map_err(keyfile::cannot_sign)?;
         if message.len() > STATEMENT_BYTES {
-            return Err(too_large(file, message.len()));
+            let most = format!("{STATEMENT_BYTES} bytes");
+            return Err(too_large(file, &format!("{} bytes", message.len()), most));
         }
         let statement = statement::parse(message.clone(), &file.display().to_string())?;
-        check(&statement, record).map_err(|violation| broken(&violation).ending_with(Exit::Failure))?;
+        check(&statement, record).map_err(|violation| {
+            if violation.rule.as_str() == ConversationRule::Items.name() {
+                return too_large(file, "too many values", format!("{CONVERSATION_ITEMS} values"));
+            }
+            broken(&violation).ending_with(Exit::Failure)
+        })?;
         Ok((statement, message))
     }
 }
 
-fn too_large(file: &Path, bytes: usize) -> Failure {
-    let what = format!("{} cannot be a statement: it would have {bytes} bytes", file.display());
+fn too_large(file: &Path, size: &str, most: String) -> Failure {
+    let what = format!("{} cannot be a statement: it would have {size}", file.display());
     Failure::new(Exit::Failure, "record-too-large", what)
-        .fact("at most", format!("{STATEMENT_BYTES} bytes"))
+        .fact("at most", most)
         .hint("leave something out, with --without tool-result or --redact-field /session/entries/**/native")
 }
 

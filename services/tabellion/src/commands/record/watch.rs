@@ -227,7 +227,8 @@ impl Watch {
     ) -> Result<(), Failure> {
         let mut sessions =
             self.state.sources.get(&key).map(|state| state.sessions.clone()).unwrap_or_default();
-        let translation = self.translate_after_all(context, source, content, &key, &mut sessions)?;
+        let translation =
+            self.translate_after_last_checkpoints(context, source, content, &key, &mut sessions)?;
         let Some(translation) = translation else { return Ok(()) };
         let many = translation.sessions().count() > 1;
         let mut written = Vec::new();
@@ -274,7 +275,7 @@ impl Watch {
     }
 
     /// Translates a source with the last checkpoints of its sessions, also those that are not in the state, which are added.
-    fn translate_after_all(
+    fn translate_after_last_checkpoints(
         &mut self,
         context: &Context,
         source: &NamedSource,
