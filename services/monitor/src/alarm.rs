@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::check_name::CheckName;
 use crate::evidence::Evidence;
-use crate::round::CheckName;
 
 /// Exit status of the process, by the worst finding (the variants are ordered). The numbers of [`code`](Self::code) are
 /// part of the command line's contract.

@@ -16,12 +16,12 @@ use client::{Client, Options};
 use verifier::TrustStore;
 
 use crate::alarm::{Alarm, AlarmKind, AlarmSubject, FoundBy};
+use crate::check_name::CheckName;
 use crate::config::{Depth, WatchedLog};
 use crate::evidence::{EntrySeen, Evidence};
 use crate::index::{Attestor, IndexCheck, IndexCheckError, IndexResults};
 use crate::limits::{AUDIT_KEPT_EVERY, PATIENCE};
 use crate::remote_audit_source::RemoteAuditSource;
-use crate::round::CheckName;
 use crate::round_results::RoundResults;
 use crate::signed_checkpoint::SignedCheckpoint;
 use crate::state::{LogFolder, LogState, MonitorStateError};

@@ -15,12 +15,12 @@ use merkle::tile::{BundleId, FULL_WIDTH, TileId, TilePath};
 use merkle::{CompactRange, LeafHash, TreeSize, hash_leaf};
 
 use crate::alarm::{AlarmKind, AlarmSubject};
+use crate::check_name::CheckName;
 use crate::config::WatchedLog;
 use crate::consistency::{ConsistencyProver, ConsistencyResult};
 use crate::evidence::Evidence;
 use crate::growth::{record_missing_tiles, tiles_trouble};
 use crate::limits::{BUNDLES_AT_ONCE, ENTRIES_STEP};
-use crate::round::CheckName;
 use crate::round_results::RoundResults;
 use crate::signed_checkpoint::{SignedCheckpoint, TreeHead};
 use crate::state::{Edge, LogState};

@@ -7,8 +7,8 @@
 use jiff::fmt::rfc2822;
 
 use crate::alarm::{AlarmKind, AlarmSubject};
+use crate::check_name::CheckName;
 use crate::config::WatchedLog;
-use crate::round::CheckName;
 use crate::round_results::RoundResults;
 use crate::state::LogState;
 

@@ -4,10 +4,10 @@ use client::tlog::TlogError;
 use merkle::TreeSize;
 
 use crate::alarm::{AlarmKind, AlarmSubject, FoundBy};
+use crate::check_name::CheckName;
 use crate::config::WatchedLog;
 use crate::consistency::{ConsistencyProver, ConsistencyResult};
 use crate::evidence::{Evidence, TwoRootPath};
-use crate::round::CheckName;
 use crate::round_results::RoundResults;
 use crate::signed_checkpoint::{SignedCheckpoint, TreeHead};
 use crate::state::{LogState, SavedCheckpoint, TrustReason, WatchStart};

@@ -31,6 +31,7 @@
 pub mod admin;
 pub mod alarm;
 pub mod alarm_list;
+pub mod check_name;
 pub mod clock;
 pub mod config;
 mod consistency;
@@ -62,13 +63,14 @@ pub mod webhook;
 
 pub use alarm::{Alarm, AlarmKind, AlarmSubject, MonitorExit};
 pub use alarm_list::AlarmList;
+pub use check_name::CheckName;
 pub use config::{Config, Depth, ServiceTarget, Vantage, Watch, WatchedLog};
 pub use error::MonitorError;
 pub use evidence::{Evidence, Sighting};
 pub use log_watcher::LogWatcher;
 pub use metrics::Metrics;
 pub use recorder::{EvidenceFile, RoundRecorder, last_rounds};
-pub use round::{Check, CheckName, Cost, Outcome, Round, Sink};
+pub use round::{Check, Cost, Outcome, Round, Sink};
 pub use run::Monitor;
 pub use scitt_service::ServiceWatcher;
 #[cfg(feature = "otlp")]

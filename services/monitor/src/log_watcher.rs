@@ -11,6 +11,7 @@ use tracing::Instrument;
 use verifier::TrustStore;
 
 use crate::alarm::{AlarmKind, AlarmSubject};
+use crate::check_name::CheckName;
 use crate::clock::now;
 use crate::config::{Depth, WatchedLog};
 use crate::consistency::ConsistencyProver;
@@ -22,7 +23,7 @@ use crate::freshness::{self, FreshnessTimes};
 use crate::growth::GrowthCheck;
 use crate::index::{Attestor, IndexResults};
 use crate::limits::{DEEP_GRACE, FETCH_ATTEMPTS, FETCH_PAUSE};
-use crate::round::{CheckName, Cost, PresentedCheckpoint, Round};
+use crate::round::{Cost, PresentedCheckpoint, Round};
 use crate::round_results::RoundResults;
 use crate::scitt_service;
 use crate::signed_checkpoint::{CheckpointRejection, SignedCheckpoint};

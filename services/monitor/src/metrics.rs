@@ -10,7 +10,8 @@ use serving::metrics::MetricRegistry;
 
 use crate::alarm::{Alarm, AlarmKind, MonitorExit};
 use crate::alarm_list::AlarmList;
-use crate::round::{CheckName, Outcome, Round};
+use crate::check_name::CheckName;
+use crate::round::{Outcome, Round};
 use crate::webhook::Pass;
 
 /// All metrics of a monitor.

@@ -1,8 +1,9 @@
 //! The result of a round under construction: collects the checks and alarms that become a `Round`.
 
 use crate::alarm::{Alarm, AlarmKind, AlarmSubject, FoundBy};
+use crate::check_name::CheckName;
 use crate::evidence::Evidence;
-use crate::round::{Check, CheckName, IndexHeads, Outcome};
+use crate::round::{Check, IndexHeads, Outcome};
 
 /// Checks and alarms of the current round.
 pub struct RoundResults {

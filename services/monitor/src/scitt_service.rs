@@ -23,10 +23,11 @@ use scitt::SignedStatement;
 use verifier::{Code, ReceiptFacts, StatementVerdict, TrustStore, VerificationOutcome};
 
 use crate::alarm::{Alarm, AlarmKind, AlarmSubject};
+use crate::check_name::CheckName;
 use crate::config::{ServiceTarget, WatchedEntry, WatchedStatement};
 use crate::evidence::{Evidence, ReceiptSeen};
 use crate::limits::{DOUBT_SIGHTINGS, MAX_RECEIPT_KEPT, SERVICE_EXCHANGE};
-use crate::round::{CheckName, Cost, Round};
+use crate::round::{Cost, Round};
 use crate::round_results::RoundResults;
 use crate::state::{LogFolder, MonitorStateDir, MonitorStateError};
 

@@ -8,7 +8,8 @@ use tracing::Span;
 use tracing::field::Empty;
 
 use crate::alarm::MonitorExit;
-use crate::round::{CheckName, Outcome, Round};
+use crate::check_name::CheckName;
+use crate::round::{Outcome, Round};
 use crate::round_results::RoundResults;
 
 /// The `tracing` target of the spans; nothing else uses it.

@@ -11,11 +11,11 @@ use client::witness::{self, WitnessClient};
 use merkle::TreeSize;
 
 use crate::alarm::{AlarmKind, AlarmSubject, FoundBy};
+use crate::check_name::CheckName;
 use crate::config::{Vantage, WatchedLog};
 use crate::consistency::{ConsistencyProver, ConsistencyResult};
 use crate::evidence::{Evidence, TwoRootPath};
 use crate::growth::{is_temporary, record_missing_tiles, tiles_trouble};
-use crate::round::CheckName;
 use crate::round_results::RoundResults;
 use crate::signed_checkpoint::SignedCheckpoint;
 use crate::state::LogState;

@@ -32,9 +32,9 @@ mod streams;
 use merkle::LeafIndex;
 
 use crate::alarm::{Alarm, AlarmKind, AlarmSubject};
+use crate::check_name::CheckName;
 use crate::config::{Watch, WatchedLog, Who};
 use crate::limits::{MAX_NAMED, MAX_STATE_BYTES};
-use crate::round::CheckName;
 use crate::round_results::RoundResults;
 use crate::state::{LogFolder, MonitorStateError};
 

@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::alarm::Alarm;
+use crate::check_name::CheckName;
 use crate::limits::MAX_NAMED;
-use crate::round::{CheckName, IndexHeads};
+use crate::round::IndexHeads;
 use crate::round_results::RoundResults;
 use crate::state::{LogFolder, MonitorStateError};
 

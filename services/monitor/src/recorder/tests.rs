@@ -5,9 +5,10 @@ use std::sync::Mutex;
 use super::*;
 use crate::alarm::{AlarmKind, AlarmSubject, FoundBy};
 use crate::alarm_list::{AlarmReset, AlarmState};
+use crate::check_name::CheckName;
 use crate::evidence::{Evidence, Sighting};
 use crate::limits::{MAX_ALARMS_BYTES, MAX_ALARMS_OF_KIND, MAX_ALARMS_OF_LOG, MAX_ALARMS_OVER};
-use crate::round::{Check, CheckName, Cost, Outcome};
+use crate::round::{Check, Cost, Outcome};
 use crate::verdict::{Verdict, judge};
 use crate::webhook::{WebhookKey, WebhookReceiver};
 
