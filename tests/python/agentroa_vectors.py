@@ -338,6 +338,7 @@ def is_consistent(registry):
         and unique(registry["agents"], "agent_id")
         and unique(registry["policies"], "policy_id")
         and len(order) == len(set(order))
+        and max(version(registry)) < 2**53
     )
 
 
@@ -346,6 +347,7 @@ def read_deltas(written):
     accept(isinstance(deltas, list) and len(deltas) <= 256, "malformed")
     for delta in deltas:
         accept(DELTA(delta) and delta["previous_sequence"] < delta["sequence"], "malformed")
+        accept(max(version(delta)) < 2**53, "malformed")
         spans = (delta["previous_sequence"] < entry["sequence"] <= delta["sequence"] for entry in delta["revocations"])
         accept(all(spans), "malformed")
     return deltas
@@ -471,9 +473,12 @@ def bare(unpadded):
     return base64.urlsafe_b64decode(unpadded + "=" * (-len(unpadded) % 4))
 
 
+def content(thing):
+    return {name: value for name, value in thing.items() if name != "signatures"}
+
+
 def verifies(thing, signature, jwk):
-    content = {name: value for name, value in thing.items() if name != "signatures"}
-    return is_by(jwk, bare(signature["sig"]), jcs(content).encode())
+    return is_by(jwk, bare(signature["sig"]), jcs(content(thing)).encode())
 
 
 def is_by(jwk, signature, signed):
@@ -496,9 +501,26 @@ def signers(thing, registry):
         must(keys, "invalid_signature", "unknown_signer")
         fitting = [key for key in keys if verifies(thing, signature, key["public_key"])]
         must(fitting, "invalid_signature", "signature")
-        registry.not_revoked("key", thumbprint(fitting[0]["public_key"]))
-        found.append(fitting[0])
+        signing = fitting[0]["public_key"]
+        registry.not_revoked("key", thumbprint(signing))
+        found += [key for key in keys if key["public_key"] == signing]
     return found
+
+
+def authorizers(keys, registry):
+    """Counts the persons behind keys: signers who share a key anywhere in the registry are one."""
+    entries = [(key["signer"], key["public_key"]["x"]) for key in registry.document["keys"] if key["role"] == "authorizer"]
+
+    def person(signer):
+        names = {signer}
+        while True:
+            shared = {x for name, x in entries if name in names}
+            wider = names | {name for name, x in entries if x in shared}
+            if wider == names:
+                return frozenset(names)
+            names = wider
+
+    return len({person(key["signer"]) for key in keys})
 
 
 # --- VerifyChain -----------------------------------------------------------------------------------
@@ -515,8 +537,7 @@ def verify_root(root, registry, now):
         return key["role"] == "authorizer" and own and root["policy"]["policy_id"] in allowed
 
     keys = [key for key in signers(root, registry) if has_authority(key)]
-    authorizers = min(len({key["signer"] for key in keys}), len({key["public_key"]["x"] for key in keys}))
-    must(authorizers, "invalid_signature", "role")
+    must(keys, "invalid_signature", "role")
     registry.not_revoked("envelope", root["envelope_id"])
     issued, expires = time(root["issued_at"]), time(root["expires_at"])
     must(now < expires, "envelope_expired", "expired")
@@ -524,7 +545,7 @@ def verify_root(root, registry, now):
     must(issued - now <= CLOCK_SKEW, "chain_integrity_violation", "not_yet_valid")
     if "data_classification_ceiling" in scope_of(root):
         registry.rank(scope_of(root)["data_classification_ceiling"])
-    return authorizers
+    return authorizers(keys, registry)
 
 
 def verify_hop(hop, parent, holder, root, registry, now):
@@ -585,23 +606,24 @@ def narrowed(scope, declared, registry):
 
 def verify_chain(chain, registry, now):
     root = chain[0]
-    authorizers = with_hop(0, verify_root, root, registry, now)
-    scope, holder, parent = scope_of(root), root["session"]["agent_id"], root
+    signed_by = with_hop(0, verify_root, root, registry, now)
+    scopes, holder, parent = [scope_of(root)], root["session"]["agent_id"], root
     for number, hop in enumerate(chain[1:], 1):
         with_hop(number, verify_hop, hop, parent, holder, root, registry, now)
-        scope = with_hop(number, narrowed, scope, scope_of(hop), registry)
+        scopes.append(with_hop(number, narrowed, scopes[-1], scope_of(hop), registry))
         holder, parent = hop["delegated_agent"]["agent_id"], hop
-    return authorizers, scope, holder
+    return signed_by, scopes, holder
 
 
 # --- Enforce ------------------------------------------------------------------------------------------
 
 
 def enforce(call, pinned, chain, verified, registry):
-    authorizers, scope, holder = verified
+    signed_by, scopes, holder = verified
     root = chain[0]
     wildcard = call["call"].split(".")[0] + ".*"
-    granted = call["call"] in scope["capabilities"] or (pinned and wildcard in scope["capabilities"])
+    accepted_by = {call["call"], wildcard} if pinned else {call["call"]}
+    granted = all(accepted_by & set(scope["capabilities"]) for scope in scopes)
     must(granted, "capability_not_in_scope", "capability", "capabilities")
     policy = root["policy"]
     for number, hop in enumerate(chain[1:], 1):
@@ -610,20 +632,20 @@ def enforce(call, pinned, chain, verified, registry):
     entries = [entry for entry in registry.document["policies"] if entry["policy_id"] == policy["policy_id"]]
     accepted = {digest for entry in entries for digest in [entry["policy_digest"], *entry.get("previous_digests", [])]}
     with_hop(0, must, policy["policy_digest"] in accepted, "policy_digest_mismatch", "not_in_force")
-    with_hop(0, approved, root, authorizers, registry)
+    with_hop(0, approved, root, signed_by, registry)
     presenter = call["presenter"]
     must(presenter, "auth_strength_insufficient", "presenter_missing")
     must(registry.is_presenter(presenter, holder), "auth_strength_insufficient", "presenter_mismatch")
 
 
-def approved(root, authorizers, registry):
+def approved(root, signed_by, registry):
     required = root["authorization"]
     state, strength = required["approval_state"], required["auth_strength"]
     must(state != "pending", "approval_required", "approval")
     must(state != "granted" or "approval_artifact_ref" in required, "approval_required", "approval")
     must(state == "granted" or strength == "session_only", "approval_required", "approval")
     if strength == "dual_control":
-        must(authorizers >= 2, "auth_strength_insufficient", "dual_control")
+        must(signed_by >= 2, "auth_strength_insufficient", "dual_control")
     elif strength != "session_only":
         known = registry.agent(root["session"]["agent_id"]).get("device_attestations", [])
         attested = root["session"].get("device_attestation_ref") in known
@@ -664,7 +686,7 @@ class Use:
         first = self.presenters.get(holder, call["presenter"])
         same = first == call["presenter"] or registry.is_presenter(first, holder)
         must(same, "replay_detected", "other_presenter")
-        ledgers = [(hop, digest(thing), scope_of(thing)) for hop, thing in enumerate(chain)]
+        ledgers = [(hop, digest(content(thing)), scope_of(thing)) for hop, thing in enumerate(chain)]
         ledgers = [ledger for ledger in ledgers if "budget_ceiling" in ledger[2]]
         for hop, name, scope in ledgers:
             fits = self.spent[name] + call["cost"] <= scope["budget_ceiling"]
@@ -729,10 +751,12 @@ def check_proof(vector):
     header, claims = json_part(parts[0], PROOF_HEADER), json_part(parts[1], CLAIMS)
     signature = part(parts[2])
     made = datetime.datetime.fromtimestamp(int(claims["iat"]), datetime.UTC)
-    agent = proving_agent(header["kid"], f"{parts[0]}.{parts[1]}".encode(), signature, made, registry)
+    chain = strict(vector["chain"])
+    agents = proving_agents(header["kid"], f"{parts[0]}.{parts[1]}".encode(), signature, made, registry)
+    agent = holder(chain) if holder(chain) in agents else agents[0]
     must(claims["aud"] == vector["audience"], "auth_strength_insufficient", "proof_audience")
     arguments = {} if vector["arguments"] is None else vector["arguments"]
-    stated = {"chain_digest": digest(strict(vector["chain"])), "capability": vector["call"], "input_hash": digest(arguments)}
+    stated = {"chain_digest": digest(chain), "capability": vector["call"], "input_hash": digest(arguments)}
     for member, value in stated.items():
         must(claims[member] == value, "auth_strength_insufficient", "proof_mismatch")
     now = time(vector["at"])
@@ -742,12 +766,15 @@ def check_proof(vector):
     return {"outcome": "accept", "agent_id": agent, "jti": claims["jti"], "ends_at": ends_at}
 
 
-def proving_agent(name, signed, signature, made, registry):
-    for key in registry.keys(name, made):
-        if key["role"] == "agent" and is_by(key["public_key"], signature, signed):
-            registry.not_revoked("key", thumbprint(key["public_key"]))
-            return key["agent_id"]
-    raise Denied("invalid_signature", "proof_signature")
+def holder(chain):
+    return chain[-1]["delegated_agent"]["agent_id"] if len(chain) > 1 else chain[0]["session"]["agent_id"]
+
+
+def proving_agents(name, signed, signature, made, registry):
+    keys = [key for key in registry.keys(name, made) if key["role"] == "agent" and is_by(key["public_key"], signature, signed)]
+    must(keys, "invalid_signature", "proof_signature")
+    registry.not_revoked("key", thumbprint(keys[0]["public_key"]))
+    return [key["agent_id"] for key in keys]
 
 
 # --- the draft's algorithm, as it is written -------------------------------------------------------
