@@ -16,7 +16,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-pub use compare::{Join, LogKeys, compare};
+pub use compare::{CheckpointKeys, Join, compare};
 pub use judge::judge;
 
 use crate::round::Outcome;

@@ -27,34 +27,38 @@ pub enum Join<'a> {
 
 /// The keys of a log, from a source that the verifier trusts.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct LogKeys<'k> {
+pub struct CheckpointKeys<'k> {
     /// The keys.
     pub keys: &'k [VerifierKey],
     /// The origin of the log whose keys these are. If `None`, each is a key of the log of its own name.
     pub origin: Option<&'k str>,
 }
 
-impl LogKeys<'_> {
+impl CheckpointKeys<'_> {
     /// Returns `true` if the key is one of the log with this origin: another log's key accuses only that one.
     pub(super) fn is_of(&self, key: &VerifierKey, origin: &str) -> bool {
         self.origin.unwrap_or(key.name().as_str()) == origin
     }
 }
 
-impl<'k> From<&'k [VerifierKey]> for LogKeys<'k> {
+impl<'k> From<&'k [VerifierKey]> for CheckpointKeys<'k> {
     fn from(keys: &'k [VerifierKey]) -> Self {
         Self { keys, origin: None }
     }
 }
 
-impl<'k, const N: usize> From<&'k [VerifierKey; N]> for LogKeys<'k> {
+impl<'k, const N: usize> From<&'k [VerifierKey; N]> for CheckpointKeys<'k> {
     fn from(keys: &'k [VerifierKey; N]) -> Self {
         Self { keys, origin: None }
     }
 }
 
 /// Compares two notes, in either order. Without keys the verdict is at most [`Verdict::Unknown`].
-pub fn compare<'k>(notes: [&[u8]; 2], known: impl Into<LogKeys<'k>>, join: Join<'_>) -> VerificationResult {
+pub fn compare<'k>(
+    notes: [&[u8]; 2],
+    known: impl Into<CheckpointKeys<'k>>,
+    join: Join<'_>,
+) -> VerificationResult {
     let known = known.into();
     let keys = known.keys;
     let mut finding = VerificationResult::begin();

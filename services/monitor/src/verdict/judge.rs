@@ -10,7 +10,7 @@ use tlog::note::{NotVerified, Note};
 use verifier::TrustStore;
 
 use super::chain::{self, NoFork};
-use super::compare::{Join, LogKeys, compare, head};
+use super::compare::{CheckpointKeys, Join, compare, head};
 use super::index::{judge_accusation, judge_head};
 use super::{Verdict, VerificationResult};
 use crate::alarm::{Alarm, AlarmKind};
@@ -27,10 +27,10 @@ const HASH_BYTES: usize = 32;
 /// tell whose keys the known ones are.
 pub fn judge<'k>(
     alarm: &Alarm,
-    known: impl Into<LogKeys<'k>>,
+    known: impl Into<CheckpointKeys<'k>>,
     trust: Option<&TrustStore>,
 ) -> VerificationResult {
-    let LogKeys { keys: known, origin } = known.into();
+    let CheckpointKeys { keys: known, origin } = known.into();
     let Some(evidence) = &alarm.evidence else {
         return VerificationResult::begin()
             .ends(Verdict::OnWord, "the monitor's statement is the only evidence");
@@ -44,14 +44,14 @@ pub fn judge<'k>(
         }
     };
     let stated = evidence.origin();
-    let keys = LogKeys { keys: &keys, origin: if known.is_empty() { stated } else { origin } };
+    let keys = CheckpointKeys { keys: &keys, origin: if known.is_empty() { stated } else { origin } };
     let mut finding = match evidence {
         Evidence::Contradiction { older, newer, path, .. } => {
             contradiction(older, newer, path.as_ref(), keys)
         }
         Evidence::Rollback { larger, smaller, .. } => rollback(larger, smaller, keys),
         Evidence::Checkpoint { seen, .. } => {
-            checkpoint(alarm.kind, seen, LogKeys { origin: origin.or(stated), ..keys })
+            checkpoint(alarm.kind, seen, CheckpointKeys { origin: origin.or(stated), ..keys })
         }
         Evidence::Served { checkpoint, path, bytes, .. } => served(checkpoint, path, bytes, keys.keys),
         Evidence::Receipts { trust: own, receipts } => {
@@ -98,7 +98,7 @@ fn contradiction(
     older: &Sighting,
     newer: &Sighting,
     path: Option<&TwoRootPath>,
-    keys: LogKeys<'_>,
+    keys: CheckpointKeys<'_>,
 ) -> VerificationResult {
     let notes = [older.note.as_bytes(), newer.note.as_bytes()];
     let node = match path.map(hashes).transpose() {
@@ -121,7 +121,7 @@ fn contradiction(
     }
 }
 
-fn rollback(larger: &Sighting, smaller: &Sighting, keys: LogKeys<'_>) -> VerificationResult {
+fn rollback(larger: &Sighting, smaller: &Sighting, keys: CheckpointKeys<'_>) -> VerificationResult {
     let notes = [smaller.note.as_bytes(), larger.note.as_bytes()];
     let mut finding = with_places(compare(notes, keys, Join::Nothing), [smaller, larger]);
     let sizes: Vec<u64> = finding.heads.iter().map(|head| head.size).collect();
@@ -144,7 +144,7 @@ fn rollback(larger: &Sighting, smaller: &Sighting, keys: LogKeys<'_>) -> Verific
 
 /// Verifies a single note and the fault stated by the alarm's kind. Whose the keys are decides only whether the note is
 /// another log's.
-fn checkpoint(kind: AlarmKind, seen: &Sighting, known: LogKeys<'_>) -> VerificationResult {
+fn checkpoint(kind: AlarmKind, seen: &Sighting, known: CheckpointKeys<'_>) -> VerificationResult {
     let keys = known.keys;
     let mut finding = VerificationResult::begin();
     let note = match Note::parse(seen.note.as_bytes()) {

@@ -240,7 +240,7 @@ fn a_key_of_another_name_accuses_the_log_of_which_the_verifier_says_that_it_is()
     };
     let alarm = alarm(AlarmKind::Fork, evidence);
     let own = [signer.key().clone()];
-    let of = |origin| judge(&alarm, LogKeys { keys: &own, origin }, None);
+    let of = |origin| judge(&alarm, CheckpointKeys { keys: &own, origin }, None);
     assert_eq!(of(Some(ORIGIN)).verdict, Verdict::Contradiction);
     assert_eq!(of(Some("log.elsewhere")).verdict, Verdict::Unknown);
     // What the evidence says of the key is the accuser's word.

@@ -9,7 +9,7 @@ use client::tlog::{Options, TlogClient, TlogError};
 use merkle::{Hash, NodeId, TreeSize};
 use monitor::EvidenceFile;
 use monitor::round::Outcome;
-use monitor::verdict::{ClaimedHead, Join, LogKeys, Verdict, VerificationResult, compare, judge};
+use monitor::verdict::{CheckpointKeys, ClaimedHead, Join, Verdict, VerificationResult, compare, judge};
 use owo_colors::OwoColorize;
 use serde::Deserialize;
 use tlog::checkpoint::{Checkpoint, Origin};
@@ -69,8 +69,8 @@ impl Diff {
         ending(&finding)
     }
 
-    fn known(&self) -> LogKeys<'_> {
-        LogKeys { keys: &self.key, origin: self.origin.as_ref().map(Origin::as_str) }
+    fn known(&self) -> CheckpointKeys<'_> {
+        CheckpointKeys { keys: &self.key, origin: self.origin.as_ref().map(Origin::as_str) }
     }
 
     fn accusation(&self, bytes: &[u8], context: &Context) -> Result<VerificationResult, Failure> {
