@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn an_answer_of_another_form_is_an_error_and_ends_the_runner() {
-        assert!(failure("exit 0").contains("end of file"));
+        assert!(failure("exit 0").contains("ended without an answer"));
         assert!(failure("echo '{\"ends\":[],\"more\":1}'").contains("more"));
         assert!(failure("echo '{\"ends\":[],\"ends\":[]}'").contains("second member"));
         assert!(failure("printf '{\"ends\":['").contains("end of file"));
