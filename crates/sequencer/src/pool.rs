@@ -110,37 +110,14 @@ impl<R> SubmissionQueue<R> {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
     use merkle::LeafIndex;
-    use store::NewEntry;
 
     use super::*;
-    use crate::TimeWindow;
+    use crate::simulation::named;
 
     /// The same statement, decided under this policy.
     fn decided_under(policy: u64, caller: &'static str) -> PooledSubmission<&'static str> {
-        let statement = Bytes::from_static(b"statement");
-        let submission = Submission {
-            entry: NewEntry {
-                digest: EntryDigest::of(&statement),
-                twin: None,
-                statement,
-                policy: LeafIndex::new(policy),
-                rule: String::new(),
-                facts: String::new(),
-                guards: Vec::new(),
-                collateral: Vec::new(),
-            },
-            valid: TimeWindow::ALWAYS,
-            largest_tree: None,
-            decided_under: LeafIndex::new(policy),
-            relied_absent: Vec::new(),
-            relied_free: Vec::new(),
-            side_data: Vec::new(),
-            is_policy: false,
-            corrects: None,
-            effect: None,
-        };
+        let submission = Submission { decided_under: LeafIndex::new(policy), ..named(0) };
         PooledSubmission {
             submission: Arc::new(submission),
             first: caller,

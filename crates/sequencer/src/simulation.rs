@@ -24,7 +24,8 @@ use store::{
     SignatureStore, StoreError,
 };
 
-use self::props::{Chance, HostClock, MemoryPin, Signer, Wall, named};
+pub(crate) use self::props::named;
+use self::props::{Chance, HostClock, MemoryPin, Signer, Wall};
 use crate::clock::{ClockCheck, ClockReference};
 use crate::command::CommandAnswer;
 use crate::draft::KnownEntries;

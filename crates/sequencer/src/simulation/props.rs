@@ -138,7 +138,7 @@ impl HeadSigner for Signer {
 }
 
 /// Makes the statement with a number. Every sixth one is allowed in a small tree only.
-pub(super) fn named(name: u64) -> Submission {
+pub(crate) fn named(name: u64) -> Submission {
     let statement = Bytes::from(format!("statement {name}"));
     Submission {
         entry: NewEntry {
