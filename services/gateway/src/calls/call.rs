@@ -36,14 +36,15 @@ impl Calls {
     pub(super) async fn call(
         &self,
         inbound: Inbound,
-        (id, subject): (RawId, CallSubject),
+        id: RawId,
+        subject: CallSubject,
         unsent: UnsentCall,
     ) -> Response {
         // Checked before the arguments are processed: their canonical form takes time in proportion to their length.
         if let Err(too_long) = self.check_length(inbound.frame.arguments_text().len()) {
             return relay::json(StatusCode::OK, too_long.message(inbound.frame.id()));
         }
-        let (call, mut job) = self.read(inbound, (id, subject), unsent);
+        let (call, mut job) = self.read(inbound, id, subject, unsent);
         if job.envelope.is_none() {
             job.envelope = self.operator_envelope(&job).await;
         }
@@ -169,7 +170,8 @@ impl Calls {
     fn read(
         &self,
         inbound: Inbound,
-        (id, subject): (RawId, CallSubject),
+        id: RawId,
+        subject: CallSubject,
         unsent: UnsentCall,
     ) -> (PendingCall, CallJob) {
         let envelope = self.message(&inbound.frame, Carrier::ToolsCall);

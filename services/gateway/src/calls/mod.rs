@@ -163,6 +163,11 @@ pub struct Calls {
     shared: Arc<Shared>,
 }
 
+/// Returns the MCP session in which a caller's ids name its calls. The modern era has no sessions.
+fn legacy_session(caller: &Caller) -> Option<&str> {
+    caller.mcp_session.as_deref().filter(|_| caller.era == Era::Legacy)
+}
+
 impl Shared {
     /// The shared state of a gateway that starts.
     #[must_use]
@@ -264,7 +269,7 @@ impl ClientMessages for Calls {
         };
         let Some(id) = inbound.frame.id().cloned() else { return Box::pin(async { refused::no_id() }) };
         let unsent = self.shared.unsent.list(&self.route, &inbound.caller, &id);
-        Box::pin(async move { self.call(inbound, (id, subject), unsent).await })
+        Box::pin(async move { self.call(inbound, id, subject, unsent).await })
     }
 
     fn time_limit(&self, method: &str) -> Option<Duration> {

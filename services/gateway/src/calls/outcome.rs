@@ -71,15 +71,16 @@ impl Calls {
         // cancellation finds the call in one of the two.
         let listed = self.shared.unanswered.list(ending);
         let limit = self.limit(listed.cancelled());
-        let (refused, unsent, spoiled) = (false, false, false);
-        let mut outcome = OutcomeTap { listed, id, refused, unsent, spoiled, passage, cancellation };
+        let (refused, is_unsent, spoiled) = (false, false, false);
+        let mut outcome = OutcomeTap { listed, id, refused, is_unsent, spoiled, passage, cancellation };
         if call.unsent.end() || (era == Era::Modern && call.client.is_gone()) {
-            return Err(outcome.never_sent(CANCELLED).await);
+            outcome.is_unsent = true;
+            return Err(outcome.without_answer(CANCELLED).await);
         }
         match limit.within(relay::ask(&**upstream, request, &call.client)).await {
             Ok(Ok(answer)) => {
                 outcome.refused = !answer.status.is_success();
-                outcome.unsent = answer.is_unsent;
+                outcome.is_unsent = answer.is_unsent;
                 Ok(SentCall { answer, outcome, limit })
             }
             Err(why) => {
@@ -88,10 +89,8 @@ impl Calls {
             }
             Ok(Err(Unanswered::Upstream(error))) => {
                 tracing::warn!(%error, "a call was not answered");
-                Err(match error {
-                    UpstreamError::NeverSent(_) => outcome.never_sent(ending::words(&error)).await,
-                    _ => outcome.lost(ending::words(&error)).await,
-                })
+                outcome.is_unsent = matches!(error, UpstreamError::NeverSent(_));
+                Err(outcome.without_answer(ending::words(&error)).await)
             }
             // The client has cancelled and does not read this.
             Ok(Err(Unanswered::Cancelled)) => {
@@ -114,8 +113,8 @@ struct OutcomeTap {
     id: RawId,
     /// `true` if the HTTP status is an error, so that no result follows.
     refused: bool,
-    /// `true` if the answer is the gateway's own, and the call was sent to no server.
-    unsent: bool,
+    /// `true` if the call was sent to no server: an answer is the gateway's own.
+    is_unsent: bool,
     /// `true` if a message was withheld that some client would have taken for the answer: mostly no other one follows it.
     spoiled: bool,
     passage: AnswerStream,
@@ -145,7 +144,7 @@ impl Tap for OutcomeTap {
             Over::Complete | Over::Resumed => {
                 let ending = owes.take()?;
                 let words = ending.lost(&UpstreamError::Lost("it has no answer".into()));
-                if self.unsent {
+                if self.is_unsent {
                     ending.never_sent().await;
                 }
                 Some(words)
@@ -165,22 +164,16 @@ impl Tap for OutcomeTap {
 }
 
 impl OutcomeTap {
-    /// Settles a call of which nothing was sent, and returns the error with these words.
-    async fn never_sent(&self, words: &str) -> Bytes {
+    /// Settles a call without an answer, and returns the error with these words.
+    async fn without_answer(&self, words: &str) -> Bytes {
         let Some(ending) = self.listed.owes().lock().await.take() else {
             return ending::lost(&self.id, words, None);
         };
         let error = ending.without_answer(words);
-        ending.never_sent().await;
-        error
-    }
-
-    /// Settles a call whose answer is lost, and returns the error with these words.
-    async fn lost(&self, words: &str) -> Bytes {
-        match self.listed.owes().lock().await.take() {
-            Some(ending) => ending.without_answer(words),
-            None => ending::lost(&self.id, words, None),
+        if self.is_unsent {
+            ending.never_sent().await;
         }
+        error
     }
 
     async fn inspected(&self, text: &Bytes) -> Passing {
@@ -190,7 +183,7 @@ impl OutcomeTap {
         if reply.answers(&self.id) {
             let mut owes = self.listed.owes().lock().await;
             if let Some(ending) = owes.take() {
-                return match self.unsent {
+                return match self.is_unsent {
                     true => ending.refused(&reply).await,
                     false => ending.end(&reply).await,
                 };

@@ -9,12 +9,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use admission::principal::{Caller, Era};
+use admission::principal::Caller;
 use moka::sync::Cache;
 use tokio_util::sync::CancellationToken;
 
 use super::additions::Additions;
 use super::ending::Ending;
+use super::legacy_session;
 use crate::frame::reply::Reply;
 use crate::frame::{LooseId, RawId};
 use crate::limits::{MAX_OWED_ANSWERS, MAX_REMEMBERED_ANSWERS};
@@ -236,9 +237,7 @@ fn lock(table: &Mutex<UnansweredTable>) -> MutexGuard<'_, UnansweredTable> {
     table.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the key of a call. `None` without a session, since no other stream can answer the call; the modern era has
-/// no sessions.
+/// Returns the key of a call. `None` without a session, since no other stream can answer the call.
 fn name(route: &Arc<str>, caller: &Caller, id: &LooseId) -> Option<Name> {
-    let session = caller.mcp_session.clone().filter(|_| caller.era == Era::Legacy)?;
-    Some((route.clone(), session, id.clone()))
+    Some((route.clone(), legacy_session(caller)?.to_owned(), id.clone()))
 }

@@ -1,16 +1,17 @@
 //! Calls of which nothing was sent: a legacy client cancels them by a notification, which then stays in the gateway.
 //!
-//! A call is listed from its arrival, before its handling begins, until it is sent, whether it is decided, parked, or waits for a judge, a person, an
-//! approver or a receipt. After that it is one of [`unanswered`](super::unanswered). Without an MCP session, an id names
-//! no call that the gateway could tell from another client's. In the modern era a client disconnects instead.
+//! A call is listed from its arrival, before its handling begins, until it is sent, whether it is decided, parked, or
+//! waits for a judge, a person, an approver or a receipt. After that it is one of [`unanswered`](super::unanswered).
+//! Without an MCP session, an id names no call that the gateway could tell from another client's. In the modern era a
+//! client disconnects instead.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use admission::principal::{Caller, Era};
+use admission::principal::Caller;
 use tokio_util::sync::CancellationToken;
 
-use super::Calls;
+use super::{Calls, legacy_session};
 use crate::frame::{Frame, NOTIFICATIONS_CANCELLED, RawId};
 use crate::mcp::Inbound;
 
@@ -115,13 +116,14 @@ fn cancelled(notification: &Frame) -> Option<RawId> {
 
 /// Returns the key of a call. `None` if no notification can cancel it.
 fn name(route: &Arc<str>, caller: &Caller, id: &RawId) -> Option<Name> {
-    let session = caller.mcp_session.clone().filter(|_| caller.era == Era::Legacy)?;
-    Some((route.clone(), session, id.clone()))
+    Some((route.clone(), legacy_session(caller)?.to_owned(), id.clone()))
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use admission::principal::Era;
+
     use super::*;
 
     fn caller(session: Option<&str>) -> Caller {
