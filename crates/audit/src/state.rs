@@ -219,6 +219,7 @@ mod tests {
             assert!(matches!(AuditState::from_json(&bad), Err(AuditStateError::Unreadable(_))), "{bad}");
         }
     }
+
     #[test]
     fn a_state_is_never_written_longer_than_it_is_read() {
         let state = AuditState::default();

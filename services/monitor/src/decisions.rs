@@ -194,18 +194,17 @@ impl DecisionsCheck<'_> {
     ) {
         let AuditResult { report, watch_lists, index, stopped, has_advanced, unread_reports } = result;
         let (before, is_complete) = (self.results.alarms.len(), stopped.is_none());
-        if has_advanced {
+        if has_advanced || is_complete {
             self.state.end_trouble(UNANSWERED);
+        }
+        if has_advanced {
             self.results.count_as_made(CheckName::Decisions);
             if index.is_some() {
                 self.results.count_as_made(CheckName::Index);
             }
         }
         match stopped {
-            None => {
-                self.state.end_trouble(UNANSWERED);
-                self.record_report(&report);
-            }
+            None => self.record_report(&report),
             Some(stopped) => {
                 self.record_report_so_far(&report);
                 self.record_stop(stopped);
