@@ -95,18 +95,18 @@ rules! {
         /// Label -70001 equals `vrf_version`.
         VersionAgrees = "vrf-version-agrees", reading "20", section "5.2";
         /// The predecessor is this issuer's receipt for this agent at the preceding position.
-    ChainMismatch = "vrf-chain-mismatch", reading "10", section "5.2";
-    /// A receipt has one successor. The log enforces this rule with the permit's guard.
-    ChainFork = "vrf-chain-fork", reading "11", section "5.2";
-    /// A position in a chain has one receipt. The log enforces this rule with the permit's guard.
-    ChainPositionTaken = "vrf-chain-position-taken", reading "11", section "5.2";
-    /// A chain has one first receipt. The log enforces this rule with the permit's guard.
-    ChainSecondGenesis = "vrf-chain-second-genesis", reading "11", section "5.2";
-    /// In the mode "strict", the predecessor is in the log.
-    ChainUnknownPredecessor = "vrf-chain-unknown-predecessor", reading "11", section "5.2";
-    /// In the mode "strict", every receipt belongs to a chain.
-    ChainRequired = "vrf-chain-required", reading "11", section "5.2";
-    /// A receipt is registered by its hash (RFC 9995) only if the policy allows it.
+        ChainMismatch = "vrf-chain-mismatch", reading "10", section "5.2";
+        /// A receipt has one successor. The log enforces this rule with the permit's guard.
+        ChainFork = "vrf-chain-fork", reading "11", section "5.2";
+        /// A position in a chain has one receipt. The log enforces this rule with the permit's guard.
+        ChainPositionTaken = "vrf-chain-position-taken", reading "11", section "5.2";
+        /// A chain has one first receipt. The log enforces this rule with the permit's guard.
+        ChainSecondGenesis = "vrf-chain-second-genesis", reading "11", section "5.2";
+        /// In the mode "strict", the predecessor is in the log.
+        ChainUnknownPredecessor = "vrf-chain-unknown-predecessor", reading "11", section "5.2";
+        /// In the mode "strict", every receipt belongs to a chain.
+        ChainRequired = "vrf-chain-required", reading "11", section "5.2";
+        /// A receipt is registered by its hash (RFC 9995) only if the policy allows it.
         Redacted = "vrf-redacted", reading "21", section "8.2";
         /// The hash of a receipt is SHA-256 (258: -16) of the byte string of `application/vrf+cbor` (259).
         RedactedEnvelope = "vrf-redacted-envelope", reading "21", section "8.2";
