@@ -1,8 +1,10 @@
 //! Messages to a client that are not the awaited answer: answers to other requests, answers with an id that only
 //! resembles the awaited one, and notifications with a task's result.
 //!
-//! Clients match answers by id on any stream, and some take `"1"` for 1. So the gateway's names are removed from such
-//! messages (V-5), and a message that some client could take for the answer to an admitted call is withheld.
+//! Clients match answers by id on any stream, and some take `"1"` for 1. On the stream of a request, and on one that
+//! resumes it, the Python SDK takes the first response for the answer, whatever its id. So the gateway's names are
+//! removed from such messages (V-5), and a message that some client could take for the answer to an admitted call is
+//! withheld.
 
 use std::sync::Arc;
 
@@ -41,6 +43,10 @@ pub struct AnswerStream {
     pub own: Option<RawId>,
     /// `true` if the caller's answers get the gateway's `_meta` members.
     pub annotated: bool,
+    /// `true` if the HTTP status is an error: clients take no result from the body.
+    pub is_refusal: bool,
+    /// `true` if the stream resumes that of a request, which the gateway does not know.
+    pub is_resumed: bool,
 }
 
 impl AnswerStream {
@@ -49,6 +55,9 @@ impl AnswerStream {
         if !reply.may_answer() {
             let is_about_task = reply.method().is_some_and(|method| method.starts_with(TASKS));
             return if is_about_task { self.about_task(reply) } else { Passing::Untouched };
+        }
+        if self.is_taken_for_own(reply) {
+            return Passing::Withheld;
         }
         // The server may send the answer to a list on any stream.
         if let Err(why) = self.shared.note_tools(&self.route, reply).await {
@@ -64,8 +73,18 @@ impl AnswerStream {
             Some(own) if !self.annotated && (is_own(own) || takes_for_own(own)) => Passing::Untouched,
             Some(own) if takes_for_own(own) => Passing::Withheld,
             _ if reply.loose_id() == Some(LooseId::AnyNumber) => Passing::Withheld,
+            _ if self.is_resumed && self.shared.unanswered.has_open(&self.route, &self.caller) => {
+                Passing::Withheld
+            }
             _ => clean(reply),
         }
+    }
+
+    /// Returns whether some client takes this response to another request for the answer to its own, since it is on the
+    /// stream of that one. The answer to another open call is none here either: that call stays open.
+    fn is_taken_for_own(&self, reply: &Reply) -> bool {
+        let is_read = self.annotated && !self.is_refusal;
+        is_read && self.own.as_ref().is_some_and(|own| !reply.answers(own))
     }
 
     /// Handles a notification about a task, which may contain its result. Those about another caller's task are

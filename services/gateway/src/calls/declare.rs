@@ -42,6 +42,7 @@ impl Calls {
                 let succeeded = answer.status.is_success();
                 let calls = self.clone();
                 let passage = self.passage(&caller, Some(id.clone()));
+                let passage = AnswerStream { is_refusal: !succeeded, ..passage };
                 let declared = DeclarationTap {
                     calls,
                     id: id.clone(),
@@ -59,6 +60,7 @@ impl Calls {
             // The message does not count on this method, but the caller would believe a Verdict in the answer.
             Ok(answer) => {
                 let passage = self.passage(&caller, Some(id.clone()));
+                let passage = AnswerStream { is_refusal: !answer.status.is_success(), ..passage };
                 relay::watch(answer, Box::new(UnrelatedTap { passage }), Some(&id)).await
             }
             Err(Unanswered::Upstream(error)) => unanswered(Some(&id), &error),

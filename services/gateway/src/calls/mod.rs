@@ -230,7 +230,8 @@ impl Calls {
     /// answered there.
     fn passage(&self, caller: &Caller, own: Option<RawId>) -> AnswerStream {
         let (shared, route) = (self.shared.clone(), self.route.clone());
-        AnswerStream { shared, route, caller: caller.clone(), own, annotated: true }
+        let (annotated, is_refusal, is_resumed) = (true, false, false);
+        AnswerStream { shared, route, caller: caller.clone(), own, annotated, is_refusal, is_resumed }
     }
 
     /// Adds the gateway's capability to the answer of `initialize` or `server/discover`.
@@ -306,7 +307,8 @@ impl ServerMessages for Calls {
     async fn late(&self, late: Late<'_>) -> Passing {
         let Ok(reply) = Reply::parse(late.message) else { return Passing::Withheld };
         let annotated = self.rules.posture != Posture::Advisory;
-        AnswerStream { annotated, ..self.passage(late.caller, None) }.unrelated(&reply).await
+        let is_resumed = late.is_resumed;
+        AnswerStream { annotated, is_resumed, ..self.passage(late.caller, None) }.unrelated(&reply).await
     }
 }
 

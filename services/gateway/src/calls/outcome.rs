@@ -30,7 +30,8 @@ impl Calls {
     ) -> Response {
         let client = call.client.clone();
         match self.sent(call, decision, pass).await {
-            Ok(SentCall { answer, outcome, limit }) => {
+            Ok(SentCall { answer, mut outcome, limit }) => {
+                outcome.passage.is_refusal = outcome.refused;
                 relay::forward(answer, Box::new(outcome), (&client, limit), None).await
             }
             Err(words) => relay::json(StatusCode::OK, words),
@@ -63,7 +64,9 @@ impl Calls {
         let mut ending = Ending::of(&call, (self.route.clone(), decision), pass, self.shared.clone());
         let (id, own) = (call.id.clone(), Some(call.id));
         let (shared, route, annotated) = (self.shared.clone(), self.route.clone(), ending.is_annotated());
-        let passage = AnswerStream { shared, route, caller: call.caller, own, annotated };
+        let (is_refusal, is_resumed) = (false, false);
+        let passage =
+            AnswerStream { shared, route, caller: call.caller, own, annotated, is_refusal, is_resumed };
         let upstream = &call.endpoint.upstream;
         let (era, request) = (ending.era(), ending.release(call.request));
         let cancellation = (era == Era::Legacy).then(|| Cancellation::of(upstream, &request, id.text()));
@@ -126,7 +129,7 @@ struct OutcomeTap {
 impl Tap for OutcomeTap {
     async fn message(&mut self, text: Bytes) -> Passing {
         let passing = self.inspected(&text).await;
-        self.spoiled |= passing == Passing::Withheld && relay::may_be_answer(&text, &self.id);
+        self.spoiled |= passing == Passing::Withheld && relay::may_be_answer(&text);
         passing
     }
 

@@ -145,7 +145,9 @@ impl Calls {
         match (relay::ask(&*inbound.endpoint.upstream, inbound.exchange, &inbound.client).await, known) {
             (Ok(answer), Some(known)) => {
                 // Another answer is not the server's about the task.
-                let fetches_result = fetches_result && answer.status.is_success() && !answer.is_unsent;
+                let is_refusal = !answer.status.is_success();
+                let fetches_result = fetches_result && !is_refusal && !answer.is_unsent;
+                let passage = AnswerStream { is_refusal, ..passage };
                 let last = Last { id: id.clone(), known, passage, fetches_result };
                 relay::watch(answer, Box::new(last), Some(&id)).await
             }

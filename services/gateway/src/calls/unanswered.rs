@@ -2,8 +2,9 @@
 //! open or after it has ended, and the client reads the answer there (mostly a GET that resumes). An answer may also be
 //! repeated, when a client resumes a stream that broke.
 //!
-//! The unsettled call is in one place ([`Owes`]), from which its own stream and all others of its session can take it:
-//! it is settled once, by an answer on any stream, or as `unknown` if none arrives in time, or its client cancels it.
+//! The unsettled call is in one place ([`Owes`]), from which its own stream and the others of its session can take it,
+//! but for those of other calls and of declarations: it is settled once, by an answer on one of them, or as `unknown` if
+//! none arrives in time, or its client cancels it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -139,6 +140,14 @@ impl UnansweredCalls {
         });
     }
 
+    /// Returns whether a call of this session is open whose answer gets the gateway's `_meta` members.
+    pub fn has_open(&self, route: &Arc<str>, caller: &Caller) -> bool {
+        let Some(session) = legacy_session(caller) else { return false };
+        let table = lock(&self.table);
+        let of_session = table.open.iter().filter(|((at, of, _), _)| at == route && of == session);
+        of_session.flat_map(|(_, all)| all).any(|open| open.annotated && open.is_unsettled())
+    }
+
     /// Remembers the members of an answer, in case the answer is repeated.
     pub fn remember(&self, route: &Arc<str>, caller: &Caller, id: &RawId, additions: Additions) {
         if let Some(name) = name(route, caller, &id.loosely()) {
@@ -230,6 +239,11 @@ impl UnansweredTable {
 impl UnansweredCall {
     fn is(&self, owes: &Arc<Owes>) -> bool {
         std::ptr::eq(self.owes.as_ptr(), Arc::as_ptr(owes))
+    }
+
+    /// Returns whether the call has no outcome yet; one that is being settled has none.
+    fn is_unsettled(&self) -> bool {
+        self.owes.upgrade().is_some_and(|owes| owes.try_lock().map_or(true, |owes| owes.is_some()))
     }
 }
 

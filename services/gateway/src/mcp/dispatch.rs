@@ -69,7 +69,7 @@ async fn passed(inbound: Inbound) -> Response {
     match inbound.endpoint.upstream.exchange(inbound.exchange).await {
         Ok(answer) => {
             let handlers = inbound.endpoint.handlers.clone();
-            let tap = Listening { handlers, caller: inbound.caller, own: id.clone() };
+            let tap = Listening { handlers, caller: inbound.caller, own: id.clone(), is_resumed: false };
             relay::watch(answer, Box::new(tap), id.as_ref()).await
         }
         Err(error) => unanswered(id.as_ref(), &error),

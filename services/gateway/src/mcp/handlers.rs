@@ -83,6 +83,8 @@ pub enum RequestKind {
 pub struct Late<'a> {
     /// The caller that reads the stream, with its MCP session.
     pub caller: &'a Caller,
+    /// `true` if the stream resumes that of a request.
+    pub is_resumed: bool,
     /// The message.
     pub message: Bytes,
 }

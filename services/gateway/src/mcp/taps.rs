@@ -28,7 +28,7 @@ impl Tap for Advertising {
         if self.opening.frame.id().is_some_and(|id| reply.answers(id)) {
             return changed(&text, self.handlers.advertise(&self.opening, text.clone()));
         }
-        elsewhere(&*self.handlers, &self.opening.caller, &reply).await
+        elsewhere(&*self.handlers, (&self.opening.caller, false), &reply).await
     }
 
     async fn over(&mut self, _: Over) -> Option<Bytes> {
@@ -43,6 +43,8 @@ pub struct Listening {
     pub caller: Caller,
     /// The request that is answered here, if any.
     pub own: Option<RawId>,
+    /// `true` for a GET stream that resumes that of a request.
+    pub is_resumed: bool,
 }
 
 #[async_trait]
@@ -50,7 +52,7 @@ impl Tap for Listening {
     async fn message(&mut self, text: Bytes) -> Passing {
         match Reply::parse(text.clone()) {
             Ok(reply) if self.own.as_ref().is_some_and(|own| reply.answers(own)) => Passing::Untouched,
-            Ok(reply) => elsewhere(&*self.handlers, &self.caller, &reply).await,
+            Ok(reply) => elsewhere(&*self.handlers, (&self.caller, self.is_resumed), &reply).await,
             Err(_) => unreadable(&text),
         }
     }
@@ -60,11 +62,15 @@ impl Tap for Listening {
     }
 }
 
-/// Handles a message that is not the awaited answer.
-async fn elsewhere(handlers: &dyn ServerMessages, caller: &Caller, reply: &Reply) -> Passing {
+/// Handles a message that is not the awaited answer, on a stream of this caller that may be a resumed one.
+async fn elsewhere(
+    handlers: &dyn ServerMessages,
+    (caller, is_resumed): (&Caller, bool),
+    reply: &Reply,
+) -> Passing {
     let holds_result = || reply.method().is_some_and(|method| method.starts_with(TASKS));
     match reply.may_answer() || holds_result() {
-        true => handlers.late(Late { caller, message: reply.text().clone() }).await,
+        true => handlers.late(Late { caller, is_resumed, message: reply.text().clone() }).await,
         false => Passing::Untouched,
     }
 }

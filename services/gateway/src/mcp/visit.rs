@@ -118,7 +118,8 @@ impl Visit<'_> {
         let let_go = let_go.is_some_and(|session| resumptions.resumed(path, session));
         match listened(&*self.endpoint.upstream, exchange, let_go).await {
             Ok(answer) => {
-                let tap = Listening { handlers: self.endpoint.handlers.clone(), caller, own: None };
+                let handlers = self.endpoint.handlers.clone();
+                let tap = Listening { handlers, caller, own: None, is_resumed: resumes };
                 ending_with(relay::watch(answer, Box::new(tap), None).await, self.request.draining.stop)
             }
             Err(error) => unanswered(None, &error),

@@ -34,7 +34,7 @@ impl Tap for AwaitedAnswer {
     async fn message(&mut self, text: Bytes) -> Passing {
         let passing = self.tap.message(text.clone()).await;
         match &passing {
-            Passing::Withheld => self.is_withheld |= may_be_answer(&text, &self.id),
+            Passing::Withheld => self.is_withheld |= may_be_answer(&text),
             Passing::Untouched => self.has_passed = self.has_passed || self.is_answer(&text),
             Passing::Replaced(text) => self.has_passed = self.has_passed || self.is_answer(text),
         }
@@ -50,8 +50,8 @@ impl Tap for AwaitedAnswer {
     }
 }
 
-/// Returns whether some client would take this text for the answer to the request `id`. Of a text that cannot be read,
-/// nobody knows.
-pub fn may_be_answer(text: &Bytes, id: &RawId) -> bool {
-    Reply::parse(text.clone()).map_or(true, |reply| reply.answers(id) || reply.is_mistaken_for_answer(id))
+/// Returns whether some client would take this text for the answer to the request of its stream: any response is one to
+/// the Python SDK, and a text that cannot be read may be one.
+pub fn may_be_answer(text: &Bytes) -> bool {
+    Reply::parse(text.clone()).map_or(true, |reply| reply.may_answer())
 }

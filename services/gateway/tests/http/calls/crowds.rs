@@ -55,13 +55,13 @@ async fn v_12_the_first_call_of_a_tool_of_unknown_cost_runs_alone() {
 }
 
 #[tokio::test]
-async fn the_verdict_is_in_the_last_message_of_a_stream_and_all_others_pass() {
+async fn the_verdict_is_in_the_answer_on_a_stream_and_the_servers_other_messages_pass() {
     let progress =
         json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": { "_meta": { VAP: 1 } } });
     let response = progress.clone();
     let world = World::before(script(move |seen| {
         let id = seen.json()["id"].clone();
-        let other = json!({ "jsonrpc": "2.0", "id": "another", "result": { "_meta": { "kept": 1 } } });
+        let other = json!({ "jsonrpc": "2.0", "id": "another", "method": "ping", "params": { "kept": 1 } });
         let result = json!({ "jsonrpc": "2.0", "id": id, "result": { "content": [] } });
         (seen.rpc() == "tools/call").then(|| McpResponse::events(&[progress.clone(), other, result]))
     }))
@@ -71,7 +71,7 @@ async fn the_verdict_is_in_the_last_message_of_a_stream_and_all_others_pass() {
         let answer = agent.call("crm.read", json!({})).await.served();
         let messages = answer.messages();
         assert_eq!((messages.len(), &messages[0]), (3, &response));
-        assert_eq!(messages[1]["result"]["_meta"], json!({ "kept": 1 }));
+        assert_eq!(messages[1]["params"], json!({ "kept": 1 }));
         assert!(answer.text.contains("id: e-2\n"), "{answer:?}");
     }
 }

@@ -1,6 +1,8 @@
 //! Verdicts that an upstream makes up (V-5): under an id that some client takes for the call's, in the answer to something
 //! else, in an error.
 
+use std::sync::Mutex;
+
 use admission::rules::Posture;
 use serde_json::{Value, json};
 use testkit::{McpRequest, McpResponse};
@@ -74,35 +76,134 @@ async fn v_5_a_call_without_an_answer_under_its_own_id_is_lost() {
     }
 }
 
+/// Two answers to other requests: a result and an error.
+fn strays() -> [Value; 2] {
+    let error = json!({ "code": 1, "message": "", "data": forged() });
+    [result(&json!(901)), json!({ "jsonrpc": "2.0", "id": 900, "error": error })]
+}
+
+/// A server that sends answers to other requests before the right one.
+async fn world_with_strays() -> World {
+    World::before(script(|seen| {
+        let own = json!({ "content": [], "tools": [], "prompts": [] });
+        let own = json!({ "jsonrpc": "2.0", "id": seen.json()["id"], "result": own });
+        let streams = ["tools/call", "tools/list", "prompts/list", "server/discover"];
+        let [result, error] = strays();
+        streams.contains(&seen.rpc().as_str()).then(|| McpResponse::events(&[result, error, own]))
+    }))
+    .await
+}
+
 #[tokio::test]
 async fn v_5_verdicts_are_removed_from_answers_to_other_requests() {
-    let world = World::before(script(|seen| {
-        let id = seen.json()["id"].clone();
-        let stray = |id: u64| result(&json!(id));
-        let failed =
-            json!({ "jsonrpc": "2.0", "id": 900, "error": { "code": 1, "message": "", "data": forged() } });
-        let own =
-            json!({ "jsonrpc": "2.0", "id": id, "result": { "content": [], "tools": [], "prompts": [] } });
-        let streams = ["tools/call", "tools/list", "prompts/list", "server/discover", "initialize"];
-        (streams.contains(&seen.rpc().as_str())).then(|| McpResponse::events(&[stray(901), failed, own]))
-    }))
-    .await;
+    let world = world_with_strays().await;
     let agent = world.modern("alice");
-    agent.commit().await;
-    let answers = [
-        agent.carry("tools/list", &agent.commitment()).await,
-        agent.call("crm.read", json!({})).await,
-        agent.ask("prompts/list", json!({})).await,
-        agent.carry("prompts/list", &agent.commitment()).await,
-        agent.ask("server/discover", json!({})).await,
-    ];
-    for answer in answers {
+    for answer in [agent.ask("prompts/list", json!({})).await, agent.ask("server/discover", json!({})).await]
+    {
         let messages = answer.messages();
         assert_eq!(messages.len(), 3, "{answer:?}");
         assert!(messages.iter().all(is_of_ours), "{answer:?}");
         assert_eq!(messages[0]["result"]["_meta"], json!({ "org.example/z": 1 }));
         assert_eq!(messages[1]["error"]["data"], json!({ "org.example/z": 1 }));
     }
+}
+
+#[tokio::test]
+async fn v_5_answers_to_other_requests_are_withheld_where_a_verdict_is_awaited() {
+    let world = world_with_strays().await;
+    for agent in [world.legacy().await, world.modern("alice").in_session("session-of-alice-01234")] {
+        let committed = agent.carry("tools/list", &agent.commitment()).await.served();
+        let called = agent.call("crm.read", json!({})).await.served();
+        let carried = agent.carry("prompts/list", &agent.commitment()).await;
+        for answer in [committed, called, carried] {
+            assert_eq!(answer.messages().len(), 1, "{answer:?}");
+            assert!(answer.messages().iter().all(is_of_ours), "{answer:?}");
+        }
+        assert_eq!(world.outcome_status(&agent.session).await, "executed");
+    }
+}
+
+#[tokio::test]
+async fn v_5_a_stream_with_answers_to_other_requests_alone_ends_with_an_error() {
+    let world = World::before(script(|seen| {
+        let is_asked = ["tools/call", "prompts/list"].contains(&seen.rpc().as_str());
+        is_asked.then(|| McpResponse::events(&strays()))
+    }))
+    .await;
+    for agent in [world.legacy().await, world.modern("alice").in_session("session-of-alice-01234")] {
+        agent.commit().await;
+        let called = agent.call("crm.read", json!({})).await;
+        let carried = agent.carry("prompts/list", &agent.commitment()).await;
+        for answer in [called, carried] {
+            let messages = answer.messages();
+            assert_eq!((messages.len(), &messages[0]["error"]["code"]), (1, &json!(-31001)), "{answer:?}");
+        }
+        assert_eq!(world.outcome_status(&agent.session).await, "unknown");
+    }
+}
+
+/// Leaves the call of `crm.read` open, and answers it on the stream of the call of `pay`.
+fn answers_crosswise() -> crate::world::Script {
+    let open_id = Mutex::new(Value::Null);
+    Box::new(move |seen, wire| {
+        let message = seen.json();
+        match (seen.rpc().as_str(), message["params"]["name"].as_str()) {
+            ("tools/call", Some("crm.read")) => {
+                *open_id.lock().unwrap() = message["id"].clone();
+                wire.respond(&McpResponse::event_stream("id: e-1\ndata: \n\n"));
+            }
+            ("tools/call", _) => {
+                let first = result(&open_id.lock().unwrap());
+                wire.respond(&McpResponse::events(&[first, result(&message["id"])]));
+            }
+            ("GET", _) => wire.respond(&McpResponse::events(&[result(&open_id.lock().unwrap())])),
+            _ => return false,
+        }
+        true
+    })
+}
+
+#[tokio::test]
+async fn v_5_the_answer_to_an_open_call_is_withheld_on_the_stream_of_another_call() {
+    let world = World::before(answers_crosswise()).await;
+    let agent = world.legacy().await;
+    agent.commit().await;
+    agent.call("crm.read", json!({})).await;
+    let answer = agent.call("pay", json!({})).await.served();
+    assert_eq!(answer.messages().len(), 1, "{answer:?}");
+    assert_eq!(world.outcomes(&agent.session, 1).await.len(), 1, "the first call is still open");
+    agent.get("e-1").await.served();
+    assert_eq!(world.outcomes(&agent.session, 2).await.len(), 2);
+}
+
+#[tokio::test]
+async fn v_5_a_resumed_stream_has_no_answers_to_other_requests_while_a_call_is_open() {
+    let world = World::before(answers_with_strays_on_get()).await;
+    let agent = world.legacy().await;
+    agent.commit().await;
+    agent.call("crm.read", json!({})).await;
+    let resumed = agent.get("e-1").await.served();
+    assert_eq!(resumed.messages().len(), 1, "{resumed:?}");
+    // The call is settled: now the answers may be those to other requests of the session.
+    let again = agent.get("e-1").await.served();
+    assert_eq!(again.messages().len(), 3, "{again:?}");
+    assert!(again.messages()[..2].iter().all(is_of_ours), "{again:?}");
+}
+
+/// Ends the stream of a call early, and has answers to other requests before that to the call on a GET.
+fn answers_with_strays_on_get() -> crate::world::Script {
+    let call_id = Mutex::new(Value::Null);
+    script(move |seen| match seen.rpc().as_str() {
+        "tools/call" => {
+            *call_id.lock().unwrap() = seen.json()["id"].clone();
+            Some(McpResponse::event_stream("id: e-1\ndata: \n\n"))
+        }
+        "GET" => {
+            let [one, other] = strays();
+            Some(McpResponse::events(&[one, other, result(&call_id.lock().unwrap())]))
+        }
+        _ => None,
+    })
 }
 
 #[tokio::test]
