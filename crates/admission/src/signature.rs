@@ -272,6 +272,19 @@ impl Keyring {
         self.keys.iter().any(|key| matches!(&key.holder, Holder::Agent(id) if id == agent_id))
     }
 
+    /// Checks that the key with this RFC 7638 thumbprint is the agent's, and valid now.
+    ///
+    /// # Errors
+    /// [`Reason::UnknownKey`] or [`Reason::KeyNotValidNow`].
+    pub(crate) fn check_key(&self, thumbprint: &str, agent_id: &str, now: Timestamp) -> Result<(), Reason> {
+        let is_agents = |key: &AgentKey| {
+            key.thumbprint == thumbprint && matches!(&key.holder, Holder::Agent(id) if id == agent_id)
+        };
+        let keys = narrowed(self.keys.iter(), is_agents, Reason::UnknownKey)?;
+        narrowed(keys.into_iter(), |key| key.is_valid(now), Reason::KeyNotValidNow)?;
+        Ok(())
+    }
+
     /// Returns the keys with this `kid` or thumbprint.
     pub(crate) fn keys_with_kid<'a>(&'a self, kid: &str) -> impl Iterator<Item = &'a AgentKey> {
         self.keys.iter().filter(move |key| key.has_kid(kid))

@@ -36,10 +36,7 @@ pub(super) fn bind<'s>(
     let by_token =
         context.rules.keyring.check_token(session.agreed.agent_id(), context.caller.token.as_ref())?;
     let proven_by = session.agreed.proven_by(stronger(signed.as_ref(), by_token));
-    if proven_by == ProvenBy::Asserted && context.rules.keyring.has_keys_of(session.agreed.agent_id()) {
-        // The session was committed before the agent had keys.
-        return Err(Reason::SignatureRequired);
-    }
+    check_evidence(context, session, proven_by)?;
     if signed.is_some() {
         draft.passed("signature_ok");
     }
@@ -50,6 +47,21 @@ pub(super) fn bind<'s>(
     draft.bind(session, proven_by);
     draft.passed("bind_ok");
     Ok(session)
+}
+
+/// Checks that the commitment's evidence for the agent's name still counts, if the message itself has none: the agent may
+/// have got keys since then, or the operator may have withdrawn the key that signed the commitment.
+fn check_evidence(
+    context: &DecisionContext<'_>,
+    session: &Session,
+    proven_by: ProvenBy,
+) -> Result<(), Reason> {
+    let (keyring, agent_id) = (&context.rules.keyring, session.agreed.agent_id());
+    match (proven_by, session.agreed.signed_by()) {
+        (ProvenBy::Asserted, _) if keyring.has_keys_of(agent_id) => Err(Reason::SignatureRequired),
+        (ProvenBy::Session, Some(thumbprint)) => keyring.check_key(thumbprint, agent_id, context.now),
+        _ => Ok(()),
+    }
 }
 
 /// Returns the stronger evidence for the agent's name: its key, otherwise its access token.

@@ -27,6 +27,9 @@ struct Terms {
     principal: Principal,
     /// The commitment's evidence for the agent's name.
     proven_by: ProvenBy,
+    /// The RFC 7638 thumbprint of the key that signed the commitment. Older states do not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    signed_by: Option<String>,
     account: String,
     /// The account key for spending over all sessions. `None` if only an MCP session identifies the principal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,6 +72,7 @@ impl AgreedTerms {
             ledger: ledger.as_ref().map(crate::principal::identity_key),
             principal,
             proven_by,
+            signed_by,
             route,
             committed,
             key,
@@ -158,6 +162,12 @@ impl AgreedTerms {
             (_, ProvenBy::Operator) => ProvenBy::Operator,
             (_, ProvenBy::Session | ProvenBy::Token | ProvenBy::Key) => ProvenBy::Session,
         }
+    }
+
+    /// Returns the RFC 7638 thumbprint of the key that signed the commitment.
+    #[must_use]
+    pub fn signed_by(&self) -> Option<&str> {
+        self.0.signed_by.as_deref()
     }
 
     /// Returns the principal that owns the session.

@@ -4,8 +4,10 @@ use admission::decide::Stream;
 use admission::principal::account_key;
 use admission::principal::{Caller, Era};
 use admission::rules::{PolicyRule, Posture, PrincipalCeiling, Then};
-use admission::signature::AgentSubject;
+use admission::session::AgreedTerms;
+use admission::signature::{AgentKey, AgentSubject, Holder, Keyring};
 use jiff::Timestamp;
+use scitt::Signer as _;
 use serde_json::{Value, json};
 use vap::glob::Pattern;
 use vap::reason::Reason;
@@ -293,6 +295,69 @@ fn a_session_that_began_before_its_agent_had_keys_goes_on_signed_only() {
     world.served(&read().with(own));
 }
 
+/// The key of this agent under `seed`, valid until `not_after`.
+fn key_of(agent_id: &str, seed: u8, not_after: Option<Timestamp>) -> AgentKey {
+    let jwk = key(seed).public_key().to_jwk();
+    AgentKey::new(Holder::Agent(agent_id.into()), &jwk, None, not_after).unwrap()
+}
+
+#[test]
+fn a_session_whose_key_was_withdrawn_goes_on_only_with_another_key_of_its_agent() {
+    let mut world = world().with_session(calls());
+    world.served(&read());
+    let ended = key_of(AGENT, 1, Some(world.now));
+    let of_another = key_of("did:example:another", 1, None);
+    for (keys, reason) in [
+        (Vec::new(), Reason::UnknownKey),
+        (vec![of_another], Reason::UnknownKey),
+        (vec![ended], Reason::KeyNotValidNow),
+        (vec![key_of(AGENT, 2, None)], Reason::UnknownKey),
+    ] {
+        world.rules.keyring = Keyring::new(keys).unwrap();
+        assert_eq!(world.denied(&read()), reason);
+    }
+    let own = signed(&envelope("crm.read", json!({ "ticket": 9931 })), &key(2), json!({}));
+    world.served(&read().with(own));
+    world.rules.keyring = Keyring::new(vec![key_of(AGENT, 1, None)]).unwrap();
+    world.served(&read());
+}
+
+#[test]
+fn a_session_whose_key_was_withdrawn_goes_on_with_a_token_of_its_agent() {
+    let mut world = known_by_token();
+    let without_keys = world.rules.keyring.clone();
+    let keys = vec![key_of("did:example:unknown", 3, None)];
+    world.rules.keyring = Keyring::new(keys).unwrap().with_subjects(vec![alices_agent()]);
+    let message = signed(&unknown(calls()), &key(3), json!({}));
+    assert_eq!(world.commit(&alice(), &message).reason, None);
+    assert_eq!(named(&world).1, "key");
+    world.rules.keyring = without_keys;
+    world.served(&read());
+    assert_eq!(named(&world).1, "token");
+}
+
+#[test]
+fn an_approvers_signature_does_not_keep_a_session_whose_key_was_withdrawn() {
+    let mut world = world().with_session(calls());
+    let approver = AgentKey::new(Holder::Approver, &key(9).public_key().to_jwk(), None, None).unwrap();
+    world.rules.keyring = Keyring::new(vec![approver]).unwrap();
+    let digest = world.session().agreed.digest().to_string();
+    let more = amendment(&digest, json!({ "increase_budget": { "add_calls": 1 } }));
+    let more = signed(&more, &key(9), json!({}));
+    assert_eq!(world.commit(&alice(), &more).reason, Some(Reason::UnknownKey));
+}
+
+#[test]
+fn an_older_state_of_a_session_names_no_key_and_is_read() {
+    let world = world().with_session(calls());
+    let stored = serde_json::to_string(&world.session().agreed).unwrap();
+    let signed_by = format!(r#""signed_by":"{}","#, key(1).public_key().jwk_thumbprint());
+    let read = |text: &str| serde_json::from_str::<AgreedTerms>(text).unwrap();
+    assert_eq!(read(&stored), world.session().agreed);
+    assert!(stored.contains(&signed_by), "{stored}");
+    assert_eq!(read(&stored.replace(&signed_by, "")).signed_by(), None);
+}
+
 #[test]
 fn i_12_a_rule_on_the_agents_name_sees_names_that_were_shown_and_no_others() {
     let rule = |when: &str, then| PolicyRule::new("named", None, Some(when), then).unwrap();
@@ -351,15 +416,19 @@ fn a_session_that_only_an_mcp_session_owns_admits_nothing_once_principals_are_bo
     assert_eq!(world.denied(&read().by(legacy("mcp-1"))), Reason::NoPrincipal);
 }
 
-/// An agent without a key, which Alice's token is given to.
-fn known_by_token() -> World {
-    let mut world = world();
-    let subject = AgentSubject {
+/// The agent that Alice's token is given to.
+fn alices_agent() -> AgentSubject {
+    AgentSubject {
         agent_id: "did:example:unknown".into(),
         issuer: "https://as.example".into(),
         subject: "alice".into(),
-    };
-    world.rules.keyring = std::mem::take(&mut world.rules.keyring).with_subjects(vec![subject]);
+    }
+}
+
+/// An agent without a key, which Alice's token is given to.
+fn known_by_token() -> World {
+    let mut world = world();
+    world.rules.keyring = std::mem::take(&mut world.rules.keyring).with_subjects(vec![alices_agent()]);
     world
 }
 
