@@ -132,14 +132,14 @@ impl Tap for AnswerTap {
 
     async fn over(&mut self, how: Over) -> Option<Bytes> {
         let words = match how {
-            Over::Complete | Over::Resumed if self.is_last_withheld => {
+            Over::Complete { .. } | Over::Resumed if self.is_last_withheld => {
                 failure_text(&UpstreamError::Lost("its last message cannot be read".to_owned())).into_owned()
             }
             Over::GivenUp(why) => {
                 tracing::warn!(%why, "a request to an agent was given up");
                 why.to_string()
             }
-            Over::Complete | Over::Resumed => {
+            Over::Complete { .. } | Over::Resumed => {
                 self.settle().await;
                 return None;
             }

@@ -22,7 +22,7 @@ use crate::frame::{Frame, RawId};
 use crate::front::unanswered;
 use crate::mcp::{Inbound, InvocationMember, Opening};
 use crate::relay::Response;
-use crate::relay::{self, Over, Passing, Tap, Unanswered};
+use crate::relay::{self, AwaitedRequest, Over, Passing, Tap, Unanswered};
 use crate::upstream::request::SESSION;
 use crate::upstream::{UpstreamAnswer, fields};
 
@@ -35,7 +35,8 @@ impl Calls {
         let method = inbound.frame.method().unwrap_or_default();
         let message = carrier(method).and_then(|carrier| self.message(&inbound.frame, carrier));
         let (filters, watches) = (self.filters(method), self.watches(method));
-        let Inbound { endpoint, exchange, frame, invocation, caller, client, .. } = inbound;
+        let Inbound { endpoint, exchange, frame, invocation, caller, client, era, .. } = inbound;
+        let request = AwaitedRequest { id: &id, era };
         match relay::ask(&*endpoint.upstream, exchange, &client).await {
             Ok(answer) if message.is_some() || filters || watches => {
                 let caller = in_session(&frame, caller, &answer);
@@ -55,13 +56,13 @@ impl Calls {
                     succeeded,
                     passage,
                 };
-                relay::watch(answer, Box::new(declared), Some(&id)).await
+                relay::watch(answer, Box::new(declared), Some(request)).await
             }
             // The message does not count on this method, but the caller would believe a Verdict in the answer.
             Ok(answer) => {
                 let passage = self.passage(&caller, Some(id.clone()));
                 let passage = AnswerStream { is_refusal: !answer.status.is_success(), ..passage };
-                relay::watch(answer, Box::new(UnrelatedTap { passage }), Some(&id)).await
+                relay::watch(answer, Box::new(UnrelatedTap { passage }), Some(request)).await
             }
             Err(Unanswered::Upstream(error)) => unanswered(Some(&id), &error),
             Err(Unanswered::Cancelled) => relay::cancelled(),

@@ -140,11 +140,11 @@ impl Tap for OutcomeTap {
         let is_lost = self.spoiled && !matches!(how, Over::Resumed);
         match how {
             // A legacy server may end this stream and answer on another, but nothing follows an HTTP error.
-            Over::Complete | Over::Resumed if is_legacy && !is_lost && !self.refused => {
+            Over::Complete { may_follow: true } | Over::Resumed if is_legacy && !is_lost && !self.refused => {
                 self.passage.shared.unanswered.keep(&self.listed);
                 None
             }
-            Over::Complete | Over::Resumed => {
+            Over::Complete { .. } | Over::Resumed => {
                 let ending = owes.take()?;
                 let words = ending.lost(&UpstreamError::Lost("it has no answer".into()));
                 if self.is_unsent {

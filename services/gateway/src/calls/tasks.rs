@@ -32,7 +32,7 @@ use crate::front::unanswered;
 use crate::limits::{KNOWN_TASK_IDLE, MAX_KNOWN_TASKS, MAX_NAMESAKES};
 use crate::mcp::Inbound;
 use crate::relay::Response;
-use crate::relay::{self, Over, Passing, Tap, Unanswered};
+use crate::relay::{self, AwaitedRequest, Over, Passing, Tap, Unanswered};
 use crate::upstream::fields;
 use crate::upstream::request::VERSION;
 use crate::upstream::text::may_be_message;
@@ -142,6 +142,7 @@ impl Calls {
         let annotated = known.as_ref().is_some_and(|known| known.annotated);
         let passage = AnswerStream { annotated, ..self.passage(&inbound.caller, Some(id.clone())) };
         let fetches_result = inbound.frame.method() == Some(RESULT);
+        let request = AwaitedRequest { id: &id, era: inbound.era };
         match (relay::ask(&*inbound.endpoint.upstream, inbound.exchange, &inbound.client).await, known) {
             (Ok(answer), Some(known)) => {
                 // Another answer is not the server's about the task.
@@ -149,9 +150,11 @@ impl Calls {
                 let fetches_result = fetches_result && !is_refusal && !answer.is_unsent;
                 let passage = AnswerStream { is_refusal, ..passage };
                 let last = Last { id: id.clone(), known, passage, fetches_result };
-                relay::watch(answer, Box::new(last), Some(&id)).await
+                relay::watch(answer, Box::new(last), Some(request)).await
             }
-            (Ok(answer), None) => relay::watch(answer, Box::new(UnrelatedTap { passage }), Some(&id)).await,
+            (Ok(answer), None) => {
+                relay::watch(answer, Box::new(UnrelatedTap { passage }), Some(request)).await
+            }
             (Err(Unanswered::Upstream(error)), _) => unanswered(Some(&id), &error),
             (Err(Unanswered::Cancelled), _) => relay::cancelled(),
         }

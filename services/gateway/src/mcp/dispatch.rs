@@ -9,7 +9,7 @@ use super::taps::{Advertising, Listening};
 use super::{Inbound, Opening, RequestKind};
 use crate::frame::{Kind, TOOLS_CALL};
 use crate::front::unanswered;
-use crate::relay::{self, Response};
+use crate::relay::{self, AwaitedRequest, Response};
 use crate::upstream::fields;
 use crate::upstream::request::SESSION;
 
@@ -56,9 +56,10 @@ async fn advertised(inbound: Inbound) -> Response {
                 let named = fields::text(&answer.headers, &SESSION);
                 opening.caller = opening.caller.with_issued_session(named.map(str::to_owned));
             }
-            let id = opening.frame.id().cloned();
+            let (id, era) = (opening.frame.id().cloned(), inbound.era);
+            let request = id.as_ref().map(|id| AwaitedRequest { id, era });
             let tap = Advertising { handlers: inbound.endpoint.handlers.clone(), opening };
-            relay::watch(answer, Box::new(tap), id.as_ref()).await
+            relay::watch(answer, Box::new(tap), request).await
         }
         Err(error) => unanswered(opening.frame.id(), &error),
     }
@@ -68,9 +69,10 @@ async fn passed(inbound: Inbound) -> Response {
     let id = inbound.frame.id().filter(|_| inbound.frame.kind() == Kind::Request).cloned();
     match inbound.endpoint.upstream.exchange(inbound.exchange).await {
         Ok(answer) => {
-            let handlers = inbound.endpoint.handlers.clone();
+            let (handlers, era) = (inbound.endpoint.handlers.clone(), inbound.era);
+            let request = id.as_ref().map(|id| AwaitedRequest { id, era });
             let tap = Listening { handlers, caller: inbound.caller, own: id.clone(), is_resumed: false };
-            relay::watch(answer, Box::new(tap), id.as_ref()).await
+            relay::watch(answer, Box::new(tap), request).await
         }
         Err(error) => unanswered(id.as_ref(), &error),
     }

@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serving::content_coding::is_coded;
 use tokio::sync::mpsc;
 
-use super::awaited_answer::AwaitedAnswer;
+use super::awaited_answer::{AwaitedAnswer, AwaitedRequest, may_be_answer};
 use super::lost_answer::{CAUSE_UNKNOWN, cause, lost_answer};
 use super::tapped::{Leaving, Tapped};
 use super::{CallLimit, Client, Over, Passing, Response, Tap};
@@ -46,13 +46,17 @@ pub fn pass(answer: UpstreamAnswer) -> Response {
     }
 }
 
-/// Passes the answer through a tap. The answer ends when the client disconnects. `id` is that of the request, if it is
-/// one: if its answer is withheld, an error takes its place.
-pub async fn watch(answer: UpstreamAnswer, tap: Box<dyn Tap>, id: Option<&RawId>) -> Response {
+/// Passes the answer through a tap. The answer ends when the client disconnects. `request` is the answered message, if it
+/// is a request: if its answer is withheld, or the body holds none, an error takes its place.
+pub async fn watch(
+    answer: UpstreamAnswer,
+    tap: Box<dyn Tap>,
+    request: Option<AwaitedRequest<'_>>,
+) -> Response {
     if form(&answer) != AnswerForm::Events {
-        return shown(answer, tap, Leaving::Dropped, id).await;
+        return shown(answer, tap, Leaving::Dropped, request).await;
     }
-    let tapped = Tapped::new(answer.body, awaited(tap, id), Leaving::Dropped);
+    let tapped = Tapped::new(answer.body, awaited(tap, request), Leaving::Dropped);
     let body = stream::unfold(tapped, async |mut tapped| Some((ok(tapped.next().await?), tapped)));
     events(answer.status, answer.headers, Body::from_stream(body))
 }
@@ -66,10 +70,11 @@ pub async fn forward(
     id: Option<&RawId>,
 ) -> Response {
     let leaving = Leaving::Call(client.clone(), limit.clone());
+    let request = id.map(|id| AwaitedRequest { id, era: client.era() });
     if form(&answer) != AnswerForm::Events {
-        return shown(answer, tap, leaving, id).await;
+        return shown(answer, tap, leaving, request).await;
     }
-    let mut tapped = Tapped::new(answer.body, awaited(tap, id), leaving);
+    let mut tapped = Tapped::new(answer.body, awaited(tap, request), leaving);
     let (sender, receiver) = mpsc::channel(MESSAGES_AHEAD);
     client.spawn(async move {
         while let Some(bytes) = tapped.next().await {
@@ -80,9 +85,9 @@ pub async fn forward(
     events(answer.status, answer.headers, received(receiver))
 }
 
-fn awaited(tap: Box<dyn Tap>, id: Option<&RawId>) -> Box<dyn Tap> {
-    match id {
-        Some(id) => Box::new(AwaitedAnswer::new(tap, id.clone())),
+fn awaited(tap: Box<dyn Tap>, request: Option<AwaitedRequest<'_>>) -> Box<dyn Tap> {
+    match request {
+        Some(request) => Box::new(AwaitedAnswer::new(tap, request.id.clone())),
         None => tap,
     }
 }
@@ -108,9 +113,10 @@ async fn shown(
     answer: UpstreamAnswer,
     mut tap: Box<dyn Tap>,
     leaving: Leaving,
-    id: Option<&RawId>,
+    request: Option<AwaitedRequest<'_>>,
 ) -> Response {
     let (status, mut headers) = (answer.status, answer.headers.clone());
+    let id = request.map(|request| request.id);
     let text = match whole(answer, leaving).await {
         Ok(text) => text,
         Err(over) => {
@@ -118,19 +124,34 @@ async fn shown(
             return last_words((status, headers), tap.over(over).await, (id, &cause));
         }
     };
-    if !may_be_message(&text) {
-        tap.over(Over::Complete).await;
-        return response(status, headers, Body::from(text));
-    }
-    let passing = tap.message(text.clone()).await;
-    let last = tap.over(Over::Complete).await;
-    let text = match (passing, last) {
-        (Passing::Untouched, _) => text,
-        (Passing::Replaced(text), _) => ANSWERS.share(None).attach(text),
-        (Passing::Withheld, last) => return last_words((status, headers), last, (id, CAUSE_UNKNOWN)),
+    let passing = match may_be_message(&text) {
+        true => tap.message(text.clone()).await,
+        false => Passing::Untouched,
     };
+    let last = tap.over(Over::Complete { may_follow: status == StatusCode::ACCEPTED }).await;
+    let text = match passing {
+        Passing::Untouched => text,
+        Passing::Replaced(text) => ANSWERS.share(None).attach(text),
+        Passing::Withheld => return last_words((status, headers), last, (id, CAUSE_UNKNOWN)),
+    };
+    if status.is_success() && is_unanswered(&text, last.is_some(), request, status) {
+        return last_words((status, headers), last, (id, CAUSE_UNKNOWN));
+    }
     headers.remove(CONTENT_LENGTH);
     response(status, headers, Body::from(text))
+}
+
+/// Returns whether a successful body that passes leaves its request without an answer. `has_words` tells whether the tap
+/// awaits one: then it has decided about every text that some client may take for it.
+fn is_unanswered(
+    body: &Bytes,
+    has_words: bool,
+    request: Option<AwaitedRequest<'_>>,
+    status: StatusCode,
+) -> bool {
+    let lacks_answer =
+        |request: AwaitedRequest<'_>| !request.may_follow(status) && request.lacks_answer(body);
+    request.is_some_and(lacks_answer) || (has_words && !(may_be_message(body) && may_be_answer(body)))
 }
 
 /// The response in place of a lost answer: the tap's last message, or else a JSON-RPC error with this cause. It has the

@@ -1,13 +1,39 @@
 //! [`AwaitedAnswer`]: the error in place of an answer that was withheld from an event stream, or that did not come in time.
+//! For a whole body, [`AwaitedRequest::lacks_answer`] tells whether such an error takes its place.
 
+use admission::principal::Era;
 use async_trait::async_trait;
 use bytes::Bytes;
+use http::StatusCode;
 
 use super::lost_answer::{cause, lost_answer};
 use super::{Over, Passing, Tap};
 use crate::frame::RawId;
 use crate::frame::reply::Reply;
 use crate::upstream::UpstreamError;
+use crate::upstream::text::may_be_message;
+
+/// A request whose answer is awaited.
+#[derive(Clone, Copy, Debug)]
+pub struct AwaitedRequest<'a> {
+    /// The id of the request.
+    pub id: &'a RawId,
+    /// The era of its client.
+    pub era: Era,
+}
+
+impl AwaitedRequest<'_> {
+    /// Returns whether a server that answers with this status may send the answer on another stream.
+    pub fn may_follow(self, status: StatusCode) -> bool {
+        self.era == Era::Legacy && status == StatusCode::ACCEPTED
+    }
+
+    /// Returns whether a body holds no answer to the request: a response to another one, or none at all. Whether one that
+    /// cannot be read passes is the decision of its tap.
+    pub fn lacks_answer(self, body: &Bytes) -> bool {
+        !may_be_message(body) || Reply::parse(body.clone()).is_ok_and(|reply| !reply.answers(self.id))
+    }
+}
 
 /// A tap for the event stream that answers a request. If another tap withholds the answer, or the answer does not come within
 /// the time of the request, the stream ends with an error for the request; otherwise its client would wait in vain.

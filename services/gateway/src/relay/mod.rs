@@ -6,7 +6,7 @@
 //!
 //! * [`pass`]: without a tap; a disconnect of the client ends the upstream's answer, as without a gateway;
 //! * [`watch`]: with a tap; a disconnect ends the answer as well (GET streams, `initialize`), and an error takes the place
-//!   of a request's answer that is withheld or late;
+//!   of a request's answer that is withheld, late, or none at all;
 //! * [`forward`]: the answer to a call, with a tap; in the modern era a disconnect cancels it, in the legacy era the
 //!   answer is read to its end, because its outcome is recorded, but not beyond the [`CallLimit`];
 //! * [`open`]: a stream that the gateway starts itself, to ask the client a question before the upstream receives the
@@ -28,7 +28,7 @@ use bytes::Bytes;
 use crate::upstream::{Exchange, Upstream, UpstreamAnswer, UpstreamError};
 
 pub use answer::{cancelled, error, events, forward, json, pass, watch};
-pub use awaited_answer::may_be_answer;
+pub use awaited_answer::{AwaitedRequest, may_be_answer};
 pub use call_limit::{CallLimit, GivenUp};
 pub use client::Client;
 pub use lost_answer::{UPSTREAM_FAILED, failure_text, lost_answer};
@@ -44,8 +44,8 @@ pub trait Tap: Send + 'static {
     async fn message(&mut self, text: Bytes) -> Passing;
 
     /// Receives the end of the answer. The returned text is sent as a last message in the form of the answer. After a
-    /// complete answer that was neither JSON nor events (such as a plain 404), the answer is passed unchanged, and the
-    /// text is not sent.
+    /// complete answer that is no event stream, it takes the place of a successful one without a response. A response that
+    /// the tap has passed, and a refusal such as a plain 404, are passed, and the text is not sent.
     async fn over(&mut self, how: Over) -> Option<Bytes>;
 }
 
@@ -65,7 +65,10 @@ pub enum Passing {
 #[derive(Debug)]
 pub enum Over {
     /// The body ended.
-    Complete,
+    Complete {
+        /// `true` if a legacy server may send the answer on another stream: after an event stream and after a 202.
+        may_follow: bool,
+    },
     /// The body broke off.
     Broken(UpstreamError),
     /// The client disconnected, which cancelled the request (modern era).

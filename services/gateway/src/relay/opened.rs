@@ -53,10 +53,11 @@ impl OpenedStream {
             }
             return;
         }
+        let may_follow = answer.status == StatusCode::ACCEPTED;
         let how = match answer::whole(answer, leaving).await {
             Ok(text) => {
                 self.show(text, tap.as_mut()).await;
-                Over::Complete
+                Over::Complete { may_follow }
             }
             Err(over) => over,
         };

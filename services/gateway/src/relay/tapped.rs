@@ -95,7 +95,7 @@ impl Tapped {
         let chunk = match self.leaving.unless_left(body.next()).await {
             Ok(Some(Ok(chunk))) => chunk,
             Ok(Some(Err(error))) => return Some(Over::Broken(error)),
-            Ok(None) => return Some(Over::Complete),
+            Ok(None) => return Some(Over::Complete { may_follow: true }),
             Err(over) => return Some(over),
         };
         let events = match self.splitter.push(chunk) {

@@ -203,7 +203,7 @@ async fn a_tap_sees_messages_and_everything_else_passes() {
     let watcher = Watcher::default();
     let stream = [": hi\n\n", "id: 1\ndata: \n\nid", ": 2\nevent: message\ndata: {\"a\":1}\n\n", ":\n"];
     assert_eq!(through(&stream, &watcher).await, stream.concat());
-    assert_eq!(*watcher.seen.lock().unwrap(), ["{\"a\":1}", "Complete"]);
+    assert_eq!(*watcher.seen.lock().unwrap(), ["{\"a\":1}", "Complete { may_follow: true }"]);
 }
 
 #[tokio::test]

@@ -332,3 +332,65 @@ async fn x_2_an_ambiguous_result_is_withheld_from_a_caller_with_vap() {
     assert_eq!(answer.reply()["error"]["code"], -31001, "{answer:?}");
     assert_eq!(world.outcome_status(&agent.session).await, "unknown");
 }
+
+/// Successful answers that answer no request of a client.
+fn answers_to_nothing() -> Vec<McpResponse> {
+    let result = json!({ "content": [], "prompts": [] });
+    let to_another = json!({ "jsonrpc": "2.0", "id": "nope", "result": result });
+    let to_nobody = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32603, "message": "no" } });
+    let text = ("Content-Type", "text/plain");
+    vec![
+        McpResponse::json(to_another.to_string()),
+        McpResponse::json(to_nobody.to_string()),
+        McpResponse::json("{}"),
+        McpResponse::json(""),
+        McpResponse { status: 200, headers: vec![text], body: b"words".to_vec() },
+    ]
+}
+
+/// A server that gives this response to calls and to `prompts/list`.
+async fn world_of_response(response: McpResponse) -> World {
+    World::before(script(move |seen| {
+        let is_asked = ["tools/call", "prompts/list"].contains(&seen.rpc().as_str());
+        is_asked.then(|| response.clone())
+    }))
+    .await
+}
+
+#[tokio::test]
+async fn x_2_a_body_that_answers_another_request_or_none_is_an_error_with_the_requests_id() {
+    for response in answers_to_nothing() {
+        let world = world_of_response(response).await;
+        for agent in both(&world).await {
+            agent.commit().await;
+            let carried = json!({ "_meta": { VAP: agent.commitment() } });
+            for message in [
+                agent.message("tools/call", &agent.call_params("crm.read", &json!({}))),
+                agent.message("prompts/list", &json!({})),
+                agent.message("prompts/list", &carried),
+            ] {
+                let answer = agent.say(&message).await;
+                let reply = answer.reply();
+                let told = (answer.status, &reply["error"]["code"], &reply["id"]);
+                assert_eq!(told, (200, &json!(-31001), &message["id"]), "{answer:?}");
+            }
+            assert_eq!(world.outcome_status(&agent.session).await, "unknown");
+        }
+    }
+}
+
+#[tokio::test]
+async fn x_2_a_202_for_a_request_is_an_error_unless_the_answer_may_follow_on_another_stream() {
+    let world = world_of_response(McpResponse { status: 202, headers: Vec::new(), body: Vec::new() }).await;
+    let [modern, legacy] = both(&world).await;
+    for (agent, status) in [(&modern, 200), (&legacy, 202)] {
+        agent.commit().await;
+        for answer in [agent.call("crm.read", json!({})).await, agent.ask("prompts/list", json!({})).await] {
+            let told = (answer.status, answer.text.contains("-31001"));
+            assert_eq!(told, (status, status == 200), "{answer:?}");
+        }
+    }
+    assert_eq!(world.outcome_status(&modern.session).await, "unknown");
+    let records = world.records(&legacy.session).await;
+    assert!(records.iter().all(|record| record.kind != "outcome"), "the call is open: {records:?}");
+}
