@@ -1,7 +1,8 @@
 //! Calls that wait for an approver outside of the client (V-26): on an open stream, or by being sent again.
 //!
 //! In the modern era, a result with only `requestState` asks the client to send the call again; each time the call is
-//! held for a while, so that the answer can arrive meanwhile. Nothing that the client sends is an answer.
+//! held for a while, so that the answer can arrive meanwhile. Nothing that the client sends is an answer. A call whose
+//! client leaves is decided without one, which withdraws the question.
 
 use admission::approval::Question;
 use admission::clarify::{HumanAnswer, Purpose, SealedCall};
@@ -60,8 +61,7 @@ impl Calls {
         let next = tokio::select! {
             _ = self.shared.writer.wait_for_answer(&question.id, MAX_APPROVAL_TIME) => held.approved().await,
             () = call.unsent.cancelled() => held.answered(HumanAnswer::Declined).await,
-            // Dropping `held` releases the reservation and withdraws the question.
-            _ = call.client.gone() => return relay::cancelled(),
+            _ = call.client.gone() => held.answered(HumanAnswer::Unanswered).await,
         };
         match self.next_step(next).await {
             NextStep::Answer(decision) => self.answer(call, decision).await,
@@ -75,8 +75,7 @@ impl Calls {
         let next = match self.waited(&opened, id, &call.unsent).await {
             ApprovalWait::Over => held.approved().await,
             ApprovalWait::TakenBack => held.answered(HumanAnswer::Declined).await,
-            // Dropping `held` releases the reservation and withdraws the question.
-            ApprovalWait::Gone => return,
+            ApprovalWait::Gone => held.answered(HumanAnswer::Unanswered).await,
         };
         match self.next_step(next).await {
             NextStep::Answer(decision) => self.answer_on(opened, call, decision).await,

@@ -46,6 +46,24 @@ async fn question(world: &World) -> Question {
     tokio::time::timeout(PATIENCE, asked).await.expect("an approver is asked")
 }
 
+/// Waits until no question is open.
+async fn until_withdrawn(world: &World) {
+    let withdrawn = async {
+        while !world.writer.open_questions().await.unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, withdrawn).await.expect("the question is withdrawn");
+}
+
+/// Asserts that the newest record of the agent's session is the denial of a call to which nobody has answered.
+async fn assert_recorded_as_unanswered(world: &World, agent: &Agent) {
+    let record = world.records(&agent.session).await.pop().unwrap();
+    assert_eq!((record.kind.as_str(), &record.payload["verdict"]), ("decision", &json!("denied")));
+    assert_eq!(record.payload["verification"]["reason"], "unanswered", "{record:?}");
+    assert!(record.payload.get("confirmation").is_none(), "{record:?}");
+}
+
 /// The approver permits the call. Returns whether the question was open.
 async fn approve(world: &World, question: &Question) -> bool {
     let signed = Approval::of(question, "carol", Decision::Approve, None).sign(&approver_key()).unwrap();
@@ -89,6 +107,28 @@ async fn v_26_a_client_that_reads_no_events_cancels_its_call_while_an_approver_i
     assert!(!approve(&world, &question).await, "the question was withdrawn");
     assert_eq!(world.server.calls(), 0);
     assert!(world.server.messages_of("notifications/cancelled").is_empty());
+    agent.call("crm.read", json!({})).await.served();
+}
+
+#[tokio::test]
+async fn v_26_a_call_whose_client_leaves_while_an_approver_is_asked_is_denied_on_record() {
+    let world = world(None).await;
+    let agent = world.legacy().await;
+    agent.commit_to(json!({ "max_calls": 1 })).await;
+    for accepted in ["application/json, text/event-stream", "application/json"] {
+        let call = agent.message("tools/call", &agent.call_params("pay", &json!({})));
+        let mut request = agent.post(&call).build().unwrap();
+        request.headers_mut().insert("accept", accepted.parse().unwrap());
+        let http = agent.http.clone();
+        let waiting = tokio::spawn(async move { read(http.execute(request).await.unwrap()).await });
+        let question = question(&world).await;
+        waiting.abort();
+        until_withdrawn(&world).await;
+        assert!(!approve(&world, &question).await);
+        assert_recorded_as_unanswered(&world, &agent).await;
+    }
+    assert_eq!(world.verdicts(&agent.session).await, ["served", "denied", "denied"]);
+    assert_eq!(world.server.calls(), 0);
     agent.call("crm.read", json!({})).await.served();
 }
 
