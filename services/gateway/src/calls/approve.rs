@@ -2,7 +2,7 @@
 //!
 //! In the modern era, a result with only `requestState` asks the client to send the call again; each time the call is
 //! held for a while, so that the answer can arrive meanwhile. Nothing that the client sends is an answer. A call whose
-//! client leaves is decided without one, which withdraws the question.
+//! client leaves or cancels it is decided without one, which withdraws the question.
 
 use admission::approval::Question;
 use admission::clarify::{HumanAnswer, Purpose, SealedCall};
@@ -60,7 +60,7 @@ impl Calls {
         let _in_use = call.holds_session();
         let next = tokio::select! {
             _ = self.shared.writer.wait_for_answer(&question.id, MAX_APPROVAL_TIME) => held.approved().await,
-            () = call.unsent.cancelled() => held.answered(HumanAnswer::Declined).await,
+            () = call.unsent.cancelled() => held.answered(HumanAnswer::Unanswered).await,
             _ = call.client.gone() => held.answered(HumanAnswer::Unanswered).await,
         };
         match self.next_step(next).await {
@@ -74,8 +74,7 @@ impl Calls {
     async fn wait_on(self, opened: OpenedStream, call: PendingCall, id: &str, held: UndecidedCall) {
         let next = match self.waited(&opened, id, &call.unsent).await {
             ApprovalWait::Over => held.approved().await,
-            ApprovalWait::TakenBack => held.answered(HumanAnswer::Declined).await,
-            ApprovalWait::Gone => held.answered(HumanAnswer::Unanswered).await,
+            ApprovalWait::TakenBack => held.answered(HumanAnswer::Unanswered).await,
         };
         match self.next_step(next).await {
             NextStep::Answer(decision) => self.answer_on(opened, call, decision).await,
@@ -95,7 +94,7 @@ impl Calls {
         loop {
             tokio::select! {
                 _ = &mut answer => return ApprovalWait::Over,
-                () = opened.gone() => return ApprovalWait::Gone,
+                () = opened.gone() => return ApprovalWait::TakenBack,
                 () = unsent.cancelled() => return ApprovalWait::TakenBack,
                 _ = alive.tick() => {
                     opened.keep_alive().await;
@@ -134,8 +133,6 @@ impl Calls {
 enum ApprovalWait {
     /// The question is answered or over, or [`MAX_APPROVAL_TIME`] has passed.
     Over,
-    /// The client cancelled its call.
+    /// The client cancelled its call, or has disconnected. Neither is an answer to a question that it cannot answer.
     TakenBack,
-    /// The client has disconnected.
-    Gone,
 }

@@ -103,11 +103,25 @@ async fn v_26_a_client_that_reads_no_events_cancels_its_call_while_an_approver_i
     let question = question(&world).await;
     assert_eq!(agent.notify("notifications/cancelled", json!({ "requestId": call["id"] })).await, 202);
     let denied = tokio::time::timeout(PATIENCE, waiting).await.expect("the call ends").unwrap();
-    denied.denied("declined");
+    denied.denied("unanswered");
+    assert_recorded_as_unanswered(&world, &agent).await;
     assert!(!approve(&world, &question).await, "the question was withdrawn");
     assert_eq!(world.server.calls(), 0);
     assert!(world.server.messages_of("notifications/cancelled").is_empty());
     agent.call("crm.read", json!({})).await.served();
+}
+
+#[tokio::test]
+async fn v_26_a_call_that_its_client_cancels_on_its_stream_is_declined_by_nobody() {
+    let world = world(None).await;
+    let agent = world.legacy().await;
+    agent.commit().await;
+    let call = agent.message("tools/call", &agent.call_params("pay", &json!({})));
+    let mut waiting = agent.stream(&call).await;
+    question(&world).await;
+    assert_eq!(agent.notify("notifications/cancelled", json!({ "requestId": call["id"] })).await, 202);
+    waiting.answer().await.denied("unanswered");
+    assert_recorded_as_unanswered(&world, &agent).await;
 }
 
 #[tokio::test]
