@@ -3,7 +3,8 @@
 //!
 //! The client is thus handled like one over Streamable HTTP: in the legacy eras it has an MCP session, with a stream for
 //! the server's own messages. In the modern era a client over HTTP cancels a request by a disconnect; here it sends
-//! `notifications/cancelled`, which ends the request in the same way.
+//! `notifications/cancelled`, which ends the request in the same way. A client over HTTP opens another session once its
+//! server has lost the first; here it starts another process, since this one ends.
 //!
 //! Not here: decisions, and servers on stdio (`upstream::stdio`).
 
@@ -16,6 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use http::StatusCode;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -25,6 +27,7 @@ use crate::frame::{Frame, Kind, NOTIFICATIONS_CANCELLED, RawId, reply};
 use crate::front::Front;
 use crate::limits::{CHILD_QUEUE, LOCAL_STREAM_PAUSE, MAX_LINE_BYTES};
 use crate::lines::{Line, read_line, skip_line};
+use crate::relay::Response;
 use open_requests::OpenRequests;
 use request::{McpSession, is_modern};
 
@@ -34,15 +37,18 @@ pub struct StdioClient {
     front: Arc<Front>,
     route: Arc<str>,
     session: Arc<Mutex<McpSession>>,
+    /// Cancelled once the server has lost the session.
+    lost: CancellationToken,
 }
 
 impl StdioClient {
     /// A client that uses this route of the front end.
     pub fn new(front: Arc<Front>, route: &str) -> Self {
-        Self { front, route: route.into(), session: Arc::default() }
+        Self { front, route: route.into(), session: Arc::default(), lost: CancellationToken::new() }
     }
 
-    /// Serves the client until its input ends or `stop` resolves, and ends its MCP session.
+    /// Serves the client until its input ends, its server has lost its MCP session, or `stop` resolves, and ends that
+    /// session.
     ///
     /// # Errors
     /// If the input cannot be read.
@@ -69,7 +75,8 @@ impl StdioClient {
         ended
     }
 
-    /// Handles the messages of the input in their order. Requests run side by side, and those in flight are waited for.
+    /// Handles the messages of the input in their order. Requests run side by side, and those in flight are waited for. In a
+    /// session that is lost, what the client has sent already is still answered.
     async fn messages(
         &self,
         input: impl AsyncRead + Unpin + Send + 'static,
@@ -101,10 +108,28 @@ impl StdioClient {
                         }
                     }
                 },
+                () = self.lost.cancelled(), if running.is_empty() => {
+                    reading.abort();
+                    break;
+                }
             }
         }
         while running.next().await.is_some() {}
         reading.await.unwrap_or(Ok(()))
+    }
+
+    /// Sends a message to the front end, and notes whether its answer says that the server has lost the client's session.
+    async fn post(&self, message: &Frame) -> Response {
+        let (request, is_in_session) = {
+            let session = self.session();
+            (session.post(&self.route, message), session.has_id() && !is_modern(message))
+        };
+        let response = self.front.answer_local(request).await;
+        if is_in_session && response.status() == StatusCode::NOT_FOUND && !self.lost.is_cancelled() {
+            tracing::warn!(route = %self.route, "the server has lost the client's session; this process ends");
+            self.lost.cancel();
+        }
+        response
     }
 
     /// Handles a request until it is answered or cancelled, and returns its id. A cancelled one has no answer.
@@ -114,9 +139,8 @@ impl StdioClient {
         output: &mpsc::Sender<Bytes>,
         cancelled: CancellationToken,
     ) -> Option<RawId> {
-        let request = self.session().post(&self.route, &frame);
         let answered = async {
-            let response = self.front.answer_local(request).await;
+            let response = self.post(&frame).await;
             answer::forward(response, frame.id(), |message| send(output, message)).await;
         };
         tokio::select! {
@@ -145,8 +169,7 @@ impl StdioClient {
     /// Handles a message that must have been received before the next one is: `initialize`, a notification or a
     /// response.
     async fn in_order(&self, frame: Frame, output: &mpsc::Sender<Bytes>, over: &CancellationToken) {
-        let request = self.session().post(&self.route, &frame);
-        let response = self.front.answer_local(request).await;
+        let response = self.post(&frame).await;
         if request::is_initialize(&frame) {
             self.session().opened(response.headers());
             let negotiated = |message: Bytes| {

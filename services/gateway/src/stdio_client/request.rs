@@ -22,6 +22,11 @@ impl McpSession {
         self.id.is_some() || self.version.is_some()
     }
 
+    /// Returns whether the server has given the session an id: then it answers 404 once it has lost the session.
+    pub const fn has_id(&self) -> bool {
+        self.id.is_some()
+    }
+
     /// Takes the session's id from the answer to `initialize`.
     pub fn opened(&mut self, headers: &HeaderMap) {
         self.id = headers.get(SESSION).cloned();

@@ -179,3 +179,53 @@ async fn a_cancellation_right_behind_its_call_keeps_it_from_the_server() {
     assert!(!answer.contains("hold") && !answer.contains("notifications/cancelled"), "{answer}");
     server.stop().await;
 }
+
+#[tokio::test]
+async fn a_session_that_its_server_has_lost_ends_after_the_answer_and_leaves_the_input_open() {
+    let server = Arc::new(Stdio::new(program("old"), "old"));
+    let world = World::with(|wishes| {
+        wishes.upstream = Some(server.clone());
+        wishes.rules.posture = Posture::Advisory;
+    })
+    .await;
+    let mut client = LocalClient::of(&world);
+    client.say(crate::scripted::initialize("2025-06-18")).await;
+    client.next().await;
+    let call = |id: u64, tool: &str| {
+        let params = json!({ "name": tool, "arguments": {} });
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+    };
+    client.say(call(1, "die")).await;
+    let answer = client.next().await;
+    assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(1), &json!(-31001)), "{answer}");
+    let is_lost = async {
+        for id in 2.. {
+            client.say(call(id, "echo")).await;
+            let answer = client.next().await;
+            assert_eq!(answer["id"], id, "{answer}");
+            if answer["error"]["code"] == -32001 {
+                break;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, is_lost).await.expect("the session is lost");
+    let LocalClient { input, mut output, served } = client;
+    tokio::time::timeout(PATIENCE, served).await.expect("it ends by itself").unwrap().unwrap();
+    assert_eq!(output.next_line().await.unwrap(), None);
+    drop(input);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_modern_request_for_something_unknown_does_not_end_the_client() {
+    let world = World::new().await;
+    let mut client = LocalClient::of(&world);
+    client.say(crate::scripted::initialize("2025-06-18")).await;
+    client.next().await;
+    for id in [1, 2] {
+        client.say(modern(json!(id), "example/unknown", json!({}), json!({}))).await;
+        let answer = client.next().await;
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(id), &json!(-32601)), "{answer}");
+    }
+    assert_eq!(client.end().await, [""; 0]);
+}
