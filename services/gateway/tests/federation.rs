@@ -316,12 +316,14 @@ async fn questions_of_two_servers_with_the_same_id_get_their_own_answers() {
 }
 
 #[tokio::test]
-async fn an_answer_without_a_question_is_refused() {
+async fn an_answer_without_a_question_is_refused_with_400_and_no_id() {
     let pair = pair("legacy", "legacy");
     let client = Client::with_session(&pair.federation, OLD).await;
     for id in [json!(0), json!("c:0"), json!("a")] {
         let answer = client.post(json!({"jsonrpc": "2.0", "id": id, "result": {}})).await.unwrap();
-        assert_eq!(messages(answer).await[0]["error"]["code"], -32600);
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST);
+        let refusal = messages(answer).await.remove(0);
+        assert_eq!((&refusal["error"]["code"], &refusal["id"]), (&json!(-32600), &Value::Null), "{refusal}");
     }
 }
 

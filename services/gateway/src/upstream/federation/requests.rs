@@ -147,7 +147,8 @@ impl FederationState {
         })
     }
 
-    /// Forwards the client's response to the server that sent the request.
+    /// Forwards the client's response to the server that sent the request. One to no request is refused with the status
+    /// 400 and the id `null`: a response has no answer.
     pub(super) async fn reply(&self, request: FederatedRequest<'_>) -> Result<UpstreamAnswer, UpstreamError> {
         match rewrite::reply_inward(&self.names, request.message) {
             Some((server, body)) => {
@@ -156,7 +157,7 @@ impl FederationState {
             }
             None => {
                 let why = "no server has asked for this";
-                Ok(rpc_error(request, error_code::INVALID_REQUEST, why).unsent())
+                Ok(answer::error(StatusCode::BAD_REQUEST, None, error_code::INVALID_REQUEST, why).unsent())
             }
         }
     }
