@@ -15,10 +15,12 @@ use serde_json::value::RawValue;
 use vap::message::Scope;
 
 use super::{Calls, Shared};
+use crate::decision_writer::WriterError;
 use crate::frame::RawId;
 use crate::frame::error_code::INTERNAL_ERROR;
 use crate::frame::reply::{self, Reply};
-use crate::tools::NotNoted;
+use crate::relay::UPSTREAM_FAILED;
+use crate::tools::{NotNoted, UnreadableList};
 
 /// The method of a list of tools.
 pub const METHOD: &str = "tools/list";
@@ -75,11 +77,16 @@ impl Shared {
 /// Builds the error for a client in place of a list that is withheld.
 pub(super) fn not_shown(id: &RawId, why: &NotNoted) -> Bytes {
     tracing::warn!(%why, "a list of tools is not passed on");
-    let words = match why {
-        NotNoted::Unreadable(why) => why.to_string(),
-        NotNoted::DecisionWriter(why) => format!("{}: the list of tools could not be noted", why.reason()),
+    let (code, words) = match why {
+        // The fault of a server, of which the list is longer than the gateway accepts.
+        NotNoted::Unreadable(UnreadableList::TooMany)
+        | NotNoted::DecisionWriter(WriterError::TooManyTools { .. }) => (UPSTREAM_FAILED, why.to_string()),
+        NotNoted::Unreadable(why) => (INTERNAL_ERROR, why.to_string()),
+        NotNoted::DecisionWriter(why) => {
+            (INTERNAL_ERROR, format!("{}: the list of tools could not be noted", why.reason()))
+        }
     };
-    reply::error(Some(id), INTERNAL_ERROR, &words, None)
+    reply::error(Some(id), code, &words, None)
 }
 
 /// Returns whether one of the commitments permits a tool. A tool whose name cannot be read cannot be called.

@@ -8,6 +8,7 @@ use vap::reason::Reason;
 
 use super::backlog::Backpressure;
 use super::record_outbox::NoReceipt;
+use crate::limits::PINNED_TOOLS;
 
 /// Failure to make a decision, or to make it durable. Nothing may be forwarded.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -36,6 +37,12 @@ pub enum WriterError {
     /// The content cannot be recorded: the log or the database would not accept it.
     #[error("no record could be made of it: {0}")]
     Unrecordable(String),
+    /// The servers of a route have listed more tools than are pinned. Nothing is wrong with the evidence.
+    #[error("the servers behind {route} have listed more than {most} tools", most = PINNED_TOOLS)]
+    TooManyTools {
+        /// The path of the route.
+        route: String,
+    },
     /// The gateway is stopping.
     #[error("the gateway is stopping")]
     Stopping,
@@ -44,7 +51,7 @@ pub enum WriterError {
 impl WriterError {
     /// Returns whether an item that must become durable is given up: retrying it would fail again, or the writer stops.
     pub const fn is_permanent(&self) -> bool {
-        matches!(self, Self::Unrecordable(_) | Self::Stopping)
+        matches!(self, Self::Unrecordable(_) | Self::TooManyTools { .. } | Self::Stopping)
     }
 
     /// Returns the reason that the denial states to the caller.
@@ -53,9 +60,11 @@ impl WriterError {
             Self::Backpressure(_) | Self::Full(_) | Self::Busy => Reason::EvidenceBackpressure,
             Self::Crowded => Reason::RateLimited,
             Self::NoReceipt(_) => Reason::ReceiptUnavailable,
-            Self::Unavailable(_) | Self::Unsigned(_) | Self::Unrecordable(_) | Self::Stopping => {
-                Reason::EvidenceUnavailable
-            }
+            Self::Unavailable(_)
+            | Self::Unsigned(_)
+            | Self::Unrecordable(_)
+            | Self::TooManyTools { .. }
+            | Self::Stopping => Reason::EvidenceUnavailable,
         }
     }
 }

@@ -108,7 +108,7 @@ impl ToolsWork {
     /// Counts a newly pinned tool.
     ///
     /// # Errors
-    /// [`WriterError::Unrecordable`] if the route has [`PINNED_TOOLS`] already.
+    /// [`WriterError::TooManyTools`] if the route has [`PINNED_TOOLS`] already.
     fn count_pinned_tool(&self, batch: &mut Batch<'_>) -> Result<(), DecideError> {
         let copy = batch.stream(&catalogue_stream(&self.route))?;
         let tools = match copy.state() {
@@ -116,8 +116,7 @@ impl ToolsWork {
             _ => 0,
         };
         if tools >= PINNED_TOOLS {
-            let why = format!("the servers of {} have listed more than {PINNED_TOOLS} tools", self.route);
-            return Err(WriterError::Unrecordable(why).into());
+            return Err(WriterError::TooManyTools { route: self.route.clone() }.into());
         }
         copy.set_state(StreamState::Catalogue(ToolCount { tools: tools + 1 }));
         copy.set_due(FOR_EVER);

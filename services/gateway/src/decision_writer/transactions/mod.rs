@@ -379,7 +379,10 @@ impl WriterTask {
                     batch.add_early_read(&read);
                 }
                 Err(DecideError::Failed(why)) => {
-                    tracing::error!(%why, "a decision could not be made");
+                    // Too long a list is a server's fault, and is logged where it is withheld.
+                    if !matches!(why, WriterError::TooManyTools { .. }) {
+                        tracing::error!(%why, "a decision could not be made");
+                    }
                     self.fail(items.remove(decided), &why);
                     return Ok(None);
                 }
