@@ -113,7 +113,8 @@ impl Ending {
         let (shared, annotated) = (self.shared.clone(), self.annotated);
         let spliced = reply.with_meta(&self.additions.members(), Additions::dropped());
         if annotated {
-            shared.unanswered.remember(&self.route, &self.caller, &self.id, self.additions.clone());
+            let answer = (&self.id, reply);
+            shared.unanswered.remember(&self.route, &self.caller, answer, self.additions.clone());
         }
         shared.tasks.keep(task_id, self);
         if annotated { Passing::Replaced(spliced) } else { Passing::Untouched }
@@ -135,7 +136,7 @@ impl Ending {
             None => &[],
         };
         let spliced = reply.edited(changes, &additions.members(), Additions::dropped());
-        shared.unanswered.remember(&route, &caller, &id, additions);
+        shared.unanswered.remember(&route, &caller, (&id, reply), additions);
         Passing::Replaced(spliced)
     }
 

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use admission::principal::Caller;
 use moka::sync::Cache;
+use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 
 use super::additions::Additions;
@@ -57,6 +58,8 @@ struct UnansweredCall {
 
 struct AnsweredCall {
     id: RawId,
+    /// The SHA-256 of the result.
+    result: Option<[u8; 32]>,
     additions: Additions,
 }
 
@@ -148,10 +151,17 @@ impl UnansweredCalls {
         of_session.flat_map(|(_, all)| all).any(|open| open.annotated && open.is_unsettled())
     }
 
-    /// Remembers the members of an answer, in case the answer is repeated.
-    pub fn remember(&self, route: &Arc<str>, caller: &Caller, id: &RawId, additions: Additions) {
+    /// Remembers the members of an answer, in case the answer is repeated. `id` is that of the call.
+    pub fn remember(
+        &self,
+        route: &Arc<str>,
+        caller: &Caller,
+        (id, answer): (&RawId, &Reply),
+        additions: Additions,
+    ) {
         if let Some(name) = name(route, caller, &id.loosely()) {
-            self.given.insert(name, Arc::new(AnsweredCall { id: id.clone(), additions }));
+            let (id, result) = (id.clone(), result_digest(answer));
+            self.given.insert(name, Arc::new(AnsweredCall { id, result, additions }));
         }
     }
 
@@ -167,9 +177,10 @@ impl UnansweredCalls {
         }
         lock(&self.table).forget_paid(&name);
         match self.given.get(&name) {
-            Some(given) if reply.answers(&given.id) => Some(match reply.is_error() {
-                false => Passing::Replaced(reply.with_meta(&given.additions.members(), Additions::dropped())),
-                true => Passing::Replaced(reply.without_gateway_members(Additions::dropped())),
+            // Another answer than the first one is not what was recorded.
+            Some(given) if reply.answers(&given.id) => Some(match given.result == result_digest(reply) {
+                true => Passing::Replaced(reply.with_meta(&given.additions.members(), Additions::dropped())),
+                false => Passing::Withheld,
             }),
             Some(given) if reply.is_mistaken_for_answer(&given.id) => Some(Passing::Withheld),
             _ => lock(&self.table).is_mistaken(&name, reply).then_some(Passing::Withheld),
@@ -245,6 +256,11 @@ impl UnansweredCall {
     fn is_unsettled(&self) -> bool {
         self.owes.upgrade().is_some_and(|owes| owes.try_lock().map_or(true, |owes| owes.is_some()))
     }
+}
+
+/// Returns the SHA-256 of a result without its `_meta`; `None` of an error.
+fn result_digest(answer: &Reply) -> Option<[u8; 32]> {
+    answer.result_without_meta().map(|result| Sha256::digest(result).into())
 }
 
 fn lock(table: &Mutex<UnansweredTable>) -> MutexGuard<'_, UnansweredTable> {

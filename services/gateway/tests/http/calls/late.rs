@@ -97,6 +97,27 @@ async fn a_resumed_stream_repeats_the_answer_with_its_verdict() {
     assert_eq!(world.outcomes(&agent.session, 1).await.len(), 1);
 }
 
+#[tokio::test]
+async fn v_5_another_answer_to_a_settled_call_is_withheld() {
+    let world = World::before(script(|seen| match seen.rpc().as_str() {
+        "tools/call" => Some(McpResponse::events(&[result(CALL)])),
+        "GET" => {
+            let mut other = result(CALL);
+            other["result"]["content"] = json!([{ "type": "text", "text": "other" }]);
+            let error = json!({ "code": -32000, "message": "it failed" });
+            let failed = json!({ "jsonrpc": "2.0", "id": CALL, "error": error });
+            Some(McpResponse::events(&[other, failed, result(CALL)]))
+        }
+        _ => None,
+    }))
+    .await;
+    let agent = world.legacy().await;
+    agent.commit().await;
+    let first = agent.call("crm.read", json!({})).await.served();
+    let again = agent.get("e-0").await.served();
+    assert_eq!(again.messages(), [first.reply()], "{again:?}");
+}
+
 /// Answers a call on another stream while the call's own is open: until that was read.
 fn answered_elsewhere(id: u64) -> Script {
     let done = Notify::new();
