@@ -158,9 +158,15 @@ impl Observations {
         }
     }
 
-    /// Returns the `kid` of the first published key that has one: the key that is requested by its `kid`.
-    pub(crate) fn first_kid(&self) -> Option<Vec<u8>> {
-        self.keys().ok()?.keys().iter().find_map(|key| key.kid.clone())
+    /// Returns the `kid` of the key that is requested by it: the key that signed the receipt if it is published, else the
+    /// first published key that has a `kid`.
+    pub(crate) fn tested_kid(&self) -> Option<Vec<u8>> {
+        let keys = self.keys().ok()?;
+        let receipt = self.receipt().ok();
+        let signing = receipt.as_ref().and_then(|receipt| receipt.header().kid());
+        let is_signing = |kid: &&[u8]| signing.is_some_and(|signing| signing == *kid);
+        let published = || published_kids(&keys).flatten();
+        published().find(is_signing).or_else(|| published().next()).map(<[u8]>::to_vec)
     }
 
     /// Returns the bytes of the receipt: that of the receipt resource, else the one in the answer to the registration.
@@ -185,6 +191,14 @@ impl Observations {
             Err(ReceiptError::Malformed(_)) => not_applicable("the receipt is malformed"),
         }
     }
+}
+
+/// Returns the `kid` of each published key, `None` for a key without one. Keys of types that the suite does not know
+/// count, other members of the set do not.
+pub(crate) fn published_kids(keys: &KeySet) -> impl Iterator<Item = Option<&[u8]>> {
+    let unsupported = keys.skipped().iter().filter(|skipped| skipped.is_unsupported());
+    let usable = keys.keys().iter().map(|key| key.kid.as_deref());
+    usable.chain(unsupported.map(|skipped| skipped.kid.as_deref()))
 }
 
 /// Returns `true` for the status of a registration that a service accepts (SCRAPI-11, section 2.3).

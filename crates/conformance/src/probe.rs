@@ -5,10 +5,6 @@
 pub enum Probe {
     /// The key set.
     Keys,
-    /// The first key of the set with a `kid`, by the base64url form of the `kid`.
-    KeyByKid,
-    /// The same key by its raw `kid`, if that is safe in a path.
-    KeyByRawKid,
     /// A key that does not exist.
     UnknownKey,
     /// Registration of the statement.
@@ -17,6 +13,10 @@ pub enum Probe {
     Running,
     /// The receipt resource, after the registration ended.
     Receipt,
+    /// The key that signed the receipt, else the first key of the set with a `kid`, by the base64url form of the `kid`.
+    KeyByKid,
+    /// The same key by its raw `kid`, if that is safe in a path.
+    KeyByRawKid,
     /// The receipt resource, in any type.
     ReceiptOfAnyType,
     /// The same statement again.
@@ -87,11 +87,11 @@ pub enum HostileInput {
 /// All probes, in the order in which they are sent. [`Probe::Running`] is recorded while [`Probe::Receipt`] is polled.
 pub const PROBES: &[Probe] = &[
     Probe::Keys,
-    Probe::KeyByKid,
-    Probe::KeyByRawKid,
     Probe::UnknownKey,
     Probe::Registration,
     Probe::Receipt,
+    Probe::KeyByKid,
+    Probe::KeyByRawKid,
     Probe::ReceiptOfAnyType,
     Probe::Resubmission,
     Probe::Transparent,

@@ -6,9 +6,9 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use data_encoding::BASE64URL_NOPAD;
 use http::Method;
 use http::header::LOCATION;
+use scitt::key::{kid_segment, kid_segment_matches};
 use scitt::media;
 use url::Url;
 
@@ -69,9 +69,9 @@ pub fn next_request(
     let statement = || post(base, samples.message().clone(), Some(media::COSE));
     match probe {
         Probe::Keys | Probe::KeysAgain => keys(),
-        Probe::KeyByKid => key(&BASE64URL_NOPAD.encode(&observations.first_kid()?)),
-        Probe::KeyByRawKid => key(&path_safe(&observations.first_kid()?)?),
-        Probe::UnknownKey => key(&BASE64URL_NOPAD.encode(NO_KID)),
+        Probe::KeyByKid => key(&kid_segment(&observations.tested_kid()?)),
+        Probe::KeyByRawKid => key(path_safe(&observations.tested_kid()?)?),
+        Probe::UnknownKey => key(&kid_segment(NO_KID)),
         Probe::Registration | Probe::Resubmission => statement(),
         Probe::Running => None,
         Probe::Receipt => get(receipt_url(base, observations)?, media::COSE),
@@ -105,10 +105,9 @@ fn post(base: &Url, body: Bytes, content_type: Option<&'static str>) -> Option<P
 }
 
 /// Returns a `kid` as a path segment, if it needs no percent-encoding and is not a dot segment (SCRAPI, section 2.2).
-fn path_safe(kid: &[u8]) -> Option<String> {
-    let unreserved = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(byte);
-    let dots = matches!(kid, b"" | b"." | b"..");
-    (!dots && kid.iter().all(unreserved)).then(|| String::from_utf8_lossy(kid).into_owned())
+fn path_safe(kid: &[u8]) -> Option<&str> {
+    let text = str::from_utf8(kid).ok()?;
+    (!text.is_empty() && kid_segment_matches(kid, text)).then_some(text)
 }
 
 /// Returns the URL of the receipt on the tested service.

@@ -11,7 +11,8 @@ use conformance::{
     ProbeOutcome, ProbeResponse, Samples, checks, markdown_table, next_probe, next_request,
 };
 use http::{HeaderMap, StatusCode};
-use scitt::SignedStatement;
+use scitt::cbor::ItemWriter;
+use scitt::{CoseKey, KeySet, SignedStatement, Signer};
 use serde_json::json;
 
 const NOW: u64 = 1_800_000_000;
@@ -37,6 +38,17 @@ fn report_on(outcome: &ProbeOutcome) -> ConformanceReport {
     let mut observations = Observations::new(samples().statement().clone(), NOW);
     PROBES.iter().for_each(|probe| observations.record(*probe, outcome.clone()));
     ConformanceReport::of(&all(), &observations, BASE, "2027-01-15T08:00:00Z")
+}
+
+fn observations() -> Observations {
+    Observations::new(samples().statement().clone(), NOW)
+}
+
+/// The report of these checks alone.
+fn report_of(names: &[&str], observations: &Observations) -> ConformanceReport {
+    let selected: Vec<_> = checks().filter(|check| names.contains(&check.name)).collect();
+    assert_eq!(selected.len(), names.len(), "{names:?}");
+    ConformanceReport::of(&selected, observations, BASE, "now")
 }
 
 fn conclusion(report: &ConformanceReport, name: &str) -> CheckConclusion {
@@ -119,6 +131,81 @@ fn our_own_parser_refuses_every_hostile_body_that_is_malformed() {
     }
     let unknown = SignedStatement::parse(samples().hostile(HostileInput::UnknownAlgorithm)).unwrap();
     assert_eq!((unknown.header().alg(), unknown.header().algorithm()), (Some(-999), None));
+}
+
+#[test]
+fn the_single_key_that_is_requested_is_that_of_the_receipt() {
+    let base = BASE.parse().unwrap();
+    let mut observations = observations();
+    observations.record(Probe::Keys, response(200, &[], &key_set(&[b"retired", b"receipts:2026"])));
+    let path = |probe: Probe, observations: &Observations| {
+        next_request(probe, &base, &samples(), observations).unwrap().url.path().to_owned()
+    };
+    let keys = "/.well-known/scitt-keys";
+    assert_eq!(path(Probe::KeyByRawKid, &observations), format!("{keys}/retired"));
+    observations.record(Probe::Receipt, response(200, &[], &receipt(-7, b"receipts:2026")));
+    assert_eq!(path(Probe::KeyByRawKid, &observations), format!("{keys}/receipts:2026"));
+    assert_eq!(path(Probe::KeyByKid, &observations), format!("{keys}/cmVjZWlwdHM6MjAyNg"));
+}
+
+#[test]
+fn a_run_of_one_check_of_a_single_key_gets_the_receipt_first() {
+    let (base, location) = (BASE.parse().unwrap(), [("location", "https://ts.example/entries/abc")]);
+    let only: Vec<_> = checks().filter(|check| check.name == "key-status").collect();
+    let (mut observations, mut sent) = (observations(), Vec::new());
+    while let Some((probe, request)) = next_probe(&only, &base, &samples(), &observations) {
+        let answer = match probe {
+            Probe::Keys => response(200, &[], &key_set(&[b"retired", b"current"])),
+            Probe::Receipt => response(200, &[], &receipt(-7, b"current")),
+            _ => response(202, &location, b""),
+        };
+        observations.record(probe, answer);
+        sent.push((probe, request.url.path().to_owned()));
+    }
+    let probes: Vec<_> = sent.iter().map(|(probe, _)| *probe).collect();
+    assert_eq!(probes, [Probe::Keys, Probe::Registration, Probe::Receipt, Probe::KeyByKid]);
+    assert_eq!(sent[3].1, "/.well-known/scitt-keys/Y3VycmVudA");
+}
+
+/// A key set in which one key has these names.
+fn key_set(kids: &[&[u8]]) -> Vec<u8> {
+    let key = |kid: &&[u8]| CoseKey {
+        kid: Some(kid.to_vec()),
+        ..CoseKey::bare(testkit::es256().public_key().clone())
+    };
+    KeySet::new(kids.iter().map(key).collect()).encode()
+}
+
+/// A receipt in a tree of one leaf, with a signature that does not verify.
+fn receipt(alg: i64, kid: &[u8]) -> Vec<u8> {
+    let (mut protected, mut proof) = (ItemWriter::new(), ItemWriter::new());
+    protected.map(4).int(1).int(alg).int(4).bytes(kid);
+    protected.int(15).map(2).int(1).text("https://ts.example").int(2).text("thing").int(395).int(1);
+    proof.array(3).unsigned(1).unsigned(0).array(0);
+    let mut receipt = ItemWriter::new();
+    receipt.tag(18).array(4).bytes(&protected.into_bytes()).map(1).int(396).map(1).int(-1);
+    receipt.array(1).bytes(&proof.into_bytes()).null().bytes(&[0; 114]);
+    receipt.into_bytes()
+}
+
+#[test]
+fn keys_and_receipts_of_a_type_that_the_suite_does_not_know_are_unsupported() {
+    let mut ed448 = ItemWriter::new();
+    ed448.array(1).map(4).int(1).int(1).int(2).bytes(b"k").int(-1).int(7).int(-2).bytes(&[1; 57]);
+    let mut observations = observations();
+    let keys = ed448.into_bytes();
+    observations.record(Probe::Keys, response(200, &[], &keys));
+    observations.record(Probe::KeyByKid, response(200, &[("content-type", "application/cbor")], &keys[1..]));
+    observations.record(Probe::Registration, response(201, &[], &receipt(-8, b"k")));
+    observations.record(Probe::Receipt, response(200, &[], &receipt(-53, b"k")));
+    let unsupported =
+        ["keys-set", "keys-thumbprint", "key-body", "receipt-verifies", "receipt-on-registration"];
+    let passed = ["keys-status", "keys-public", "keys-kid", "key-status", "key-content-type", "receipt-kid"];
+    let report = report_of(&[&unsupported[..], &passed[..]].concat(), &observations);
+    let with = |conclusion| report.checks.iter().filter(move |check| check.conclusion == conclusion);
+    assert_eq!(with(CheckConclusion::Unsupported).map(|check| check.name).collect::<Vec<_>>(), unsupported);
+    assert_eq!(with(CheckConclusion::Passed).map(|check| check.name).collect::<Vec<_>>(), passed);
+    assert!(report.conforms);
 }
 
 #[test]

@@ -4,14 +4,32 @@
 //! therefore introduce keys that older readers do not know.
 
 use crate::cbor::{self, ItemReader, Major};
-use crate::key::{CoseKey, KeyError, write_set};
+use crate::key::{CoseKey, KeyError, kid_of, write_set};
 use crate::limits::{HEADER_DEPTH, KEY_SET_BYTES, KEY_SET_ITEMS, KEY_SET_MEMBERS};
 
 /// The usable keys of a COSE_KeySet, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeySet {
     keys: Vec<CoseKey>,
-    skipped: Vec<(usize, KeyError)>,
+    skipped: Vec<SkippedKey>,
+}
+
+/// A member of a COSE_KeySet that is not usable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkippedKey {
+    /// Position in the array.
+    pub position: usize,
+    /// Key identifier, if the member is a map that has one.
+    pub kid: Option<Vec<u8>>,
+    /// Reason why it is not usable.
+    pub error: KeyError,
+}
+
+impl SkippedKey {
+    /// Returns `true` if the member may be a key, of a type or curve that this crate does not support.
+    pub fn is_unsupported(&self) -> bool {
+        matches!(self.error, KeyError::Unsupported(_))
+    }
 }
 
 impl KeySet {
@@ -30,7 +48,7 @@ impl KeySet {
         for (position, member) in members(bytes)?.into_iter().enumerate() {
             match CoseKey::parse(member) {
                 Ok(key) => set.keys.push(key),
-                Err(why) => set.skipped.push((position, why)),
+                Err(error) => set.skipped.push(SkippedKey { position, kid: kid_of(member), error }),
             }
         }
         Ok(set)
@@ -41,8 +59,8 @@ impl KeySet {
         &self.keys
     }
 
-    /// Returns the skipped members: the position in the array, and the reason.
-    pub fn skipped(&self) -> &[(usize, KeyError)] {
+    /// Returns the skipped members, in order.
+    pub fn skipped(&self) -> &[SkippedKey] {
         &self.skipped
     }
 

@@ -42,7 +42,7 @@ pub use alg::{Algorithm, Curve};
 pub use builder::{BuildError, StatementBuilder};
 pub use header::{ContentType, HashEnvelope, Header, Incomplete, IssuerAndSubject, X5Chain};
 pub use key::{CoseKey, KeyError, PublicKey, SignatureError};
-pub use key_set::KeySet;
+pub use key_set::{KeySet, SkippedKey};
 pub use label::Label;
 pub use malformed::{Malformed, MalformedKind};
 pub use problem::Problem;

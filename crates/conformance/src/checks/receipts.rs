@@ -3,12 +3,12 @@
 //! The keys are those that the service publishes: a receipt that verifies shows that the service is consistent with
 //! itself. Whether its keys deserve trust is not a question of conformance.
 
-use scitt::{Receipt, ReceiptError, Structure};
+use scitt::{KeySet, Receipt, ReceiptError, SkippedKey, Structure};
 use verifier::{HeaderProfile, LeafRule, StatementVerdict, TrustStore, TrustedLog, verify_receipt};
 
 use crate::check::{ConformanceCheck, must, should};
 use crate::judgement::{Judgement, Shortfall, not_applicable, quoted, require, violated};
-use crate::observations::Observations;
+use crate::observations::{Observations, published_kids};
 use crate::probe::Probe;
 
 /// The checks of this module.
@@ -89,7 +89,8 @@ fn kid(observations: &Observations) -> Judgement {
     let header = receipt.header();
     match header.kid() {
         Some(kid) => {
-            let published = observations.keys()?.with_kid(kid).count();
+            let keys = observations.keys()?;
+            let published = published_kids(&keys).filter(|published| *published == Some(&kid[..])).count();
             require(published > 0, format!("published keys that have it: {published}"))
         }
         None if header.x5chain().is_some() || header.x5t().is_some() => {
@@ -102,10 +103,14 @@ fn kid(observations: &Observations) -> Judgement {
 /// Verifies a receipt of the registered statement with the published keys, under each rule that makes a leaf of a
 /// statement: no specification chooses one.
 fn verifies(observations: &Observations, receipt: &[u8]) -> Judgement {
-    let mut verdict = verdict(observations, receipt, LeafRule::Sha256OfStatement)?;
+    let keys = observations.keys()?;
+    if let Some(what) = unsupported(&keys, receipt) {
+        return Err(Shortfall::Unsupported(what));
+    }
+    let mut verdict = verdict(observations, &keys, receipt, LeafRule::Sha256OfStatement);
     let mut rule = "SHA-256 of the statement";
     if !verdict.is_verified() {
-        verdict = self::verdict(observations, receipt, LeafRule::Statement)?;
+        verdict = self::verdict(observations, &keys, receipt, LeafRule::Statement);
         rule = "the statement";
     }
     match verdict.is_verified() {
@@ -114,15 +119,30 @@ fn verifies(observations: &Observations, receipt: &[u8]) -> Judgement {
     }
 }
 
-fn verdict(
-    observations: &Observations,
-    receipt: &[u8],
-    rule: LeafRule,
-) -> Result<StatementVerdict, Shortfall> {
-    let keys = observations.keys()?;
-    if let Err(ReceiptError::UnsupportedStructure(number)) = Receipt::parse(receipt.to_vec()) {
-        return Err(Shortfall::Unsupported(format!("verifiable data structure {number}")));
+/// Returns the option of a receipt, or of the key that it names, that the suite cannot check.
+fn unsupported(keys: &KeySet, receipt: &[u8]) -> Option<String> {
+    let receipt = match Receipt::parse(receipt.to_vec()) {
+        Ok(receipt) => receipt,
+        Err(ReceiptError::UnsupportedStructure(number)) => {
+            return Some(format!("verifiable data structure {number}"));
+        }
+        Err(ReceiptError::Malformed(_)) => return None,
+    };
+    let header = receipt.header();
+    match header.alg() {
+        Some(number) if header.algorithm().is_none() => Some(format!("signature algorithm {number}")),
+        _ => unsupported_key(keys, header.kid()?),
     }
+}
+
+/// Returns the error of the key with this `kid`, if it is of a type that the suite does not know.
+fn unsupported_key(keys: &KeySet, kid: &[u8]) -> Option<String> {
+    let is_named = |skipped: &&SkippedKey| skipped.is_unsupported() && skipped.kid.as_deref() == Some(kid);
+    let skipped = keys.skipped().iter().find(is_named).filter(|_| keys.with_kid(kid).next().is_none())?;
+    Some(skipped.error.to_string())
+}
+
+fn verdict(observations: &Observations, keys: &KeySet, receipt: &[u8], rule: LeafRule) -> StatementVerdict {
     let log = TrustedLog {
         iss: None,
         origin: None,
@@ -131,5 +151,5 @@ fn verdict(
         ..TrustedLog::new("", "", keys.keys().to_vec())
     };
     let trust = TrustStore { logs: vec![log], ..TrustStore::default() };
-    Ok(verify_receipt(observations.statement(), receipt, &trust, observations.now()))
+    verify_receipt(observations.statement(), receipt, &trust, observations.now())
 }

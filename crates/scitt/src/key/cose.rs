@@ -133,6 +133,11 @@ impl PublicKey {
     }
 }
 
+/// Returns the `kid` of a COSE_Key that need not be usable, if it has one.
+pub(crate) fn kid_of(member: &[u8]) -> Option<Vec<u8>> {
+    Labels(&parse_limited(member).ok()?).kid().ok()?
+}
+
 fn parse_limited(bytes: &[u8]) -> Result<Value<'_>, KeyError> {
     if bytes.len() > KEY_SET_BYTES {
         return Err(malformed("too large"));

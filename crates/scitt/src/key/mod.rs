@@ -27,8 +27,8 @@ use thiserror::Error;
 
 use crate::alg::{Algorithm, Curve};
 
-pub(crate) use cose::write_set;
 pub use cose::{CoseKey, KeyEnd};
+pub(crate) use cose::{kid_of, write_set};
 pub use did::DidError;
 pub use kid::{kid_segment, kid_segment_matches};
 pub(crate) use spki::{curve_of, to_pem};

@@ -335,11 +335,21 @@ fn a_bad_member_of_a_key_set_is_skipped() {
     let set = [&[0x84][..], &good.encode(), b"\x61x", &hex("a20104204100"), &good.encode()].concat();
     let set = KeySet::parse(&set).unwrap();
     assert_eq!(set.keys(), [good.clone(), good.clone()]);
-    assert_eq!(set.skipped().iter().map(|(position, _)| *position).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(set.skipped().iter().map(|skipped| skipped.position).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(set.with_kid(b"one").count(), 2);
     assert_eq!(set.with_kid(b"two").count(), 0);
     let again = KeySet::parse(&set.encode()).unwrap();
     assert_eq!((again.keys(), again.skipped().len()), (set.keys(), 0));
+}
+
+#[test]
+fn a_skipped_member_keeps_its_kid_and_whether_it_is_only_unsupported() {
+    // An OKP key on Ed448 with a kid, one without, a secret key with a kid, and a kid that is text.
+    let members = ["a3010102416b2007", "a201012007", "a30104024173204100", "a20101026174"];
+    let set = [&[0x84][..], &members.map(hex).concat()].concat();
+    let set = KeySet::parse(&set).unwrap();
+    let skipped: Vec<_> = set.skipped().iter().map(|it| (it.kid.as_deref(), it.is_unsupported())).collect();
+    assert_eq!(skipped, [(Some(&b"k"[..]), true), (None, true), (Some(b"s"), false), (None, true)]);
 }
 
 #[test]
@@ -355,7 +365,7 @@ fn a_member_that_is_well_formed_but_not_valid_cbor_is_skipped() {
     for member in invalid {
         let set = [&[0x83][..], &good.encode(), &hex(member), &good.encode()].concat();
         let set = KeySet::parse(&set).unwrap();
-        assert_eq!((set.keys().len(), set.skipped()[0].0), (2, 1), "{member}");
+        assert_eq!((set.keys().len(), set.skipped()[0].position), (2, 1), "{member}");
     }
     for malformed in ["82a0", "81a10102ff", "81ff", "9fa0", "81a101", "8100ff", "817f41ffff", "81f818"] {
         assert!(matches!(KeySet::parse(&hex(malformed)), Err(KeyError::Malformed(_))), "{malformed}");

@@ -69,11 +69,18 @@ pub fn list_twice(answer: &mut Answer) {
 }
 
 /// Adds a public key to a key set.
-pub fn list_key(answer: &mut Answer, place: usize, kid: Option<&[u8]>) {
-    let mut keys = keys(answer);
+pub fn list_key(answer: &mut Answer, kid: Option<&[u8]>) {
+    answer.body = KeySet::new([keys(answer), vec![other_key(kid)]].concat()).encode();
+}
+
+/// Lists a public key in place of those of a key set.
+pub fn list_other_key(answer: &mut Answer, kid: &[u8]) {
+    answer.body = KeySet::new(vec![other_key(Some(kid))]).encode();
+}
+
+fn other_key(kid: Option<&[u8]>) -> CoseKey {
     let key = testkit::es384().public_key().clone();
-    keys.insert(place, CoseKey { kid: kid.map(<[u8]>::to_vec), ..CoseKey::bare(key) });
-    answer.body = KeySet::new(keys).encode();
+    CoseKey { kid: kid.map(<[u8]>::to_vec), ..CoseKey::bare(key) }
 }
 
 fn keys(answer: &Answer) -> Vec<CoseKey> {

@@ -6,8 +6,8 @@ use ::conformance::Probe::{self, *};
 
 use super::changes::Change::{self, *};
 use super::changes::{
-    attach_root, drop_label, drop_signature, flip_last_bit, list_key, list_secret_key, list_twice,
-    make_location_relative, prove_consistency, put_in_array, rename_key,
+    attach_root, drop_label, drop_signature, flip_last_bit, list_key, list_other_key, list_secret_key,
+    list_twice, make_location_relative, prove_consistency, put_in_array, rename_key,
 };
 
 /// A violation of one check.
@@ -78,16 +78,16 @@ pub const VIOLATIONS: &[Violation] = &[
         .and(&["receipt-kid", "receipt-verifies", "receipt-on-registration"]),
     violation("keys-public", Keys, &[Edit(|answer, _| list_secret_key(answer))], "1 secret key"),
     violation("keys-kid", Keys, &[Edit(|answer, _| list_twice(answer))], "with the kid of another key: 2"),
-    violation("keys-kid", Keys, &[Edit(|answer, _| list_key(answer, 1, None))], "keys without a kid: 1")
+    violation("keys-kid", Keys, &[Edit(|answer, _| list_key(answer, None))], "keys without a kid: 1")
         .and(&["keys-thumbprint"]),
-    violation("keys-thumbprint", Keys, &[Edit(|answer, _| list_key(answer, 1, Some(b"other")))], "1 of 2 keys"),
+    violation("keys-thumbprint", Keys, &[Edit(|answer, _| list_key(answer, Some(b"other")))], "1 of 2 keys"),
     violation("key-status", KeyByKid, &[Status(203)], "203 Non Authoritative Information"),
     violation("key-content-type", KeyByKid, &[TEXT], "\"text/plain\""),
     violation("key-body", KeyByKid, &[Edit(|answer, _| put_in_array(answer))], "an array of keys"),
     violation("key-body", KeyByKid, &[Edit(|answer, _| rename_key(answer))], "under this kid"),
-    // The service does not have the key that the proxy puts first, under any name.
-    violation("key-raw-kid", Keys, &[Edit(|answer, _| list_key(answer, 0, Some(b"plain")))], "404 Not Found")
-        .and(&["keys-thumbprint", "key-status"]),
+    // The service does not have the key that the proxy lists, under any name.
+    violation("key-raw-kid", Keys, &[Edit(|answer, _| list_other_key(answer, b"plain"))], "404 Not Found")
+        .and(&["keys-thumbprint", "key-status", "receipt-kid", "receipt-verifies", "receipt-on-registration"]),
     violation("key-unknown", UnknownKey, &[Status(400)], "400 Bad Request").and(&["problem-key"]),
 
     violation("register-status", Registration, &[Status(200)], "200 OK"),
