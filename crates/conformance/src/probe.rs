@@ -64,7 +64,7 @@ pub enum HostileInput {
     AnnouncedLength,
     /// A statement whose outer array has an indefinite length.
     IndefiniteLength,
-    /// A protected header with the same label twice.
+    /// A statement whose unprotected header has the same label twice.
     DuplicateLabel,
     /// A statement with `crit` in its unprotected header.
     UnprotectedCritical,
@@ -72,8 +72,16 @@ pub enum HostileInput {
     BothHeaders,
     /// A statement with deeply nested arrays in its unprotected header.
     DeepNesting,
-    /// A statement with its protected header moved to the unprotected one.
-    UnprotectedOnly,
+    /// A statement with its claims in the unprotected header, signed by the issuer.
+    UnprotectedClaims,
+    /// A statement without a `kid`, signed by the issuer.
+    NoKid,
+    /// A statement with an unknown label in its protected `crit`, signed by the issuer.
+    UnknownCritical,
+    /// A statement whose protected header has the same label twice, signed by the issuer.
+    ProtectedDuplicate,
+    /// A hash envelope with a content type (3), signed by the issuer.
+    TypedHashEnvelope,
     /// A statement with a changed signature.
     WrongSignature,
     /// A statement with an unassigned algorithm.
@@ -115,7 +123,11 @@ pub const PROBES: &[Probe] = &[
     Probe::Hostile(HostileInput::UnprotectedCritical),
     Probe::Hostile(HostileInput::BothHeaders),
     Probe::Hostile(HostileInput::DeepNesting),
-    Probe::Hostile(HostileInput::UnprotectedOnly),
+    Probe::Hostile(HostileInput::UnprotectedClaims),
+    Probe::Hostile(HostileInput::NoKid),
+    Probe::Hostile(HostileInput::UnknownCritical),
+    Probe::Hostile(HostileInput::ProtectedDuplicate),
+    Probe::Hostile(HostileInput::TypedHashEnvelope),
     Probe::Hostile(HostileInput::WrongSignature),
     Probe::Hostile(HostileInput::UnknownAlgorithm),
     Probe::Hostile(HostileInput::NoPayload),

@@ -90,7 +90,7 @@ pub fn next_request(
         Probe::WrongMethod => {
             Some(ProbeRequest { method: Method::DELETE, ..get(base.join(ENTRIES).ok()?, media::COSE)? })
         }
-        Probe::Hostile(input) => post(base, samples.hostile(input), Some(media::COSE)),
+        Probe::Hostile(input) => post(base, samples.hostile(input)?, Some(media::COSE)),
     }
 }
 

@@ -11,14 +11,28 @@ use conformance::{
     ProbeOutcome, ProbeResponse, Samples, checks, markdown_table, next_probe, next_request,
 };
 use http::{HeaderMap, StatusCode};
-use scitt::cbor::ItemWriter;
-use scitt::{CoseKey, KeySet, SignedStatement, Signer};
+use scitt::cbor::{ItemReader, ItemWriter, Limits};
+use scitt::{Algorithm, CoseKey, KeySet, SignedStatement, Signer};
 use serde_json::json;
 
 const NOW: u64 = 1_800_000_000;
 const BASE: &str = "https://ts.example/";
 
+/// The hostile inputs that the issuer signs.
+const SIGNED: [HostileInput; 5] = [
+    HostileInput::UnprotectedClaims,
+    HostileInput::NoKid,
+    HostileInput::UnknownCritical,
+    HostileInput::ProtectedDuplicate,
+    HostileInput::TypedHashEnvelope,
+];
+
 fn samples() -> Samples {
+    unsigned_samples().signed_by(&testkit::es256()).unwrap()
+}
+
+/// The samples of a run with a statement whose issuer's key is not known.
+fn unsigned_samples() -> Samples {
     Samples::of(testkit::opaque("thing", &json!({ "n": 1 })).bytes().clone()).unwrap()
 }
 
@@ -119,18 +133,64 @@ fn probes_of(checks: &[&ConformanceCheck]) -> Vec<Probe> {
 #[test]
 fn our_own_parser_refuses_every_hostile_body_that_is_malformed() {
     let well_formed = [
-        HostileInput::UnprotectedOnly,
+        HostileInput::UnprotectedClaims,
+        HostileInput::NoKid,
         HostileInput::WrongSignature,
         HostileInput::UnknownAlgorithm,
         HostileInput::NoPayload,
     ];
     for probe in PROBES {
         let Probe::Hostile(input) = probe else { continue };
-        let parsed = SignedStatement::parse(samples().hostile(*input));
+        let parsed = SignedStatement::parse(samples().hostile(*input).unwrap());
         assert_eq!(parsed.is_ok(), well_formed.contains(input), "{input:?}");
     }
-    let unknown = SignedStatement::parse(samples().hostile(HostileInput::UnknownAlgorithm)).unwrap();
+    let unknown = samples().hostile(HostileInput::UnknownAlgorithm).unwrap();
+    let unknown = SignedStatement::parse(unknown).unwrap();
     assert_eq!((unknown.header().alg(), unknown.header().algorithm()), (Some(-999), None));
+}
+
+#[test]
+fn a_hostile_input_that_breaks_a_rule_of_headers_has_a_valid_signature() {
+    let unsigned =
+        [HostileInput::DuplicateLabel, HostileInput::UnprotectedCritical, HostileInput::BothHeaders];
+    for input in SIGNED.into_iter().chain(unsigned) {
+        let [protected, payload, signature] = strings_of(&samples().hostile(input).unwrap());
+        let mut signed = ItemWriter::new();
+        signed.array(4).text("Signature1").bytes(&protected).bytes(&[]).bytes(&payload);
+        let verified =
+            testkit::es256().public_key().verify(Algorithm::Es256, &signed.into_bytes(), &signature);
+        assert_eq!(verified, Ok(()), "{input:?}");
+    }
+}
+
+/// The protected header, the payload and the signature of a COSE_Sign1.
+fn strings_of(message: &[u8]) -> [Vec<u8>; 3] {
+    let mut reader = ItemReader::new(message, Limits { depth: 16, items: 1000 });
+    let _tag_and_array = (reader.head().unwrap(), reader.head().unwrap());
+    let string = |reader: &mut ItemReader<'_>| reader.item().unwrap().value.as_bytes().unwrap().to_vec();
+    let protected = string(&mut reader);
+    reader.skip().unwrap();
+    [protected, string(&mut reader), string(&mut reader)]
+}
+
+#[test]
+fn a_signed_hostile_input_that_is_accepted_is_found_and_does_not_apply_without_the_key() {
+    let base = BASE.parse().unwrap();
+    let musts =
+        ["hostile-unprotected", "hostile-no-kid", "hostile-unknown-critical", "hostile-protected-duplicate"];
+    let names = [&musts[..], &["hostile-hash-envelope"]].concat();
+    let (mut sent, unsent) = (observations(), observations());
+    for input in SIGNED {
+        let probe = Probe::Hostile(input);
+        assert!(next_request(probe, &base, &samples(), &sent).is_some());
+        assert_eq!(next_request(probe, &base, &unsigned_samples(), &unsent), None);
+        sent.record(probe, response(201, &[], b""));
+    }
+    let (sent, unsent) = (report_of(&names, &sent), report_of(&names, &unsent));
+    assert_eq!((sent.summary.failed, sent.summary.warning, sent.conforms), (4, 1, false));
+    assert!(musts.iter().all(|name| conclusion(&sent, name) == CheckConclusion::Failed));
+    assert_eq!((unsent.summary.not_applicable, unsent.conforms), (5, true));
+    assert!(unsent.checks[0].finding.contains("the issuer's key"), "{unsent:#?}");
 }
 
 #[test]

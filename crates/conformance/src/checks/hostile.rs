@@ -5,7 +5,7 @@ use http::StatusCode;
 use scitt::KeySet;
 
 use crate::check::{ConformanceCheck, must, should};
-use crate::judgement::{Judgement, require, violated};
+use crate::judgement::{Judgement, not_applicable, require, violated};
 use crate::observations::Observations;
 use crate::probe::{HostileInput, Probe};
 
@@ -56,7 +56,7 @@ pub const CHECKS: &[ConformanceCheck] = &[
     must(
         "hostile-duplicate-label",
         "RFC 9052, 3",
-        "A label twice in one header is refused with 4xx",
+        "A label twice in the unprotected header is refused with 4xx",
         |observations| refused(observations, HostileInput::DuplicateLabel),
     ),
     must(
@@ -81,7 +81,31 @@ pub const CHECKS: &[ConformanceCheck] = &[
         "hostile-unprotected",
         "RFC 9943, 6.1",
         "A statement without protected claims is refused with 4xx",
-        |observations| refused(observations, HostileInput::UnprotectedOnly),
+        |observations| refused_signed(observations, HostileInput::UnprotectedClaims),
+    ),
+    must(
+        "hostile-no-kid",
+        "RFC 9943, 6",
+        "A statement without a protected kid, x5t or x5chain is refused with 4xx",
+        |observations| refused_signed(observations, HostileInput::NoKid),
+    ),
+    must(
+        "hostile-unknown-critical",
+        "RFC 9052, 3.1",
+        "A statement with an unknown label in its protected crit (2) is refused with 4xx",
+        |observations| refused_signed(observations, HostileInput::UnknownCritical),
+    ),
+    must(
+        "hostile-protected-duplicate",
+        "RFC 9052, 3",
+        "A label twice in the protected header is refused with 4xx",
+        |observations| refused_signed(observations, HostileInput::ProtectedDuplicate),
+    ),
+    should(
+        "hostile-hash-envelope",
+        "RFC 9995",
+        "A hash envelope with a content type (3) is refused with 4xx",
+        |observations| refused_signed(observations, HostileInput::TypedHashEnvelope),
     ),
     must(
         "hostile-signature",
@@ -117,6 +141,14 @@ pub const CHECKS: &[ConformanceCheck] = &[
 
 fn refused(observations: &Observations, input: HostileInput) -> Judgement {
     observations.require_status(Probe::Hostile(input), |status| status.is_client_error())
+}
+
+/// Decides about an input that only the issuer's key can sign.
+fn refused_signed(observations: &Observations, input: HostileInput) -> Judgement {
+    match observations.was_not_sent(Probe::Hostile(input)) {
+        true => not_applicable("the issuer's key, which signs this request, was not given"),
+        false => refused(observations, input),
+    }
 }
 
 fn survived(observations: &Observations, input: HostileInput) -> Judgement {

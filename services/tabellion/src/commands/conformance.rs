@@ -8,7 +8,6 @@ mod run;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use bytes::Bytes;
 use clap::{ArgGroup, Args};
 use conformance::{CheckConclusion, CheckResult, ConformanceCheck, ConformanceReport, Samples, checks};
 use display::counted;
@@ -98,22 +97,22 @@ impl Conformance {
     }
 
     fn samples(&self) -> Result<Samples, Failure> {
-        let (message, source) = match &self.statement {
-            Some(file) => (Bytes::from(files::read(file)?), file.display().to_string()),
-            None => (self.sign()?, "the new statement".to_owned()),
-        };
-        Samples::of(message).map_err(|error| malformed(&source, &error))
+        let Some(file) = &self.statement else { return self.sign() };
+        Samples::of(files::read(file)?).map_err(|error| malformed(&file.display().to_string(), &error))
     }
 
-    /// Signs a statement about a random number, so that each run registers a new one.
-    fn sign(&self) -> Result<Bytes, Failure> {
+    /// Signs a statement about a random number, so that each run registers a new one, and its hostile variants.
+    fn sign(&self) -> Result<Samples, Failure> {
         let dev = PathBuf::from(DEV_KEY);
         let key = keyfile::read(self.key.as_ref().unwrap_or(&dev))?;
         let named = if self.dev { Some(DEV_ISSUER.to_owned()) } else { self.iss.clone() };
         let iss = named.unwrap_or_else(|| key.public_key().did_key());
         let terms = Terms { iss: &iss, sub: SUBJECT, content_type: &self.content_type };
         let payload = format!("{{\"conformance\":\"{}\"}}", uuid::Uuid::new_v4());
-        Ok(statement::sign(&key, payload.into_bytes(), &terms, Form::Attached)?.bytes().clone())
+        let statement = statement::sign(&key, payload.into_bytes(), &terms, Form::Attached)?;
+        let samples = Samples::of(statement.bytes().clone());
+        let samples = samples.map_err(|error| malformed("the new statement", &error))?;
+        samples.signed_by(&key).map_err(keyfile::cannot_sign)
     }
 
     fn service_args(&self) -> ServiceArgs {
