@@ -21,13 +21,14 @@ pub struct Observations {
     outcomes: BTreeMap<Probe, ProbeOutcome>,
     rate_limited: Vec<(Probe, ProbeResponse)>,
     missing: RefCell<BTreeSet<Probe>>,
+    ended_early: bool,
 }
 
 impl Observations {
     /// Creates an empty record for a run that registers `statement` at `now` (Unix seconds).
     pub fn new(statement: SignedStatement, now: u64) -> Self {
         let (outcomes, rate_limited) = (BTreeMap::new(), Vec::new());
-        Self { statement, now, outcomes, rate_limited, missing: RefCell::default() }
+        Self { statement, now, outcomes, rate_limited, missing: RefCell::default(), ended_early: false }
     }
 
     /// Records the outcome of a probe, in place of an earlier one.
@@ -38,6 +39,16 @@ impl Observations {
     /// Records a response with status 429, after which the request is repeated.
     pub fn record_rate_limit(&mut self, probe: Probe, response: ProbeResponse) {
         self.rate_limited.push((probe, response));
+    }
+
+    /// Notes that the run ended before all requests were sent.
+    pub fn end_early(&mut self) {
+        self.ended_early = true;
+    }
+
+    /// Returns `true` if the run ended before all requests were sent.
+    pub(crate) fn ended_early(&self) -> bool {
+        self.ended_early
     }
 
     /// Returns the reason why no probe was answered, or `None` if one was.
@@ -111,6 +122,9 @@ impl Observations {
         match self.outcome(probe) {
             Some(ProbeOutcome::Answered(response)) => Ok(response),
             Some(ProbeOutcome::Unanswered(why)) => violated(format!("no response: {}", quoted(why))),
+            None if self.ended_early => {
+                not_applicable("this request was not sent: the time of the run was over")
+            }
             None => not_applicable("this request was not sent: an answer that it depends on is missing"),
         }
     }
@@ -123,15 +137,15 @@ impl Observations {
         }
     }
 
-    /// Requires that the status of the response to a probe satisfies `is_met`.
+    /// Requires that the status of the response to a probe satisfies `is_met`, if the request was considered.
     pub(crate) fn require_status(&self, probe: Probe, is_met: impl FnOnce(StatusCode) -> bool) -> Judgement {
         let status = self.response(probe)?.status;
         require(is_met(status), status.to_string())
     }
 
-    /// Returns `true` if no request was sent for a probe.
+    /// Returns `true` if a run to the end sent no request for a probe.
     pub(crate) fn was_not_sent(&self, probe: Probe) -> bool {
-        self.outcome(probe).is_none()
+        self.outcome(probe).is_none() && !self.ended_early
     }
 
     /// Returns the response to the registration, if the statement was accepted.

@@ -1,7 +1,7 @@
 //! Requests of the probes, from the samples and from earlier answers, and which probe comes next.
 //!
-//! A `Location` on another origin is mapped to the same path below the tested URL, as for a service behind a proxy that
-//! does not know its public name: no request leaves for an address that only the tested service named.
+//! A `Location` of an entry on another origin is mapped to the same entry below the tested URL, as for a service behind a
+//! proxy that does not know its public name: no request leaves for an address that only the tested service named.
 
 use std::collections::BTreeSet;
 

@@ -269,6 +269,42 @@ fn keys_and_receipts_of_a_type_that_the_suite_does_not_know_are_unsupported() {
 }
 
 #[test]
+fn a_run_in_which_no_receipt_was_verified_does_not_show_that_the_service_conforms() {
+    let elsewhere = [("location", "https://public.example/receipts/abc")];
+    let mut observations = observations();
+    observations.record(Probe::Keys, response(200, &[], &key_set(&[b"k"])));
+    observations.record(Probe::Registration, response(202, &elsewhere, b""));
+    let report = report_of(&["register-status", "resolve-status", "receipt-verifies"], &observations);
+    assert_eq!(conclusion(&report, "resolve-status"), CheckConclusion::Unsupported);
+    assert_eq!((report.summary.failed, report.conforms), (0, false));
+    assert_eq!(report.undecided, Some("no receipt was verified"));
+    assert!(report.to_html().contains("No MUST is violated, but no receipt was verified."));
+    assert!(report_of(&["register-status"], &observations).conforms, "this check does not need a receipt");
+}
+
+#[test]
+fn a_run_whose_time_was_over_does_not_show_that_the_service_conforms() {
+    let mut observations = observations();
+    observations.record(Probe::Keys, response(200, &[], &key_set(&[b"k"])));
+    observations.end_early();
+    let report = report_of(&["keys-status", "hostile-no-kid"], &observations);
+    assert_eq!((report.summary.passed, report.summary.failed, report.conforms), (1, 0, false));
+    assert!(report.undecided.unwrap().contains("time of the run"));
+    assert!(report.checks[1].finding.contains("time of the run"), "{report:#?}");
+}
+
+#[test]
+fn a_refusal_of_the_keys_or_of_the_receipt_is_a_violation() {
+    let mut observations = observations();
+    observations.record(Probe::Keys, response(403, &[], b""));
+    observations.record(Probe::Receipt, response(403, &[], b""));
+    let location = [("location", "https://ts.example/entries/abc")];
+    observations.record(Probe::Registration, response(202, &location, b""));
+    let report = report_of(&["keys-status", "resolve-status"], &observations);
+    assert_eq!((report.summary.failed, report.conforms, report.undecided), (2, false, None));
+}
+
+#[test]
 fn requests_stay_on_the_tested_service() {
     let base = BASE.parse().unwrap();
     let elsewhere = [("location", "http://169.254.169.254/entries/abc")];

@@ -63,8 +63,10 @@ pub const CHECKS: &[ConformanceCheck] = &[
     }),
 ];
 
+/// Requires 200. A refusal (401, 403, 429) is a violation too, because every client needs the keys.
 fn status_ok(observations: &Observations, probe: Probe) -> Judgement {
-    observations.require_status(probe, |status| status == StatusCode::OK)
+    let status = observations.any_response(probe)?.status;
+    require(status == StatusCode::OK, status.to_string())
 }
 
 /// Returns the probe of a single key, if the service publishes one with a `kid`.

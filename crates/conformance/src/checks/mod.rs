@@ -10,6 +10,8 @@ mod resolution;
 
 use crate::check::ConformanceCheck;
 
+pub use receipts::RECEIPT_VERIFIES;
+
 /// Returns all checks, in the order of the report.
 pub fn checks() -> impl Iterator<Item = &'static ConformanceCheck> {
     let subjects = [

@@ -11,6 +11,9 @@ use crate::judgement::{Judgement, Shortfall, not_applicable, quoted, require, vi
 use crate::observations::{Observations, published_kids};
 use crate::probe::Probe;
 
+/// Name of the check without which a run does not show that a service conforms.
+pub const RECEIPT_VERIFIES: &str = "receipt-verifies";
+
 /// The checks of this module.
 pub const CHECKS: &[ConformanceCheck] = &[
     must(
@@ -37,7 +40,7 @@ pub const CHECKS: &[ConformanceCheck] = &[
     must("receipt-claims", "RFC 9943, 6.1", "The protected header has the CWT claims iss and sub", claims),
     must("receipt-kid", "RFC 9943, 6.1; SCRAPI-11, 2.1", "The protected kid is that of a published key", kid),
     must(
-        "receipt-verifies",
+        RECEIPT_VERIFIES,
         "RFC 9942, 5.2.1",
         "The proof of this statement's leaf and the signature verify with a published key",
         |observations| verifies(observations, observations.receipt()?.bytes()),

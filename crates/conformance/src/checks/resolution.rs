@@ -81,8 +81,14 @@ pub const CHECKS: &[ConformanceCheck] = &[
 ];
 
 fn status(observations: &Observations) -> Judgement {
-    observations.accepted(Probe::Registration)?;
-    let response = observations.response(Probe::Receipt)?;
+    let accepted = observations.accepted(Probe::Registration)?;
+    if observations.was_not_sent(Probe::Receipt) {
+        let location = location(accepted)?;
+        let finding = format!("{} is not an entry of the tested service", quoted(location.as_str()));
+        return Err(Shortfall::Unsupported(finding));
+    }
+    // A refusal (401, 403, 429) is a violation too: the same client registered the statement.
+    let response = observations.any_response(Probe::Receipt)?;
     match response.status {
         StatusCode::OK => Ok(response.status.to_string()),
         StatusCode::NO_CONTENT => violated("still 204 when the time of this run was over"),

@@ -48,6 +48,7 @@ impl ConformanceReport {
             p.outcome {
                 @if self.conforms && summary.not_selected > 0 { "No MUST of the selected checks is violated." }
                 @else if self.conforms { "No MUST is violated." }
+                @else if let Some(why) = self.undecided { strong { "No MUST is violated, but " (why) "." } }
                 @else { strong { "At least one MUST is violated." } }
             }
             p {

@@ -5,7 +5,7 @@ mod html;
 use serde::Serialize;
 
 use crate::check::{ConformanceCheck, RequirementLevel};
-use crate::checks::checks;
+use crate::checks::{RECEIPT_VERIFIES, checks};
 use crate::judgement::Shortfall;
 use crate::observations::Observations;
 
@@ -96,8 +96,10 @@ pub struct ConformanceReport {
     pub service: String,
     /// Time of the run (RFC 3339).
     pub at: String,
-    /// `true` if no MUST of the selected checks is violated.
+    /// `true` if no MUST of the selected checks is violated, and the run decides.
     pub conforms: bool,
+    /// Reason why the run does not decide, although no MUST of the selected checks is violated.
+    pub undecided: Option<&'static str>,
     /// Numbers of checks by conclusion.
     pub summary: ConformanceSummary,
     /// The selected checks, in the order of the suite.
@@ -114,8 +116,20 @@ impl ConformanceReport {
     ) -> Self {
         let checks: Vec<_> = selected.iter().map(|check| CheckResult::of(check, observations)).collect();
         let summary = summary_of(&checks);
-        Self { service: service.into(), at: at.into(), conforms: summary.failed == 0, summary, checks }
+        let undecided = undecided(&checks, observations).filter(|_| summary.failed == 0);
+        let conforms = summary.failed == 0 && undecided.is_none();
+        Self { service: service.into(), at: at.into(), conforms, undecided, summary, checks }
     }
+}
+
+/// Returns the reason why a run without a violation does not show that the service conforms.
+fn undecided(results: &[CheckResult], observations: &Observations) -> Option<&'static str> {
+    if observations.ended_early() {
+        return Some("the time of the run was over before all requests were sent");
+    }
+    let is_open = |check: &&CheckResult| check.conclusion == CheckConclusion::NotApplicable;
+    let receipt = results.iter().find(|check| check.name == RECEIPT_VERIFIES);
+    receipt.filter(is_open).map(|_| "no receipt was verified")
 }
 
 fn summary_of(results: &[CheckResult]) -> ConformanceSummary {

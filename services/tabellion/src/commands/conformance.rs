@@ -69,7 +69,8 @@ pub struct Conformance {
 }
 
 impl Conformance {
-    /// Tests the service, writes the reports, and fails with [`Exit::VerificationFailed`] if a MUST is violated.
+    /// Tests the service, writes the reports, and fails with [`Exit::VerificationFailed`] if it does not conform, or the
+    /// run does not decide.
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let samples = self.samples()?;
         let service = self.service_args().connect(context)?;
@@ -149,7 +150,7 @@ struct ConformanceResult<'r>(&'r ConformanceReport);
 
 impl Report for ConformanceResult<'_> {
     fn human(&self, out: &mut dyn Write) -> io::Result<()> {
-        let ConformanceReport { checks, summary, conforms, .. } = self.0;
+        let ConformanceReport { checks, summary, undecided, conforms, .. } = self.0;
         checks.iter().try_for_each(|check| print_check(out, check))?;
         write!(
             out,
@@ -164,10 +165,11 @@ impl Report for ConformanceResult<'_> {
             0 => writeln!(out)?,
             others => writeln!(out, ", {others} not selected")?,
         }
-        match conforms {
-            true if summary.not_selected > 0 => writeln!(out, "no MUST of the selected checks is violated"),
-            true => writeln!(out, "{}: no MUST is violated", "conforms".green()),
-            false => writeln!(out, "{}: a MUST is violated", "does not conform".red()),
+        match undecided {
+            Some(why) => writeln!(out, "{}: no MUST is violated, but {why}", "undecided".yellow()),
+            None if !conforms => writeln!(out, "{}: a MUST is violated", "does not conform".red()),
+            None if summary.not_selected > 0 => writeln!(out, "no MUST of the selected checks is violated"),
+            None => writeln!(out, "{}: no MUST is violated", "conforms".green()),
         }
     }
 }

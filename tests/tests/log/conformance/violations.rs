@@ -81,6 +81,7 @@ pub const INVIOLABLE: &[(&str, &str)] = &[
 #[rustfmt::skip]
 pub const VIOLATIONS: &[Violation] = &[
     violation("keys-status", Keys, &[Status(203)], "203 Non Authoritative Information"),
+    violation("keys-status", Keys, &[Refusal(403, "Forbidden")], "403 Forbidden"),
     violation("keys-content-type", Keys, &[TEXT], "\"text/plain\""),
     violation("keys-set", Keys, &[Body(&[0xa0])], "a COSE_KeySet is an array"),
     violation("keys-set", Keys, &[Body(&[0x80])], "usable keys: 0")
@@ -100,7 +101,7 @@ pub const VIOLATIONS: &[Violation] = &[
     violation("key-unknown", UnknownKey, &[Status(400)], "400 Bad Request").and(&["problem-key"]),
 
     violation("register-status", Registration, &[Status(200)], "200 OK"),
-    violation("register-location", Registration, &[NoHeader("location")], "no Location"),
+    violation("register-location", Registration, &[NoHeader("location")], "no Location").and(&["resolve-status"]),
     violation("register-location", Registration, &[Edit(|answer, _| make_location_relative(answer))], "not an absolute URL"),
     violation("register-body", Registration, &[TEXT], "\"text/plain\""),
     violation("register-body", Registration, &[Status(202), Header(AGAIN, "1")], "202 with "),
@@ -113,6 +114,7 @@ pub const VIOLATIONS: &[Violation] = &[
     violation("rate-limit-retry-after", Keys, &[TOO_MANY], "the answer to Keys: no Retry-After"),
 
     violation("resolve-status", Receipt, &[Status(203)], "203 Non Authoritative Information"),
+    violation("resolve-status", Receipt, &[Refusal(403, "Forbidden")], "403 Forbidden"),
     violation("resolve-content-type", Receipt, &[TEXT], "\"text/plain\""),
     violation("resolve-location", Receipt, &[OTHER_LOCATION], ELSEWHERE),
     violation("resolve-any-type", ReceiptOfAnyType, &[Header(TYPE, "text/html")], "200 OK, \"text/html\""),

@@ -23,13 +23,16 @@ pub async fn observe(
     let mut observations = Observations::new(samples.statement().clone(), now);
     let begun = Instant::now();
     while let Some((probe, request)) = next_probe(checks, client.base(), samples, &observations) {
+        if begun.elapsed() > RUN_TIME {
+            observations.end_early();
+            break;
+        }
         let outcome = match probe {
             Probe::Receipt => poll(client, request, &mut observations).await,
             _ => send(client, probe, &request, &mut observations).await,
         };
         observations.record(probe, outcome);
-        let is_unreachable = probe == Probe::Registration && observations.unreachable().is_some();
-        if is_unreachable || begun.elapsed() > RUN_TIME {
+        if probe == Probe::Registration && observations.unreachable().is_some() {
             break;
         }
     }
