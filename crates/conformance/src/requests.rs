@@ -127,9 +127,27 @@ fn other_entry(url: &Url) -> Option<Url> {
     let is_number = id.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let other = match is_number {
         true => format!("{id}00000000"),
-        false => id.chars().rev().collect(),
+        false => with_other_character(id)?,
     };
     let mut unknown = url.clone();
     unknown.set_path(&format!("{folder}/{other}"));
-    (unknown != *url).then_some(unknown)
+    Some(unknown)
+}
+
+/// Changes the last letter or digit but one of an ID: the last one of a base64url text cannot be any character.
+///
+/// The new character is one that hex, base32, base58 and base64url have.
+fn with_other_character(id: &str) -> Option<String> {
+    let mut places = id.char_indices().rev().filter(|(_, character)| character.is_ascii_alphanumeric());
+    let last = places.next()?;
+    let (place, character) = places.next().unwrap_or(last);
+    let other = match character {
+        '2' => '3',
+        '0'..='9' => '2',
+        'a' => 'b',
+        'a'..='z' => 'a',
+        'A' => 'B',
+        _ => 'A',
+    };
+    Some(format!("{}{other}{}", &id[..place], &id[place + 1..]))
 }

@@ -194,6 +194,24 @@ fn a_signed_hostile_input_that_is_accepted_is_found_and_does_not_apply_without_t
 }
 
 #[test]
+fn an_unknown_entry_has_an_id_of_the_same_form() {
+    for (id, unknown) in [
+        ("0b0e7a44-9b2f-4c1e-8a53-3d0f6a1c22e7", "0b0e7a44-9b2f-4c1e-8a53-3d0f6a1c22a7"),
+        ("0b0e7a44-9b2f-4c1e-8a53-3d0f6a1c2221", "0b0e7a44-9b2f-4c1e-8a53-3d0f6a1c2231"),
+        ("7vnRE_-A", "7vnRA_-A"),
+        ("2.17", "2.1700000000"),
+    ] {
+        let location = format!("https://ts.example/entries/{id}");
+        let mut observations = observations();
+        let headers = [("location", &*location.leak())];
+        observations.record(Probe::Registration, response(202, &headers, b""));
+        let request =
+            next_request(Probe::UnknownEntry, &BASE.parse().unwrap(), &samples(), &observations).unwrap();
+        assert_eq!(request.url.path(), format!("/entries/{unknown}"));
+    }
+}
+
+#[test]
 fn the_single_key_that_is_requested_is_that_of_the_receipt() {
     let base = BASE.parse().unwrap();
     let mut observations = observations();
@@ -302,6 +320,14 @@ fn a_refusal_of_the_keys_or_of_the_receipt_is_a_violation() {
     observations.record(Probe::Registration, response(202, &location, b""));
     let report = report_of(&["keys-status", "resolve-status"], &observations);
     assert_eq!((report.summary.failed, report.conforms, report.undecided), (2, false, None));
+}
+
+#[test]
+fn a_service_that_takes_any_type_is_warned_about() {
+    let mut observations = observations();
+    observations.record(Probe::WrongType, response(201, &[], b""));
+    let report = report_of(&["type-wrong"], &observations);
+    assert_eq!((conclusion(&report, "type-wrong"), report.conforms), (CheckConclusion::Warning, true));
 }
 
 #[test]

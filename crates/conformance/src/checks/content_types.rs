@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 
-use crate::check::{ConformanceCheck, must, should};
+use crate::check::{ConformanceCheck, should};
 use crate::judgement::Judgement;
 use crate::observations::{Observations, is_accepted};
 use crate::probe::Probe;
@@ -18,9 +18,9 @@ pub const CHECKS: &[ConformanceCheck] = &[
             observations.require_status(Probe::TypeWithParameter, is_accepted)
         },
     ),
-    must(
+    should(
         "type-wrong",
-        "SCRAPI-11, 2.3",
+        "RFC 9110, 15.5.16",
         "A statement sent as application/json is answered with 4xx",
         |observations| observations.require_status(Probe::WrongType, |status| status.is_client_error()),
     ),
