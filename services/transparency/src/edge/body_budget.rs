@@ -1,6 +1,7 @@
 //! The memory budget of request bodies.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use prometheus::IntGauge;
@@ -16,18 +17,33 @@ pub struct BodyBudget {
     /// Pool for all further bytes.
     large: Arc<BytePool>,
     small_bytes: usize,
+    bytes: usize,
 }
 
 impl BodyBudget {
-    /// Creates a budget of `bytes`. A client's share has room for at least one body of `largest` bytes; `reserved`
-    /// shows how many bytes are taken.
+    /// Creates a budget of `bytes`. A client's share has room for one body of `largest` bytes ([`fit`](Self::fit));
+    /// `reserved` shows how many bytes are taken.
     pub fn new(bytes: usize, largest: usize, reserved: &IntGauge) -> Self {
         let small = bytes / SMALL_BODIES_PART;
-        Self {
+        let budget = Self {
             small: BytePool::new(small, small / SHARE_PART, reserved),
-            large: BytePool::new(bytes, (bytes / SHARE_PART).max(largest).min(bytes), reserved),
+            large: BytePool::new(bytes, bytes / SHARE_PART, reserved),
             small_bytes: SMALL_BODY_BYTES.min(small / SHARE_PART / SMALL_BODIES),
-        }
+            bytes,
+        };
+        budget.fit(largest);
+        budget
+    }
+
+    /// Changes a client's share so that it has room for one body of `largest` bytes, or of as many as the budget has.
+    pub fn fit(&self, largest: usize) {
+        let share = (self.bytes / SHARE_PART).max(largest).min(self.bytes);
+        self.large.share.store(share, Ordering::Relaxed);
+    }
+
+    /// Size of the largest body that a client's share has room for, in bytes.
+    pub fn largest(&self) -> usize {
+        self.large.share.load(Ordering::Relaxed)
     }
 
     /// Reserves `more` bytes for a body of which `before` bytes have arrived; `None` if there is no room.
@@ -43,7 +59,7 @@ struct BytePool {
     /// Additional permits for callers with a token.
     reserve: Arc<Semaphore>,
     /// The largest number of bytes one client may reserve.
-    share: usize,
+    share: AtomicUsize,
     used: Mutex<HashMap<RateBucket, usize>>,
     reserved: IntGauge,
 }
@@ -54,7 +70,7 @@ impl BytePool {
         Arc::new(Self {
             all: semaphore(bytes),
             reserve: semaphore(bytes / TOKENS_PART),
-            share,
+            share: AtomicUsize::new(share),
             used: Mutex::default(),
             reserved: reserved.clone(),
         })
@@ -64,7 +80,7 @@ impl BytePool {
         let count = u32::try_from(bytes).ok()?;
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let of_client = used.get(&client).copied().unwrap_or_default();
-        if of_client + bytes > self.share {
+        if of_client + bytes > self.share.load(Ordering::Relaxed) {
             return None;
         }
         let taken = self.all.clone().try_acquire_many_owned(count);

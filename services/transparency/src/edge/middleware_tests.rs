@@ -15,6 +15,7 @@ use crate::config::AccessConfig;
 use crate::edge::body::ReceivedBody;
 use crate::edge::media;
 use crate::edge::middleware;
+use crate::edge::request_parsing::SubmittedStatement;
 use crate::edge::state::EdgeState;
 use crate::limits::{HYPER_HEAD_BYTES, HYPER_HEADERS, Limits, Rate};
 use crate::metrics::Metrics;
@@ -43,6 +44,7 @@ impl Site {
         let edge = Arc::new(EdgeState::new(&limits, &access, Arc::new(Metrics::new().unwrap())));
         let routes = Router::new()
             .route("/entries", post(|body: ReceivedBody| async move { body.bytes }))
+            .route("/v1/policy/evaluate", post(|form: SubmittedStatement| async move { form.statement }))
             .route("/v1/policy", get(|| async { "thing" }))
             .route("/tile/{*path}", get(|| async { "tile" }))
             .route("/checkpoint", get(|| async { panic!("a toy broke") as &str }))
@@ -134,6 +136,18 @@ fn post_of(length: usize) -> Vec<u8> {
     let head =
         format!("POST /entries HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n");
     [head.as_bytes(), &vec![b'a'; length]].concat()
+}
+
+/// A form with a statement and a payload of so many bytes each.
+fn form_of(length: usize) -> Vec<u8> {
+    let part = |name: &str| {
+        format!("--x\r\nContent-Disposition: form-data; name={name}\r\n\r\n{}\r\n", "a".repeat(length))
+    };
+    let body = format!("{}{}--x--\r\n", part("statement"), part("payload"));
+    let head = "POST /v1/policy/evaluate HTTP/1.1\r\nHost: x\r\nConnection: close\r\n";
+    let head =
+        format!("{head}Content-Type: multipart/form-data; boundary=x\r\nContent-Length: {}", body.len());
+    format!("{head}\r\n\r\n{body}").into_bytes()
 }
 
 #[tokio::test]
@@ -356,6 +370,38 @@ async fn a_client_that_only_announces_a_large_body_holds_nothing() {
     held.write_all(b"POST /entries HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n").await.unwrap();
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert_eq!(site.raw(&post_of(900)).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_form_of_two_largest_parts_has_room() {
+    let limits = Limits { statement_bytes: 10_000, batch_bytes: 1, ..Limits::default() };
+    let site = Site::open(Limits { bodies_in_flight_bytes: 30_000, ..limits }).await;
+    let whole = site.raw(&form_of(10_000)).await;
+    assert_eq!((whole.status, whole.body.len()), (200, 10_000), "{whole:?}");
+}
+
+#[tokio::test]
+async fn the_largest_body_of_a_reload_has_room() {
+    let small = Limits { statement_bytes: 100, batch_bytes: 100, ..Limits::default() };
+    let site = Site::open(Limits { bodies_in_flight_bytes: 100_000, ..small }).await;
+    let raised = Limits { statement_bytes: 40_000, batch_bytes: 100, ..Limits::default() };
+    site.edge.reload(&raised, &AccessConfig::default());
+    assert_eq!(site.raw(&post_of(40_000)).await.status, 200);
+    assert_eq!(site.raw(&form_of(40_000)).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_body_that_the_memory_for_bodies_can_never_hold_is_too_large() {
+    let small = Limits { statement_bytes: 1000, batch_bytes: 100, ..Limits::default() };
+    let site = Site::open(Limits { bodies_in_flight_bytes: 1500, ..small }).await;
+    assert_eq!(site.raw(&form_of(1000)).await.status, 413);
+    let raised = Limits { statement_bytes: 2000, bodies_in_flight_bytes: 10_000, ..Limits::default() };
+    site.edge.reload(&raised, &AccessConfig::default());
+    assert_eq!(
+        site.raw(&post_of(2000)).await.status,
+        413,
+        "the memory for bodies is what it was at the start"
+    );
 }
 
 #[tokio::test]

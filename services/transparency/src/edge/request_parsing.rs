@@ -17,7 +17,7 @@ use crate::edge::media;
 use crate::edge::multipart::{self, BodyPart, Delimiter, MultipartDefect, MultipartError};
 use crate::edge::problem::Problem;
 use crate::edge::state::EdgeState;
-use crate::limits::{BATCH_STATEMENTS, FORM_FRAME_BYTES};
+use crate::limits::BATCH_STATEMENTS;
 
 /// A statement and its detached payload, extracted from a request.
 pub struct SubmittedStatement {
@@ -51,10 +51,8 @@ where
 
 async fn form(request: Request, edge: &EdgeState) -> Result<SubmittedStatement, Problem> {
     let delimiter = Delimiter::of(request.headers())?;
-    let limits = edge.limits.load_full();
     let largest = edge.statement_bytes();
-    let most = (2 * largest + FORM_FRAME_BYTES).min(limits.bodies_in_flight_bytes);
-    let body = ReceivedBody::read(request, edge, most).await?;
+    let body = ReceivedBody::read(request, edge, edge.form_bytes()).await?;
     let (mut statement, mut payload) = (None, None);
     for part in multipart::parts(&body.bytes, &delimiter, 2)? {
         let offset = part.offset;
@@ -92,11 +90,10 @@ where
         if media::essence(request.headers()).as_deref() != Some(media::MIXED) {
             return Err(wrong_type("A batch is sent as multipart/mixed"));
         }
+        let edge = state.as_ref();
         let delimiter = Delimiter::of(request.headers())?;
-        let limits = state.as_ref().limits.load_full();
-        let largest = state.as_ref().statement_bytes();
-        let most = limits.batch_bytes.min(limits.bodies_in_flight_bytes);
-        let mut body = ReceivedBody::read(request, state.as_ref(), most).await?;
+        let largest = edge.statement_bytes();
+        let mut body = ReceivedBody::read(request, edge, edge.batch_bytes()).await?;
         let parts = multipart::parts(&body.bytes, &delimiter, BATCH_STATEMENTS)?;
         let statements = parts.into_iter().map(|part| in_batch(part, largest)).collect();
         body.forget_bytes();

@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 use crate::config::AccessConfig;
 use crate::edge::body_budget::BodyBudget;
 use crate::edge::rate_limit::AccessControl;
-use crate::limits::{BUNDLES_AT_ONCE, Limits};
+use crate::limits::{BUNDLES_AT_ONCE, FORM_FRAME_BYTES, Limits};
 use crate::metrics::Metrics;
 
 /// The state that the layers share.
@@ -36,11 +36,7 @@ impl EdgeState {
     pub fn new(limits: &Limits, access: &AccessConfig, metrics: Arc<Metrics>) -> Self {
         Self {
             access: Arc::new(AccessControl::new(access, limits)),
-            bodies: BodyBudget::new(
-                limits.bodies_in_flight_bytes,
-                limits.statement_bytes.max(limits.batch_bytes),
-                &metrics.body_bytes,
-            ),
+            bodies: BodyBudget::new(limits.bodies_in_flight_bytes, largest_body(limits), &metrics.body_bytes),
             bundles: Semaphore::new(BUNDLES_AT_ONCE),
             limits: ArcSwap::from_pointee(limits.clone()),
             metrics,
@@ -51,12 +47,35 @@ impl EdgeState {
 
     /// The largest statement or detached payload that is read, in bytes.
     pub fn statement_bytes(&self) -> usize {
-        self.limits.load().statement_bytes.min(self.largest_admitted.load(Ordering::Relaxed))
+        let admitted = self.largest_admitted.load(Ordering::Relaxed);
+        self.limits.load().statement_bytes.min(admitted).min(self.bodies.largest())
     }
 
-    /// Applies new bounds and access settings to later requests. The budget for bodies does not change.
+    /// The largest form with a statement and its payload that is read, in bytes.
+    pub fn form_bytes(&self) -> usize {
+        form_of(self.statement_bytes()).min(self.bodies.largest())
+    }
+
+    /// The largest batch that is read, in bytes.
+    pub fn batch_bytes(&self) -> usize {
+        self.limits.load().batch_bytes.min(self.bodies.largest())
+    }
+
+    /// Applies new bounds and access settings to later requests. The size of the budget for bodies does not change, but a
+    /// client's share of it has room for the largest body that the new bounds admit.
     pub fn reload(&self, limits: &Limits, access: &AccessConfig) {
         self.limits.store(Arc::new(limits.clone()));
+        self.bodies.fit(largest_body(limits));
         self.access.reload(access, limits);
     }
+}
+
+/// Size of the largest body that these bounds admit, in bytes.
+fn largest_body(limits: &Limits) -> usize {
+    form_of(limits.statement_bytes).max(limits.batch_bytes)
+}
+
+/// Size of a form whose statement and payload have `part` bytes each.
+fn form_of(part: usize) -> usize {
+    2 * part + FORM_FRAME_BYTES
 }

@@ -226,7 +226,7 @@ pub async fn limits(State(app): State<App>) -> Json<LimitsView> {
     let limits = app.edge.limits.load_full();
     Json(LimitsView {
         statement_bytes: app.edge.statement_bytes(),
-        batch_bytes: limits.batch_bytes,
+        batch_bytes: app.edge.batch_bytes(),
         batch_statements: BATCH_STATEMENTS,
         headers: limits.headers,
         head_bytes: limits.head_bytes,
