@@ -109,16 +109,15 @@ fn listed_origin(request: &Request, access: &AccessControl) -> Option<HeaderValu
     access.admits_origin(origin.to_str().ok()?).then(|| origin.clone())
 }
 
-/// Returns `true` for a write from a web page of another, unlisted origin (CSRF). Programs send no `Origin`.
-fn is_foreign_page(request: &Request, access: &AccessControl) -> bool {
+/// Returns `true` for a write from a web page of another origin (CSRF). Programs send no `Origin`.
+fn is_foreign_page(request: &Request) -> bool {
     let Some(origin) = request.headers().get(ORIGIN).filter(|_| request.method() == Method::POST) else {
         return false;
     };
     let origin = origin.to_str().unwrap_or_default();
     let here = request.headers().get(HOST).and_then(|host| host.to_str().ok());
     let here = here.or_else(|| request.uri().authority().map(|authority| authority.as_str()));
-    let is_own = origin.split_once("://").is_some_and(|(_, authority)| here == Some(authority));
-    !is_own && !access.admits_origin(origin)
+    origin.split_once("://").is_none_or(|(_, authority)| here != Some(authority))
 }
 
 /// The outermost middleware.
@@ -160,8 +159,9 @@ fn head_problem(request: &Request, edge: &EdgeState) -> Option<Problem> {
     if let Some(fault) = request.extensions().get::<HeadFault>() {
         return Some(refused_for(*fault));
     }
-    if is_foreign_page(request, &edge.access) {
-        let detail = "A web page of another origin may not register here; cors_origins lists those that may";
+    if is_foreign_page(request) {
+        let detail =
+            "A web page of another origin may not register here; a program may, which sends no Origin";
         return Some(Problem::new(StatusCode::FORBIDDEN, "from-a-web-page", "Forbidden", detail));
     }
     let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
