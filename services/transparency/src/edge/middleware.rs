@@ -5,8 +5,9 @@
 //! own, have the same form. To the router all of them are one layer, as each layer allocates its futures and copies the
 //! service for each request. The request's number comes from the listener (`serving::request_id`).
 //!
-//! Known limit: requests that hyper itself refuses (a request line that is not HTTP, more than 256 headers, a head over
-//! 128 KiB) get a bare status without a body, and a head that does not arrive in time gets a closed connection.
+//! Known limit: requests that hyper itself refuses (a request line that is not HTTP, a target over 64 KiB, more than 256
+//! headers, a head over 128 KiB) get a bare status without a body, and a head that does not arrive in time gets a closed
+//! connection.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -39,6 +40,10 @@ use crate::edge::negotiation::{AcceptedTypes, ProblemForm, is_page};
 use crate::edge::problem::{CONTENT_CODING, Problem};
 use crate::edge::rate_limit::{self, AccessControl};
 use crate::edge::state::EdgeState;
+
+/// The header fields that the rate limiter writes.
+const RATE_LIMIT: [HeaderName; 2] =
+    [HeaderName::from_static("ratelimit"), HeaderName::from_static("ratelimit-policy")];
 
 /// Wraps the routes in the middleware.
 pub fn enclose(routes: Router, edge: Arc<EdgeState>) -> Router {
@@ -207,10 +212,10 @@ fn dressed(
         && request_info.readable_by.is_some()
         && response.status() == StatusCode::METHOD_NOT_ALLOWED
     {
-        response = may_be_read();
+        response = replaced(&response, may_be_read());
     }
     if request_info.accepted.exclude(&response) {
-        response = not_acceptable().into_response();
+        response = replaced(&response, not_acceptable().into_response());
     }
     let status = response.status();
     let is_error = status.is_client_error() || status.is_server_error();
@@ -235,6 +240,12 @@ fn dressed(
             ),
         );
     }
+    response
+}
+
+/// The response that is sent in place of another one, whose rate limit it keeps.
+fn replaced(other: &Response, mut response: Response) -> Response {
+    copy_fields(&RATE_LIMIT, other.headers(), response.headers_mut());
     response
 }
 
@@ -281,7 +292,9 @@ fn with_problem(
     };
     let mut dressed = (status, body).into_response();
     let headers = dressed.headers_mut();
-    keep(response.headers(), headers);
+    // The header fields that describe the error itself and not the replaced body.
+    copy_fields(&[ALLOW, RETRY_AFTER, CACHE_CONTROL, CONNECTION], response.headers(), headers);
+    copy_fields(&RATE_LIMIT, response.headers(), headers);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     if status == StatusCode::UNAUTHORIZED {
@@ -308,11 +321,10 @@ fn challenge(form: ProblemForm) -> &'static str {
     }
 }
 
-/// Copies the headers that describe the error itself and not the replaced body.
-fn keep(from: &HeaderMap, to: &mut HeaderMap) {
-    let limits = ["ratelimit", "ratelimit-policy"].map(HeaderName::from_static);
-    for name in [ALLOW, RETRY_AFTER, CACHE_CONTROL, CONNECTION].into_iter().chain(limits) {
-        if let Some(value) = from.get(&name) {
+/// Copies the header fields of these names.
+fn copy_fields(names: &[HeaderName], from: &HeaderMap, to: &mut HeaderMap) {
+    for name in names {
+        if let Some(value) = from.get(name) {
             to.insert(name, value.clone());
         }
     }

@@ -205,6 +205,7 @@ async fn a_page_of_another_site_may_read_what_is_public_and_not_write() {
     for method in ["GET", "HEAD"] {
         let may = ask("/v1/policy", method).await;
         assert_eq!((may.status, may.body.len()), (204, 0));
+        assert!(may.header("ratelimit").is_some() && may.header("ratelimit-policy").is_some(), "{may:?}");
         assert_eq!(may.header("access-control-allow-origin"), Some("*"));
         assert_eq!(may.header("access-control-allow-methods"), Some("get, head"));
         assert_eq!(
@@ -254,6 +255,8 @@ async fn a_read_whose_type_is_not_accepted_is_refused() {
     let site = Site::open(Limits::default()).await;
     let refused = site.get("/v1/policy", "Accept: image/png\r\n").await;
     assert_eq!((refused.status, refused.title_in_json().as_str()), (406, "Not Acceptable"));
+    let rate = (refused.header("ratelimit"), refused.header("ratelimit-policy"));
+    assert!(rate.0.is_some() && rate.1.is_some(), "the request was counted: {refused:?}");
     assert_eq!(site.get("/v1/policy", "Accept: image/png, */*;q=0.1\r\n").await.status, 200);
     assert_eq!(site.get("/checkpoint", "Accept: image/png\r\n").await.status, 500, "not under /v1");
 }
@@ -287,6 +290,8 @@ async fn what_hyper_refuses_itself_is_at_least_refused() {
     let site = Site::open(Limits::default()).await;
     let too_many: String = (0..300).map(|n| format!("X-{n}: 1\r\n")).collect();
     assert_eq!(site.get("/v1/policy", &too_many).await.status, 431);
+    let long = site.get(&format!("/{}", "a".repeat(64 << 10)), "").await;
+    assert_eq!((long.status, long.body.len()), (414, 0));
     assert_eq!(site.raw(b"this is not HTTP\r\n\r\n").await.status, 400);
     assert_eq!(site.get("/v1/policy", "").await.status, 200);
 }

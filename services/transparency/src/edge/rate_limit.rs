@@ -2,8 +2,9 @@
 //!
 //! A bearer token determines its client's bucket and role; without one the bucket is the address, a /64 for IPv6.
 //! `X-Forwarded-For` is trusted only from listed proxies. A request that ends in a 5xx is not counted. Beyond the limit
-//! the response is 429 with `Retry-After` (SCRAPI -11, 2.3.4 and 5.3). Every response carries the remaining quota
-//! (`RateLimit`, `RateLimit-Policy`: draft-ietf-httpapi-ratelimit-headers-10).
+//! the response is 429 with `Retry-After` (SCRAPI -11, 2.3.4 and 5.3). The response to a request that was counted, or that
+//! is over the limit, carries the remaining quota (`RateLimit`, `RateLimit-Policy`:
+//! draft-ietf-httpapi-ratelimit-headers-10).
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
