@@ -4,7 +4,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, StatusCode};
 use merkle::{EntryDigest, LeafIndex};
 use store::Entry;
@@ -13,6 +13,7 @@ use super::bodies::must_be_open;
 use super::entries::{absent, still_running};
 use super::{Binary, EntryId};
 use crate::edge::access::AuthenticatedCaller;
+use crate::edge::conditional::conditional_response;
 use crate::edge::media;
 use crate::edge::problem::Problem;
 use crate::log::state::Resolved;
@@ -28,7 +29,9 @@ pub const CACHED: &str = "public, max-age=60";
     tag = "Log",
     params(("entry_id" = String, Path, description = "64 lowercase hex digits")),
     responses(
-        (status = 200, description = "The statement; its SHA-256 is the entry ID", body = Binary, content_type = "application/cose"),
+        (status = 200, description = "The statement; its SHA-256 is the entry ID",
+         content((Binary = "application/cose"), (Binary = "application/scitt-statement+cose"))),
+        (status = 304, description = "Still the statement that If-None-Match names"),
         (status = 400, description = "Invalid locator"),
         (status = 401, description = "The body is closed, and no token was shown"),
         (status = 403, description = "The body is closed to this token"),
@@ -43,10 +46,9 @@ pub async fn statement(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let (_, statement) = stored(&app, &caller, digest).await?;
-    let etag = format!("\"{digest}\"");
-    let headers =
-        [(CONTENT_TYPE, statement_type(&headers)), (CACHE_CONTROL, CACHED.to_owned()), (ETAG, etag)];
-    Ok((headers, [media::NEGOTIATED], statement).into_response())
+    let tag = format!("\"{digest}\"");
+    let response = conditional_response(&headers, tag, statement_type(&headers), CACHED, statement);
+    Ok(([media::NEGOTIATED], response).into_response())
 }
 
 /// The Transparent Statement: the statement with a fresh receipt attached.
@@ -76,7 +78,7 @@ pub async fn transparent(
     let Resolved::Receipt(receipt) = app.log.receipt(index).await? else { return Ok(still_running(&app)) };
     let transparent =
         scitt::transparent::attach(&statement, &[receipt]).map_err(|cause| cannot_attach(&cause))?;
-    let headers = [(CONTENT_TYPE, statement_type(&headers)), (CACHE_CONTROL, "no-cache".to_owned())];
+    let headers = [(CONTENT_TYPE, statement_type(&headers)), (CACHE_CONTROL, "no-cache")];
     Ok((headers, [media::NEGOTIATED], transparent).into_response())
 }
 
@@ -87,8 +89,8 @@ fn cannot_attach(cause: &scitt::Malformed) -> Problem {
     Problem::new(StatusCode::CONFLICT, "no-room-for-receipt", "Not Attachable", detail)
 }
 
-fn statement_type(headers: &HeaderMap) -> String {
-    media::cose_or(headers, media::STATEMENT).to_owned()
+fn statement_type(headers: &HeaderMap) -> &'static str {
+    media::cose_or(headers, media::STATEMENT)
 }
 
 async fn stored(

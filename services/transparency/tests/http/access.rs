@@ -212,6 +212,15 @@ async fn what_a_token_opened_is_not_for_shared_caches() {
 }
 
 #[tokio::test]
+async fn a_closed_statement_is_not_confirmed_to_a_client_that_names_it() {
+    let (site, statement) = site(CallerRole::Reader).await;
+    let path = format!("/v1/entries/{}/statement", statement.digest());
+    let tag = format!("\"{}\"", statement.digest());
+    let refused = site.send(Method::GET, &path, &[("if-none-match", &tag)], "").await;
+    assert_eq!(refused.status, 401);
+}
+
+#[tokio::test]
 async fn web_pages_read_what_is_public_and_the_rest_only_from_listed_origins() {
     let listed = |config: &mut Config| config.access.cors_origins = vec!["https://explorer.example".into()];
     let site = Place::new().start_with(listed).await;

@@ -23,6 +23,24 @@ async fn a_statement_can_be_had_back_byte_for_byte() {
 }
 
 #[tokio::test]
+async fn a_statement_is_not_sent_again_to_a_client_that_has_it() {
+    let site = Place::new().start().await;
+    let one = statement(1);
+    site.registered(&one).await;
+    let path = format!("/v1/entries/{}/statement", one.digest());
+    let tag = format!("\"{}\"", one.digest());
+    assert_eq!(site.get(&path).await.header("etag"), Some(&*tag));
+    let known = site.send(Method::GET, &path, &[("if-none-match", &tag)], "").await;
+    assert_eq!((known.status, known.body.len()), (304, 0));
+    assert_eq!(
+        (known.header("etag"), known.header("cache-control")),
+        (Some(&*tag), Some("public, max-age=60"))
+    );
+    let other = site.send(Method::GET, &path, &[("if-none-match", "\"other\"")], "").await;
+    assert_eq!((other.status, other.body), (200, one.bytes().to_vec()));
+}
+
+#[tokio::test]
 async fn a_transparent_statement_carries_a_receipt_that_verifies() {
     let site = Place::new().start().await;
     let one = statement(1);
