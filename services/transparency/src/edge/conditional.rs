@@ -1,11 +1,17 @@
 //! Conditional requests (RFC 9110, section 13): a client that has the current representation gets 304.
 //!
-//! Not here: ETags, which each route makes.
+//! Not here: ETags of resources that have a name for each of their states, which their routes make.
 
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use http::{HeaderMap, StatusCode};
+use merkle::EntryDigest;
+
+/// The ETag of a representation, from its content.
+pub fn tag_of(data: &[u8]) -> String {
+    format!("\"{:.32}\"", EntryDigest::of(data).to_string())
+}
 
 /// A cacheable response with this ETag, quoted, and this `Cache-Control`; 304 if `If-None-Match` in the request's headers
 /// names the ETag.

@@ -19,7 +19,7 @@ use scitt::{ContentType, SignedStatement};
 use super::Binary;
 use super::names::{Locator, NamedBy, named};
 use crate::edge::access::AuthenticatedCaller;
-use crate::edge::conditional::conditional_response;
+use crate::edge::conditional::{conditional_response, tag_of};
 use crate::edge::media;
 use crate::edge::problem::Problem;
 use crate::edge::request_parsing::SubmittedStatement;
@@ -185,8 +185,7 @@ fn found(
     headers: &HeaderMap,
 ) -> Response {
     // A later response may have a fresher receipt, so caches must revalidate it.
-    let tag = format!("\"{:.32}\"", EntryDigest::of(&receipt).to_string());
-    let response = conditional_response(headers, tag, receipt_type.0, "no-cache", receipt);
+    let response = conditional_response(headers, tag_of(&receipt), receipt_type.0, "no-cache", receipt);
     ([(LOCATION, log.location(digest))], [media::NEGOTIATED], response).into_response()
 }
 

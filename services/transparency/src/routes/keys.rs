@@ -6,11 +6,15 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, StatusCode};
 
 use super::Binary;
+use crate::edge::conditional::{conditional_response, tag_of};
 use crate::edge::media;
 use crate::edge::problem::{Problem, shortened};
 use crate::routes::app::App;
 
-/// `Cache-Control` of the keys. A set in a cache may lack a key that was announced since.
+/// `Cache-Control` of the key set: a new key signs receipts seconds after its announcement, so a client that verifies one
+/// must not get an older set from a cache.
+const REVALIDATED: &str = "no-cache";
+/// `Cache-Control` of a single key, of which only the end can change.
 const CACHED: &str = "public, max-age=300";
 
 /// All keys that receipts of this log verify under.
@@ -18,14 +22,18 @@ const CACHED: &str = "public, max-age=300";
     get,
     path = "/.well-known/scitt-keys",
     tag = "SCRAPI",
-    responses((status = 200, description = "A COSE_KeySet; a JWK Set where JSON is asked for. Retired keys stay in it",
-        content((Binary = "application/cbor"), (Object = "application/json"), (Object = "application/jwk-set+json"))))
+    responses(
+        (status = 200, description = "A COSE_KeySet; a JWK Set where JSON is asked for. Retired keys stay in it",
+         content((Binary = "application/cbor"), (Object = "application/json"), (Object = "application/jwk-set+json"))),
+        (status = 304, description = "Still the keys that If-None-Match names")
+    )
 )]
 pub async fn all_keys(State(app): State<App>, headers: HeaderMap) -> Response {
     let keys = app.log.keys.load_full();
     let json = [media::JSON, media::JWK_SET].into_iter().find(|json| wants(&headers, json));
     let (form, body) = json.map_or((media::CBOR, &keys.set), |json| (json, &keys.jwk_set));
-    ([(CONTENT_TYPE, form), (CACHE_CONTROL, CACHED)], [media::NEGOTIATED], body.clone()).into_response()
+    let response = conditional_response(&headers, tag_of(body), form, REVALIDATED, body.clone());
+    ([media::NEGOTIATED], response).into_response()
 }
 
 /// Returns `true` if the client prefers JSON to CBOR, the resource's default form.

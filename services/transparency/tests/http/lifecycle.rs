@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use crate::common::forms::{closed, cose, mixed_type};
 use crate::common::{Place, Site, backup_with_signatures, client, erasure, refusal, statement};
+use data_encoding::BASE64URL_NOPAD;
 use reqwest::Method;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
-use scitt::{Algorithm, SignedStatement, SigningKey, StatementBuilder};
+use scitt::{Algorithm, CoseKey, KeySet, SignedStatement, Signer, SigningKey, StatementBuilder};
+use serde_json::json;
 use serving::tls::TlsFiles;
 use store::{FailingStore, Fault, Lifecycle, Memory, StoreMethod};
 use transparency::{Service, StartError};
@@ -122,6 +124,53 @@ async fn another_key_than_the_logs_own_is_refused_at_start() {
         assert!(matches!(error, StartError::Keys(_)), "{error}");
         assert!(error.to_string().contains("this log signs with"), "{error}");
     }
+}
+
+/// Announces a receipt key whose private part no process has: it is published, and never used.
+async fn announce_receipt_key(site: &Site) {
+    let key = SigningKey::generate(Algorithm::Es256).unwrap();
+    let kid = key.public_key().thumbprint().to_vec();
+    let public = CoseKey {
+        kid: Some(kid.clone()),
+        algorithm: Some(Algorithm::Es256),
+        ..CoseKey::bare(key.public_key().clone())
+    };
+    let set = KeySet::parse(&site.get("/.well-known/scitt-keys").await.body).unwrap();
+    let replaces = set.keys()[0].kid.clone().unwrap();
+    let announced = json!({ "origin": testkit::ORIGIN, "key": {
+        "kid": BASE64URL_NOPAD.encode(&kid),
+        "public": BASE64URL_NOPAD.encode(&public.encode()),
+        "replaces": BASE64URL_NOPAD.encode(&replaces),
+        "at": 1,
+    } });
+    let answer = site.command(Method::POST, "/keys/announce", announced.to_string()).await;
+    assert_eq!(answer.status, 204, "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_cache_serves_the_key_set_only_after_asking_whether_a_key_was_announced() {
+    let site = Place::new().start().await;
+    let path = "/.well-known/scitt-keys";
+    let set = site.get(path).await;
+    assert_eq!(set.header("cache-control"), Some("no-cache"));
+    let tag = set.header("etag").unwrap();
+    let again = async || site.send(Method::GET, path, &[("if-none-match", tag)], "").await;
+    let known = again().await;
+    assert_eq!((known.status, known.body.len(), known.header("vary")), (304, 0, Some("accept")));
+    let json = site.send(Method::GET, path, &[("accept", "application/json")], "").await;
+    assert_ne!(json.header("etag"), Some(tag));
+    announce_receipt_key(&site).await;
+    let newer = async {
+        loop {
+            let answer = again().await;
+            if answer.status != 304 {
+                return answer;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let newer = tokio::time::timeout(Duration::from_secs(30), newer).await.expect("it is never published");
+    assert_eq!((newer.status, KeySet::parse(&newer.body).unwrap().keys().len()), (200, 2));
 }
 
 #[tokio::test]
