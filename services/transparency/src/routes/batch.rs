@@ -73,11 +73,8 @@ pub struct BatchResult {
     responses(
         (status = 200, description = "One result for each part, in order", body = BatchResults),
         (status = 400, description = "Not multipart/mixed as it should be, or more than 256 parts"),
-        (status = 401, description = "A bearer token is required"),
         (status = 413, description = "The batch is too large"),
-        (status = 415, description = "Not multipart/mixed, or a content coding"),
-        (status = 429, description = "Too many requests; Retry-After gives the time to wait"),
-        (status = 503, description = "Busy; Retry-After gives the time to wait")
+        (status = 415, description = "Not multipart/mixed, or a content coding")
     )
 )]
 pub async fn register_batch(

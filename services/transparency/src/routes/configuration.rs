@@ -18,7 +18,8 @@ use crate::routes::app::App;
     get,
     path = "/.well-known/scitt-configuration",
     tag = "Service",
-    responses((status = 200, description = "Deprecated: issuer and key set, CBOR", body = Binary, content_type = "application/cbor"))
+    responses((status = 200, description = "Deprecated: issuer and key set, CBOR", body = Binary, content_type = "application/cbor",
+        headers(("Deprecation" = String), ("Link" = String, description = "rel=successor-version: the key set"))))
 )]
 pub async fn scitt_configuration(State(app): State<App>) -> Response {
     document(&app)
@@ -29,7 +30,8 @@ pub async fn scitt_configuration(State(app): State<App>) -> Response {
     get,
     path = "/.well-known/transparency-configuration",
     tag = "Service",
-    responses((status = 200, description = "Deprecated: issuer and key set, CBOR", body = Binary, content_type = "application/cbor"))
+    responses((status = 200, description = "Deprecated: issuer and key set, CBOR", body = Binary, content_type = "application/cbor",
+        headers(("Deprecation" = String), ("Link" = String, description = "rel=successor-version: the key set"))))
 )]
 pub async fn transparency_configuration(State(app): State<App>) -> Response {
     document(&app)

@@ -1,8 +1,10 @@
 //! The OpenAPI description: what is the same for all routes.
 //!
-//! The routes describe their own parameters and successful responses. Problems, tokens and 406 are added here by rule, so
-//! that no route can forget them.
+//! The routes describe their own parameters, successful responses, and problems with a cause of their own. The problems
+//! that any request may have, the forms of all problems, and tokens are added here by rule, so that no route can forget
+//! them.
 
+use utoipa::openapi::header::Header;
 use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{Content, OpenApi, Ref, RefOr, Response, ResponseBuilder, Server};
@@ -14,6 +16,19 @@ use crate::edge::media;
 
 /// Name of the security scheme.
 const TOKEN: &str = "token";
+/// The problems that a request for any resource may have: of the listener, the middleware and the database.
+const PROBLEMS: [(&str, &str); 8] = [
+    ("400", "Malformed request"),
+    ("401", "The bearer token is not known, or has expired"),
+    ("414", "The request target is too long"),
+    ("429", "Too many requests; Retry-After gives the time to wait"),
+    ("431", "The request head is too large, or has too many header fields"),
+    ("500", "The service failed, or the log's database is damaged"),
+    ("501", "The request has a transfer coding other than chunked"),
+    ("503", "The service is busy, or its database does not answer; Retry-After gives the time to wait"),
+];
+/// The statuses of problems that always have `Retry-After`.
+const RETRIED: [&str; 2] = ["429", "503"];
 
 #[derive(Description)]
 #[openapi(
@@ -84,18 +99,23 @@ fn completed(path: &str, mut item: PathItem) -> (String, PathItem) {
         if !is_public {
             require_token(get);
         }
-        describe_problems(get, is_under_v1);
+        add_problems(get, is_under_v1);
     }
     if let Some(post) = &mut item.post {
+        add_response(post, "408", "The request body did not arrive in time");
         require_token(post);
-        describe_problems(post, is_under_v1);
+        add_problems(post, is_under_v1);
     }
     (path.replace("{*", "{"), item)
 }
 
 /// Says that a token may be needed: the operator decides what callers without one may do.
 fn require_token(operation: &mut Operation) {
-    add_response(operation, "401", "A bearer token is required");
+    add_response(
+        operation,
+        "401",
+        "A bearer token is required, or the one that was sent is not known or has expired",
+    );
     add_response(operation, "403", "The token's role or scope does not suffice");
     let none: [&str; 0] = [];
     operation.security = Some(vec![SecurityRequirement::default(), SecurityRequirement::new(TOKEN, none)]);
@@ -107,13 +127,24 @@ pub fn add_response(operation: &mut Operation, status: &str, description: &str) 
     operation.responses.responses.entry(status.to_owned()).or_insert_with(response);
 }
 
-/// Gives each problem of an operation its two forms.
+/// Adds the problems that any request may have, and completes all problems of an operation.
+fn add_problems(operation: &mut Operation, is_under_v1: bool) {
+    for (status, description) in PROBLEMS {
+        add_response(operation, status, description);
+    }
+    describe_problems(operation, is_under_v1);
+}
+
+/// Gives each problem of an operation its two forms, and `Retry-After` if it always has it.
 fn describe_problems(operation: &mut Operation, is_under_v1: bool) {
     let problems =
         operation.responses.responses.iter_mut().filter(|(status, _)| status.starts_with(['4', '5']));
-    for (_, response) in problems {
-        if let RefOr::T(response) = response {
-            describe_problem(response, is_under_v1);
+    for (status, response) in problems {
+        let RefOr::T(response) = response else { continue };
+        describe_problem(response, is_under_v1);
+        if RETRIED.contains(&status.as_str()) {
+            let seconds = Header::new(<u32 as utoipa::PartialSchema>::schema());
+            response.headers.insert("Retry-After".to_owned(), RefOr::T(seconds));
         }
     }
 }

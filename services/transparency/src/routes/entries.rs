@@ -56,20 +56,18 @@ pub struct DetachedForm {
                        form with both."
     ),
     responses(
-        (status = 201, description = "Registered; the body is the receipt", body = Binary, content_type = "application/cose",
+        (status = 201, description = "Registered; the body is the receipt",
+         content((Binary = "application/cose"), (Binary = "application/scitt-receipt+cose")),
          headers(("Location" = String, description = "The receipt's URL"))),
         (status = 202, description = "Accepted; the receipt will be at Location",
          headers(("Location" = String, description = "The receipt's URL"), ("Retry-After" = u32))),
         (status = 400, description = "Malformed request, Bad Signature Algorithm, Payload Missing, or Rejected",
          content_type = "application/concise-problem-details+cbor"),
-        (status = 401, description = "A bearer token is required", content_type = "application/concise-problem-details+cbor"),
         (status = 403, description = "Log Frozen: no more entries are added to this log; or the token is bound to other issuers or content types", content_type = "application/concise-problem-details+cbor"),
         (status = 409, description = "On Hold: an entry that it would erase is needed for a case",
          content_type = "application/concise-problem-details+cbor"),
         (status = 413, description = "The statement is too large", content_type = "application/concise-problem-details+cbor"),
-        (status = 415, description = "Not a type that statements come in, or a content coding", content_type = "application/concise-problem-details+cbor"),
-        (status = 429, description = "Too many requests; Retry-After gives the time to wait", content_type = "application/concise-problem-details+cbor"),
-        (status = 503, description = "Busy; Retry-After gives the time to wait", content_type = "application/concise-problem-details+cbor")
+        (status = 415, description = "Not a type that statements come in, or a content coding", content_type = "application/concise-problem-details+cbor")
     )
 )]
 pub async fn register(
@@ -130,17 +128,17 @@ fn answer(app: &App, digest: EntryDigest, registered: Registered, receipt_type: 
     tag = "SCRAPI",
     params(("entry_id" = String, Path, description = "64 lowercase hex digits; or a UUID, or aer: and 16 of them"), NamedBy),
     responses(
-        (status = 200, description = "A fresh receipt", body = Binary, content_type = "application/cose",
+        (status = 200, description = "A fresh receipt",
+         content((Binary = "application/cose"), (Binary = "application/scitt-receipt+cose")),
          headers(("Location" = String, description = "This URL"))),
-        (status = 204, description = "Registration is still running", headers(("Retry-After" = u32))),
+        (status = 204, description = "Registration is still running", headers(("Retry-After" = u32), ("Cache-Control" = String))),
         (status = 304, description = "Still the receipt that If-None-Match names"),
         (status = 303, description = "Where text/html is preferred: the page about the entry",
          headers(("Location" = String, description = "The page's URL"))),
         (status = 307, description = "The first entry of that name",
          headers(("Location" = String, description = "Its receipt's URL"), ("Link" = String, description = "rel=alternate, for every other entry of that name"))),
         (status = 400, description = "Invalid locator", content_type = "application/concise-problem-details+cbor"),
-        (status = 404, description = "Not Found, or Registration Failed", content_type = "application/concise-problem-details+cbor"),
-        (status = 429, description = "Too many requests; Retry-After gives the time to wait", content_type = "application/concise-problem-details+cbor")
+        (status = 404, description = "Not Found, or Registration Failed", content_type = "application/concise-problem-details+cbor")
     )
 )]
 pub async fn resolve(

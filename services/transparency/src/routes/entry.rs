@@ -19,7 +19,7 @@ use crate::view::entry_view::EntryView;
     responses(
         (status = 200, description = "The entry and its facts", body = EntryView),
         (status = 400, description = "Invalid locator"),
-        (status = 404, description = "Not Found; with Retry-After, the statement is accepted and waits for its place in the log")
+        (status = 404, description = "Not Found; with Retry-After, the statement is accepted and waits for its place in the log", headers(("Retry-After" = u32)))
     )
 )]
 pub async fn entry(State(app): State<App>, EntryId(digest): EntryId) -> Result<Response, Problem> {

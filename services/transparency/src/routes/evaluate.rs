@@ -106,12 +106,9 @@ pub struct ValidView {
     ),
     responses(
         (status = 200, description = "The answer, also where it is a refusal", body = EvaluationView),
-        (status = 400, description = "Malformed request"),
-        (status = 401, description = "A bearer token is required"),
         (status = 403, description = "Log Frozen: the statement is not registered, and no more entries are added to this log; or the token's role or scope does not suffice"),
         (status = 413, description = "The statement is too large"),
         (status = 415, description = "Not a type that statements come in, or a content coding"),
-        (status = 429, description = "Too many requests; Retry-After gives the time to wait"),
         (status = 503, description = "The policy was not evaluated in time, or the log does not register now or does not answer; Retry-After gives the time to wait")
     )
 )]

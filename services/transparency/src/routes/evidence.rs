@@ -112,7 +112,7 @@ pub struct PolicyReference {
     responses(
         (status = 200, description = "The basis of the decision about this entry", body = Evidence),
         (status = 400, description = "Invalid locator"),
-        (status = 404, description = "Not Found; with Retry-After, the statement is accepted and waits for its place in the log")
+        (status = 404, description = "Not Found; with Retry-After, the statement is accepted and waits for its place in the log", headers(("Retry-After" = u32)))
     )
 )]
 pub async fn evidence(

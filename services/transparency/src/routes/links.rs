@@ -66,7 +66,7 @@ struct LinkSearch {
     responses(
         (status = 200, description = "The entries that this one refers to, and those that refer to it", body = Links),
         (status = 400, description = "Invalid locator"),
-        (status = 404, description = "Not Found; with Retry-After, the statement is accepted and waits for its place in the log")
+        (status = 404, description = "Not Found; with Retry-After, the statement is accepted and waits for its place in the log", headers(("Retry-After" = u32)))
     )
 )]
 pub async fn links(State(app): State<App>, EntryId(digest): EntryId) -> Result<Response, Problem> {

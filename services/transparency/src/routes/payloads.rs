@@ -31,9 +31,9 @@ use crate::routes::app::App;
     responses(
         (status = 200, description = "The signed payload; of a hash envelope, the hash", body = Binary, content_type = "application/octet-stream"),
         (status = 400, description = "Invalid locator"),
-        (status = 401, description = "The body is closed, and no token was shown"),
+        (status = 401, description = "The body is closed, and no token was shown; or the token is not known, or has expired"),
         (status = 403, description = "The body is closed to this token"),
-        (status = 404, description = "Not Found, or the payload was not stored: the problem names the policy; with Retry-After, the statement is accepted and waits for its place in the log"),
+        (status = 404, description = "Not Found, or the payload was not stored: the problem names the policy; with Retry-After, the statement is accepted and waits for its place in the log", headers(("Retry-After" = u32))),
         (status = 410, description = "It was erased; its proofs still hold")
     )
 )]

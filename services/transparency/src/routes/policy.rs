@@ -82,7 +82,8 @@ pub struct PolicyRevisionView {
     tag = "Log",
     responses(
         (status = 200, description = "The policy, with the leaf that holds it",
-         content((PolicyView = "application/json"), (Binary = "application/cose"))),
+         content((PolicyView = "application/json"), (Binary = "application/cose"), (Binary = "application/scitt-statement+cose"),
+                 (Binary = "application/cbor"))),
         (status = 503, description = "The log has no policy yet")
     )
 )]
@@ -111,7 +112,8 @@ pub async fn policy(State(app): State<App>, headers: HeaderMap) -> Result<Respon
     params(("revision" = u64, Path, description = "The number of earlier policies")),
     responses(
         (status = 200, description = "The policy, with the leaf that holds it",
-         content((PolicyRevisionView = "application/json"), (Binary = "application/cose"))),
+         content((PolicyRevisionView = "application/json"), (Binary = "application/cose"), (Binary = "application/scitt-statement+cose"),
+                 (Binary = "application/cbor"))),
         (status = 400, description = "Invalid locator"),
         (status = 404, description = "Not Found")
     )

@@ -102,7 +102,7 @@ pub struct ConsistencyView {
         (status = 200, description = "The path; as a COSE receipt or a tlog-proof where that type is asked for",
          content((InclusionView = "application/json"), (Binary = "application/scitt-receipt+cose"), (Binary = "application/cose"), (String = "text/x.tlog.proof"))),
         (status = 400, description = "No such proof"),
-        (status = 404, description = "Not Found, or no signature for this size; with Retry-After, the statement is accepted and waits for its place in the log")
+        (status = 404, description = "Not Found, or no signature for this size; with Retry-After, the statement is accepted and waits for its place in the log", headers(("Retry-After" = u32)))
     )
 )]
 pub async fn inclusion(

@@ -33,9 +33,9 @@ pub const CACHED: &str = "public, max-age=60";
          content((Binary = "application/cose"), (Binary = "application/scitt-statement+cose"))),
         (status = 304, description = "Still the statement that If-None-Match names"),
         (status = 400, description = "Invalid locator"),
-        (status = 401, description = "The body is closed, and no token was shown"),
+        (status = 401, description = "The body is closed, and no token was shown; or the token is not known, or has expired"),
         (status = 403, description = "The body is closed to this token"),
-        (status = 404, description = "Not Found; with Retry-After, the statement is accepted and waits for its place in the log"),
+        (status = 404, description = "Not Found; with Retry-After, the statement is accepted and waits for its place in the log", headers(("Retry-After" = u32))),
         (status = 410, description = "The statement was erased; its proofs still hold")
     )
 )]
@@ -58,12 +58,13 @@ pub async fn statement(
     tag = "Log",
     params(("entry_id" = String, Path, description = "64 lowercase hex digits")),
     responses(
-        (status = 200, description = "The statement with one receipt", body = Binary, content_type = "application/cose"),
-        (status = 204, description = "Registration is still running", headers(("Retry-After" = u32))),
+        (status = 200, description = "The statement with one receipt",
+         content((Binary = "application/cose"), (Binary = "application/scitt-statement+cose"))),
+        (status = 204, description = "Registration is still running", headers(("Retry-After" = u32), ("Cache-Control" = String))),
         (status = 400, description = "Invalid locator"),
-        (status = 401, description = "The body is closed, and no token was shown"),
+        (status = 401, description = "The body is closed, and no token was shown; or the token is not known, or has expired"),
         (status = 403, description = "The body is closed to this token"),
-        (status = 404, description = "Not Found; with Retry-After, the statement is accepted and waits for its place in the log"),
+        (status = 404, description = "Not Found; with Retry-After, the statement is accepted and waits for its place in the log", headers(("Retry-After" = u32))),
         (status = 409, description = "The issuer left no room for a receipt: it signed label 394"),
         (status = 410, description = "The statement was erased; its receipt can still be had")
     )

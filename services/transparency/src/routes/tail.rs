@@ -65,8 +65,8 @@ pub struct StreamQuery {
         (status = 200, description = "Server-sent events; a comment every 15 seconds when there is nothing to tell, and more often at first",
          body = String, content_type = "text/event-stream"),
         (status = 400, description = "A parameter is unknown, or no position in this log"),
-        (status = 429, description = "This client has too many open streams; Retry-After gives the time to wait"),
-        (status = 503, description = "Too many streams are open; Retry-After gives the time to wait")
+        (status = 429, description = "Too many requests, or this client has too many open streams; Retry-After gives the time to wait"),
+        (status = 503, description = "Too many streams are open, or the database does not answer; Retry-After gives the time to wait")
     )
 )]
 pub async fn stream(

@@ -1,6 +1,6 @@
 //! Who may read what, and who may command: every route of the API's description with every role.
 
-use crate::common::{Answer, COSE, Place, Site, refusal};
+use crate::common::{Answer, COSE, Place, Site, filled, refusal};
 use data_encoding::BASE64URL_NOPAD;
 use http::Method;
 use registration::operator::Action;
@@ -56,24 +56,6 @@ async fn reads(site: &Site, statement: &SignedStatement) -> Vec<(String, CallerR
     let paths = description["paths"].as_object().unwrap();
     let gets = paths.iter().filter(|(_, item)| item.get("get").is_some());
     gets.map(|(path, _)| (filled(path, statement), role_of(path))).collect()
-}
-
-fn filled(path: &str, statement: &SignedStatement) -> String {
-    let entry = statement.digest().to_string();
-    let values = [
-        ("{entry_id}", entry.as_str()),
-        ("{kid_value}", "AAAA"),
-        ("{path}", "0/000.p/2"),
-        ("{size}", "1"),
-        ("{revision}", "0"),
-        ("{sequence}", "0"),
-        ("{sub}", "agent"),
-        ("{iss}", "https%3A%2F%2Fissuer.example"),
-        ("{session}", "session"),
-        ("{gateway}", "gateway"),
-        ("{stream}", "stream"),
-    ];
-    values.iter().fold(path.to_owned(), |path, (name, value)| path.replace(name, value))
 }
 
 /// The table of this test: written down a second time, so that no route changes sides unnoticed.

@@ -7,6 +7,7 @@ mod c2sp;
 mod chains;
 mod common;
 mod conversations;
+mod described_answers;
 mod detached;
 mod evidence;
 mod executions;

@@ -54,6 +54,25 @@ pub async fn backup_with_signatures(store: &Memory) -> Memory {
     store.backup()
 }
 
+/// A path of the description with its parameters filled in.
+pub fn filled(path: &str, statement: &SignedStatement) -> String {
+    let entry = statement.digest().to_string();
+    let values = [
+        ("{entry_id}", entry.as_str()),
+        ("{kid_value}", "AAAA"),
+        ("{path}", "0/000.p/2"),
+        ("{size}", "1"),
+        ("{revision}", "0"),
+        ("{sequence}", "0"),
+        ("{sub}", "agent"),
+        ("{iss}", "https%3A%2F%2Fissuer.example"),
+        ("{session}", "session"),
+        ("{gateway}", "gateway"),
+        ("{stream}", "stream"),
+    ];
+    values.iter().fold(path.to_owned(), |path, (name, value)| path.replace(name, value))
+}
+
 /// A folder with everything that a log is started with.
 pub struct Place(Arc<LogFolder>);
 
