@@ -1,5 +1,7 @@
 //! The growth and consistency checks: the log's tree must be the last verified one, or extend it.
 
+use std::collections::VecDeque;
+
 use client::tlog::TlogError;
 use merkle::TreeSize;
 
@@ -8,6 +10,7 @@ use crate::check_name::CheckName;
 use crate::config::WatchedLog;
 use crate::consistency::{ConsistencyProver, ConsistencyResult};
 use crate::evidence::{Evidence, TwoRootPath};
+use crate::limits::MAX_UNPROVEN;
 use crate::round_results::RoundResults;
 use crate::signed_checkpoint::{SignedCheckpoint, TreeHead};
 use crate::state::{LogState, SavedCheckpoint, TrustReason, WatchStart};
@@ -16,6 +19,8 @@ use crate::state::{LogState, SavedCheckpoint, TrustReason, WatchStart};
 const BEHIND: &str = "behind";
 /// Trouble name of a smaller tree without a proof.
 const WITHHELD: &str = "withheld";
+/// Part of the consistency check: the comparison with earlier checkpoints that could not be proven.
+const EARLIER: &str = "earlier checkpoints";
 
 /// The growth and consistency checks of one round.
 pub struct GrowthCheck<'a> {
@@ -27,6 +32,13 @@ pub struct GrowthCheck<'a> {
     pub state: &'a mut LogState,
     /// The round's checks and alarms.
     pub results: &'a mut RoundResults,
+}
+
+/// An earlier checkpoint that the verified tree is not proven to contain, and the result of comparing the two.
+struct OpenComparison {
+    earlier: SavedCheckpoint,
+    head: TreeHead,
+    result: ConsistencyResult,
 }
 
 impl GrowthCheck<'_> {
@@ -72,9 +84,10 @@ impl GrowthCheck<'_> {
         match self.prover.extends(head, shown.head()).await {
             ConsistencyResult::Proven => {
                 self.state.end_trouble(&tiles_trouble(CheckName::Consistency, ""));
+                self.results.count_as_made(CheckName::Consistency);
                 self.results.ok(CheckName::Growth, format!("size {}, {} before", shown.size, head.size));
                 self.save_verified(shown);
-                if !self.contradicts_unproven(shown).await {
+                if self.agrees_with_unproven(shown).await {
                     let words = format!("the tree of size {} extends that of size {}", shown.size, head.size);
                     self.results.ok(CheckName::Consistency, words);
                 }
@@ -82,47 +95,85 @@ impl GrowthCheck<'_> {
             }
             ConsistencyResult::Contradicted(path) => self.accuse_of_fork(last, head, shown, path),
             ConsistencyResult::Unproven(why) => {
-                self.state.remember_unproven(shown);
-                self.accuse_of_no_proof(head, shown, &why);
+                self.remember_unproven(shown);
+                self.results.ok(CheckName::Growth, format!("size {}, {} before", shown.size, head.size));
+                self.accuse_of_no_proof((head, shown.head()), &shown.sighting, &why);
             }
             ConsistencyResult::Unanswered(error) => {
-                self.state.remember_unproven(shown);
+                self.remember_unproven(shown);
                 self.record_unanswered(&error);
             }
         }
         false
     }
 
-    /// Compares the newly verified tree with all earlier checkpoints that could not be proven. Those that it contains
-    /// are removed; a contradiction is an accusation, and the checkpoint stays. Returns `true` if there is a
-    /// contradiction.
-    async fn contradicts_unproven(&mut self, shown: &SignedCheckpoint) -> bool {
-        let mut contradicted = false;
-        let mut rest = std::mem::take(&mut self.state.unproven).into_iter();
-        for unproven in rest.by_ref() {
-            let Some(head) = unproven.head() else { continue };
-            let (smaller, larger) = match head.size <= shown.size {
-                true => (head, shown.head()),
-                false => (shown.head(), head),
-            };
-            let outcome = self.prover.extends(smaller, larger).await;
-            match outcome {
-                ConsistencyResult::Proven if head.size <= shown.size => continue,
-                ConsistencyResult::Contradicted(path) if !contradicted => {
-                    contradicted = true;
-                    self.accuse_of_earlier_fork(&unproven, head, shown, path);
+    /// Compares the newly verified tree with all earlier checkpoints that could not be proven. Returns `true` if nothing
+    /// contradicts it, and nothing that the log owes is missing.
+    async fn agrees_with_unproven(&mut self, shown: &SignedCheckpoint) -> bool {
+        let (mut is_forked, mut is_unproven, mut missing) = (false, false, None);
+        for OpenComparison { earlier, head, result } in self.compare_unproven(shown).await {
+            let is_owed = self.owes_proof(&earlier, shown);
+            match result {
+                ConsistencyResult::Contradicted(path) if !is_forked => {
+                    is_forked = true;
+                    self.state.contradicted = Some(head);
+                    self.accuse_of_earlier_fork(&earlier, head, shown, path);
                 }
-                ConsistencyResult::Unanswered(error) if is_temporary(&error) => {
-                    // Retried in the next round, so that a log with a temporary problem does not block this one.
-                    self.state.unproven.push(unproven);
-                    break;
+                ConsistencyResult::Unproven(why) if is_owed && !is_unproven => {
+                    is_unproven = true;
+                    self.accuse_of_no_proof(by_size(head, shown.head()), &earlier.seen, &why);
+                }
+                ConsistencyResult::Unanswered(error) if is_owed || is_silent(&error) => {
+                    missing.get_or_insert(error);
                 }
                 _ => {}
             }
-            self.state.unproven.push(unproven);
         }
-        self.state.unproven.extend(rest);
-        contradicted
+        match &missing {
+            Some(error) => self.record_missing(EARLIER, error),
+            None => {
+                self.state.end_trouble(&tiles_trouble(CheckName::Consistency, EARLIER));
+                self.results.count_as_made(FoundBy::at(CheckName::Consistency, EARLIER));
+            }
+        }
+        !is_forked && !is_unproven && missing.is_none()
+    }
+
+    /// Compares the verified tree with the earlier checkpoints, forgets those that it contains, and returns the others. A
+    /// log that does not answer at all is not asked for the rest: they come first in the next round.
+    async fn compare_unproven(&mut self, shown: &SignedCheckpoint) -> Vec<OpenComparison> {
+        let (mut kept, mut open) = (Vec::new(), Vec::new());
+        let mut rest = VecDeque::from(self.state.unproven.clone());
+        while let Some(earlier) = rest.pop_front() {
+            let Ok(head) = earlier.signed_head(self.target) else {
+                kept.push(earlier);
+                continue;
+            };
+            let (smaller, larger) = by_size(head, shown.head());
+            let result = self.prover.extends(smaller, larger).await;
+            if matches!(result, ConsistencyResult::Proven) && head.size <= shown.size {
+                continue;
+            }
+            let is_over = matches!(&result, ConsistencyResult::Unanswered(error) if is_silent(error));
+            open.push(OpenComparison { earlier, head, result });
+            if is_over {
+                break;
+            }
+        }
+        let compared = open.iter().map(|open| open.earlier.clone());
+        self.state.unproven = rest.into_iter().chain(kept).chain(compared).collect();
+        open
+    }
+
+    /// Returns `true` if the log must be able to prove its tree against this checkpoint: the tree is at least as large, or
+    /// the log has shown the checkpoint itself. A larger one of a vantage point may be published later.
+    fn owes_proof(&self, earlier: &SavedCheckpoint, shown: &SignedCheckpoint) -> bool {
+        earlier.size <= shown.size.get() || earlier.seen.from == self.prover.client().base().as_str()
+    }
+
+    /// Remembers a checkpoint that is not proven, or accuses the log if there is no room.
+    fn remember_unproven(&mut self, shown: &SignedCheckpoint) {
+        remember_unproven(self.target, self.state, self.results, shown);
     }
 
     /// Accuses the log of a fork: an earlier unproven checkpoint and the verified tree exclude each other.
@@ -177,7 +228,7 @@ impl GrowthCheck<'_> {
             ConsistencyResult::Proven => self.record_old_checkpoint(shown, &smaller, evidence),
             ConsistencyResult::Contradicted(path) => self.accuse_of_smaller_fork(last, head, shown, path),
             ConsistencyResult::Unanswered(error) if is_temporary(&error) => {
-                self.state.remember_unproven(shown);
+                self.remember_unproven(shown);
                 let lasts = self.state.record_trouble(WITHHELD, self.results.now);
                 if lasts >= self.target.unreachable_after.as_secs() {
                     let why = format!(
@@ -189,11 +240,11 @@ impl GrowthCheck<'_> {
                 self.record_unanswered(&error);
             }
             ConsistencyResult::Unanswered(why) => {
-                self.state.remember_unproven(shown);
+                self.remember_unproven(shown);
                 rollback(self.results, format!("it cannot prove that it still has the later entries: {why}"))
             }
             ConsistencyResult::Unproven(why) => {
-                self.state.remember_unproven(shown);
+                self.remember_unproven(shown);
                 rollback(self.results, format!("the hashes that it serves belong to another tree: {why}"))
             }
         }
@@ -276,25 +327,26 @@ impl GrowthCheck<'_> {
         );
     }
 
-    fn accuse_of_no_proof(&mut self, head: TreeHead, shown: &SignedCheckpoint, why: &str) {
+    /// Accuses the log of hashes that do not prove that its larger tree extends its smaller one; `seen` is evidence.
+    fn accuse_of_no_proof(
+        &mut self,
+        (smaller, larger): (TreeHead, TreeHead),
+        seen: &crate::Sighting,
+        why: &str,
+    ) {
         let words = format!(
-            "the log's hashes do not prove that its tree of size {} extends the one of size {} that it showed before: {why}",
-            shown.size, head.size
+            "the log's hashes do not prove that its tree of size {} extends its tree of size {}: {why}",
+            larger.size, smaller.size
         );
-        let (vkey, origin) = (self.target.vkey.to_string(), self.target.stated_origin());
-        let evidence = Evidence::Checkpoint { vkey, origin, seen: shown.sighting.clone() };
-        self.results.ok(CheckName::Growth, format!("size {}, {} before", shown.size, head.size));
-        self.results.accuse(
-            CheckName::Consistency,
-            AlarmKind::Inconsistent,
-            AlarmSubject::Log,
-            words,
-            Some(evidence),
-        );
+        accuse_of_inconsistency(self.target, self.results, words, seen);
     }
 
     fn record_unanswered(&mut self, error: &TlogError) {
-        record_missing_tiles(self.target, self.state, self.results, (CheckName::Consistency, ""), error);
+        self.record_missing("", error);
+    }
+
+    fn record_missing(&mut self, part: &str, error: &TlogError) {
+        record_missing_tiles(self.target, self.state, self.results, (CheckName::Consistency, part), error);
     }
 
     /// Makes `shown` the last verified checkpoint.
@@ -317,6 +369,45 @@ pub fn is_temporary(error: &TlogError) -> bool {
         TlogError::Refused { status, .. } => status.is_server_error() || status.as_u16() == 429,
         _ => false,
     }
+}
+
+/// Returns `true` if the log did not answer at all, so that each further request may take as long.
+fn is_silent(error: &TlogError) -> bool {
+    matches!(error, TlogError::Unreachable(_))
+}
+
+/// The smaller tree, and the larger one.
+fn by_size(one: TreeHead, other: TreeHead) -> (TreeHead, TreeHead) {
+    if one.size <= other.size { (one, other) } else { (other, one) }
+}
+
+/// Remembers a checkpoint of the log that is not proven. If there is no room, the log has shown many trees without a proof:
+/// the earlier ones stay, and the log is accused with this one as evidence.
+pub fn remember_unproven(
+    target: &WatchedLog,
+    state: &mut LogState,
+    results: &mut RoundResults,
+    shown: &SignedCheckpoint,
+) {
+    if !state.remember_unproven(shown) {
+        let words = format!(
+            "the log signed a tree of size {} without a proof, after {MAX_UNPROVEN} others: this one is not compared later",
+            shown.size
+        );
+        accuse_of_inconsistency(target, results, words, &shown.sighting);
+    }
+}
+
+fn accuse_of_inconsistency(
+    target: &WatchedLog,
+    results: &mut RoundResults,
+    words: String,
+    seen: &crate::Sighting,
+) {
+    let (vkey, origin) = (target.vkey.to_string(), target.stated_origin());
+    let evidence = Evidence::Checkpoint { vkey, origin, seen: seen.clone() };
+    let (kind, about) = (AlarmKind::Inconsistent, AlarmSubject::Log);
+    results.accuse(CheckName::Consistency, kind, about, words, Some(evidence));
 }
 
 /// Trouble name of tiles that are not served for a check. One name for each check and place: success of one check does

@@ -23,7 +23,7 @@ pub const OUTCOME_WITHIN: Duration = Duration::from_secs(3600);
 pub const CLOCK_TOLERANCE: Duration = Duration::from_secs(5 * 60);
 /// Maximum size of a state file, except for the audit's (`audit::limits::MAX_AUDIT_STATE_BYTES`).
 pub const MAX_STATE_BYTES: u64 = 64 << 20;
-/// Maximum number of unproven checkpoints remembered for each log.
+/// Maximum number of unproven checkpoints remembered for each log and each of its vantage points.
 pub const MAX_UNPROVEN: usize = 16;
 /// Maximum number of ongoing troubles remembered for each log.
 pub const MAX_TROUBLES: usize = 1024;

@@ -20,7 +20,7 @@ use crate::entries::EntriesCheck;
 use crate::error::MonitorError;
 use crate::evidence::{Evidence, Sighting};
 use crate::freshness::{self, FreshnessTimes};
-use crate::growth::GrowthCheck;
+use crate::growth::{GrowthCheck, remember_unproven};
 use crate::index::{Attestor, IndexResults};
 use crate::limits::{DEEP_GRACE, FETCH_ATTEMPTS, FETCH_PAUSE};
 use crate::round::{Cost, PresentedCheckpoint, Round};
@@ -126,6 +126,7 @@ impl LogWatcher {
     /// Makes one round; `now` is the monitor's time in Unix seconds.
     pub async fn round(&mut self, now: u64) -> Round {
         let before = self.prover.cost();
+        self.state.contradicted = None;
         let mut results = RoundResults::new(&self.target.name, now);
         let (answer, responses) = self.fetch(&mut results).await;
         let mut shown = None;
@@ -183,7 +184,7 @@ impl LogWatcher {
             answer = self.fetch_checkpoint_once(known, results).await;
             let head = answer.as_ref().map(|answer| answer.seen.head());
             if let Some(smaller) = superseded.filter(|smaller| head != Some(smaller.seen.head())) {
-                self.state.remember_unproven(&smaller.seen);
+                remember_unproven(&self.target, &mut self.state, results, &smaller.seen);
             }
             if head.is_none_or(|head| head.size >= known) {
                 break;
@@ -318,19 +319,27 @@ impl LogWatcher {
         .await;
     }
 
-    /// Records that the sink has saved the last round, so that the watch lists and the index check do not report their
-    /// findings again.
-    pub fn mark_reported(&self) {
+    /// Records that the sink has saved the last round, so that its findings are not reported again: a fork that an earlier
+    /// checkpoint shows, and what the watch lists and the index check found.
+    pub fn mark_reported(&mut self) {
+        if let Err(why) = self.forget_reported() {
+            tracing::warn!(log = %self.target.name, "the findings of this round will be reported again: {why}");
+        }
+    }
+
+    fn forget_reported(&mut self) -> Result<(), MonitorStateError> {
+        let fork = match self.state.forget_contradicted() {
+            true => self.folder.keep(&self.state),
+            false => Ok(()),
+        };
         if self.target.depth != Depth::Decisions {
-            return;
+            return fork;
         }
         let index = match &self.target.index {
             Some(_) => IndexResults::mark_reported(&self.folder),
             None => Ok(()),
         };
-        if let Err(why) = WatchLists::mark_reported(&self.folder, now()).and(index) {
-            tracing::warn!(log = %self.target.name, "the findings of this round will be reported again: {why}");
-        }
+        WatchLists::mark_reported(&self.folder, now()).and(index).and(fork)
     }
 
     fn save_state(&mut self, results: &mut RoundResults) {

@@ -46,7 +46,7 @@ impl AnyWatcher {
     }
 
     /// Records that the sink has saved the last round, so that its findings are not reported again.
-    fn mark_reported(&self) {
+    fn mark_reported(&mut self) {
         match self {
             Self::Log(watcher) => watcher.mark_reported(),
             Self::Service(_) => {}

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use durable::{FileAccess, Lock, LockError};
 use merkle::{CompactRange, Hash, TreeSize};
 use serde::{Deserialize, Serialize};
-use tlog::checkpoint::Checkpoint;
+use tlog::checkpoint::{Checkpoint, CheckpointError};
 
 use crate::config::WatchedLog;
 use crate::evidence::Sighting;
@@ -196,6 +196,10 @@ pub struct LogState {
     /// Signed checkpoints that could not be proven when they were seen; compared again in later rounds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) unproven: Vec<SavedCheckpoint>,
+    /// The one of `unproven` that an alarm of the present round names; [forgotten](Self::forget_contradicted) once the
+    /// alarm is saved.
+    #[serde(skip)]
+    pub(crate) contradicted: Option<TreeHead>,
 }
 
 /// The start of watching a log.
@@ -259,6 +263,7 @@ impl LogState {
             agreed: BTreeMap::new(),
             ahead: BTreeMap::new(),
             unproven: Vec::new(),
+            contradicted: None,
         }
     }
 
@@ -283,16 +288,28 @@ impl LogState {
         self.troubles.remove(what);
     }
 
-    /// Remembers a signed checkpoint that is not proven. Beyond [`MAX_UNPROVEN`] only the last one is replaced: a log
-    /// cannot displace its earlier checkpoints by signing more.
-    pub(crate) fn remember_unproven(&mut self, seen: &SignedCheckpoint) {
+    /// Remembers a signed checkpoint that is not proven. Returns `false` if there is no room: the log or a vantage point
+    /// has shown [`MAX_UNPROVEN`] others. These stay, so that a log cannot displace them by signing more.
+    pub(crate) fn remember_unproven(&mut self, seen: &SignedCheckpoint) -> bool {
         let one = SavedCheckpoint::of(seen);
         let is_same = |known: &SavedCheckpoint| (known.size, &known.root) == (one.size, &one.root);
         if self.unproven.iter().chain(&self.verified).any(is_same) {
-            return;
+            return true;
         }
-        self.unproven.truncate(MAX_UNPROVEN - 1);
+        let shown_there = self.unproven.iter().filter(|known| known.seen.from == one.seen.from).count();
+        if shown_there >= MAX_UNPROVEN {
+            return false;
+        }
         self.unproven.push(one);
+        true
+    }
+
+    /// Forgets the checkpoint that the round's alarm of a fork names, once the alarm is saved: its evidence has both
+    /// notes, and the alarm stands until it is reset. Returns `true` if there is one.
+    pub(crate) fn forget_contradicted(&mut self) -> bool {
+        let Some(head) = self.contradicted.take() else { return false };
+        self.unproven.retain(|one| one.head() != Some(head));
+        true
     }
 
     /// Records that a vantage point shows a larger tree; returns for how many seconds its first larger tree has not
@@ -312,16 +329,18 @@ impl LogState {
         }
     }
 
-    /// Checks that the notes are the configured log's and match the state, and that the edge is valid. A retired key
-    /// counts at any size: it may have been marked as compromised after its checkpoint was verified.
+    /// Checks that the notes match the state, that the verified one is the configured log's, and that the edge is valid.
     fn check(&self, target: &WatchedLog) -> Result<(), String> {
-        for verified in self.verified.iter().chain(&self.unproven) {
-            let note = verified.seen.note.as_bytes();
-            let checkpoint =
-                Checkpoint::open(note, &target.origin, &target.all_keys()).map_err(|why| why.to_string())?;
-            let signed = TreeHead { size: checkpoint.size(), root: checkpoint.root() };
-            if verified.head() != Some(signed) {
-                return Err("its size or root differs from the checkpoint in it".into());
+        for saved in self.verified.iter().chain(&self.unproven) {
+            match saved.signed_head(target) {
+                Ok(signed) if saved.head() == Some(signed) => {}
+                Ok(_) => return Err("its size or root differs from the checkpoint in it".into()),
+                Err(why) if self.verified.as_ref() == Some(saved) => return Err(why.to_string()),
+                Err(why) => tracing::warn!(
+                    log = %target.name,
+                    size = saved.size,
+                    "a checkpoint that was shown without a proof is not compared: {why}"
+                ),
             }
         }
         self.entries.as_ref().map_or(Ok(()), |edge| edge.range().map(|_| ()))
@@ -332,6 +351,13 @@ impl SavedCheckpoint {
     /// The checkpoint in the form of the state file.
     pub(crate) fn of(signed: &SignedCheckpoint) -> Self {
         Self { size: signed.size.get(), root: signed.root.to_string(), seen: signed.sighting.clone() }
+    }
+
+    /// Size and root in the note, if it is signed by a configured key. A retired key counts at any size: it may have been
+    /// marked as compromised after its checkpoint was verified.
+    pub(crate) fn signed_head(&self, target: &WatchedLog) -> Result<TreeHead, CheckpointError> {
+        let checkpoint = Checkpoint::open(self.seen.note.as_bytes(), &target.origin, &target.all_keys())?;
+        Ok(TreeHead { size: checkpoint.size(), root: checkpoint.root() })
     }
 
     /// Size and root; `None` if the saved root is malformed.
@@ -382,23 +408,23 @@ mod tests {
     }
 
     #[test]
-    fn no_more_unproven_checkpoints_are_remembered_than_there_is_room_for_and_the_first_ones_stay() {
+    fn no_more_unproven_checkpoints_of_a_place_are_remembered_than_there_is_room_for_and_the_first_ones_stay()
+    {
         let mut state = LogState::new(&testing::target());
-        for size in 1..=2 * MAX_UNPROVEN as u64 {
-            let sighting = Sighting { note: String::new(), from: String::new(), at: 0 };
-            let root = RootHash::from_bytes([7; 32]);
-            let seen = SignedCheckpoint {
-                size: TreeSize::new(size),
-                root,
-                cosigned_at: None,
-                quorum: None,
-                sighting,
-            };
-            state.remember_unproven(&seen);
-            state.remember_unproven(&seen);
+        let seen = |size: u64, from: &str| SignedCheckpoint {
+            size: TreeSize::new(size),
+            root: RootHash::from_bytes([7; 32]),
+            cosigned_at: None,
+            quorum: None,
+            sighting: Sighting { note: String::new(), from: from.to_owned(), at: 0 },
+        };
+        let most = MAX_UNPROVEN as u64;
+        for size in 1..=2 * most {
+            assert_eq!(state.remember_unproven(&seen(size, "log")), size <= most, "{size}");
         }
+        assert!(state.remember_unproven(&seen(1, "log")), "it is remembered already");
+        assert!(state.remember_unproven(&seen(2 * most, "a witness")));
         let sizes: Vec<u64> = state.unproven.iter().map(|one| one.size).collect();
-        assert_eq!(sizes.len(), MAX_UNPROVEN);
-        assert_eq!((sizes[0], sizes.last()), (1, Some(&(2 * MAX_UNPROVEN as u64))));
+        assert_eq!(sizes, (1..=most).chain([2 * most]).collect::<Vec<_>>());
     }
 }

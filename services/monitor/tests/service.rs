@@ -259,7 +259,7 @@ async fn what_was_found_is_found_again_until_somebody_was_told() {
         (watcher, of_kind(&round, AlarmKind::ChainFork).len())
     };
     assert_eq!(look().await.1, 1);
-    let (watcher, found) = look().await;
+    let (mut watcher, found) = look().await;
     assert_eq!(found, 1, "the process ended before anybody was told");
     watcher.mark_reported();
     assert_eq!(look().await.1, 0);

@@ -26,6 +26,39 @@ async fn once(folder: &Path, target: &WatchedLog) -> Round {
     monitor.once(&Nowhere).await.pop().unwrap()
 }
 
+/// One round of a new process that cannot save its alarms.
+async fn once_unsaved(folder: &Path, target: &WatchedLog) -> Round {
+    struct Unsaved;
+    #[async_trait::async_trait]
+    impl monitor::Sink for Unsaved {
+        async fn round(&self, _: &Round) {}
+        async fn keep(&self, _: &Round) -> bool {
+            false
+        }
+    }
+    let mut monitor = Monitor::begin(&config(folder, target.clone())).unwrap();
+    monitor.once(&Unsaved).await.pop().unwrap()
+}
+
+/// A log whose tree of 512 leaves is verified, and that then showed these trees and answered for no tile.
+async fn log_with_unproven(folder: &Path, trees: impl IntoIterator<Item = Tree>) -> Log {
+    let log = Log::of(512).await;
+    once(folder, &log.target()).await;
+    for tree in trees {
+        log.change(|shows| {
+            *shows = Shows::tree(tree);
+            shows.tiles_status = Some(503);
+        });
+        let round = once(folder, &log.target()).await;
+        assert_eq!((kinds(&round), round.exit().code()), (vec![], 7), "{round:?}");
+    }
+    log
+}
+
+fn remembers_unproven(folder: &Path) -> bool {
+    std::fs::read_to_string(folder.join("log/state.json")).unwrap().contains("unproven")
+}
+
 fn folder() -> TempDir {
     tempfile::tempdir().unwrap()
 }
@@ -168,12 +201,125 @@ async fn a_fork_that_was_shown_without_a_proof_is_remembered_and_found_once_the_
         // The other branch, as if the first one had never been.
         log.change(|shows| *shows = Shows::tree(Tree::of(900, NEVER, 0)));
         for _ in 0..2 {
-            let round = once(folder.path(), &log.target()).await;
+            let round = once_unsaved(folder.path(), &log.target()).await;
             assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::Fork], 8), "{round:?}");
             assert_eq!(round.outcome(CheckName::Consistency), Some(Outcome::Failed));
             assert!(is_proof(&round));
         }
+        assert_eq!(kinds(&once(folder.path(), &log.target()).await), [AlarmKind::Fork]);
+        assert!(!remembers_unproven(folder.path()), "the alarm is saved, and has the evidence");
+        let round = once(folder.path(), &log.target()).await;
+        assert_eq!((kinds(&round), round.exit()), (vec![], MonitorExit::Success), "{round:?}");
     }
+}
+
+#[tokio::test]
+async fn a_tile_that_is_withheld_does_not_hide_that_a_comparison_with_an_earlier_checkpoint_is_open() {
+    let folder = folder();
+    let log = log_with_unproven(folder.path(), [Tree::of(700, 600, 1)]).await;
+    log.change(|shows| {
+        *shows = Shows::tree(Tree::of(1024, NEVER, 0));
+        shows.dropped = Some("tile/0/002".into());
+    });
+    let mut target = log.target();
+    for _ in 0..2 {
+        let round = once(folder.path(), &target).await;
+        assert_eq!((kinds(&round), round.exit().code(), round.verified), (vec![], 7, Some(1024)));
+        assert_eq!(round.outcome(CheckName::Consistency), Some(Outcome::Unanswered), "{round:?}");
+    }
+    target.unreachable_after = Duration::ZERO;
+    let round = once(folder.path(), &target).await;
+    assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::MissingTile], 7), "{round:?}");
+    log.change(|shows| shows.dropped = None);
+    let round = once(folder.path(), &target).await;
+    assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::Fork], 8), "{round:?}");
+    assert!(is_proof(&round));
+}
+
+#[tokio::test]
+async fn a_checkpoint_that_cannot_be_compared_does_not_delay_the_comparison_of_later_ones() {
+    let folder = folder();
+    let log = log_with_unproven(folder.path(), [Tree::of(700, NEVER, 0), Tree::of(800, 790, 1)]).await;
+    log.change(|shows| {
+        *shows = Shows::tree(Tree::of(1024, NEVER, 0));
+        shows.dropped = Some("tile/0/002".into());
+    });
+    let round = once(folder.path(), &log.target()).await;
+    assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::Fork], 8), "{round:?}");
+    assert!(is_proof(&round));
+    assert!(round.checks.iter().any(|check| check.outcome == Outcome::Unanswered), "{round:?}");
+    log.change(|shows| shows.dropped = None);
+    let round = once(folder.path(), &log.target()).await;
+    assert_eq!((kinds(&round), round.exit()), (vec![], MonitorExit::Success), "{round:?}");
+}
+
+#[tokio::test]
+async fn hashes_that_do_not_prove_an_earlier_checkpoint_are_inconsistent() {
+    let folder = folder();
+    let log = log_with_unproven(folder.path(), [Tree::of(700, NEVER, 0)]).await;
+    let earlier = log.checkpoint();
+    log.change(|shows| {
+        *shows = Shows::tree(Tree::of(1024, NEVER, 0));
+        shows.damaged = Some("tile/0/002".into());
+    });
+    let round = once(folder.path(), &log.target()).await;
+    assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::Inconsistent], 8), "{round:?}");
+    let Some(Evidence::Checkpoint { seen, .. }) = &round.alarms[0].evidence else { panic!("{round:?}") };
+    assert_eq!(seen.note, earlier);
+    log.change(|shows| shows.damaged = None);
+    let round = once(folder.path(), &log.target()).await;
+    assert_eq!((kinds(&round), round.exit()), (vec![], MonitorExit::Success), "{round:?}");
+}
+
+#[tokio::test]
+async fn a_log_that_takes_back_a_larger_tree_that_it_did_not_prove_is_in_trouble() {
+    let folder = folder();
+    let log = log_with_unproven(folder.path(), [Tree::of(800, 600, 1)]).await;
+    log.change(|shows| *shows = Shows::tree(Tree::of(700, NEVER, 0)));
+    let round = once(folder.path(), &log.target()).await;
+    assert_eq!((kinds(&round), round.exit().code(), round.verified), (vec![], 7, Some(700)), "{round:?}");
+    let target = WatchedLog { unreachable_after: Duration::ZERO, ..log.target() };
+    assert_eq!(kinds(&once(folder.path(), &target).await), [AlarmKind::MissingTile]);
+}
+
+#[tokio::test]
+async fn a_log_cannot_displace_a_fork_by_signing_more_trees_without_a_proof() {
+    let folder = folder();
+    let honest = (601..616).map(|size| Tree::of(size, NEVER, 0));
+    let log = log_with_unproven(folder.path(), honest.chain([Tree::of(700, 600, 1)])).await;
+    log.change(|shows| {
+        *shows = Shows::tree(Tree::of(616, NEVER, 0));
+        shows.tiles_status = Some(503);
+    });
+    let round = once(folder.path(), &log.target()).await;
+    assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::Inconsistent], 8), "{round:?}");
+    let Some(Evidence::Checkpoint { seen, .. }) = &round.alarms[0].evidence else { panic!("{round:?}") };
+    assert_eq!(seen.note, log.checkpoint());
+    log.change(|shows| *shows = Shows::tree(Tree::of(1024, NEVER, 0)));
+    let round = once(folder.path(), &log.target()).await;
+    assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::Fork], 8), "{round:?}");
+    assert!(is_proof(&round));
+}
+
+#[tokio::test]
+async fn a_checkpoint_without_a_proof_by_a_key_that_is_no_longer_configured_stops_no_monitor() {
+    let folder = folder();
+    let log = log_with_unproven(folder.path(), [Tree::of(700, 600, 1)]).await;
+    let old = common::vkey();
+    log.change(|shows| {
+        *shows = Shows::tree(Tree::of(1024, NEVER, 0));
+        shows.other_key = true;
+        shows.dropped = Some("tile/0/002".into());
+    });
+    let vkey = common::other_log_key().key().clone();
+    let retired = vec![(old, merkle::TreeSize::new(1000))];
+    let both = WatchedLog { vkey: vkey.clone(), retired, ..log.target() };
+    assert_eq!(once(folder.path(), &both).await.verified, Some(1024));
+    let alone = WatchedLog { vkey, ..log.target() };
+    let round = once(folder.path(), &alone).await;
+    assert_eq!((kinds(&round), round.exit()), (vec![], MonitorExit::Success), "{round:?}");
+    log.change(|shows| shows.dropped = None);
+    assert_eq!(kinds(&once(folder.path(), &both).await), [AlarmKind::Fork], "it is not forgotten");
 }
 
 #[tokio::test]
@@ -185,13 +331,11 @@ async fn what_was_shown_without_a_proof_is_forgotten_once_it_is_proven() {
         shows.tiles_status = Some(503);
     });
     once(folder.path(), &log.target()).await;
-    let remembers =
-        || std::fs::read_to_string(folder.path().join("log/state.json")).unwrap().contains("unproven");
-    assert!(remembers());
+    assert!(remembers_unproven(folder.path()));
     log.change(|shows| *shows = Shows::tree(Tree::of(700, NEVER, 0)));
     let round = once(folder.path(), &log.target()).await;
     assert_eq!((round.exit(), round.verified), (MonitorExit::Success, Some(700)), "{round:?}");
-    assert!(!remembers());
+    assert!(!remembers_unproven(folder.path()));
 }
 
 #[tokio::test]
@@ -206,8 +350,7 @@ async fn a_smaller_checkpoint_that_a_retry_supersedes_is_compared_too() {
         let round = once(folder.path(), &log.target()).await;
         assert_eq!((kinds(&round), round.verified), (expected.clone(), Some(710)), "{round:?}");
         assert!(expected.is_empty() || is_proof(&round));
-        let state = std::fs::read_to_string(folder.path().join("log/state.json")).unwrap();
-        assert_eq!(state.contains("unproven"), !expected.is_empty());
+        assert!(!remembers_unproven(folder.path()), "it is proven, or the alarm is saved");
     }
 }
 

@@ -93,6 +93,8 @@ pub struct Shows {
     pub makes_proofs: bool,
     /// A path that is answered with 404.
     pub dropped: Option<String>,
+    /// A path that is answered with one wrong byte.
+    pub damaged: Option<String>,
     /// What the first request for the checkpoint is answered with.
     pub first_checkpoint: Option<String>,
     /// Everything is answered with this.
@@ -123,6 +125,10 @@ pub fn log_key() -> LocalKey {
     LocalKey::new(ORIGIN.parse().unwrap(), SigningKey::from_bytes(&[1; 32])).unwrap()
 }
 
+pub fn other_log_key() -> LocalKey {
+    LocalKey::new(ORIGIN.parse().unwrap(), SigningKey::from_bytes(&[7; 32])).unwrap()
+}
+
 pub fn witness_key() -> LocalKey {
     LocalKey::cosigner("witness.example".parse().unwrap(), SigningKey::from_bytes(&[2; 32])).unwrap()
 }
@@ -140,6 +146,7 @@ impl Shows {
             cosigned: None,
             makes_proofs: false,
             dropped: None,
+            damaged: None,
             first_checkpoint: None,
             status: None,
             tiles_status: None,
@@ -157,7 +164,7 @@ impl Shows {
         let checkpoint = Checkpoint::new(vkey().name().clone().into(), size, root).unwrap();
         let signer = match self.other_key {
             false => log_key(),
-            true => LocalKey::new(ORIGIN.parse().unwrap(), SigningKey::from_bytes(&[7; 32])).unwrap(),
+            true => other_log_key(),
         };
         let mut note = checkpoint.sign(&signer).unwrap();
         if let Some(time) = self.cosigned {
@@ -275,7 +282,10 @@ async fn answer(State(shows): State<Arc<Mutex<Shows>>>, uri: Uri) -> Response {
             axum::Json(view).into_response()
         }
         _ => match shows.tile(path) {
-            Some(data) => data.into_response(),
+            Some(mut data) => {
+                data[0] ^= u8::from(shows.damaged.as_deref() == Some(path));
+                data.into_response()
+            }
             None => StatusCode::NOT_FOUND.into_response(),
         },
     }
