@@ -226,6 +226,16 @@ impl AlarmList {
         true
     }
 
+    /// Returns `true` for a finding of the audit that an operator has reset, in the same words. The audit decides an entry
+    /// once and reports what it found in every round, so that this is no new finding.
+    pub(crate) fn is_reset_finding(&self, alarm: &Alarm) -> bool {
+        let key = alarm.key();
+        let is_same = |over: &AlarmRecord| {
+            over.state == AlarmState::Reset && over.is(&key) && over.alarm.words == alarm.words
+        };
+        alarm.kind == AlarmKind::Decision && self.over().iter().any(is_same)
+    }
+
     /// Adds an alarm. A standing alarm with the same key is replaced, with its `first_seen` and count kept.
     pub(crate) fn stand(&mut self, mut standing: AlarmRecord) {
         let key = standing.alarm.key();

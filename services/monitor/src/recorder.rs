@@ -141,7 +141,7 @@ impl RoundRecorder {
         let mut alarms = self.alarms(round.at)?;
         let mut events = Vec::new();
         for alarm in &round.alarms {
-            if alarms.repeat(alarm, round.at) {
+            if alarms.repeat(alarm, round.at) || alarms.is_reset_finding(alarm) {
                 continue;
             }
             let standing = self.raise(alarm, &mut alarms, round.at)?;

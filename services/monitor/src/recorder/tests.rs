@@ -220,6 +220,22 @@ async fn somebody_who_looked_takes_an_alarm_back_and_its_evidence_stays() {
 }
 
 #[tokio::test]
+async fn a_finding_of_the_audit_that_was_reset_is_not_raised_again_by_later_rounds() {
+    let house = House::new();
+    let finding = |words: &str| {
+        Alarm::new(AlarmKind::Decision, "ours", AlarmSubject::Log, words, NOW).which("audit-leaf at leaf 4")
+    };
+    house.sees(NOW, vec![finding("leaf 4")]).await;
+    let reset = AlarmReset { ids: vec![], log: None, because: "a proxy".into(), at: NOW + 5 };
+    assert_eq!(AlarmList::reset(house.state.path(), &reset).unwrap().len(), 1);
+    house.sees(NOW + 60, vec![finding("leaf 4")]).await;
+    assert!(house.alarms().standing().is_empty());
+    assert_eq!(house.events(), ["raised", "round", "round"]);
+    house.sees(NOW + 120, vec![finding("leaf 4, in other words")]).await;
+    assert_eq!(house.alarms().standing().len(), 1, "this is another finding");
+}
+
+#[tokio::test]
 async fn an_inconsistency_is_counted_and_outlives_a_restart() {
     let House { state, recorder, metrics, .. } = {
         let house = House::new();
