@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use merkle::{LeafIndex, RootHash, TreeSize};
+use merkle::{CompactRange, LeafIndex, RootHash, TreeSize};
 
 use crate::claims::PendingClaims;
 use crate::entry;
@@ -114,6 +114,18 @@ impl<'s> Audit<'s> {
     /// Returns the state from which a later audit can continue.
     pub fn state(&self) -> &AuditState {
         &self.state
+    }
+
+    /// Returns the tree of the leaves audited so far, as the source serves them. Whether a log has signed it is not checked.
+    pub fn tree(&self) -> &CompactRange {
+        &self.tree.range
+    }
+
+    /// Returns `false` if the leaves audited so far give another root than the newest head that was reached. A wrong answer
+    /// of the source may be the cause, so that a later audit should not continue from this [state](Self::state).
+    pub fn agrees_with_heads(&self) -> bool {
+        let is_at_end = self.state.next == self.head.size.get();
+        self.state.history.agrees && (!is_at_end || self.tree.range.root() == self.head.root)
     }
 
     /// Audits the next page. Returns `false` if there is no page left.

@@ -43,6 +43,11 @@ impl IndexRecomputation {
         LeafIndex::new(self.state.next)
     }
 
+    /// The tree of the leaves that were read.
+    pub fn tree(&self) -> CompactRange {
+        self.open.tree()
+    }
+
     /// Adds the next entries.
     ///
     /// # Errors

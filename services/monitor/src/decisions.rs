@@ -1,9 +1,10 @@
 //! The decisions check: recomputes every admission decision from the log's public data.
 //!
 //! The crate `audit` makes the decisions again. Its tree head is the one verified in this round, so that the leaves it
-//! reads are those that the log signed. Each entry is then passed to the watch lists. Missing bytes without an
-//! explanation become an accusation only after `lag`: the log commits the statement that explains an erasure first, and
-//! the audit may be between the two.
+//! reads are those that the log signed. Each entry is then passed to the watch lists. Progress is saved only after a proof
+//! that the leaves read so far are the first ones of that tree; without one, the next round reads them again. Missing bytes
+//! without an explanation become an accusation only after `lag`: the log commits the statement that explains an erasure
+//! first, and the audit may be between the two.
 
 use std::time::{Duration, Instant};
 
@@ -13,17 +14,19 @@ use audit::{
 };
 use bytes::Bytes;
 use client::{Client, Options};
+use merkle::TreeSize;
 use verifier::TrustStore;
 
 use crate::alarm::{Alarm, AlarmKind, AlarmSubject, FoundBy};
 use crate::check_name::CheckName;
 use crate::config::{Depth, WatchedLog};
+use crate::consistency::{ConsistencyProver, ConsistencyResult};
 use crate::evidence::{EntrySeen, Evidence};
 use crate::index::{Attestor, IndexCheck, IndexCheckError, IndexResults};
 use crate::limits::{AUDIT_KEPT_EVERY, PATIENCE};
 use crate::remote_audit_source::RemoteAuditSource;
 use crate::round_results::RoundResults;
-use crate::signed_checkpoint::SignedCheckpoint;
+use crate::signed_checkpoint::{SignedCheckpoint, TreeHead};
 use crate::state::{LogFolder, LogState, MonitorStateError};
 use crate::watch_lists::{RecordingSource, UnreadReports, WatchLists, complete_evidence};
 
@@ -42,6 +45,8 @@ pub struct DecisionsCheck<'a> {
     pub target: &'a WatchedLog,
     /// The log's folder, which holds the audit's state.
     pub folder: &'a LogFolder,
+    /// Client and proof verifier for the log.
+    pub prover: &'a ConsistencyProver,
     /// The log's state, for its list of troubles.
     pub state: &'a mut LogState,
     /// Additional root certificates for TLS, in PEM.
@@ -70,6 +75,8 @@ struct AuditResult {
     stopped: Option<AuditStop>,
     /// `true` if at least one page was decided, and the progress is saved.
     has_advanced: bool,
+    /// `true` if all leaves that were read are proven to be those of the verified tree.
+    is_proven: bool,
     /// Reason why the reports of refused statements were not read.
     unread_reports: Option<UnreadReports>,
 }
@@ -80,6 +87,8 @@ enum AuditStop {
     /// The time limit was reached; the number of entries decided so far.
     OutOfTime(u64),
     Index(IndexCheckError),
+    /// The leaves read so far, as many as given, are not the first ones of the verified tree.
+    OtherTree(TreeSize),
     State(MonitorStateError),
     Setup(String),
 }
@@ -97,6 +106,9 @@ struct Deadlines {
 struct AuditRun<'a> {
     target: &'a WatchedLog,
     folder: &'a LogFolder,
+    prover: &'a ConsistencyProver,
+    /// The verified tree.
+    head: TreeHead,
     source: &'a RecordingSource<'a>,
     audit: Audit<'a>,
     watch_lists: WatchLists,
@@ -105,6 +117,8 @@ struct AuditRun<'a> {
     lists_next: u64,
     /// Number of entries that the saved state has decided.
     saved: u64,
+    /// Number of leaves that are proven to be the first ones of the verified tree.
+    proven: u64,
     /// `true` while the audit has decided a page that the index check and the watch lists have not read.
     in_page: bool,
 }
@@ -151,7 +165,7 @@ impl DecisionsCheck<'_> {
             Err(stopped) => {
                 self.lists_not_checked();
                 self.report_saved_alarms();
-                self.record_stop(stopped);
+                self.record_stop(stopped, seen);
             }
         }
     }
@@ -178,9 +192,20 @@ impl DecisionsCheck<'_> {
         let saved = state.audited();
         let begun = within(deadlines.reading, Audit::begin(&source, state)).await;
         let audit = begun.ok_or(AuditStop::OutOfTime(saved))?.map_err(AuditStop::Audit)?;
-        let (target, folder, source) = (self.target, self.folder, &source);
-        let run =
-            AuditRun { target, folder, source, audit, watch_lists, index, lists_next, saved, in_page: false };
+        let run = AuditRun {
+            target: self.target,
+            folder: self.folder,
+            prover: self.prover,
+            head: seen.head(),
+            source: &source,
+            audit,
+            watch_lists,
+            index,
+            lists_next,
+            saved,
+            proven: saved,
+            in_page: false,
+        };
         Ok(run.finish(seen, client, self.at_most, deadlines).await)
     }
 
@@ -192,7 +217,8 @@ impl DecisionsCheck<'_> {
         client: &Client,
         deadlines: Deadlines,
     ) {
-        let AuditResult { report, watch_lists, index, stopped, has_advanced, unread_reports } = result;
+        let AuditResult { report, watch_lists, index, stopped, has_advanced, is_proven, unread_reports } =
+            result;
         let (before, is_complete) = (self.results.alarms.len(), stopped.is_none());
         if has_advanced || is_complete {
             self.state.end_trouble(UNANSWERED);
@@ -207,7 +233,7 @@ impl DecisionsCheck<'_> {
             None => self.record_report(&report),
             Some(stopped) => {
                 self.record_report_so_far(&report);
-                self.record_stop(stopped);
+                self.record_stop(stopped, seen);
             }
         }
         let alarms = &mut self.results.alarms[before..];
@@ -220,10 +246,14 @@ impl DecisionsCheck<'_> {
                     self.results.not_checked(CheckName::Index, "the index is not watched: no [log.index]")
                 }
             }
-        } else {
-            self.lists_not_checked();
+            return;
+        }
+        self.lists_not_checked();
+        if is_proven {
             self.results.alarms.extend(index.into_iter().flat_map(IndexResults::into_unreported));
             self.results.alarms.extend(watch_lists.into_unreported());
+        } else {
+            self.report_saved_alarms();
         }
     }
 
@@ -329,7 +359,7 @@ impl DecisionsCheck<'_> {
         }
     }
 
-    fn record_stop(&mut self, stopped: AuditStop) {
+    fn record_stop(&mut self, stopped: AuditStop, seen: &SignedCheckpoint) {
         let name = CheckName::Decisions;
         match stopped {
             AuditStop::Audit(AuditError::Source(error)) => self.record_source_error(&error),
@@ -348,9 +378,20 @@ impl DecisionsCheck<'_> {
                 let words = format!("entries decided again so far: {entries}; the rest in the next rounds");
                 self.results.not_checked(name, words);
             }
+            AuditStop::OtherTree(size) => self.accuse_of_other_tree(size, seen),
             AuditStop::State(why) => self.record_own_fault(name, why.to_string()),
             AuditStop::Setup(why) => self.results.failed(name, why),
         }
+    }
+
+    fn accuse_of_other_tree(&mut self, size: TreeSize, seen: &SignedCheckpoint) {
+        let words = format!(
+            "the first {size} leaves that it serves are not those of the tree that it signed; they are read again in the next round"
+        );
+        let (vkey, origin) = (self.target.vkey.to_string(), self.target.stated_origin());
+        let evidence = Evidence::Checkpoint { vkey, origin, seen: seen.sighting.clone() };
+        let (kind, about) = (AlarmKind::Inconsistent, AlarmSubject::Log);
+        self.results.accuse(CheckName::Decisions, kind, about, words, Some(evidence));
     }
 
     /// Raises an alarm about the monitor's own files, without which it does not make the check.
@@ -389,7 +430,8 @@ impl AuditRun<'_> {
         let saved_before = self.saved;
         let read = within(deadlines.reading, self.read(at_most)).await;
         let read = read.unwrap_or_else(|| Err(AuditStop::OutOfTime(self.audit.progress().entries)));
-        let saved = self.save();
+        let saved = within(deadlines.evidence, self.save()).await;
+        let saved = saved.unwrap_or_else(|| Err(AuditStop::OutOfTime(self.saved)));
         let mut stopped = saved.and(read).err();
         let mut unread_reports = None;
         if stopped.is_none() && !self.target.watches.is_empty() {
@@ -398,7 +440,7 @@ impl AuditRun<'_> {
                 Some(read) => read.err().map(|why| UnreadReports::Failed(why.to_string())),
                 None => Some(UnreadReports::OutOfTime),
             };
-            stopped = self.save().err();
+            stopped = self.save().await.err();
         }
         let alarms = self.watch_lists.unreported_mut();
         within(deadlines.evidence, complete_evidence(alarms, &seen.sighting, client)).await;
@@ -406,6 +448,7 @@ impl AuditRun<'_> {
             report: self.audit.report(),
             watch_lists: self.watch_lists,
             has_advanced: self.saved > saved_before,
+            is_proven: self.proven == self.audit.state().audited(),
             index: self.index.map(IndexCheck::into_results),
             stopped,
             unread_reports,
@@ -419,7 +462,7 @@ impl AuditRun<'_> {
             if kept.elapsed() <= AUDIT_KEPT_EVERY {
                 continue;
             }
-            self.save()?;
+            self.save().await?;
             kept = Instant::now();
             if at_most.is_some_and(|most| started.elapsed() > most) {
                 return Err(AuditStop::OutOfTime(self.audit.progress().entries));
@@ -446,8 +489,9 @@ impl AuditRun<'_> {
     }
 
     /// Saves the progress. The watch lists and the index are saved first: they may be ahead of the audit, never behind it.
-    /// After a page that they have not read, nothing is saved: the next round decides it again.
-    fn save(&mut self) -> Result<(), AuditStop> {
+    /// After a page that they have not read, and without a proof, nothing is saved: the next round decides it again.
+    async fn save(&mut self) -> Result<(), AuditStop> {
+        self.prove().await?;
         if self.in_page {
             return Ok(());
         }
@@ -462,6 +506,28 @@ impl AuditRun<'_> {
             self.saved = audited;
         }
         Ok(())
+    }
+
+    /// Proves that the leaves of the audit, and those of the index, are the first ones of the verified tree.
+    async fn prove(&mut self) -> Result<(), AuditStop> {
+        let tree = self.audit.tree();
+        if tree.size().get() == self.proven {
+            return Ok(());
+        }
+        let read = TreeHead { size: tree.size(), root: tree.root() };
+        let index = self.index.as_ref().map(IndexCheck::tree);
+        let is_other = |index: &TreeHead| index.size == read.size && index.root != read.root;
+        match self.prover.extends(read, self.head).await {
+            ConsistencyResult::Proven if !index.as_ref().is_some_and(is_other) => {
+                self.proven = read.size.get();
+                Ok(())
+            }
+            ConsistencyResult::Unanswered(error) => {
+                let why = format!("proof of the leaves up to size {}: {error}", read.size);
+                Err(AuditStop::Audit(SourceError::Unavailable(why).into()))
+            }
+            _ => Err(AuditStop::OtherTree(read.size)),
+        }
     }
 }
 

@@ -306,6 +306,7 @@ impl LogWatcher {
         DecisionsCheck {
             target,
             folder,
+            prover,
             state,
             roots: roots.as_ref(),
             token: token.as_deref(),

@@ -266,12 +266,14 @@ async fn what_was_found_is_found_again_until_somebody_was_told() {
 }
 
 /// How a proxy changes what the service shows.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Lie {
     /// A text of the first page of evidence, and the one in its place.
     evidence: (&'static str, &'static str),
     /// Paths that begin so are answered with this status.
     refused: Option<(&'static str, StatusCode)>,
+    /// Whether the first hash of the first tile has one wrong bit.
+    wrong_hash: bool,
 }
 
 /// Hands on what the service shows, with this lie.
@@ -286,6 +288,11 @@ async fn liar(site: &Site, lie: Lie) -> String {
             }
             let answer = http.get(url).send().await.unwrap();
             let (status, body) = (answer.status(), answer.bytes().await.unwrap());
+            if lie.wrong_hash && path.starts_with("/tile/0/000") {
+                let mut body = body.to_vec();
+                body[0] ^= 1;
+                return (status, body);
+            }
             match path.starts_with("/v1/evidence?from=0&") {
                 true => {
                     let (from, to) = lie.evidence;
@@ -320,7 +327,8 @@ async fn a_wrong_admission_is_an_alarm_though_the_log_refuses_what_comes_after_i
         ("/v1/equivocations", StatusCode::INTERNAL_SERVER_ERROR, CheckName::WatchLists),
         ("/v1/evidence?from=64", StatusCode::SERVICE_UNAVAILABLE, CheckName::Decisions),
     ] {
-        let url = liar(&site, Lie { evidence: BAD_ADMISSION, refused: Some((path, status)) }).await;
+        let lie = Lie { evidence: BAD_ADMISSION, refused: Some((path, status)), ..Lie::default() };
+        let url = liar(&site, lie).await;
         let mut target = WatchedLog { url: url.parse().unwrap(), ..target(&place, &site) };
         target.watches = vec![watched(Who::Subject("somebody else".into()))];
         let state = tempfile::tempdir().unwrap();
@@ -342,7 +350,7 @@ async fn a_log_that_cannot_show_why_it_admitted_an_entry_is_accused_with_the_ent
     let site = Site::start(&place).await;
     let statement = testkit::vrf(1);
     site.register(&statement).await;
-    let url = liar(&site, Lie { evidence: BAD_ADMISSION, refused: None }).await;
+    let url = liar(&site, Lie { evidence: BAD_ADMISSION, ..Lie::default() }).await;
     let target = WatchedLog { url: url.parse().unwrap(), ..target(&place, &site) };
     let round = once(&place, &target).await;
     let [alarm] = &of_kind(&round, AlarmKind::Decision)[..] else { panic!("{:?}", said(&round)) };
@@ -352,4 +360,30 @@ async fn a_log_that_cannot_show_why_it_admitted_an_entry_is_accused_with_the_ent
     assert_eq!(entries[0].entry_id, statement.digest().to_string());
     assert!(entries[0].statement.is_some() && checkpoint.is_some());
     assert_eq!(round.outcome(CheckName::Decisions), Some(Outcome::Failed));
+}
+
+#[tokio::test]
+async fn what_was_decided_from_one_wrong_hash_is_reported_and_decided_again_in_the_next_round() {
+    let place = place_without_chains();
+    let site = Site::start(&place).await;
+    let mut honest = target(&place, &site);
+    honest.watches = vec![watched(Who::Subject(AGENT.into()))];
+    let one = receipt(1).sign(&verifier()).unwrap();
+    for statement in [&one, &after(2, &one, 1), &after(3, &one, 1)] {
+        site.register(statement).await;
+    }
+    let url = liar(&site, Lie { wrong_hash: true, ..Lie::default() }).await;
+    let round = once(&place, &WatchedLog { url: url.parse().unwrap(), ..honest.clone() }).await;
+    let found: Vec<_> = round.alarms.iter().map(|alarm| (alarm.kind, alarm.which.as_str())).collect();
+    let decision = |which| (AlarmKind::Decision, which);
+    let expected = [decision("audit-leaf at leaf 0"), decision("audit-root"), (AlarmKind::Inconsistent, "")];
+    assert_eq!((&found[..], round.exit().code()), (&expected[..], 8), "{:?}", said(&round));
+    for file in ["audit.json", "watch.json"] {
+        assert!(!place.path("monitor/ours").join(file).exists(), "{file}");
+    }
+    let round = once(&place, &honest).await;
+    for (kind, count) in [(AlarmKind::Decision, 0), (AlarmKind::Inconsistent, 0), (AlarmKind::ChainFork, 1)] {
+        assert_eq!(of_kind(&round, kind).len(), count, "{:?}", said(&round));
+    }
+    assert_eq!(round.outcome(CheckName::Decisions), Some(Outcome::Ok), "{:?}", said(&round));
 }

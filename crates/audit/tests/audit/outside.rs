@@ -13,12 +13,13 @@ use store::{Collateral, Found, GuardKey, LogStore, Memory, NewEntry};
 use crate::clean::{audited, erase, mixed_log};
 use crate::log::Log;
 
-/// What a service shows: no history of heads, the time with each entry, and perhaps a wrong receipt for one leaf.
-struct Outside<'a>(StoreSource<'a>, Vec<store::CommittedHead>, Option<LeafIndex>);
+/// What a service shows: no history of heads, the time with each entry, and perhaps a wrong receipt for one leaf, or a
+/// wrong hash of one in the first tile.
+struct Outside<'a>(StoreSource<'a>, Vec<store::CommittedHead>, Option<LeafIndex>, Option<usize>);
 
 impl<'a> Outside<'a> {
     async fn of(store: &'a dyn LogStore) -> Self {
-        Self(StoreSource::new(store), store.heads(0, 10_000).await.unwrap(), None)
+        Self(StoreSource::new(store), store.heads(0, 10_000).await.unwrap(), None, None)
     }
 }
 
@@ -50,7 +51,11 @@ impl AuditSource for Outside<'_> {
     }
 
     async fn leaves(&self, tile: u64) -> Result<Vec<LeafHash>, SourceError> {
-        self.0.leaves(tile).await
+        let mut leaves = self.0.leaves(tile).await?;
+        if let Some(wrong) = self.3.filter(|_| tile == 0) {
+            leaves[wrong] = LeafHash::from_bytes([0; 32]);
+        }
+        Ok(leaves)
     }
 
     fn keeps_indexes(&self) -> bool {
@@ -233,5 +238,19 @@ async fn r36_a_clock_correction_of_another_head_or_time_explains_nothing() {
         let ran_back = |report: &AuditReport| report.findings.iter().any(|it| it.rule == LogRule::History);
         assert!(ran_back(&audited(&*log.store).await), "from inside: {n}");
         assert!(ran_back(&from_outside(&*log.store).await), "from outside: {n}");
+    }
+}
+
+#[tokio::test]
+async fn leaves_that_do_not_give_the_root_of_the_head_do_not_agree_with_it() {
+    let (log, _) = mixed_log(Arc::new(Memory::new()), 4).await;
+    let mut source = Outside::of(&*log.store).await;
+    for wrong in [None, Some(1)] {
+        source.3 = wrong;
+        let mut audit = Audit::begin(&source, AuditState::default()).await.unwrap();
+        while audit.step().await.unwrap() {}
+        assert_eq!(audit.agrees_with_heads(), wrong.is_none());
+        let (size, root) = (audit.report().size, audit.report().root);
+        assert_eq!((audit.tree().size(), audit.tree().root() == root), (size, wrong.is_none()));
     }
 }

@@ -1,8 +1,9 @@
 //! The index check: computes the log's search index again, and compares every head with it.
 //!
 //! The audit's entries are read a second time, for their search terms (`index_audit`). A head that is right is attested by
-//! a signed note; one that is wrong is an accusation. Its evidence stands alone if the head breaks a rule of its form, or if
-//! the log proves under a head that a posting is missing or does not belong there. Otherwise it says what to compute again.
+//! a signed note, once the entries are proven; one that is wrong is an accusation. Its evidence stands alone if the head
+//! breaks a rule of its form, or if the log proves under a head that a posting is missing or does not belong there.
+//! Otherwise it says what to compute again.
 //!
 //! Findings are saved with the state, and are reported in each round until the sink has saved them.
 
@@ -28,7 +29,7 @@ pub use attestation::Attestor;
 pub use results::IndexResults;
 
 use crate::config::WatchedLog;
-use crate::signed_checkpoint::SignedCheckpoint;
+use crate::signed_checkpoint::{SignedCheckpoint, TreeHead};
 use crate::state::{LogFolder, MonitorStateError};
 use accuse::{Accuser, run_name};
 use head_entry::HeadEntry;
@@ -46,6 +47,8 @@ pub struct IndexCheck<'a> {
     log: IndexedLog<'a>,
     recomputation: IndexRecomputation,
     results: IndexResults,
+    /// Heads that are right, and not attested yet.
+    right: Vec<IndexHead>,
     now: u64,
 }
 
@@ -83,6 +86,7 @@ impl<'a> IndexCheck<'a> {
             log: IndexedLog::new(client, &target.origin, seen),
             recomputation: IndexRecomputation::open(&folder.file(FOLDER))?,
             results: IndexResults::load(folder)?,
+            right: Vec::new(),
             now,
         })
     }
@@ -90,6 +94,12 @@ impl<'a> IndexCheck<'a> {
     /// The next leaf to read.
     pub fn next(&self) -> u64 {
         self.recomputation.next().get()
+    }
+
+    /// The tree of the leaves that were read.
+    pub fn tree(&self) -> TreeHead {
+        let tree = self.recomputation.tree();
+        TreeHead { size: tree.size(), root: tree.root() }
     }
 
     /// Reads the audited entries up to before leaf `to`, and checks the heads among them. `agreed` are the leaves that the
@@ -145,7 +155,10 @@ impl<'a> IndexCheck<'a> {
         if faults.is_empty() && comparison.wrong.is_empty() {
             self.results.heads.newest = entry.head.size.get();
             return match comparison.uncompared.first() {
-                None => self.attest(&entry.head),
+                None => {
+                    self.accept(&entry.head);
+                    Ok(())
+                }
                 Some(run) => {
                     self.results.heads.uncompared += 1;
                     self.results.heads.why_uncompared = Some(run.to_string());
@@ -176,21 +189,26 @@ impl<'a> IndexCheck<'a> {
         Ok(())
     }
 
-    /// Signs that a head is right, and forgets the postings of entries that are erased for it.
-    fn attest(&mut self, head: &IndexHead) -> Result<(), IndexCheckError> {
+    /// Counts a right head, and forgets the postings of entries that are erased for it.
+    fn accept(&mut self, head: &IndexHead) {
         self.results.heads.right += 1;
         self.recomputation.settle(head.horizon);
-        if let Some(attestor) = self.attestor {
-            attestor.attest(self.folder, &self.target.origin, head)?;
+        if self.attestor.is_some() {
+            self.right.push(head.clone());
         }
-        Ok(())
     }
 
-    /// Saves findings and state. Once `Ok`, they survive power loss.
+    /// Signs which heads are right, and saves findings and state. Once `Ok`, they survive power loss. The leaves that were
+    /// read must be proven to be those of the log.
     ///
     /// # Errors
     /// Returns an [`IndexCheckError`] if a file cannot be written.
     pub fn keep(&mut self) -> Result<(), IndexCheckError> {
+        if let Some(attestor) = self.attestor {
+            for head in self.right.drain(..) {
+                attestor.attest(self.folder, &self.target.origin, &head)?;
+            }
+        }
         // Findings first: a head that is not yet counted as read is compared again.
         self.results.save(self.folder)?;
         Ok(self.recomputation.save()?)

@@ -36,7 +36,11 @@ pub struct IndexedSite {
     /// Number of heads so far: each has its own interval.
     heads: Mutex<u64>,
     pub proven: Arc<Mutex<Option<ProvenIndex>>>,
+    pub damage: Arc<Mutex<Option<Damage>>>,
 }
+
+/// Requests that begin so, and what the proxy makes of their answers.
+pub type Damage = (&'static str, fn(Vec<u8>) -> Vec<u8>);
 
 /// A head with all postings of its runs, as the log has it.
 #[derive(Clone)]
@@ -70,7 +74,8 @@ impl IndexedSite {
         let place = LogFolder::new(&policy);
         let site = Site::start(&place).await;
         let client = Client::new(&site.url, Options::default()).unwrap();
-        let this = Self { place, site, client, rules, key, heads: Mutex::new(0), proven: Arc::default() };
+        let (heads, proven, damage) = (Mutex::new(0), Arc::default(), Arc::default());
+        let this = Self { place, site, client, rules, key, heads, proven, damage };
         std::fs::write(this.place.path("trust.toml"), this.place.trust().to_toml()).unwrap();
         this
     }
@@ -178,6 +183,7 @@ impl IndexedSite {
             http: reqwest::Client::new(),
             client: Arc::new(Client::new(&self.site.url, Options::default()).unwrap()),
             proven: self.proven.clone(),
+            damage: self.damage.clone(),
         };
         let app = axum::Router::new().fallback(answer).with_state(proxy);
         tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
@@ -208,6 +214,7 @@ struct Proxy {
     http: reqwest::Client,
     client: Arc<Client>,
     proven: Arc<Mutex<Option<ProvenIndex>>>,
+    damage: Arc<Mutex<Option<Damage>>>,
 }
 
 async fn answer(State(proxy): State<Proxy>, uri: Uri, headers: HeaderMap) -> Response {
@@ -231,7 +238,11 @@ impl Proxy {
         }
         let answer = request.send().await.unwrap();
         let (status, headers) = (answer.status(), answer.headers().clone());
-        let body: Bytes = answer.bytes().await.unwrap();
+        let mut body: Bytes = answer.bytes().await.unwrap();
+        let damage = *self.damage.lock().unwrap();
+        if let Some((_, damaged)) = damage.filter(|(path, _)| uri.to_string().starts_with(*path)) {
+            body = damaged(body.to_vec()).into();
+        }
         let kept = [header::CONTENT_TYPE, header::DATE];
         let kept = kept.into_iter().filter_map(|name| Some((name.clone(), headers.get(&name)?.clone())));
         (status, kept.collect::<HeaderMap>(), body).into_response()
