@@ -205,3 +205,27 @@ fn a_state_that_is_not_of_this_logs_history_is_refused() {
     fs::write(&state, "{}").unwrap();
     assert_eq!(log.tabellion(&resume).code, Some(1));
 }
+
+#[test]
+fn an_audit_of_entries_that_do_not_give_the_root_leaves_its_state_as_it_was() {
+    let log = Log::sqlite();
+    let resume = ["audit", "--json", "--resume", "audit.json"];
+    let register = || {
+        let service = log.serve();
+        service.connection().post(log.statement().bytes());
+        service.stop();
+    };
+    register();
+    log.tabellion(&resume).must_succeed();
+    let state = fs::read(log.path("audit.json")).unwrap();
+    register();
+    let sound = log.database().back_up();
+    let wrong = "UPDATE batch SET root = zeroblob(32) WHERE batch = (SELECT max(batch) FROM batch)";
+    log.database().by_hand("batch", &[wrong], &[]);
+    let ran = log.tabellion(&resume);
+    assert_eq!(ran.code, Some(3), "{ran}");
+    assert!(fs::read(log.path("audit.json")).unwrap() == state, "{ran}");
+    log.database().restore(&sound);
+    let ran = log.tabellion(&resume);
+    assert_eq!((ran.code, &ran.json()["entries"]), (Some(0), &3.into()), "{ran}");
+}

@@ -98,7 +98,7 @@ struct AuditSession<'a> {
 
 impl AuditSession<'_> {
     async fn audit(&self, source: &dyn AuditSource, state: AuditState) -> Result<(), Failure> {
-        let threads = Threads::all();
+        let (threads, begun_with) = (Threads::all(), state.clone());
         let begun = Walk::begin(source, state).await.map_err(|error| self.failed(error))?;
         let mut walk = begun.with_workers(&threads);
         let bar = self.context.console.entries_bar();
@@ -107,14 +107,15 @@ impl AuditSession<'_> {
             let progress = walk.progress();
             bar.set_length(progress.of);
             bar.set_position(progress.entries);
-            if written.elapsed() > KEPT_EVERY {
+            if written.elapsed() > KEPT_EVERY && walk.agrees_with_heads() {
                 self.keep(walk.state())?;
                 written = Instant::now();
             }
         }
         walk.settle().await.map_err(self.unanswered)?;
         bar.finish_and_clear();
-        self.keep(walk.state())?;
+        // Leaves that do not give the root may be one wrong answer: they are read again.
+        self.keep(if walk.agrees_with_heads() { walk.state() } else { &begun_with })?;
         let audited = Audited::of(walk.report());
         self.context.console.result(&audited)?;
         match audited.exit() {
