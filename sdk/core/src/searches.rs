@@ -65,7 +65,7 @@ impl VerifySearch {
         let verdict = answer.verify(&AnswerReader {
             trust: &trust,
             witnesses: witnesses.as_ref(),
-            monitors: required_monitors(self.monitors)?.as_ref(),
+            monitors: required_monitors(&self.monitors)?.as_ref(),
             attestations: &self.attestations,
             now: self.now,
         });
@@ -77,8 +77,7 @@ fn witness_policy(text: &str) -> Result<WitnessPolicy, CoreError> {
     text.parse().map_err(|error: NotAPolicy| CoreError::new("witness-policy-unusable", error))
 }
 
-fn required_monitors(keys: Vec<String>) -> Result<Option<IndexMonitors>, CoreError> {
-    keys.iter().try_for_each(|key| verifier_key(key).map(drop))?;
-    let required = keys.len();
-    Ok(Some(IndexMonitors { keys, required }).filter(|monitors| monitors.required > 0))
+fn required_monitors(keys: &[String]) -> Result<Option<IndexMonitors>, CoreError> {
+    let keys = keys.iter().map(|key| verifier_key(key)).collect::<Result<Vec<_>, _>>()?;
+    Ok(Some(IndexMonitors::all(&keys)).filter(|monitors| monitors.required > 0))
 }

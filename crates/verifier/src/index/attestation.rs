@@ -115,6 +115,12 @@ impl FromStr for IndexAttestation {
 }
 
 impl IndexMonitors {
+    /// Requires each of these keys. A key that is listed twice, also under another name, is one monitor.
+    pub fn all(keys: &[VerifierKey]) -> Self {
+        let distinct: BTreeSet<&[u8; 32]> = keys.iter().map(|key| key.verifying_key().as_bytes()).collect();
+        Self { required: distinct.len(), keys: keys.iter().map(VerifierKey::to_string).collect() }
+    }
+
     /// Checks that as many of the monitors as required have attested this head of the log with this origin. Notes about
     /// other heads, and by others, do not count.
     pub fn check(&self, notes: &[String], origin: &str, head: &IndexHead) -> Check {
@@ -135,7 +141,8 @@ impl IndexMonitors {
         }
     }
 
-    /// Returns the names of the keys that attested the head.
+    /// Returns the names of the keys that attested the head, one name for each public key: a signature does not cover the
+    /// name of its key.
     fn attested(
         &self,
         notes: &[String],
@@ -157,6 +164,8 @@ impl IndexMonitors {
                 attested.extend(signed);
             }
         }
+        let mut counted = BTreeSet::new();
+        attested.retain(|key| counted.insert(key.verifying_key().as_bytes()));
         let names = keys.iter().filter(|key| attested.contains(key)).map(|key| key.name().to_string());
         Ok(names.collect())
     }

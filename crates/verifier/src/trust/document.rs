@@ -300,8 +300,16 @@ impl LogText {
 
 impl IndexMonitorsText {
     fn resolve(self, location: &str, mistakes: &mut TrustMistakes) -> IndexMonitors {
+        let mut known: Vec<VerifierKey> = Vec::new();
         for (number, key) in self.keys.iter().enumerate() {
-            check_note_key(key, &format!("{location}.keys[{number}]"), "a monitor", mistakes);
+            let location = format!("{location}.keys[{number}]");
+            check_note_key(key, &location, "a monitor", mistakes);
+            let Ok(key) = key.parse::<VerifierKey>() else { continue };
+            // A signature does not cover the key's name: one key under two names is one monitor.
+            if known.iter().any(|other| other.verifying_key() == key.verifying_key()) {
+                mistakes.add(location, "the public key is listed already");
+            }
+            known.push(key);
         }
         if !(1..=self.keys.len()).contains(&self.required) {
             mistakes.add(format!("{location}.required"), format!("not from 1 to {} keys", self.keys.len()));

@@ -43,14 +43,14 @@ fn damaged(given: &VerificationFiles, why: &MalformedAnswer) -> Failure {
 
 /// Returns the monitors of `--attested-by`, each of which is required; `None` leaves it to the trust file.
 fn required_monitors(keys: &[String]) -> Result<Option<IndexMonitors>, Failure> {
-    for key in keys {
+    let read = |key: &String| {
         key.parse::<VerifierKey>().map_err(|why| {
             Failure::new(Exit::Usage, "usage", format!("--attested-by {key} is not a vkey"))
                 .fact("because", why.to_string())
-        })?;
-    }
-    let monitors = IndexMonitors { keys: keys.to_vec(), required: keys.len() };
-    Ok(Some(monitors).filter(|monitors| !monitors.keys.is_empty()))
+        })
+    };
+    let keys = keys.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    Ok(Some(IndexMonitors::all(&keys)).filter(|monitors| monitors.required > 0))
 }
 
 /// The result for an answer, in JSON as the crate `search-evidence` gives it.
