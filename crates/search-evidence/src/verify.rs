@@ -8,7 +8,8 @@ use scitt::SignedStatement;
 use tlog::policy::WitnessPolicy;
 use verifier::index::TrustedIndex;
 use verifier::{
-    Check, CheckName, Code, IndexMonitors, IssuerSignature, StatementVerdict, TrustStore, VerificationOutcome,
+    Check, CheckName, CheckState, Code, IndexMonitors, IssuerSignature, StatementVerdict, TrustStore,
+    VerificationOutcome,
 };
 
 use crate::answer::SearchAnswer;
@@ -97,6 +98,8 @@ impl SearchAnswer {
         Ok((index.trusted, head.proof.index))
     }
 
+    /// Checks the attestations. A trust file may have several logs with the origin, whose checkpoint keys all count: then
+    /// the monitors of each must have attested the head.
     fn check_monitors(
         &self,
         pages: &ProvenPages,
@@ -104,11 +107,19 @@ impl SearchAnswer {
         reader: &AnswerReader<'_>,
     ) -> Check {
         let origin = evidence.checkpoint.checkpoint.as_ref().map_or("", |facts| &facts.origin);
-        let log = reader.trust.logs.iter().find(|log| log.origin.as_deref() == Some(origin));
-        let none = IndexMonitors::default();
-        let monitors = reader.monitors.or(log.map(|log| &log.index_monitors)).unwrap_or(&none);
         let notes: Vec<String> = self.attestations.iter().chain(reader.attestations).cloned().collect();
-        monitors.check(&notes, origin, &pages.head.head)
+        let check = |monitors: &IndexMonitors| monitors.check(&notes, origin, &pages.head.head);
+        if let Some(monitors) = reader.monitors {
+            return check(monitors);
+        }
+        let logs = reader.trust.logs.iter().filter(|log| log.origin.as_deref() == Some(origin));
+        let required = logs.map(|log| &log.index_monitors).filter(|monitors| !monitors.keys.is_empty());
+        let worst = required.map(check).max_by_key(|check| match check.state {
+            CheckState::Ok => 0,
+            CheckState::NotDone => 1,
+            CheckState::Failed => 2,
+        });
+        worst.unwrap_or_else(|| check(&IndexMonitors::default()))
     }
 }
 

@@ -90,3 +90,40 @@ fn attestations_and_monitors_may_come_with_the_file() {
     let without = AnswerReader { attestations: &[], ..reader };
     assert_eq!(reason(&answer.verify(&without)), (AnswerOutcome::NotProven, Some(Code::NotAttested)));
 }
+
+#[test]
+fn each_log_with_the_origin_that_requires_monitors_must_have_its_own() {
+    let log = TestLog::honest();
+    let mut trust = two_of_three();
+    trust.logs.insert(0, trust_of_the_log());
+    let too_few = (AnswerOutcome::NotProven, Some(Code::NotAttested));
+    assert_eq!(reason(&verify(&answer(&log, vec![]), &trust)), too_few, "the first one requires none");
+    trust.logs[0].index_monitors = IndexMonitors::all(&[monitor(1).key().clone()]);
+    let notes = |numbers: &[u8]| numbers.iter().map(|n| attestation(&log, ORIGIN, &monitor(*n))).collect();
+    assert_eq!(reason(&verify(&answer(&log, notes(&[1])), &trust)), too_few);
+    assert_eq!(reason(&verify(&answer(&log, notes(&[2, 3])), &trust)), too_few);
+    assert_eq!(reason(&verify(&answer(&log, notes(&[1, 2])), &trust)), (AnswerOutcome::Complete, None));
+}
+
+fn trust_of_the_log() -> verifier::TrustedLog {
+    trust().logs.remove(0)
+}
+
+#[test]
+fn one_key_under_two_names_is_one_monitor() {
+    let log = TestLog::honest();
+    let secret = ed25519_dalek::SigningKey::from_bytes(&[0x61; 32]);
+    let (one, renamed) = (monitor(1), LocalKey::new("m9.example".parse().unwrap(), secret).unwrap());
+    let keys = [one.key().clone(), renamed.key().clone()];
+    let notes = vec![attestation(&log, ORIGIN, &one), attestation(&log, ORIGIN, &renamed)];
+    let mut trust = trust();
+    let texts = keys.iter().map(ToString::to_string).collect();
+    trust.logs[0].index_monitors = IndexMonitors { keys: texts, required: 2 };
+    let too_few = (AnswerOutcome::NotProven, Some(Code::NotAttested));
+    assert_eq!(reason(&verify(&answer(&log, notes.clone()), &trust)), too_few);
+    let refused = TrustStore::from_toml(&trust.to_toml()).unwrap_err().to_string();
+    assert!(refused.contains("index_monitors.keys[1]: the public key is listed already"), "{refused}");
+    // Required twice, it is required once.
+    trust.logs[0].index_monitors = IndexMonitors::all(&[keys[0].clone(), keys[0].clone(), keys[1].clone()]);
+    assert_eq!(reason(&verify(&answer(&log, notes), &trust)), (AnswerOutcome::Complete, None));
+}
