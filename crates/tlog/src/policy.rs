@@ -109,6 +109,9 @@ pub enum PolicyLineError {
         "expected \"log <vkey> [url]\", \"witness <name> <vkey> [url]\", \"group <name> all|any|<k> <name>...\" or \"quorum <name>|none\""
     )]
     Form,
+    /// A control character other than tab, also a carriage return at the end of the line.
+    #[error("a control character: only tabs are allowed, and a newline at the end of a line")]
+    ControlCharacter,
     /// The vkey is invalid.
     #[error(transparent)]
     Key(#[from] BadKey),
@@ -217,7 +220,7 @@ impl FromStr for WitnessPolicy {
         }
         let policy = Self { logs: Vec::new(), witnesses: Vec::new(), groups: Vec::new(), quorum: None };
         let mut parser = PolicyParser { policy, has_quorum: false, grouped: HashSet::new() };
-        for (line, text) in (1..).zip(text.lines()) {
+        for (line, text) in (1..).zip(text.split('\n')) {
             parser.line(text).map_err(|flaw| NotAPolicy::Line { line, flaw })?;
         }
         match parser.has_quorum {
@@ -237,6 +240,9 @@ struct PolicyParser {
 
 impl PolicyParser {
     fn line(&mut self, line: &str) -> Result<(), PolicyLineError> {
+        if line.contains(|char: char| char.is_ascii_control() && char != '\t') {
+            return Err(PolicyLineError::ControlCharacter);
+        }
         let words: Vec<&str> = line.split([' ', '\t']).filter(|word| !word.is_empty()).collect();
         match words.as_slice() {
             [] => Ok(()),
@@ -258,7 +264,8 @@ impl PolicyParser {
             return Err(PolicyLineError::NotALogKey);
         }
         check_count(logs.len())?;
-        if logs.iter().any(|log| log.key == key) {
+        // As for witnesses: the same key under two names is one key.
+        if logs.iter().any(|log| log.key.verifying_key() == key.verifying_key()) {
             return Err(PolicyLineError::KeyTaken);
         }
         logs.push(PolicyLog { key, url: url.map(read_url).transpose()? });

@@ -129,6 +129,8 @@ fn every_flaw_is_named_with_its_line() {
     assert_eq!(flaw(&format!("witness log {}\n", log().key())), PolicyLineError::NotACosigner);
     assert_eq!(flaw(&format!("log {}\n", witness(2).key())), PolicyLineError::NotALogKey);
     assert_eq!(flaw(&format!("log {}\n", log().key())), PolicyLineError::KeyTaken);
+    let renamed = LocalKey::new(name("other.example"), SigningKey::from_bytes(&[1; 32])).expect("a key");
+    assert_eq!(flaw(&format!("log {}\n", renamed.key())), PolicyLineError::KeyTaken);
     assert_eq!(
         flaw(&format!("witness w6 {} ftp://w6\n", witness(6).key())),
         PolicyLineError::Url("ftp://w6".into())
@@ -138,6 +140,14 @@ fn every_flaw_is_named_with_its_line() {
     }
     let line = policy("quorum nobody\n").expect_err("refused").to_string();
     assert!(line.starts_with("line 6: "), "{line}");
+}
+
+#[test]
+fn a_control_character_other_than_tab_and_newline_is_refused_in_comments_too() {
+    for wrong in ["quorum none\r\n", "# a \u{1} remark\n", "# \r\n", "quorum none\u{7f}\n", "\0\n"] {
+        assert_eq!(flaw(wrong), PolicyLineError::ControlCharacter, "{wrong:?}");
+    }
+    policy("# a\ttab\n\n\tquorum\tnone").expect("a policy without a last newline");
 }
 
 #[test]
