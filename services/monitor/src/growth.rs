@@ -9,7 +9,7 @@ use crate::alarm::{AlarmKind, AlarmSubject, FoundBy};
 use crate::check_name::CheckName;
 use crate::config::WatchedLog;
 use crate::consistency::{ConsistencyProver, ConsistencyResult};
-use crate::evidence::{Evidence, TwoRootPath};
+use crate::evidence::{Evidence, Sighting, TwoRootPath};
 use crate::limits::MAX_UNPROVEN;
 use crate::round_results::RoundResults;
 use crate::signed_checkpoint::{SignedCheckpoint, TreeHead};
@@ -328,17 +328,14 @@ impl GrowthCheck<'_> {
     }
 
     /// Accuses the log of hashes that do not prove that its larger tree extends its smaller one; `seen` is evidence.
-    fn accuse_of_no_proof(
-        &mut self,
-        (smaller, larger): (TreeHead, TreeHead),
-        seen: &crate::Sighting,
-        why: &str,
-    ) {
+    fn accuse_of_no_proof(&mut self, (smaller, larger): (TreeHead, TreeHead), seen: &Sighting, why: &str) {
         let words = format!(
             "the log's hashes do not prove that its tree of size {} extends its tree of size {}: {why}",
             larger.size, smaller.size
         );
-        accuse_of_inconsistency(self.target, self.results, words, seen);
+        let evidence = Some(checkpoint_evidence(self.target, seen));
+        let (kind, about) = (AlarmKind::Inconsistent, AlarmSubject::Log);
+        self.results.accuse(CheckName::Consistency, kind, about, words, evidence);
     }
 
     fn record_unanswered(&mut self, error: &TlogError) {
@@ -382,7 +379,7 @@ fn by_size(one: TreeHead, other: TreeHead) -> (TreeHead, TreeHead) {
 }
 
 /// Remembers a checkpoint of the log that is not proven. If there is no room, the log has shown many trees without a proof:
-/// the earlier ones stay, and the log is accused with this one as evidence.
+/// the earlier ones stay, and an alarm has this one as evidence.
 pub fn remember_unproven(
     target: &WatchedLog,
     state: &mut LogState,
@@ -394,20 +391,14 @@ pub fn remember_unproven(
             "the log signed a tree of size {} without a proof, after {MAX_UNPROVEN} others: this one is not compared later",
             shown.size
         );
-        accuse_of_inconsistency(target, results, words, &shown.sighting);
+        let found_by = FoundBy::at(CheckName::Consistency, EARLIER);
+        let evidence = Some(checkpoint_evidence(target, &shown.sighting));
+        results.alarm(found_by, AlarmKind::MissingTile, AlarmSubject::Log, words, evidence);
     }
 }
 
-fn accuse_of_inconsistency(
-    target: &WatchedLog,
-    results: &mut RoundResults,
-    words: String,
-    seen: &crate::Sighting,
-) {
-    let (vkey, origin) = (target.vkey.to_string(), target.stated_origin());
-    let evidence = Evidence::Checkpoint { vkey, origin, seen: seen.clone() };
-    let (kind, about) = (AlarmKind::Inconsistent, AlarmSubject::Log);
-    results.accuse(CheckName::Consistency, kind, about, words, Some(evidence));
+fn checkpoint_evidence(target: &WatchedLog, seen: &Sighting) -> Evidence {
+    Evidence::Checkpoint { vkey: target.vkey.to_string(), origin: target.stated_origin(), seen: seen.clone() }
 }
 
 /// Trouble name of tiles that are not served for a check. One name for each check and place: success of one check does

@@ -95,7 +95,9 @@ impl Service {
         let metrics = Arc::new(Metrics::new()?);
         let store = storage::measured(store, &config.database, &metrics);
         let edge = EdgeState::new(&config.limits, &config.access, metrics.clone());
-        let edge = Arc::new(EdgeState { error_documentation: config.error_documentation.clone(), ..edge });
+        let (error_documentation, public_url) =
+            (config.error_documentation.clone(), config.public_url.clone());
+        let edge = Arc::new(EdgeState { error_documentation, public_url, ..edge });
         let log = Arc::new(open_log(&config, store, &edge, metrics).await?);
         if let Err(error) = put_policy_in_force(&log, &config).await {
             // Release the lease and the database: the operator may correct the policy and restart at once.
