@@ -431,7 +431,7 @@ impl AuditRun<'_> {
         let read = within(deadlines.reading, self.read(at_most)).await;
         let read = read.unwrap_or_else(|| Err(AuditStop::OutOfTime(self.audit.progress().entries)));
         let saved = within(deadlines.evidence, self.save()).await;
-        let saved = saved.unwrap_or_else(|| Err(AuditStop::OutOfTime(self.saved)));
+        let saved = saved.unwrap_or(Err(AuditStop::OutOfTime(self.saved)));
         let mut stopped = saved.and(read).err();
         let mut unread_reports = None;
         if stopped.is_none() && !self.target.watches.is_empty() {

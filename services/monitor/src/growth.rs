@@ -311,8 +311,8 @@ impl GrowthCheck<'_> {
     fn accuse_of_contradiction(
         &mut self,
         words: String,
-        older: crate::Sighting,
-        newer: crate::Sighting,
+        older: Sighting,
+        newer: Sighting,
         path: Option<TwoRootPath>,
     ) {
         let (vkey, origin) = (self.target.vkey.to_string(), self.target.stated_origin());
