@@ -4,6 +4,9 @@ use data_encoding::BASE64URL_NOPAD;
 use merkle::Hash;
 use serde::{Deserialize, Deserializer, de::Error};
 
+/// Bytes that are encoded at once, a multiple of 3: in WebAssembly, [`data_encoding::Encoding::encode`] panics above 8 MiB.
+const PART_BYTES: usize = 3 << 20;
+
 /// A byte string; in JSON unpadded base64url.
 #[derive(Debug, Default)]
 pub struct ByteString(pub Vec<u8>);
@@ -35,5 +38,5 @@ impl<'de> Deserialize<'de> for HashText {
 
 /// Encodes bytes for an answer.
 pub fn base64url(bytes: impl AsRef<[u8]>) -> String {
-    BASE64URL_NOPAD.encode(bytes.as_ref())
+    bytes.as_ref().chunks(PART_BYTES).map(|part| BASE64URL_NOPAD.encode(part)).collect()
 }
