@@ -8,7 +8,6 @@ record, if the agent calls its tools itself (`tabellion.tool`). The record is a 
 from __future__ import annotations
 
 import contextvars
-import datetime
 import functools
 import inspect
 import json
@@ -21,6 +20,7 @@ from typing import Any, Awaitable, Callable, Dict, List, Mapping, Optional, Sequ
 
 from . import core
 from .client import Client, Registered
+from .entries import END_BYTES, Entries, encoded, timestamp
 from .errors import Denied, TabellionError
 from .files import write_durably
 from .verdict import is_accepted, is_not_made, reason_of
@@ -50,6 +50,8 @@ class Call:
         self.call_id = call_id
         self._session = session
         self._counts = counts
+        #: Bytes of the record that are kept free for the result.
+        self._kept = 0
 
     def finish(self, result: Any, *, is_error: bool = False, verdict: Optional[Mapping[str, Any]] = None) -> None:
         """Records the result, and the gateway's Verdict, if there was one."""
@@ -102,10 +104,9 @@ class Session:
         self._model = {"model-id": model, "model-provider": provider, "cli-name": "tabellion-sdk"}
         self._allow, self._deny, self._max_calls = _patterns(tools), _patterns(deny), budget.get("max_calls")
         self._calls = 0
-        self._entries: List[core.Json] = []
-        self._ended = False
+        self._entries = Entries()
         self._lock = threading.Lock()
-        self._start = _timestamp()
+        self._start = timestamp()
         scope: core.Json = {"tools_allow": self._allow, **({"tools_deny": self._deny} if deny else {})}
         self.commitment = self.sign(
             {
@@ -157,8 +158,8 @@ class Session:
         self._add_declaration(message, {"error": error.code if isinstance(error, TabellionError) else type(error).__name__})
 
     def begin(self, tool: str, arguments: Mapping[str, Any], *, call_id: Optional[str] = None, **intent: Any) -> Call:
-        """Admits a call, and records it with its signed intent. Raises `Denied` outside of the scope or the budget, and after
-        the end of the session."""
+        """Admits a call, and records it with its signed intent. Raises `Denied` outside of the scope or the budget, if the
+        record is full, and after the end of the session."""
         plain = _plain(arguments)
         reason = self._count(tool)
         if reason is not None:
@@ -172,7 +173,7 @@ class Session:
 
     def observe(self, tool: str, arguments: Mapping[str, Any], *, call_id: Optional[str] = None, **intent: Any) -> Call:
         """Records a call that was made without asking the session. Outside of the scope or the budget, an event
-        `call-out-of-bounds` before it has the reason. Raises `Denied` after the end of the session."""
+        `call-out-of-bounds` before it has the reason. Raises `Denied` if the record is full, and after the end of the session."""
         plain = _plain(arguments)
         reason = self._count(tool)
         if reason is not None:
@@ -181,7 +182,7 @@ class Session:
 
     def message(self, role: str, content: str) -> None:
         """Records a message of the conversation; `role` is `user` or `assistant`."""
-        self._add(role, {"content": self._content(content)})
+        self._add(role, {"content": self._content(content)}, self._in_clear("content"))
 
     def run(self, tool: str, function: Callable[..., Any], arguments: Mapping[str, Any], **intent: Any) -> Any:
         """Calls a function as a recorded tool. If it returns an awaitable, so does this; its result is recorded then."""
@@ -202,12 +203,10 @@ class Session:
 
     def close(self) -> Optional[Registered]:
         """Signs the record, saves it, and registers it if the session has a log. Then no call is possible. If the log does
-        not answer, call it again later, or register the saved file."""
+        not answer, call it again later, or register the saved file. If the record cannot be signed, it is saved as JSON, in the file
+        `save_as` with `.json` after its name."""
         if self.record is None:
-            payload = json.dumps(self._document(), ensure_ascii=False, sort_keys=True).encode()
-            self.record = core.sign_statement(
-                self._key, payload, content_type=CONTENT_TYPE, subject=self.id, issuer=self._issuer, kid=self._kid
-            )
+            self.record = self._signed_record()
             write_durably(self._save_as, self.record.bytes)
         if self._log is not None and self.registered is None:
             self.registered = self._log.register(self.record, self._save_as)
@@ -222,21 +221,40 @@ class Session:
         if kind is None:
             self.close()
             return
-        self._add("system-event", {"event-type": "session-failed", "data": {"error": kind.__name__}})
+        self._add("system-event", {"event-type": "session-failed", "data": {"error": kind.__name__}}, kept=END_BYTES)
         try:
             self.close()
         except Exception as unregistered:
             # The caller handles the error that ended the session.
             warnings.warn(f"the record of the session is not registered: {unregistered}", RuntimeWarning, stacklevel=2)
 
+    def _signed_record(self) -> core.SignedStatement:
+        """Ends the record, and signs it."""
+        payload = encoded(self._document())
+        try:
+            return core.sign_statement(
+                self._key, payload, content_type=CONTENT_TYPE, subject=self.id, issuer=self._issuer, kid=self._kid
+            )
+        except Exception:
+            write_durably(self._save_as.with_name(f"{self._save_as.name}.json"), payload)
+            raise
+
     def _begin(self, tool: str, plain: core.Json, call_id: Optional[str], intent: Mapping[str, Any], *, counts: bool) -> Call:
         """Signs the intent of a call, and records both. `counts` says whether the call was counted."""
         signed = self.intent(tool, plain, **intent)
         call = Call(self, tool, plain, signed, call_id or str(uuid.uuid4()), counts)
         entry = {"call-id": call.call_id, "name": tool, "input": self._content(plain), "vap-intent": self._evidence(signed)}
-        if not self._add("tool-call", entry):
-            raise Denied("session_ended", f"the session has ended: this call of {tool} would not be in its record")
+        call._kept = self._entries.add("tool-call", entry, keep=True)
+        if not call._kept:
+            raise self._not_recorded(tool)
         return call
+
+    def _not_recorded(self, tool: str) -> Denied:
+        """Returns the error of a call that is not made, as the record cannot have it."""
+        if self._entries.ended:
+            return Denied("session_ended", f"the session has ended: this call of {tool} would not be in its record")
+        self._entries.note_full()
+        return Denied("record_full", f"the record of the session has no room for this call of {tool}: end it, and begin another one")
 
     def _count(self, tool: str) -> Optional[str]:
         """Counts a call, unless there is a reason against it, which is returned."""
@@ -279,7 +297,8 @@ class Session:
         entry: core.Json = {"call-id": call.call_id, "output": self._result(result), "is-error": is_error}
         if verdict is not None:
             entry["vap-verdict"] = dict(verdict)
-        self._add("tool-result", entry)
+        kept, call._kept = call._kept, 0
+        self._add("tool-result", entry, [*self._in_clear("output"), "vap-verdict"], kept)
 
     def _result(self, result: Any) -> Any:
         """Returns a result for the record. The tool has run, so what cannot be JSON is recorded as text, or as its type."""
@@ -308,28 +327,33 @@ class Session:
         data = {"type": message.message["type"], **_changes(message), "message": self._evidence(message), **answer}
         self._add("system-event", {"event-type": "vap-declaration", "data": data})
 
-    def _add(self, kind: str, members: core.Json) -> bool:
-        """Adds an entry to the record. Returns `False` if the record is made already."""
-        with self._lock:
-            if not self._ended:
-                entry = {"type": kind, "id": str(len(self._entries) + 1), "timestamp": _timestamp(), **members}
-                self._entries.append(entry)
-            return not self._ended
+    def _in_clear(self, name: str) -> List[str]:
+        """Returns the name of a member, if the record has it in clear."""
+        return [name] if self._disclose else []
+
+    def _add(self, kind: str, members: core.Json, large: Sequence[str] = (), kept: int = 0) -> None:
+        """Adds an entry to the record, unless that is made already. Where it does not fit, digests replace the members `large`,
+        one after the other. `kept` bytes were kept free for it."""
+        for name in (None, *large):
+            if name in members:
+                members = {**members, name: {"digest": core.digest_json(members[name])}}
+            if self._entries.add(kind, members, kept=kept):
+                return
+        self._entries.note_full()
 
     def _document(self) -> core.Json:
         """Ends the record, and returns it."""
-        with self._lock:
-            self._ended = True
+        entries = self._entries.end()
         return {
             "version": "3.0.0-draft",
             "id": str(uuid.uuid4()),
-            "created": _timestamp(),
+            "created": timestamp(),
             "session": {
                 "session-id": self.id,
                 "session-start": self._start,
-                "session-end": _timestamp(),
+                "session-end": timestamp(),
                 "agent-meta": self._model,
-                "entries": self._entries,
+                "entries": entries,
             },
             "recording-agent": {"name": "tabellion-sdk"},
         }
@@ -430,7 +454,3 @@ def _plain(value: Any) -> Any:
 def _text(value: Any) -> str:
     """Returns a value as text that JSON can have."""
     return str(value).encode("utf-8", "replace").decode()
-
-
-def _timestamp() -> str:
-    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")

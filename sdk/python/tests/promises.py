@@ -658,6 +658,59 @@ class Sessions(unittest.TestCase):
                 session.run("crm.read", lambda: result, {})
             self.assertIn("digest", self.entries(session)[-1]["output"])
 
+    def fill(self, session):
+        """Adds messages until the record has no room for another call."""
+        for halvings in range(16):
+            session.message("user", "x" * ((4 << 20) >> halvings))
+
+    def test_a_record_that_is_full_denies_calls_and_can_be_signed(self):
+        for disclose in (True, False):
+            with self.subTest(disclose=disclose), self.session(budget={"max_calls": 20_000}, disclose=disclose) as session:
+                begun = [session.begin("crm.read", {"ticket": ticket}) for ticket in range(2)]
+                if disclose:
+                    self.fill(session)
+                else:
+                    session._entries._free = 1000
+                for _ in range(2):
+                    with self.assertRaisesRegex(tabellion.Denied, "record_full"):
+                        session.run("crm.read", self.fail, {})
+                for call in begun:
+                    call.finish("y" * 10_000, verdict={"verdict": "served", "more": "z" * 10_000})
+            self.assertLessEqual(len(session.record.bytes), 8 << 20)
+            self.assertEqual(tabellion.check_content(session.record.bytes), "complete")
+            entries = self.entries(session)
+            self.assertEqual([entry.get("event-type") for entry in entries].count("record-full"), 1)
+            results = [entry for entry in entries if entry["type"] == "tool-result"]
+            self.assertEqual([(list(entry["output"]), list(entry["vap-verdict"])) for entry in results], [(["digest"], ["digest"])] * 2)
+            session.close()
+
+    def test_a_result_for_which_the_record_has_no_room_is_recorded_as_its_digest(self):
+        large = "y" * 9_000_000
+        with self.session(disclose=True) as session:
+            self.assertIs(session.run("crm.read", lambda: large, {}), large)
+        self.assertEqual(self.entries(session)[-1]["output"], {"digest": core.digest_json(large)})
+
+    def test_the_error_that_ends_a_session_is_in_a_full_record(self):
+        session = self.session(disclose=True)
+        with self.assertRaises(ZeroDivisionError), session:
+            self.fill(session)
+            1 / 0
+        self.assertEqual(self.entries(session)[-1]["data"], {"error": "ZeroDivisionError"})
+
+    def test_a_record_that_cannot_be_signed_is_saved_as_json(self):
+        session = self.session(issuer="x" * 9000)
+        session.run("crm.read", lambda: 1, {})
+        for _ in range(2):
+            with self.assertRaises(tabellion.CoreError):
+                session.close()
+        saved = json.loads(session._save_as.with_name("s.cose.json").read_bytes())
+        self.assertEqual([entry["type"] for entry in saved["session"]["entries"]], ["system-event", "tool-call", "tool-result"])
+
+    def test_a_text_that_is_not_unicode_does_not_spoil_the_record(self):
+        with self.session() as session:
+            session.begin("crm.read", {}, call_id="\ud800").finish(1)
+        self.assertEqual(self.entries(session)[-1]["call-id"], "?")
+
     def test_after_the_end_of_a_session_no_call_is_made(self):
         with self.session(budget={"max_calls": 2}) as session:
             unfinished = session.begin("crm.read", {})

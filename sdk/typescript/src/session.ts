@@ -6,6 +6,7 @@
 
 import { type Client, keep, type Registered, type Save } from './client.js';
 import * as core from './core.js';
+import { encoded, END_BYTES, Entries, timestamp } from './entries.js';
 import { Denied, TabellionError } from './errors.js';
 import { isAccepted, isNotMade, reasonOf } from './verdict.js';
 
@@ -70,12 +71,11 @@ export class Session {
   record?: core.SignedStatement;
   registered?: Registered;
   #calls = 0;
-  readonly #entries: Record<string, any>[] = [];
+  readonly #entries = new Entries();
   readonly #start = timestamp();
   readonly #allow: string[];
   readonly #deny: string[];
   #maxCalls?: number;
-  #ended = false;
   /** The digest of the commitment in force, undefined if it is not known. */
   #inForce?: string;
 
@@ -87,7 +87,7 @@ export class Session {
     const { tools, deny = [], budget } = options;
     [this.#allow, this.#deny, this.#maxCalls] = [[...tools], [...deny], budget.max_calls];
     this.#inForce = commitment.digest;
-    this.#add('system-event', { 'event-type': 'vap-commitment', data: { commitment: commitment.message } });
+    this.#addEvent({ 'event-type': 'vap-commitment', data: { commitment: commitment.message } });
   }
 
   /** Begins a session. */
@@ -152,13 +152,13 @@ export class Session {
   }
 
   /**
-   * Admits a call, and records it with its signed intent. Throws Denied outside of the scope or the budget, and after the end
-   * of the session.
+   * Admits a call, and records it with its signed intent. Throws Denied outside of the scope or the budget, if the record is
+   * full, and after the end of the session.
    */
   async begin(tool: string, args: Record<string, any>, options: IntentOptions & { callId?: string } = {}): Promise<Call> {
     const reason = await this.#reasonAgainst(tool);
     if (reason) {
-      this.#add('system-event', { 'event-type': 'call-denied', data: { tool, reason } });
+      this.#addEvent({ 'event-type': 'call-denied', data: { tool, reason } });
       throw new Denied(reason, `the session does not allow this call of ${tool}`);
     }
     try {
@@ -171,17 +171,17 @@ export class Session {
 
   /**
    * Records a call that was made without asking the session. Outside of the scope or the budget, an event `call-out-of-bounds`
-   * before it has the reason. Throws Denied after the end of the session.
+   * before it has the reason. Throws Denied if the record is full, and after the end of the session.
    */
   async observe(tool: string, args: Record<string, any>, options: IntentOptions & { callId?: string } = {}): Promise<Call> {
     const reason = await this.#reasonAgainst(tool);
-    if (reason) this.#add('system-event', { 'event-type': 'call-out-of-bounds', data: { tool, reason } });
+    if (reason) this.#addEvent({ 'event-type': 'call-out-of-bounds', data: { tool, reason } });
     return this.#begin(tool, args, options, !reason);
   }
 
   /** Records a message of the conversation. */
   async message(role: 'user' | 'assistant', content: string): Promise<void> {
-    this.#add(role, { content: await this.#content(content) });
+    await this.#add(role, { content: await this.#content(content) }, this.#inClear('content'));
   }
 
   /** Calls a function as a recorded tool. */
@@ -205,13 +205,13 @@ export class Session {
 
   /**
    * Signs the record, saves it, and registers it if the session has a log. Then no call is possible. If the log does not
-   * answer, call it again later, or register the saved record.
+   * answer, call it again later, or register the saved record. If the record cannot be signed, it is saved as JSON: in the file
+   * `save` with `.json` after its name, or by the function.
    */
   async close(): Promise<Registered | undefined> {
-    const { key, issuer, kid, save, log } = this.options;
+    const { save, log } = this.options;
     if (!this.record) {
-      const payload = new TextEncoder().encode(JSON.stringify(this.#document()));
-      this.record = await core.signStatement(key, payload, { contentType: CONTENT_TYPE, subject: this.id, issuer, kid });
+      this.record = await this.#signedRecord();
       await keep(save, this.record.bytes);
     }
     if (log && !this.registered) this.registered = await log.register(this.record, save);
@@ -220,11 +220,23 @@ export class Session {
 
   /** Closes a session that an error ended. If its record cannot be registered, that is a warning: the error counts. */
   async closeAfter(error: unknown): Promise<void> {
-    this.#add('system-event', { 'event-type': 'session-failed', data: { error: nameOf(error) } });
+    this.#addEvent({ 'event-type': 'session-failed', data: { error: nameOf(error) } }, END_BYTES);
     try {
       await this.close();
     } catch (unregistered) {
       console.warn(`the record of the session is not registered: ${unregistered}`);
+    }
+  }
+
+  /** Ends the record, and signs it. */
+  async #signedRecord(): Promise<core.SignedStatement> {
+    const { key, issuer, kid, save } = this.options;
+    const payload = encoded(this.#document());
+    try {
+      return await core.signStatement(key, payload, { contentType: CONTENT_TYPE, subject: this.id, issuer, kid });
+    } catch (error) {
+      await keep(typeof save === 'string' ? `${save}.json` : save, payload);
+      throw error;
     }
   }
 
@@ -234,9 +246,8 @@ export class Session {
     const plain: Record<string, any> = JSON.parse(JSON.stringify(args));
     const intent = await this.intent(tool, plain, options);
     const entry = { 'call-id': id, name: tool, input: await this.#content(plain), 'vap-intent': this.#evidence(intent) };
-    if (!this.#add('tool-call', entry)) {
-      throw new Denied('session_ended', `the session has ended: this call of ${tool} would not be in its record`);
-    }
+    let kept = this.#entries.add('tool-call', entry, { keep: true });
+    if (kept === 0) throw this.#notRecorded(tool);
     const giveBack = () => {
       if (counts) this.#calls -= 1;
       counts = false;
@@ -245,7 +256,11 @@ export class Session {
       // As at the gateway, only admitted calls count.
       if (verdict && isNotMade(verdict)) giveBack();
       const output = await this.#result(result);
-      this.#add('tool-result', { 'call-id': id, output, 'is-error': isError, ...(verdict && { 'vap-verdict': verdict }) });
+      const ended = { 'call-id': id, output, 'is-error': isError, ...(verdict && { 'vap-verdict': verdict }) };
+      const large = [...this.#inClear('output'), ...(verdict ? ['vap-verdict'] : [])];
+      const free = kept;
+      kept = 0;
+      await this.#add('tool-result', ended, large, free);
     };
     const fail = (error: unknown, more: { verdict?: object } = {}) => end({ error: nameOf(error) }, true, more.verdict);
     const withdraw = (error: unknown) => {
@@ -254,6 +269,15 @@ export class Session {
     };
     const finish: Call['finish'] = (result, more = {}) => end(result, more.isError ?? false, more.verdict);
     return { tool, arguments: plain, intent, finish, fail, withdraw };
+  }
+
+  /** Returns the error of a call that is not made, as the record cannot have it. */
+  #notRecorded(tool: string): Denied {
+    if (this.#entries.ended) {
+      return new Denied('session_ended', `the session has ended: this call of ${tool} would not be in its record`);
+    }
+    this.#entries.noteFull();
+    return new Denied('record_full', `the record of the session has no room for this call of ${tool}: end it, and begin another one`);
   }
 
   /** Returns the code against a call, as a gateway would, or counts the call. */
@@ -302,18 +326,36 @@ export class Session {
     const { type, add_scope, increase_budget } = signed.message;
     const changes = { ...(add_scope && { add_scope }), ...(increase_budget && { increase_budget }) };
     const data = { type, ...changes, message: this.#evidence(signed), ...answer };
-    this.#add('system-event', { 'event-type': 'vap-declaration', data });
+    this.#addEvent({ 'event-type': 'vap-declaration', data });
   }
 
-  /** Adds an entry to the record. Returns false if the record is made already. */
-  #add(type: string, members: object): boolean {
-    if (!this.#ended) this.#entries.push({ type, id: String(this.#entries.length + 1), timestamp: timestamp(), ...members });
-    return !this.#ended;
+  /** Returns the name of a member, if the record has it in clear. */
+  #inClear(name: string): string[] {
+    return this.options.disclose ? [name] : [];
+  }
+
+  /** Adds an event to the record, unless that is made already. `kept` bytes were kept free for it. */
+  #addEvent(members: object, kept = 0): void {
+    if (!this.#entries.add('system-event', members, { kept })) this.#entries.noteFull();
+  }
+
+  /**
+   * Adds an entry to the record, unless that is made already. Where it does not fit, digests replace the members `large`, one
+   * after the other. `kept` bytes were kept free for it.
+   */
+  async #add(type: string, members: Record<string, any>, large: string[], kept = 0): Promise<void> {
+    let fitting = members;
+    if (this.#entries.add(type, fitting, { kept })) return;
+    for (const name of large) {
+      fitting = { ...fitting, [name]: { digest: await core.digestJson(members[name]) } };
+      if (this.#entries.add(type, fitting, { kept })) return;
+    }
+    this.#entries.noteFull();
   }
 
   /** Ends the record, and returns it. */
   #document(): object {
-    this.#ended = true;
+    const entries = this.#entries.end();
     const { model = 'unknown', provider = 'unknown' } = this.options;
     return {
       version: '3.0.0-draft',
@@ -324,7 +366,7 @@ export class Session {
         'session-start': this.#start,
         'session-end': timestamp(),
         'agent-meta': { 'model-id': model, 'model-provider': provider, 'cli-name': 'tabellion-sdk' },
-        entries: this.#entries,
+        entries,
       },
       'recording-agent': { name: 'tabellion-sdk' },
     };
@@ -362,8 +404,4 @@ function nameOf(error: unknown): string {
 function sign(key: core.SigningKey, session_id: string, message: object): Promise<core.SignedMessage> {
   const headers = { issuedAt: core.unixTime(), jti: crypto.randomUUID() };
   return core.signMessage({ vap: '0.1', session_id, ...message }, key, headers);
-}
-
-function timestamp(): string {
-  return new Date().toISOString();
 }

@@ -9,6 +9,7 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import {
+  checkContent,
   Client,
   core,
   CoreError,
@@ -601,6 +602,51 @@ test('of two calls in parallel, the budget allows one', async () => {
   });
   const { entries } = JSON.parse(await recorded(ended)).session;
   assert.deepEqual(entries.map(({ type }) => type).sort(), ['system-event', 'system-event', 'tool-call', 'tool-result']);
+});
+
+/** Adds messages until the record has no room for another call. */
+async function fill(session) {
+  for (let halvings = 0; halvings < 16; halvings += 1) await session.message('user', 'x'.repeat((4 << 20) >> halvings));
+}
+
+test('a record that is full denies calls, and can be signed', async () => {
+  const ended = await session(
+    async (session) => {
+      const begun = [await session.begin('crm.read', { ticket: 1 }), await session.begin('crm.read', { ticket: 2 })];
+      await fill(session);
+      for (let attempt = 0; attempt < 2; attempt += 1) {
+        await assert.rejects(session.run('crm.read', () => assert.fail(), {}), ({ code }) => code === 'record_full');
+      }
+      const verdict = { verdict: 'served', more: 'z'.repeat(10_000) };
+      for (const call of begun) await call.finish('y'.repeat(10_000), { verdict });
+    },
+    { disclose: true, budget: { max_calls: 9 } },
+  );
+  assert.ok(ended.record.bytes.length <= 8 << 20);
+  assert.equal(await checkContent(ended.record.bytes), 'complete');
+  const { entries } = JSON.parse(await recorded(ended)).session;
+  assert.equal(entries.filter((entry) => entry['event-type'] === 'record-full').length, 1);
+  const results = entries.filter(({ type }) => type === 'tool-result');
+  assert.equal(results.length, 2);
+  for (const result of results) assert.deepEqual([result.output, result['vap-verdict']].map(Object.keys), [['digest'], ['digest']]);
+});
+
+test('a result for which the record has no room is recorded as its digest', async () => {
+  const large = 'y'.repeat(9_000_000);
+  const ended = await session(async (session) => assert.equal(await session.run('crm.read', () => large, {}), large), { disclose: true });
+  const last = JSON.parse(await recorded(ended)).session.entries.at(-1);
+  assert.deepEqual(last.output, { digest: await core.digestJson(large) });
+});
+
+test('a record that cannot be signed is saved as JSON', async () => {
+  const saved = [];
+  const unsigned = session((session) => session.run('crm.read', () => 1, {}), {
+    issuer: 'x'.repeat(9000),
+    save: async (bytes) => void saved.push(bytes),
+  });
+  await assert.rejects(unsigned, CoreError);
+  const { entries } = JSON.parse(new TextDecoder().decode(saved[0])).session;
+  assert.deepEqual(entries.map(({ type }) => type), ['system-event', 'tool-call', 'tool-result']);
 });
 
 test('after the end of a session, no call is made', async () => {
