@@ -105,7 +105,10 @@ class Session:
         self._allow, self._deny, self._max_calls = _patterns(tools), _patterns(deny), budget.get("max_calls")
         self._calls = 0
         self._entries = Entries()
+        self._is_saved = False
         self._lock = threading.Lock()
+        #: Held while the session is closed: another thread that closes it waits for the result.
+        self._closing = threading.Lock()
         self._start = timestamp()
         scope: core.Json = {"tools_allow": self._allow, **({"tools_deny": self._deny} if deny else {})}
         self.commitment = self.sign(
@@ -205,12 +208,15 @@ class Session:
         """Signs the record, saves it, and registers it if the session has a log. Then no call is possible. If the log does
         not answer, call it again later, or register the saved file. If the record cannot be signed, it is saved as JSON, in the file
         `save_as` with `.json` after its name."""
-        if self.record is None:
-            self.record = self._signed_record()
-            write_durably(self._save_as, self.record.bytes)
-        if self._log is not None and self.registered is None:
-            self.registered = self._log.register(self.record, self._save_as)
-        return self.registered
+        with self._closing:
+            if self.record is None:
+                self.record = self._signed_record()
+            if not self._is_saved:
+                write_durably(self._save_as, self.record.bytes)
+                self._is_saved = True
+            if self._log is not None and self.registered is None:
+                self.registered = self._log.register(self.record, self._save_as)
+            return self.registered
 
     def __enter__(self) -> "Session":
         self._token = _current.set(self)

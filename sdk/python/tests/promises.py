@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import tabellion
 from tabellion import core
+from tabellion.files import write_durably
 from tabellion.http import Answer
 from tabellion.mcp import VapClient
 
@@ -368,6 +370,16 @@ detached = true
             tabellion.try_policy(self.POLICY, statement().bytes, entries=[statement().bytes, 7])
 
 
+class Files(unittest.TestCase):
+    def test_a_file_that_cannot_be_replaced_leaves_no_other_behind(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "name"
+            file.mkdir()
+            with self.assertRaises(OSError):
+                write_durably(file, b"content")
+            self.assertEqual(list(Path(folder).iterdir()), [file])
+
+
 class Stream(unittest.TestCase):
     def test_a_stream_that_breaks_off_goes_on_after_the_last_entry(self):
         head = {"Content-Type": "text/event-stream"}
@@ -705,6 +717,33 @@ class Sessions(unittest.TestCase):
                 session.close()
         saved = json.loads(session._save_as.with_name("s.cose.json").read_bytes())
         self.assertEqual([entry["type"] for entry in saved["session"]["entries"]], ["system-event", "tool-call", "tool-result"])
+
+    def test_a_session_that_two_threads_close_is_registered_once(self):
+        receipt = bytes.fromhex(vector()["receipts"][0])
+
+        def slowly():
+            time.sleep(0.5)
+            return receipt
+
+        with Service((201, {}, slowly), (201, {}, slowly)) as service:
+            session = self.session(log=tabellion.Client(service.url))
+            with ThreadPoolExecutor(2) as pool:
+                closed = [pool.submit(session.close) for _ in range(2)]
+                first, second = (each.result() for each in closed)
+            self.assertEqual(len(service.requests), 1)
+        self.assertIs(first, second)
+        self.assertEqual([file.name for file in session._save_as.parent.iterdir()], ["s.cose"])
+
+    def test_a_record_that_was_not_saved_is_saved_when_the_session_is_closed_again(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        file = Path(folder.name) / "later/s.cose"
+        session = self.session(save_as=file)
+        with self.assertRaises(FileNotFoundError):
+            session.close()
+        file.parent.mkdir()
+        session.close()
+        self.assertEqual(file.read_bytes(), session.record.bytes)
 
     def test_a_text_that_is_not_unicode_does_not_spoil_the_record(self):
         with self.session() as session:

@@ -72,6 +72,9 @@ export class Session {
   registered?: Registered;
   #calls = 0;
   readonly #entries = new Entries();
+  #isSaved = false;
+  /** The result of `close` while it runs. */
+  #closing?: Promise<Registered | undefined>;
   readonly #start = timestamp();
   readonly #allow: string[];
   readonly #deny: string[];
@@ -208,11 +211,17 @@ export class Session {
    * answer, call it again later, or register the saved record. If the record cannot be signed, it is saved as JSON: in the file
    * `save` with `.json` after its name, or by the function.
    */
-  async close(): Promise<Registered | undefined> {
+  close(): Promise<Registered | undefined> {
+    this.#closing ??= this.#close().finally(() => (this.#closing = undefined));
+    return this.#closing;
+  }
+
+  async #close(): Promise<Registered | undefined> {
     const { save, log } = this.options;
-    if (!this.record) {
-      this.record = await this.#signedRecord();
+    this.record ??= await this.#signedRecord();
+    if (!this.#isSaved) {
       await keep(save, this.record.bytes);
+      this.#isSaved = true;
     }
     if (log && !this.registered) this.registered = await log.register(this.record, save);
     return this.registered;

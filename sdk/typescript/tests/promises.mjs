@@ -638,6 +638,28 @@ test('a result for which the record has no room is recorded as its digest', asyn
   assert.deepEqual(last.output, { digest: await core.digestJson(large) });
 });
 
+test('a session that is closed twice at once is registered once', async () => {
+  const receipt = Buffer.from(vector().receipts[0], 'hex');
+  await against([[201, {}, receipt, 200]], async (url, requests) => {
+    const saved = [];
+    const more = { log: new Client(url), save: async (bytes) => void saved.push(bytes) };
+    await session(async (session) => assert.equal(...(await Promise.all([session.close(), session.close()]))), more);
+    assert.equal(requests.length, 1);
+    // The record, the same before its registration, and with the receipt.
+    assert.equal(saved.length, 3);
+  });
+});
+
+test('a record that was not saved is saved when the session is closed again', async () => {
+  const saved = [];
+  const full = new Error('no space');
+  const save = async (bytes) => {
+    if (saved.push(bytes) === 1) throw full;
+  };
+  const ended = await session((session) => assert.rejects(session.close(), full), { save });
+  assert.deepEqual(saved, [ended.record.bytes, ended.record.bytes]);
+});
+
 test('a record that cannot be signed is saved as JSON', async () => {
   const saved = [];
   const unsigned = session((session) => session.run('crm.read', () => 1, {}), {
