@@ -2,7 +2,7 @@
 
 use merkle::{LeafHash, RootHash, TreeSize};
 use scitt::receipt::InclusionProof;
-use scitt::{Problem, Receipt, ReceiptRefused};
+use scitt::{Problem, Receipt, ReceiptError, ReceiptRefused};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use verifier::{KnownTree, TrustStore, verify_consistency};
@@ -31,6 +31,13 @@ pub struct ReceiptRoot {
     public_key: String,
     leaf: Option<HashText>,
     known: Option<KnownTreeText>,
+}
+
+/// Reads a receipt.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReadReceipt {
+    receipt: ByteString,
 }
 
 /// A tree that was verified before.
@@ -80,6 +87,17 @@ impl ReceiptRoot {
         };
         let (root, inclusion) = proven.map_err(|refused| CoreError::new(refusal_code(&refused), refused))?;
         Ok(proven_root(&receipt, &root, inclusion))
+    }
+}
+
+impl ReadReceipt {
+    /// Tells receipts from other bytes, such as a page of a proxy. One of another structure is a receipt, too.
+    pub(crate) fn read(self) -> Result<Value, CoreError> {
+        match Receipt::parse(self.receipt.0) {
+            Ok(_) => Ok(json!({ "supported": true })),
+            Err(ReceiptError::UnsupportedStructure(_)) => Ok(json!({ "supported": false })),
+            Err(malformed) => Err(malformed.into()),
+        }
     }
 }
 

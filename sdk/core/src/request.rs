@@ -15,7 +15,7 @@ use crate::keys::{GenerateKey, PublicKeyOf, ReadKey};
 use crate::limits::{MAX_REQUEST_BYTES, REQUEST_DEPTH};
 use crate::notes::{ReadCheckpoint, ReadCosignature, ReadVerifierKey, VerifyNote};
 use crate::policies::{CheckPolicy, TryPolicy};
-use crate::receipts::{ReadProblem, ReceiptRoot, VerifyConsistency};
+use crate::receipts::{ReadProblem, ReadReceipt, ReceiptRoot, VerifyConsistency};
 use crate::searches::{ReadTerms, VerifySearch};
 use crate::statements::{AttachReceipts, ReadStatement, SignStatement, StripReceipts, VerifySignature};
 use crate::trees::{TreeRoot, VerifyGrowth, VerifyInclusion};
@@ -71,6 +71,8 @@ operations! {
     "verify-search" => VerifySearch::verify,
     /// Verifies that a known tree is the beginning of the one that a receipt signs.
     "verify-consistency" => VerifyConsistency::verify,
+    /// Reads a receipt. Nothing is verified.
+    "read-receipt" => ReadReceipt::read,
     /// Verifies one receipt by one key, and returns its root.
     "receipt-root" => ReceiptRoot::verify,
     /// Reads concise problem details (RFC 9290), the error of a transparency service.

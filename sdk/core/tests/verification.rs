@@ -116,6 +116,24 @@ fn a_request_that_leads_to_no_verdict_is_refused_with_a_code() {
 }
 
 #[test]
+fn a_receipt_is_told_from_other_bytes() {
+    let read = |receipt: &[u8]| -> Value {
+        let request = json!({ "operation": "read-receipt", "receipt": BASE64URL_NOPAD.encode(receipt) });
+        serde_json::from_slice(&answer(request.to_string().as_bytes())).unwrap()
+    };
+    let bytes = |hex: &Value| HEXLOWER.decode(hex.as_str().unwrap().as_bytes()).unwrap();
+    let (_, case) = files("verifier/verified")
+        .into_iter()
+        .find(|(_, case)| case["receipts"].as_array().is_some_and(|receipts| !receipts.is_empty()))
+        .unwrap();
+    assert_eq!(read(&bytes(&case["receipts"][0]))["result"], json!({ "supported": true }));
+    let page = b"<html>Please log in</html>";
+    for other in [page.as_slice(), b"", bytes(&case["statement"]).as_slice()] {
+        assert_eq!(read(other)["error"]["code"], "malformed-receipt");
+    }
+}
+
+#[test]
 fn a_broken_rule_of_the_content_type_fails_the_verdict() {
     let file =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/vrf/vrf-tier-structural/tier-4.json");

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 from . import core, monitor, stream
-from .errors import NotVerified, StillRunning, TabellionError, Unreachable
+from .errors import CoreError, NotVerified, StillRunning, TabellionError, Unreachable
 from .files import write_durably
 from .http import Answer, Backoff, Http, error_of, may_retry
 
@@ -112,7 +112,7 @@ class Client:
         headers = {"Content-Type": COSE, "Accept": COSE}
         answer = self.http.retrying("entries", headers, message, backoff)
         if answer.status == 201 and answer.body:
-            return answer.body
+            return _receipt_in(answer)
         return self._poll(self._located(answer, "entries", f"entries/{entry}"), backoff, answer)
 
     def _located(self, answer: Answer, asked: str, otherwise: str) -> str:
@@ -144,7 +144,7 @@ class Client:
                 retry_after, failed = None, broken
                 continue
             if answer.status == 200:
-                return answer.body
+                return _receipt_in(answer)
             retry_after = answer.retry_after()
             if answer.status in NOT_YET:
                 running, path = True, self._located(answer, path, path)
@@ -170,6 +170,15 @@ class Client:
 def _origin(url: str) -> Tuple[str, Optional[str], Optional[int]]:
     parts = urllib.parse.urlsplit(url)
     return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+
+
+def _receipt_in(answer: Answer) -> bytes:
+    """Returns the body of an answer if it is a receipt: a page of a proxy is none. Nothing is verified."""
+    try:
+        core.call("read-receipt", receipt=answer.body)
+    except CoreError as error:
+        raise Unreachable(f"the service's answer is not a receipt: {error.message}") from None
+    return answer.body
 
 
 def _entries(answer: Answer) -> List[core.Json]:

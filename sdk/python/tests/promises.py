@@ -165,6 +165,24 @@ class Registration(unittest.TestCase):
         self.assertEqual(raised.exception.code, "receipt-root-mismatch")
         self.assertEqual(self.file.read_bytes(), self.signed.bytes)
 
+    def test_a_page_in_place_of_a_receipt_is_told_as_no_answer_and_not_saved(self):
+        page = {"Content-Type": "text/html"}, b"<html>Please log in</html>"
+        entry = self.signed.entry
+        for answers in ([(201, *page)], [(200, *page)] * 2, [(202, {}, b""), (200, *page)], [(202, {}, b""), (200, {}, b"")]):
+            with self.subTest(answers), Service(*answers) as service:
+                with self.assertRaisesRegex(tabellion.Unreachable, "not a receipt"):
+                    tabellion.Client(service.url).register(self.signed, self.file)
+                self.assertEqual((service.answers, self.file.read_bytes()), ([], self.signed.bytes))
+        for ask in (lambda client: client.receipt(entry), lambda client: client.wait(entry)):
+            with Service((200, *page)) as service, self.assertRaisesRegex(tabellion.Unreachable, "not a receipt"):
+                ask(tabellion.Client(service.url))
+
+    def test_a_receipt_of_another_structure_is_returned(self):
+        # Its protected header is { 1: -7, 395: 99 }.
+        other = bytes.fromhex("d28448a2012619018b1863a0f64101")
+        with Service((200, {}, other)) as service:
+            self.assertEqual(tabellion.Client(service.url).receipt(self.signed.entry), other)
+
     def test_a_registration_that_takes_too_long_names_where_to_go_on(self):
         with Service((202, {"Location": "/entries/x", "Retry-After": "5"}, b"")) as service:
             with self.assertRaises(tabellion.StillRunning) as raised:

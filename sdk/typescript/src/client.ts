@@ -1,7 +1,7 @@
 // The client of a transparency service (SCRAPI, draft-ietf-scitt-scrapi-11, and the API below /v1).
 
 import * as core from './core.js';
-import { NotVerified, StillRunning, TabellionError, Unreachable, type Verdict } from './errors.js';
+import { CoreError, NotVerified, StillRunning, TabellionError, Unreachable, type Verdict } from './errors.js';
 import { writeDurably } from './files.js';
 import { type Answer, Backoff, errorOf, Http, json, mayRetry, retryAfter } from './http.js';
 import { observe, type ObservedTree } from './monitor.js';
@@ -106,7 +106,7 @@ export class Client {
   async #submit(message: Uint8Array, entry: string): Promise<Uint8Array> {
     const backoff = new Backoff(this.http.patience);
     const answer = await this.http.retrying('entries', { 'Content-Type': COSE, Accept: COSE }, message, backoff);
-    if (answer.status === 201 && answer.body.length > 0) return answer.body;
+    if (answer.status === 201 && answer.body.length > 0) return receiptIn(answer);
     return this.#poll(this.#located(answer, 'entries', `entries/${entry}`), backoff, answer);
   }
 
@@ -127,23 +127,25 @@ export class Client {
     let failed: TabellionError | undefined;
     for (let waits = pause !== undefined; ; waits = true) {
       if (waits && !(await backoff.wait(pause))) throw running ? new StillRunning(this.http.url(path)) : failed;
+      let answer: Answer;
       try {
-        const answer = await this.http.exchange(path, { Accept: COSE });
-        if (answer.status === 200) return answer.body;
-        pause = retryAfter(answer);
-        if (NOT_YET.has(answer.status)) {
-          running = true;
-          path = this.#located(answer, path, path);
-          continue;
-        }
-        const error = await errorOf(answer);
-        if (!mayRetry(error)) throw error;
-        failed = error;
+        answer = await this.http.exchange(path, { Accept: COSE });
       } catch (error) {
         if (!(error instanceof Unreachable) || !this.http.reached) throw error;
         pause = undefined;
         failed = error;
+        continue;
       }
+      if (answer.status === 200) return receiptIn(answer);
+      pause = retryAfter(answer);
+      if (NOT_YET.has(answer.status)) {
+        running = true;
+        path = this.#located(answer, path, path);
+        continue;
+      }
+      const error = await errorOf(answer);
+      if (!mayRetry(error)) throw error;
+      failed = error;
     }
   }
 
@@ -161,6 +163,17 @@ export async function keep(save: Save, bytes: Uint8Array): Promise<void> {
 /** Resolves a reference; none if it is no URL. */
 function absolute(reference: string, base: string): URL | undefined {
   return URL.canParse(reference, base) ? new URL(reference, base) : undefined;
+}
+
+/** Returns the body of an answer if it is a receipt: a page of a proxy is none. Nothing is verified. */
+async function receiptIn({ body }: Answer): Promise<Uint8Array> {
+  try {
+    await core.call('read-receipt', { receipt: body });
+  } catch (error) {
+    if (error instanceof CoreError) throw new Unreachable(`the service's answer is not a receipt: ${error.detail}`);
+    throw error;
+  }
+  return body;
 }
 
 function entriesOf(answer: Answer): Record<string, any>[] {

@@ -122,6 +122,20 @@ test('a receipt that does not verify is not accepted', () => {
   });
 });
 
+test('a page in place of a receipt is told as no answer, and not saved', async () => {
+  const page = [{ 'Content-Type': 'text/html' }, '<html>Please log in</html>'];
+  const notReceipt = (error) => error instanceof Unreachable && error.detail.includes('not a receipt');
+  for (const answers of [[[201, ...page]], [[200, ...page], [200, ...page]], [[202, {}, ''], [200, ...page]], [[202, {}, ''], [200, {}, '']]]) {
+    await against(answers, async (url) => {
+      const saved = [];
+      await assert.rejects(new Client(url).register(signed, async (bytes) => void saved.push(bytes)), notReceipt);
+      assert.deepEqual([saved, answers], [[signed.bytes], []]);
+    });
+  }
+  await against([[200, ...page]], (url) => assert.rejects(new Client(url).receipt(signed.entry), notReceipt));
+  await against([[200, ...page]], (url) => assert.rejects(new Client(url).wait(signed.entry), notReceipt));
+});
+
 test('a registration that takes too long names where to go on', () =>
   against([[202, { 'Retry-After': '5' }, '']], async (url) => {
     await assert.rejects(new Client(url, { patience: 1 }).register(signed, async () => {}), StillRunning);
