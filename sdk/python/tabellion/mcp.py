@@ -17,6 +17,8 @@ from .verdict import is_accepted, is_not_made, reason_of
 
 #: The member of `_meta`, or of the data of an error, with a VAP message or a Verdict.
 VAP = "vap"
+#: Members of a result that are not of the tool, or recorded by themselves.
+NOT_OUTPUT = frozenset({"_meta", "isError", "resultType"})
 #: The codes that JSON-RPC reserves. Clients and gateways use them for errors before any decision, which have no Verdict.
 RESERVED = range(-32768, -31999)
 
@@ -78,7 +80,7 @@ class VapClient:
             call.fail(error, verdict=verdict)
             raise
         plain = _plain(result)
-        call.finish(plain.get("content"), is_error=bool(plain.get("isError")), verdict=verdict)
+        call.finish(_output(plain), is_error=bool(plain.get("isError")), verdict=verdict)
         return result
 
     async def _declare(self, message: core.SignedMessage, what: str) -> Mapping[str, Any]:
@@ -159,6 +161,12 @@ def _raise_unless_accepted(verdict: Mapping[str, Any], what: str) -> None:
     if verdict.get("verdict") == "clarify":
         raise Denied(reason_of(verdict), f"the {what} is not in force: it must be confirmed first, and then sent again")
     raise Denied(reason_of(verdict), f"the gateway denied the {what}")
+
+
+def _output(plain: Mapping[str, Any]) -> Any:
+    """Returns what the tool gave: the content, or all members of a result that has more, such as `structuredContent`."""
+    given = {name: value for name, value in plain.items() if name not in NOT_OUTPUT}
+    return given if set(given) - {"content"} else given.get("content")
 
 
 def _meta(result: Any) -> Mapping[str, Any]:

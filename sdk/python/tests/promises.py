@@ -564,16 +564,17 @@ class Monitoring(unittest.TestCase):
 
 
 class Server:
-    """A client of an MCP server that answers every request with this Verdict."""
+    """A client of an MCP server that answers every request with this Verdict, and each call with these members."""
 
-    def __init__(self, verdict):
+    def __init__(self, verdict, **more):
         self.meta = {"vap": verdict}
+        self.more = more
 
     async def list_tools(self, **_):
         return mcp.types.ListToolsResult.model_validate({"tools": [], "_meta": self.meta})
 
     async def call_tool(self, *_, **__):
-        return mcp.types.CallToolResult.model_validate({"content": [], "_meta": self.meta})
+        return mcp.types.CallToolResult.model_validate({"content": [], **self.more, "_meta": self.meta})
 
 
 class Sessions(unittest.TestCase):
@@ -856,6 +857,18 @@ class Sessions(unittest.TestCase):
                         with self.assertRaisesRegex(tabellion.Denied, "a Verdict that is not an object") as raised:
                             asyncio.run(vap.commit() if message == "commit" else vap.call_tool("crm.read", {}))
                         self.assertEqual(raised.exception.code, "no_verdict")
+
+    def test_all_that_a_tool_gives_is_recorded(self):
+        text = [{"type": "text", "text": "100"}]
+        results = [
+            ({"content": text}, text),
+            ({"content": text, "resultType": "complete", "isError": True}, text),
+            ({"structuredContent": {"balance": 100}}, {"content": [], "structuredContent": {"balance": 100}}),
+        ]
+        for given, recorded in results:
+            with self.subTest(given), self.session(disclose=True) as session:
+                asyncio.run(VapClient(Server({"verdict": "served"}, **given), session).call_tool("crm.read", {}))
+            self.assertEqual(self.entries(session)[-1]["output"], recorded)
 
     def test_a_session_without_a_budget_is_refused_as_a_gateway_would(self):
         with self.assertRaises(tabellion.CoreError) as raised:

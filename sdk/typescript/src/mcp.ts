@@ -9,6 +9,9 @@ import { isAccepted, isNotMade, isObject, reasonOf } from './verdict.js';
 /** The member of `_meta`, or of the data of an error, with a VAP message or a Verdict. */
 const VAP = 'vap';
 
+/** Members of a result that are not of the tool, or recorded by themselves. */
+const NOT_OUTPUT = new Set(['_meta', 'isError', 'resultType']);
+
 /** What the middleware uses of an MCP client. */
 export interface McpClient {
   listTools(params?: any, ...more: any[]): Promise<any>;
@@ -77,7 +80,7 @@ export class VapClient<C extends McpClient> {
       await recorded.fail(error, { verdict });
       throw error;
     }
-    await recorded.finish(result.content, { isError: result.isError === true, verdict });
+    await recorded.finish(outputOf(result), { isError: result.isError === true, verdict });
     return result;
   }
 
@@ -149,6 +152,12 @@ export class VapClient<C extends McpClient> {
     const { code, detail } = this.#distrust;
     throw new Denied(code, `not sent, since an earlier answer was not genuine: ${detail}`);
   }
+}
+
+/** Returns what the tool gave: the content, or all members of a result that has more, such as `structuredContent`. */
+function outputOf(result: Record<string, any>): unknown {
+  const given = Object.entries(result).filter(([name, value]) => !NOT_OUTPUT.has(name) && value !== undefined);
+  return given.some(([name]) => name !== 'content') ? Object.fromEntries(given) : result.content;
 }
 
 function noVerdict(): Denied {

@@ -724,9 +724,9 @@ test('an empty list of denied tools is as none', async () => {
   assert.equal(empty.digest, none.digest);
 });
 
-/** Returns the middleware for an MCP server that answers every request with this Verdict. */
-function answering(vap, session, key) {
-  const answer = async () => ({ content: [], tools: [], _meta: { vap } });
+/** Returns the middleware for an MCP server that answers every request with this Verdict and these members. */
+function answering(vap, session, key, more = { content: [], tools: [] }) {
+  const answer = async () => ({ ...more, _meta: { vap } });
   return new VapClient({ listTools: answer, callTool: answer }, session, key);
 }
 
@@ -752,6 +752,20 @@ test('a Verdict that is not an object is an error', async () => {
         await assert.rejects(answering(verdict, session, gatewayKey).callTool({ name: 'crm.read' }), notAnObject);
       });
     }
+  }
+});
+
+test('all that a tool gives is recorded', async () => {
+  const content = [{ type: 'text', text: '100' }];
+  const structured = { content: [], structuredContent: { balance: 100 } };
+  for (const [given, output] of [
+    [{ content }, content],
+    [{ content, resultType: 'complete', isError: true, structuredContent: undefined }, content],
+    [structured, structured],
+  ]) {
+    const calling = (session) => answering({ verdict: 'served' }, session, undefined, given).callTool({ name: 'crm.read' });
+    const ended = await session(calling, { disclose: true });
+    assert.deepEqual(JSON.parse(await recorded(ended)).session.entries.at(-1).output, output);
   }
 });
 
