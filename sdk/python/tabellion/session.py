@@ -16,7 +16,21 @@ import time
 import uuid
 import warnings
 from pathlib import Path
-from typing import Any, Awaitable, Callable, Dict, List, Mapping, Optional, Sequence, Union
+from typing import (
+    Any,
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Dict,
+    Generator,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Union,
+)
 
 from . import core
 from .client import Client, Registered
@@ -188,17 +202,15 @@ class Session:
         self._add(role, {"content": self._content(content)}, self._in_clear("content"))
 
     def run(self, tool: str, function: Callable[..., Any], arguments: Mapping[str, Any], **intent: Any) -> Any:
-        """Calls a function as a recorded tool. If it returns an awaitable, so does this; its result is recorded then."""
+        """Calls a function as a recorded tool. If it returns an awaitable or a generator, so does this: the result, or the list
+        of items, is recorded at the end of that."""
         call = self.begin(tool, arguments, **intent)
         try:
             result = function(**arguments)
         except BaseException as error:
             call.fail(error)
             raise
-        if inspect.isawaitable(result):
-            return _awaited(call, result)
-        call.finish(result)
-        return result
+        return _finished(call, result)
 
     async def run_async(self, tool: str, function: Callable[..., Any], arguments: Mapping[str, Any], **intent: Any) -> Any:
         """Like `run`, for a coroutine function."""
@@ -393,7 +405,7 @@ def current() -> Session:
 def tool(function: Optional[Callable[..., Any]] = None, *, name: Optional[str] = None, **intent: Any) -> Any:
     """Makes a function a recorded tool: each call needs a session, is checked, signed and recorded.
 
-    Works on functions and coroutine functions, as `@tool` and as `@tool(name=…, rationale=…, expected_effect=…,
+    Works on functions, coroutine functions and generator functions, as `@tool` and as `@tool(name=…, rationale=…, expected_effect=…,
     sensitivity=…)`. The signature stays the same, so frameworks derive the same schema from it.
     """
     if function is None:
@@ -434,6 +446,18 @@ def _changes(message: core.SignedMessage) -> core.Json:
     return {name: message.message[name] for name in ("add_scope", "increase_budget") if name in message.message}
 
 
+def _finished(call: Call, result: Any) -> Any:
+    """Records the result of a call, and returns it; one that is still to come is recorded when it is there."""
+    if inspect.isawaitable(result):
+        return _awaited(call, result)
+    if inspect.isgenerator(result):
+        return _generated(call, result)
+    if inspect.isasyncgen(result):
+        return _generated_async(call, result)
+    call.finish(result)
+    return result
+
+
 async def _awaited(call: Call, result: Awaitable[Any]) -> Any:
     """Awaits the result of a call, and records it."""
     try:
@@ -441,8 +465,35 @@ async def _awaited(call: Call, result: Awaitable[Any]) -> Any:
     except BaseException as error:
         call.fail(error)
         raise
-    call.finish(found)
-    return found
+    return _finished(call, found)
+
+
+def _generated(call: Call, items: Generator[Any, None, Any]) -> Iterator[Any]:
+    """Passes the items of a call on, and records their list. A caller that reads no further makes it a failed call."""
+    passed = []
+    try:
+        for item in items:
+            passed.append(item)
+            yield item
+    except BaseException as error:
+        call.fail(error)
+        items.close()
+        raise
+    call.finish(passed)
+
+
+async def _generated_async(call: Call, items: AsyncGenerator[Any, None]) -> AsyncIterator[Any]:
+    """Like `_generated`."""
+    passed = []
+    try:
+        async for item in items:
+            passed.append(item)
+            yield item
+    except BaseException as error:
+        call.fail(error)
+        await items.aclose()
+        raise
+    call.finish(passed)
 
 
 def check_recordable(value: Any) -> None:

@@ -646,6 +646,50 @@ class Sessions(unittest.TestCase):
         ended = [(entry["output"], entry["is-error"]) for entry in self.entries(session) if entry["type"] == "tool-result"]
         self.assertEqual(ended, [("returns", False), ({"error": "ZeroDivisionError"}, True), ({"error": "CancelledError"}, True)])
 
+    def test_the_items_of_a_generator_are_recorded_at_its_end(self):
+        @tabellion.tool(name="crm.read")
+        def read(fails):
+            yield 1
+            if fails:
+                raise ZeroDivisionError
+            yield 2
+
+        @tabellion.tool(name="crm.read")
+        async def read_async(fails):
+            for item in read.__wrapped__(fails):
+                yield item
+
+        @tabellion.tool(name="crm.read")
+        async def read_later(fails):
+            return read_async.__wrapped__(fails)
+
+        async def items(generator):
+            return [item async for item in generator]
+
+        async def first_of(generator):
+            async for item in generator:
+                await generator.aclose()
+                return item
+
+        async def later(fails):
+            return await items(await read_later(fails))
+
+        ways = {
+            "sync": (lambda fails: list(read(fails)), lambda: next(read(False))),
+            "async": (lambda fails: asyncio.run(items(read_async(fails))), lambda: asyncio.run(first_of(read_async(False)))),
+            "later": (lambda fails: asyncio.run(later(fails)), None),
+        }
+        for name, (all_of, one_of) in ways.items():
+            with self.subTest(name), self.session(budget={"max_calls": 4}, disclose=True) as session:
+                self.assertEqual(all_of(False), [1, 2])
+                with self.assertRaises(ZeroDivisionError):
+                    all_of(True)
+                if one_of:
+                    self.assertEqual(one_of(), 1)
+            ended = [(entry["output"], entry["is-error"]) for entry in self.entries(session) if entry["type"] == "tool-result"]
+            stopped = [({"error": "GeneratorExit"}, True)] if one_of else []
+            self.assertEqual(ended, [([1, 2], False), ({"error": "ZeroDivisionError"}, True), *stopped])
+
     def test_decorated_tools_run_in_parallel_and_find_their_session_in_threads_of_asyncio(self):
         barrier = threading.Barrier(2, timeout=30)
 

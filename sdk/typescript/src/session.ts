@@ -187,16 +187,21 @@ export class Session {
     await this.#add(role, { content: await this.#content(content) }, this.#inClear('content'));
   }
 
-  /** Calls a function as a recorded tool. */
+  /**
+   * Calls a function as a recorded tool. Of an asynchronous generator, the list of items is recorded at its end. Throws a
+   * TypeError if the function returns another generator, which has not run.
+   */
   async run<A extends Record<string, any>, R>(tool: string, tried: (args: A) => R | Promise<R>, args: A, options: IntentOptions = {}): Promise<R> {
     const call = await this.begin(tool, args, options);
     let result: R;
     try {
       result = await tried(args);
+      if (isA('Generator', result)) throw new TypeError(`the tool ${tool} must be an asynchronous generator, to be recorded`);
     } catch (error) {
       await call.fail(error);
       throw error;
     }
+    if (isA('AsyncGenerator', result)) return generated(call, result as AsyncGenerator) as R;
     await call.finish(result);
     return result;
   }
@@ -394,6 +399,29 @@ export async function withSession<R>(options: SessionOptions, body: (session: Se
   }
   await session.close();
   return result;
+}
+
+/** Passes the items of a call on, and records their list. A caller that reads no further makes it a failed call. */
+async function* generated<T>(call: Call, items: AsyncGenerator<T>): AsyncGenerator<T> {
+  const passed: T[] = [];
+  let failure: unknown = new DOMException('the caller reads no further', 'AbortError');
+  try {
+    for await (const item of items) {
+      passed.push(item);
+      yield item;
+    }
+    failure = undefined;
+  } catch (error) {
+    failure = error;
+    throw error;
+  } finally {
+    await (failure === undefined ? call.finish(passed) : call.fail(failure));
+  }
+}
+
+/** Returns whether a value is an object of the language with this name. */
+function isA(name: 'Generator' | 'AsyncGenerator', value: unknown): boolean {
+  return Object.prototype.toString.call(value) === `[object ${name}]`;
 }
 
 /** Returns a value as JSON. */

@@ -608,6 +608,33 @@ test('a tool that fails or is cancelled is recorded, and its error passes', asyn
   assert.ok(results.every((entry) => entry['is-error']));
 });
 
+test('the items of a generator are recorded at its end', async () => {
+  const ended = await session(
+    async (session) => {
+      const read = session.tool('crm.read', async function* ({ fails }) {
+        yield 1;
+        if (fails) throw new RangeError();
+        yield 2;
+      });
+      const all = async (fails) => {
+        const items = [];
+        for await (const item of await read({ fails })) items.push(item);
+        return items;
+      };
+      assert.deepEqual(await all(false), [1, 2]);
+      await assert.rejects(all(true), RangeError);
+      for await (const item of await read({ fails: false })) if (item === 1) break;
+      const sync = session.tool('crm.read', function* () {
+        assert.fail();
+      });
+      await assert.rejects(sync({}), TypeError);
+    },
+    { budget: { max_calls: 4 }, disclose: true },
+  );
+  const results = JSON.parse(await recorded(ended)).session.entries.filter(({ type }) => type === 'tool-result');
+  assert.deepEqual(results.map(({ output }) => output), [[1, 2], ...['RangeError', 'AbortError', 'TypeError'].map((error) => ({ error }))]);
+});
+
 test('of two calls in parallel, the budget allows one', async () => {
   const ended = await session(async (session) => {
     const calls = [1, 2].map((ticket) => session.run('crm.read', () => ticket, {}));
