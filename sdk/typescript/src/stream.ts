@@ -1,7 +1,7 @@
 // New entries as server-sent events (`GET /v1/entries/stream`), with reconnection.
 
 import { Unreachable } from './errors.js';
-import { Backoff, errorOf, type Http, mayRetry, parseJson, read, sleep } from './http.js';
+import { type Answer, Backoff, errorOf, type Http, mayRetry, parseJson, read, sleep } from './http.js';
 
 const EVENT_STREAM = 'text/event-stream';
 /** Silence in milliseconds after which a connection counts as dead: three times the service's keep-alive interval. */
@@ -37,11 +37,10 @@ export async function* follow(http: Http, options: FollowOptions): AsyncGenerato
   const query = options.filters ? `?${new URLSearchParams(options.filters)}` : '';
   let backoff = new Backoff(http.patience);
   for (;;) {
-    const stop = new AbortController();
+    const { response, stop } = await connect(http, `v1/entries/stream${query}`, last, backoff);
     let hasData = false;
     try {
-      const response = opened(await connect(http, `v1/entries/stream${query}`, last, backoff, stop));
-      for await (const event of events(response, stop)) {
+      for await (const event of events(opened(response), stop)) {
         hasData = true;
         last = event.id ?? last;
         if (event.kind === 'entry' && event.data !== undefined) {
@@ -61,21 +60,39 @@ export async function* follow(http: Http, options: FollowOptions): AsyncGenerato
   }
 }
 
-async function connect(http: Http, path: string, last: string | undefined, backoff: Backoff, stop: AbortController): Promise<Response> {
+/** An open response, and what ends it. */
+interface Connection {
+  response: Response;
+  stop: AbortController;
+}
+
+async function connect(http: Http, path: string, last: string | undefined, backoff: Backoff): Promise<Connection> {
   const headers: Record<string, string> = { Accept: EVENT_STREAM };
   if (last !== undefined) headers['Last-Event-ID'] = last;
   for (;;) {
     let failed: any;
     try {
-      const response = await http.open(path, headers, { signal: stop.signal });
-      if (response.status === 200) return response;
-      failed = await errorOf(await read(response));
+      const answered = await attempt(http, path, headers);
+      if ('response' in answered) return answered;
+      failed = await errorOf(answered);
       if (!mayRetry(failed)) throw failed;
     } catch (error) {
       if (!(error instanceof Unreachable)) throw error;
       failed = error;
     }
     if (!(await backoff.wait(failed.retryAfter))) throw failed;
+  }
+}
+
+/** Connects once, and reads the answer to its end unless it has status 200. */
+async function attempt(http: Http, path: string, headers: Record<string, string>): Promise<Connection | Answer> {
+  const stop = new AbortController();
+  const silent = setTimeout(() => stop.abort(), SILENCE);
+  try {
+    const response = await http.open(path, headers, { signal: stop.signal });
+    return response.status === 200 ? { response, stop } : await read(response);
+  } finally {
+    clearTimeout(silent);
   }
 }
 

@@ -8,6 +8,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { promisify } from 'node:util';
 import {
   checkContent,
   Client,
@@ -30,6 +31,8 @@ import {
   withSession,
 } from '@tabellion/sdk';
 
+/** Waits also while timers are mocked. */
+const setTimeoutOfNode = promisify(setTimeout);
 const key = await generateKey();
 const signed = await signStatement(key, new TextEncoder().encode('{}'), { contentType: 'application/json', subject: 's' });
 
@@ -374,6 +377,26 @@ test('a page that is not a stream, and connections that carry nothing, end it', 
   });
   await against(Array(20).fill([200, { 'Content-Type': 'text/event-stream' }, '']), (url) =>
     assert.rejects(new Client(url, { patience: 1 }).follow({ begin: true }).next(), /neither events nor keep-alives/));
+});
+
+test('a log that does not answer, or not to the end, is given up', async (context) => {
+  const unfinished = (_, response) => response.writeHead(503, { 'Content-Length': '10' }).flushHeaders();
+  for (const respond of [() => {}, unfinished]) {
+    let received;
+    const arrived = new Promise((resolve) => (received = resolve));
+    const server = createServer((request, response) => (respond(request, response), received()));
+    await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+    context.mock.timers.enable({ apis: ['setTimeout'] });
+    const followed = new Client(`http://127.0.0.1:${server.address().port}`, { patience: 0 }).follow({ begin: true }).next();
+    await arrived;
+    // The answer's head may still be on its way.
+    await setTimeoutOfNode(100);
+    context.mock.timers.tick(45_000);
+    context.mock.timers.reset();
+    await assert.rejects(followed, Unreachable);
+    server.closeAllConnections();
+    server.close();
+  }
 });
 
 /** Returns a new key of signed notes: it signs, and has its verifier key. */
