@@ -35,7 +35,7 @@ from typing import (
 from . import core
 from .client import Client, Registered
 from .entries import END_BYTES, Entries, encoded, timestamp
-from .errors import Denied, TabellionError
+from .errors import CoreError, Denied, TabellionError
 from .files import write_durably
 from .verdict import is_accepted, is_not_made, reason_of
 
@@ -48,6 +48,9 @@ DEFAULT_EFFECT = "the result of the tool"
 CORE_DEPTH = 127
 #: Levels in a value that is in a record in clear. A log admits 64 in a record, which has at most 7 around a value.
 VALUE_DEPTH = 57
+
+#: Errors of arguments that are not JSON, or that the core refuses.
+UNUSABLE = (CoreError, TypeError, ValueError, RecursionError)
 
 _current: "contextvars.ContextVar[Optional[Session]]" = contextvars.ContextVar("tabellion_session", default=None)
 
@@ -175,18 +178,18 @@ class Session:
         self._add_declaration(message, {"error": error.code if isinstance(error, TabellionError) else type(error).__name__})
 
     def begin(self, tool: str, arguments: Mapping[str, Any], *, call_id: Optional[str] = None, **intent: Any) -> Call:
-        """Admits a call, and records it with its signed intent. Raises `Denied` outside of the scope or the budget, if the
-        record is full, and after the end of the session."""
-        plain = _plain(arguments)
+        """Admits a call, and records it with its signed intent. Raises `Denied` outside of the scope or the budget, for
+        arguments that an intent cannot have (`malformed`), if the record is full, and after the end of the session."""
         reason = self._count(tool)
         if reason is not None:
-            self._add("system-event", {"event-type": "call-denied", "data": {"tool": tool, "reason": reason}})
-            raise Denied(reason, f"the session does not allow this call of {tool}")
+            raise self._denied(reason, tool, f"the session does not allow this call of {_text(tool)}")
         try:
-            return self._begin(tool, plain, call_id, intent, counts=True)
-        except BaseException:
+            return self._begin(tool, _plain(arguments), call_id, intent, counts=True)
+        except BaseException as error:
             self._uncount()
-            raise
+            if not isinstance(error, UNUSABLE) or self._takes(tool, arguments):
+                raise
+            raise self._denied("malformed", tool, f"an intent cannot have these arguments of {_text(tool)}: {error}") from error
 
     def observe(self, tool: str, arguments: Mapping[str, Any], *, call_id: Optional[str] = None, **intent: Any) -> Call:
         """Records a call that was made without asking the session. Outside of the scope or the budget, an event
@@ -194,7 +197,7 @@ class Session:
         plain = _plain(arguments)
         reason = self._count(tool)
         if reason is not None:
-            self._add("system-event", {"event-type": "call-out-of-bounds", "data": {"tool": tool, "reason": reason}})
+            self._add_bound("call-out-of-bounds", reason, tool)
         return self._begin(tool, plain, call_id, intent, counts=reason is None)
 
     def message(self, role: str, content: str) -> None:
@@ -274,6 +277,24 @@ class Session:
         self._entries.note_full()
         return Denied("record_full", f"the record of the session has no room for this call of {tool}: end it, and begin another one")
 
+    def _takes(self, tool: str, arguments: Mapping[str, Any]) -> bool:
+        """Returns whether an intent and the record can have these arguments, with any reasons for the call."""
+        try:
+            plain = _plain(arguments)
+            self.intent(tool, plain)
+            self._content(plain)
+        except UNUSABLE:
+            return False
+        return True
+
+    def _denied(self, reason: str, tool: str, why: str) -> Denied:
+        """Records that a call is not made, and returns the error."""
+        self._add_bound("call-denied", reason, tool)
+        return Denied(reason, why)
+
+    def _add_bound(self, event: str, reason: str, tool: str) -> None:
+        self._add("system-event", {"event-type": event, "data": {"tool": tool, "reason": reason}})
+
     def _count(self, tool: str) -> Optional[str]:
         """Counts a call, unless there is a reason against it, which is returned."""
         with self._lock:
@@ -284,8 +305,11 @@ class Session:
 
     def _reason_against(self, tool: str) -> Optional[str]:
         """Returns the code against a call, as a gateway would."""
-        if not core.allows(tool, self._allow, self._deny):
-            return "scope_escape"
+        try:
+            if not core.allows(tool, self._allow, self._deny):
+                return "scope_escape"
+        except CoreError:
+            return "malformed"
         if self._max_calls is not None and self._calls >= self._max_calls:
             return "budget_exceeded"
         return None

@@ -291,6 +291,18 @@ class LangGraph(Recorded):
         self.assertEqual(self.calls(session), [("wait", {"error": "CancelledError"}, True)])
 
 
+    def test_arguments_that_an_intent_cannot_have_are_denied_and_the_model_reads_why(self):
+        def add(a: object) -> None:
+            """Must not be called."""
+            self.fail()
+
+        for mode, session in self.both("add"):
+            for value in (float("nan"), "\ud800"):
+                self.assertEqual(self.run_graph(session, [add], ("add", {"a": value}), mode=mode), [("error", "denied: malformed")])
+            session.close()
+            self.assertEqual(self.events(session, "call-denied"), [{"tool": "add", "reason": "malformed"}] * 2)
+
+
 class PydanticAi(Recorded):
     def agent(self, toolset, *turns, **options):
         """Returns an agent whose model makes the calls of each turn, and then answers."""
@@ -316,6 +328,17 @@ class PydanticAi(Recorded):
         self.assertEqual(result.output, "done")
         self.assertEqual([part.content for part in self.read], ["denied: scope_escape"] * 3)
         self.assertEqual(len(self.events(session, "call-denied")), 3)
+
+    def test_arguments_that_an_intent_cannot_have_are_denied_and_the_model_reads_why(self):
+        def add(a: object):
+            self.fail()
+
+        with self.session("add") as session:
+            turns = [[("add", arguments, f"call-{at}")] for at, arguments in enumerate(('{"a":NaN}', '{"a":Infinity}'))]
+            result = self.agent(self.toolset(session, add), *turns).run_sync("go")
+        self.assertEqual(result.output, "done")
+        self.assertEqual([part.content for part in self.read], ["denied: malformed"] * 2)
+        self.assertEqual(self.events(session, "call-denied"), [{"tool": "add", "reason": "malformed"}] * 2)
 
     def test_a_tool_that_fails_is_recorded_as_failed_and_its_error_passes(self):
         def add():

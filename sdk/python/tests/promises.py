@@ -867,6 +867,25 @@ class Sessions(unittest.TestCase):
                 session.begin("crm.read", {}, rationale="x" * 1_000_000)
             session.run("crm.read", lambda: 1, {})
 
+    def test_arguments_that_an_intent_cannot_have_are_denied_and_do_not_count(self):
+        cycle = []
+        cycle.append(cycle)
+        for disclose, depth in ((False, 130), (True, 60)):
+            deep = json.loads("[" * depth + "]" * depth)
+            unusable = [math.nan, math.inf, "\ud800", {(1, 2): 3}, cycle, deep]
+            with self.session(disclose=disclose) as session:
+                for value in unusable:
+                    with self.subTest(value), self.assertRaises(tabellion.Denied) as raised:
+                        session.run("crm.read", self.fail, {"value": value})
+                    self.assertEqual(raised.exception.code, "malformed")
+                with self.assertRaises(tabellion.Denied) as raised:
+                    session.run("crm.\ud800", self.fail, {})
+                self.assertEqual(raised.exception.code, "malformed")
+                session.run("crm.read", lambda: 1, {})
+            denied = [entry["data"] for entry in self.entries(session) if entry.get("event-type") == "call-denied"]
+            expected = [{"tool": "crm.read", "reason": "malformed"}] * len(unusable)
+            self.assertEqual(denied, [*expected, {"tool": "crm.?", "reason": "malformed"}])
+
     def test_a_text_is_no_list_of_patterns(self):
         for scope in ({"tools": "crm.*"}, {"deny": "crm.*"}):
             with self.assertRaisesRegex(TypeError, "list of patterns"):

@@ -7,7 +7,7 @@
 import { type Client, keep, type Registered, type Save } from './client.js';
 import * as core from './core.js';
 import { encoded, END_BYTES, Entries, timestamp } from './entries.js';
-import { Denied, TabellionError } from './errors.js';
+import { CoreError, Denied, TabellionError } from './errors.js';
 import { isAccepted, isNotMade, reasonOf } from './verdict.js';
 
 /** The content type of the record. */
@@ -155,20 +155,18 @@ export class Session {
   }
 
   /**
-   * Admits a call, and records it with its signed intent. Throws Denied outside of the scope or the budget, if the record is
-   * full, and after the end of the session.
+   * Admits a call, and records it with its signed intent. Throws Denied outside of the scope or the budget, for arguments that an
+   * intent cannot have (`malformed`), if the record is full, and after the end of the session.
    */
   async begin(tool: string, args: Record<string, any>, options: IntentOptions & { callId?: string } = {}): Promise<Call> {
     const reason = await this.#reasonAgainst(tool);
-    if (reason) {
-      this.#addEvent({ 'event-type': 'call-denied', data: { tool, reason } });
-      throw new Denied(reason, `the session does not allow this call of ${tool}`);
-    }
+    if (reason) throw this.#denied(reason, tool, `the session does not allow this call of ${tool}`);
     try {
       return await this.#begin(tool, args, options, true);
     } catch (error) {
       this.#calls -= 1;
-      throw error;
+      if (error instanceof Denied || (await this.#takes(tool, args))) throw error;
+      throw this.#denied('malformed', tool, `an intent cannot have these arguments of ${tool}: ${error}`);
     }
   }
 
@@ -178,7 +176,7 @@ export class Session {
    */
   async observe(tool: string, args: Record<string, any>, options: IntentOptions & { callId?: string } = {}): Promise<Call> {
     const reason = await this.#reasonAgainst(tool);
-    if (reason) this.#addEvent({ 'event-type': 'call-out-of-bounds', data: { tool, reason } });
+    if (reason) this.#addBound('call-out-of-bounds', reason, tool);
     return this.#begin(tool, args, options, !reason);
   }
 
@@ -257,7 +255,7 @@ export class Session {
   /** Signs the intent of a call, and records both. `counts` says whether the call was counted. */
   async #begin(tool: string, args: object, options: IntentOptions & { callId?: string }, counts: boolean): Promise<Call> {
     const id = options.callId ?? crypto.randomUUID();
-    const plain: Record<string, any> = JSON.parse(JSON.stringify(args));
+    const plain: Record<string, any> = json(args);
     const intent = await this.intent(tool, plain, options);
     const entry = { 'call-id': id, name: tool, input: await this.#content(plain), 'vap-intent': this.#evidence(intent) };
     let kept = this.#entries.add('tool-call', entry, { keep: true });
@@ -294,9 +292,36 @@ export class Session {
     return new Denied('record_full', `the record of the session has no room for this call of ${tool}: end it, and begin another one`);
   }
 
+  /** Returns whether an intent and the record can have these arguments, with any reasons for the call. */
+  async #takes(tool: string, args: object): Promise<boolean> {
+    try {
+      const plain = json(args);
+      await this.intent(tool, plain);
+      await this.#content(plain);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Records that a call is not made, and returns the error. */
+  #denied(reason: string, tool: string, why: string): Denied {
+    this.#addBound('call-denied', reason, tool);
+    return new Denied(reason, why);
+  }
+
+  #addBound(event: string, reason: string, tool: string): void {
+    this.#addEvent({ 'event-type': event, data: { tool: text(tool), reason } });
+  }
+
   /** Returns the code against a call, as a gateway would, or counts the call. */
   async #reasonAgainst(tool: string): Promise<string | undefined> {
-    if (!(await core.allows(tool, this.#allow, this.#deny))) return 'scope_escape';
+    try {
+      if (!(await core.allows(tool, this.#allow, this.#deny))) return 'scope_escape';
+    } catch (error) {
+      if (error instanceof CoreError) return 'malformed';
+      throw error;
+    }
     if (this.#maxCalls !== undefined && this.#calls >= this.#maxCalls) return 'budget_exceeded';
     this.#calls += 1;
     return undefined;
@@ -425,7 +450,7 @@ function isA(name: 'Generator' | 'AsyncGenerator', value: unknown): boolean {
 }
 
 /** Returns a value as JSON. */
-function json(value: unknown): unknown {
+function json(value: unknown): any {
   return JSON.parse(JSON.stringify(value ?? null));
 }
 

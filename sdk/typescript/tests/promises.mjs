@@ -589,6 +589,26 @@ test('a call that cannot be signed does not count', () =>
     await session.run('crm.read', () => 1, {});
   }));
 
+test('arguments that an intent cannot have are denied, and do not count', async () => {
+  const malformed = ({ code }) => code === 'malformed';
+  const cycle = [];
+  cycle.push(cycle);
+  for (const [disclose, depth] of [[false, 130], [true, 60]]) {
+    const unusable = ['\ud800', 7n, cycle, JSON.parse('['.repeat(depth) + ']'.repeat(depth))];
+    const ended = await session(
+      async (session) => {
+        for (const value of unusable) await assert.rejects(session.run('crm.read', () => assert.fail(), { value }), malformed, String(value));
+        await assert.rejects(session.run('crm.\ud800', () => assert.fail(), {}), malformed);
+        await session.run('crm.read', () => 1, {});
+      },
+      { disclose },
+    );
+    const { entries } = JSON.parse(await recorded(ended)).session;
+    const denied = entries.filter((entry) => entry['event-type'] === 'call-denied').map(({ data }) => [data.tool, data.reason]);
+    assert.deepEqual(denied, [...unusable.map(() => ['crm.read', 'malformed']), ['crm.\ufffd', 'malformed']]);
+  }
+});
+
 test('a result that JSON does not have reaches the caller, and is recorded as text', async () => {
   const cycle = [];
   cycle.push(cycle);
