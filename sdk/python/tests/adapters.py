@@ -20,7 +20,7 @@ from langgraph.prebuilt import ToolNode
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 from opentelemetry.sdk.trace import TracerProvider
 from pydantic_ai import Agent as PydanticAgent
-from pydantic_ai import DeferredToolRequests, DeferredToolResults
+from pydantic_ai import CallDeferred, DeferredToolRequests, DeferredToolResults
 from pydantic_ai.messages import ModelResponse as PydanticResponse
 from pydantic_ai.messages import TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
@@ -393,6 +393,19 @@ class PydanticAi(Recorded):
         self.assertEqual(result.output, "done")
         results = [(entry["output"], entry["is-error"]) for entry in self.entries(session) if entry["type"] == "tool-result"]
         self.assertEqual(results, [({"error": "ApprovalRequired"}, True), (3, False)])
+
+
+    def test_a_call_whose_result_comes_later_is_recorded_as_deferred(self):
+        def add() -> int:
+            raise CallDeferred
+
+        with self.session("add") as session:
+            agent = self.agent(self.toolset(session, add), [("add", {}, "call-1")], output_type=[str, DeferredToolRequests])
+            asked = agent.run_sync("go")
+            self.assertEqual(len(asked.output.calls), 1)
+            result = agent.run_sync(message_history=asked.all_messages(), deferred_tool_results=DeferredToolResults(calls={"call-1": 3}))
+        self.assertEqual(result.output, "done")
+        self.assertEqual(self.calls(session), [("add", "deferred", False)])
 
 
 class OpenTelemetry(Recorded):

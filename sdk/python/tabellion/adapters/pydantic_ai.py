@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from typing import Any, Dict
 
 import pydantic_ai
-from pydantic_ai import ApprovalRequired, ModelRetry
+from pydantic_ai import ApprovalRequired, CallDeferred, ModelRetry
 from pydantic_ai.toolsets import WrapperToolset
 
 from ..errors import Denied
 from ..session import Session
 
+#: The recorded result of a call whose own one comes later.
+DEFERRED = "deferred"
 #: The error for a denied call. Older versions have only `ModelRetry`, which ends the run if a tool is denied again.
 _DENIED = getattr(pydantic_ai, "ToolFailed", ModelRetry)
 
@@ -32,6 +34,10 @@ class RecordedToolset(WrapperToolset):
             result = await super().call_tool(name, tool_args, ctx, tool)
         except ApprovalRequired as unapproved:
             call.withdraw(unapproved)
+            raise
+        except CallDeferred:
+            # The call goes on elsewhere. No tool is called for its result, which the next run is given.
+            call.finish(DEFERRED)
             raise
         except BaseException as error:
             call.fail(error)
