@@ -20,6 +20,13 @@ assert verdict["outcome"] == "verified", verdict
 receipt = log.client.receipt(registered.entry)
 log.client.verify(tabellion.attach(statement.bytes, [receipt]))
 
+# Register a statement that does not contain its payload.
+payload = b'{"result":43}'
+detached = tabellion.sign_statement(
+    log.key, payload, content_type="application/json", subject="invoice-9", issuer=log.issuer, detached=True
+)
+log.client.register(detached, "invoice-9.cose", payload=payload)
+
 # Follow all entries from the first.
 for event in log.client.follow(begin=True):
     if event.entry["entry_id"] == registered.entry:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import urllib.parse
+import uuid
 from pathlib import Path
 from typing import Any, Iterator, List, NamedTuple, Optional, Tuple, Union
 
@@ -48,12 +49,14 @@ class Client:
 
         The statement is written to the file `save_as` and flushed before the first attempt, so that a crash loses nothing: a
         repeated registration of the same bytes gives the same entry. At the end the file holds the Transparent Statement.
-        `payload` is only used to verify a statement that does not contain it.
+        `payload` is that of a statement that does not contain it: it is sent with the statement.
         """
         message = statement.bytes if isinstance(statement, core.SignedStatement) else statement
-        entry = core.read_statement(message)["entry"]
+        facts = core.read_statement(message)
+        entry, attached = facts["entry"], facts["payload"]
         write_durably(Path(save_as), message)
-        receipt = self._submit(message, entry)
+        body = (COSE, message) if attached is not None or payload is None else _form(message, payload)
+        receipt = self._submit(*body, entry)
         transparent = core.attach(message, [receipt])
         self._check(transparent, payload)
         write_durably(Path(save_as), transparent)
@@ -107,10 +110,10 @@ class Client:
         """Verifies that the log only grew since the last call; `state` is the file that remembers its tree."""
         return monitor.observe(self.http, self._trust(), Path(state), witness_policy)
 
-    def _submit(self, message: bytes, entry: str) -> bytes:
+    def _submit(self, content_type: str, body: bytes, entry: str) -> bytes:
         backoff = Backoff(self.http.patience)
-        headers = {"Content-Type": COSE, "Accept": COSE}
-        answer = self.http.retrying("entries", headers, message, backoff)
+        headers = {"Content-Type": content_type, "Accept": COSE}
+        answer = self.http.retrying("entries", headers, body, backoff)
         if answer.status == 201 and answer.body:
             return _receipt_in(answer)
         return self._poll(self._located(answer, "entries", f"entries/{entry}"), backoff, answer)
@@ -170,6 +173,16 @@ class Client:
 def _origin(url: str) -> Tuple[str, Optional[str], Optional[int]]:
     parts = urllib.parse.urlsplit(url)
     return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+
+
+def _form(message: bytes, payload: bytes) -> Tuple[str, bytes]:
+    """Returns a statement and its detached payload as `multipart/form-data` (RFC 7578): the content type and the body."""
+    boundary = uuid.uuid4().hex
+    body = b""
+    for name, kind, content in (("statement", COSE, message), ("payload", "application/octet-stream", payload)):
+        disposition = f'Content-Disposition: form-data; name="{name}"; filename="{name}"'
+        body += f"--{boundary}\r\n{disposition}\r\nContent-Type: {kind}\r\n\r\n".encode() + content + b"\r\n"
+    return f"multipart/form-data; boundary={boundary}", body + f"--{boundary}--\r\n".encode()
 
 
 def _receipt_in(answer: Answer) -> bytes:

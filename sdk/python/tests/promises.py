@@ -183,6 +183,20 @@ class Registration(unittest.TestCase):
         with Service((200, {}, other)) as service:
             self.assertEqual(tabellion.Client(service.url).receipt(self.signed.entry), other)
 
+    def test_a_detached_payload_is_sent_with_its_statement(self):
+        receipt, payload = bytes.fromhex(vector()["receipts"][0]), b"--x\r\n\0\xff"
+        detached = tabellion.sign_statement(KEY, payload, content_type="text/plain", subject="s", detached=True)
+        for signed, given, sends_form in ((detached, payload, True), (detached, None, False), (self.signed, b"{}", False)):
+            with self.subTest(given), Service((201, {}, receipt)) as service:
+                tabellion.Client(service.url).register(signed, self.file, payload=given)
+                body = service.requests[0][2]
+            if not sends_form:
+                self.assertEqual(body, signed.bytes)
+                continue
+            boundary = body[:body.index(b"\r\n")]
+            parts = [part.partition(b"\r\n\r\n") for part in body.split(boundary)[1:-1]]
+            self.assertEqual([content for _, _, content in parts], [signed.bytes + b"\r\n", payload + b"\r\n"])
+
     def test_a_registration_that_takes_too_long_names_where_to_go_on(self):
         with Service((202, {"Location": "/entries/x", "Retry-After": "5"}, b"")) as service:
             with self.assertRaises(tabellion.StillRunning) as raised:

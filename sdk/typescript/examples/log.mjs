@@ -20,6 +20,10 @@ assert.equal(verdict.outcome, 'verified');
 const receipt = await log.client.receipt(registered.entry);
 await log.client.verify(await attach(statement.bytes, [receipt]));
 
+// Register a statement that does not contain its payload.
+const detached = await signStatement(log.key, payload, { ...headers, subject: 'invoice-10', detached: true });
+await log.client.register(detached, 'invoice-10.cose', payload);
+
 // Follow all entries from the first.
 for await (const event of log.client.follow({ begin: true })) {
   if (event.entry.entry_id === registered.entry) break;

@@ -3,7 +3,7 @@
 import * as core from './core.js';
 import { CoreError, NotVerified, StillRunning, TabellionError, Unreachable, type Verdict } from './errors.js';
 import { writeDurably } from './files.js';
-import { type Answer, Backoff, errorOf, Http, json, mayRetry, retryAfter } from './http.js';
+import { type Answer, Backoff, errorOf, Http, joined, json, mayRetry, retryAfter } from './http.js';
 import { observe, type ObservedTree } from './monitor.js';
 import { type EntryEvent, follow, type FollowOptions } from './stream.js';
 
@@ -44,13 +44,15 @@ export class Client {
    * Registers a statement and waits for its receipt.
    *
    * The statement is saved before the first attempt, so that a crash loses nothing: a repeated registration of the same bytes
-   * gives the same entry. At the end the Transparent Statement is saved in its place.
+   * gives the same entry. At the end the Transparent Statement is saved in its place. `payload` is that of a statement that does
+   * not contain it: it is sent with the statement.
    */
   async register(statement: core.SignedStatement | Uint8Array, save: Save, payload?: Uint8Array): Promise<Registered> {
     const message = statement instanceof Uint8Array ? statement : statement.bytes;
-    const { entry } = await core.readStatement(message);
+    const { entry, payload: attached } = await core.readStatement(message);
     await keep(save, message);
-    const receipt = await this.#submit(message, entry);
+    const body = attached !== null || payload === undefined ? { type: COSE, bytes: message } : form(message, payload);
+    const receipt = await this.#submit(body, entry);
     const transparent = await core.attach(message, [receipt]);
     if (this.trust !== undefined) await this.verify(transparent, { payload });
     await keep(save, transparent);
@@ -103,9 +105,9 @@ export class Client {
     return observe(this.http, this.#trust(), known, witnessPolicy);
   }
 
-  async #submit(message: Uint8Array, entry: string): Promise<Uint8Array> {
+  async #submit({ type, bytes }: RequestBody, entry: string): Promise<Uint8Array> {
     const backoff = new Backoff(this.http.patience);
-    const answer = await this.http.retrying('entries', { 'Content-Type': COSE, Accept: COSE }, message, backoff);
+    const answer = await this.http.retrying('entries', { 'Content-Type': type, Accept: COSE }, bytes, backoff);
     if (answer.status === 201 && answer.body.length > 0) return receiptIn(answer);
     return this.#poll(this.#located(answer, 'entries', `entries/${entry}`), backoff, answer);
   }
@@ -153,6 +155,25 @@ export class Client {
     if (this.trust === undefined) throw new TabellionError('no-trust', 'this client has no trust file: give the text of a trust.toml');
     return this.trust;
   }
+}
+
+/** The body of a request, with its content type. */
+interface RequestBody {
+  type: string;
+  bytes: Uint8Array;
+}
+
+/** Returns a statement and its detached payload as `multipart/form-data` (RFC 7578). */
+function form(message: Uint8Array, payload: Uint8Array): RequestBody {
+  const boundary = crypto.randomUUID();
+  const parts: [string, string, Uint8Array][] = [['statement', COSE, message], ['payload', 'application/octet-stream', payload]];
+  const utf8 = new TextEncoder();
+  const chunks = parts.flatMap(([name, type, content]) => {
+    const disposition = `Content-Disposition: form-data; name="${name}"; filename="${name}"`;
+    return [utf8.encode(`--${boundary}\r\n${disposition}\r\nContent-Type: ${type}\r\n\r\n`), content, utf8.encode('\r\n')];
+  });
+  chunks.push(utf8.encode(`--${boundary}--\r\n`));
+  return { type: `multipart/form-data; boundary=${boundary}`, bytes: joined(chunks) };
 }
 
 /** Saves bytes durably. */

@@ -126,11 +126,12 @@ export async function read(response: Response): Promise<Answer> {
     throw new Unreachable(`the answer broke off: ${error}`);
   }
   if (size > MAX_ANSWER) throw new Unreachable(`the answer has more than ${MAX_ANSWER} bytes`);
-  return { status, headers, body: joined(chunks, size) };
+  return { status, headers, body: joined(chunks) };
 }
 
-function joined(chunks: Uint8Array[], size: number): Uint8Array {
-  const all = new Uint8Array(size);
+/** Returns chunks as one array. */
+export function joined(chunks: Uint8Array[]): Uint8Array {
+  const all = new Uint8Array(chunks.reduce((size, { length }) => size + length, 0));
   let at = 0;
   for (const chunk of chunks) {
     all.set(chunk, at);

@@ -139,6 +139,21 @@ test('a page in place of a receipt is told as no answer, and not saved', async (
   await against([[200, ...page]], (url) => assert.rejects(new Client(url).wait(signed.entry), notReceipt));
 });
 
+test('a detached payload is sent with its statement', async () => {
+  const payload = Buffer.from('--x\r\n\0');
+  const detached = await signStatement(key, payload, { contentType: 'text/plain', subject: 's', detached: true });
+  const receipt = Buffer.from(vector().receipts[0], 'hex');
+  for (const [statement, given, sendsForm] of [[detached, payload, true], [detached, undefined, false], [signed, payload, false]]) {
+    await against([[201, {}, receipt]], async (url, requests) => {
+      await new Client(url).register(statement, async () => {}, given);
+      const [{ body }] = requests;
+      if (!sendsForm) return assert.deepEqual(body, Buffer.from(statement.bytes));
+      assert.ok(body.includes(Buffer.concat([Buffer.from('\r\n\r\n'), statement.bytes, Buffer.from('\r\n--')])));
+      assert.ok(body.includes(Buffer.concat([Buffer.from('\r\n\r\n'), payload, Buffer.from('\r\n--')])));
+    });
+  }
+});
+
 test('a registration that takes too long names where to go on', () =>
   against([[202, { 'Retry-After': '5' }, '']], async (url) => {
     await assert.rejects(new Client(url, { patience: 1 }).register(signed, async () => {}), StillRunning);
