@@ -154,6 +154,24 @@ pub struct RegisteredStatement {
     pub verdict: StatementVerdict,
 }
 
+/// The answer to a statement that was posted.
+#[derive(Debug)]
+pub enum Posted {
+    /// The statement is registered.
+    Registered {
+        /// URL for fetching fresh receipts of the entry.
+        location: Url,
+        /// The unverified receipt.
+        receipt: Bytes,
+    },
+    /// The registration is in progress; see [`Client::wait_for_receipt`].
+    Accepted(RunningRegistration),
+}
+
+/// A registration that the service has accepted and not finished yet.
+#[derive(Debug)]
+pub struct RunningRegistration(Polled);
+
 /// A client of one transparency service.
 #[derive(Clone, Debug)]
 pub struct Client {
@@ -253,15 +271,39 @@ impl Client {
 
     async fn send(&self, body: &RequestBody) -> Result<(Url, Bytes), ClientError> {
         let mut backoff = Backoff::within(self.options.patience);
+        match self.post_statement(body, &mut backoff).await? {
+            Posted::Registered { location, receipt } => Ok((location, receipt)),
+            Posted::Accepted(RunningRegistration(polled)) => self.poll(polled, &mut backoff).await,
+        }
+    }
+
+    /// Posts a statement and does not wait for its registration. For callers with their own queue: several statements can
+    /// be registered at once.
+    ///
+    /// # Errors
+    /// [`ClientError`] if the service refuses or the patience is used up.
+    pub async fn post(&self, message: &Bytes) -> Result<Posted, ClientError> {
+        let mut backoff = Backoff::within(self.options.patience);
+        self.post_statement(&RequestBody::statement(message), &mut backoff).await
+    }
+
+    /// Waits for the receipt of an accepted statement; returns the location and the unverified receipt.
+    ///
+    /// # Errors
+    /// [`ClientError::StillRunning`] if the patience is used up, [`ClientError::NotFound`] if the registration failed.
+    pub async fn wait_for_receipt(&self, running: RunningRegistration) -> Result<(Url, Bytes), ClientError> {
+        self.poll(running.0, &mut Backoff::within(self.options.patience)).await
+    }
+
+    async fn post_statement(&self, body: &RequestBody, backoff: &mut Backoff) -> Result<Posted, ClientError> {
         let url = self.url("entries")?;
-        let answer = self.post_until_taken(&url, body, (media::COSE, RECEIPT_BYTES), &mut backoff).await?;
+        let answer = self.post_until_taken(&url, body, (media::COSE, RECEIPT_BYTES), backoff).await?;
         let location = answer.location().ok_or_else(|| ClientError::Nonsense("no Location".into()))?;
         if answer.status == StatusCode::CREATED && !answer.body.is_empty() {
-            return Ok((location, answer.body));
+            return Ok(Posted::Registered { location, receipt: answer.body });
         }
-        let taken =
-            Polled { location: self.own(location)?, retry_after: answer.retry_after(), accepted: true };
-        self.poll(taken, &mut backoff).await
+        let (location, retry_after) = (self.own(location)?, answer.retry_after());
+        Ok(Posted::Accepted(RunningRegistration(Polled { location, retry_after, accepted: true })))
     }
 
     /// Fetches a fresh receipt for an entry.
@@ -509,6 +551,7 @@ impl Client {
 }
 
 /// What is known about a receipt that is polled for.
+#[derive(Debug)]
 struct Polled {
     location: Url,
     /// The wait of the last response.

@@ -10,7 +10,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
 use bytes::Bytes;
-use client::{Begin, Client, ClientError, Options};
+use client::{Begin, Client, ClientError, Options, Posted};
 use scitt::{Algorithm, CoseKey, KeySet, Problem, Signer, SigningKey};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -74,6 +74,23 @@ async fn a_registration_that_takes_longer_is_polled_until_its_receipt_is_there()
     ])
     .await;
     assert_eq!(client.submit(&MESSAGE).await.unwrap().1, "receipt");
+}
+
+#[tokio::test]
+async fn statements_are_posted_before_the_first_receipt_is_waited_for() {
+    let location = |entry: &'static str| [("location", entry), ("retry-after", "0")];
+    let client = service(vec![
+        answer(202, &location("/entries/a"), ""),
+        answer(201, &location("/entries/b"), "receipt of b"),
+        answer(204, &location("/entries/a"), ""),
+        answer(200, &[], "receipt of a"),
+    ])
+    .await;
+    let Posted::Accepted(running) = client.post(&MESSAGE).await.unwrap() else { panic!("202 is no receipt") };
+    let registered = client.post(&MESSAGE).await.unwrap();
+    assert!(matches!(registered, Posted::Registered { receipt, .. } if receipt == "receipt of b"));
+    let (location, receipt) = client.wait_for_receipt(running).await.unwrap();
+    assert_eq!((location.path(), &receipt[..]), ("/entries/a", &b"receipt of a"[..]));
 }
 
 #[tokio::test]
