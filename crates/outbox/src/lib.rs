@@ -1,19 +1,24 @@
 //! The outbox: delivery of signed statements from a service's database to a log, at least once and without a time limit.
 //!
 //! A statement is signed and durable before it is sent, and sent unchanged, so repeated submissions yield one entry. An
-//! [`Outbox`] is the database; a [`Delivery`] is the one task that submits what is pending in it. A statement that the log
-//! refuses for good is marked as refused: it stays in the database and does not block others.
+//! [`Outbox`] is the database; a [`Delivery`] is the one task that submits what is pending in it. An answer delivers a
+//! statement, refuses it, or decides nothing (`answer`), and is stored as soon as it is known (`round`). A statement that the
+//! log refuses for good is marked as refused: it stays in the database and does not block others.
 //!
 //! Order: statements are submitted in the order in which [`Outbox::pending`] returns them. An outbox whose statement must
 //! not overtake another one returns it after the delivery of that one.
 //!
 //! Not here: the content of statements, limits on the backlog, and the transaction that makes a statement durable.
 
+mod answer;
 mod delivery;
 pub mod limits;
 mod log_connection;
+mod round;
 mod statement;
 
 pub use delivery::{Delivery, UnixSeconds};
 pub use log_connection::LogConnection;
-pub use statement::{DeliveredStatement, LogRefusal, Outbox, PendingStatement, StorageError};
+pub use statement::{
+    DeliveredStatement, LogRefusal, Outbox, PendingStatement, RefusedStatement, StorageError,
+};

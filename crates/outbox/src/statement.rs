@@ -42,10 +42,20 @@ pub struct LogRefusal {
     pub text: String,
 }
 
+/// A statement that the log refuses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedStatement {
+    /// The statement as it was sent.
+    pub sent: PendingStatement,
+    /// The refusal.
+    pub refusal: LogRefusal,
+}
+
 /// Statements that wait for their delivery, in a database.
 #[async_trait]
 pub trait Outbox: Send + Sync + 'static {
-    /// Reads up to `limit` statements that may be sent now, oldest first, without the refused ones. Each is durable.
+    /// Reads up to `limit` statements that may be sent now, in the order in which they are to be sent, without the refused
+    /// ones. Each is durable.
     async fn pending(&self, limit: usize) -> Result<Vec<PendingStatement>, StorageError>;
 
     /// Removes statements from the outbox, and stores their receipts. A crash may undo this: a statement is delivered at
@@ -54,15 +64,11 @@ pub trait Outbox: Send + Sync + 'static {
 
     /// Returns whether a refusal is permanent. One that is not is followed by further attempts, and by no other
     /// consequence.
-    async fn is_permanent(
-        &self,
-        statement: &PendingStatement,
-        refusal: &LogRefusal,
-    ) -> Result<bool, StorageError>;
+    async fn is_permanent(&self, refused: &RefusedStatement) -> Result<bool, StorageError>;
 
-    /// Marks a statement that the log refuses permanently. It is not pending until
+    /// Marks statements that the log refuses permanently. They are not pending until
     /// [`retry_refused`](Self::retry_refused).
-    async fn refused(&self, statement: &PendingStatement, refusal: &LogRefusal) -> Result<(), StorageError>;
+    async fn refused(&self, refused: &[RefusedStatement]) -> Result<(), StorageError>;
 
     /// Makes refused statements pending again, whose cause of refusal may be gone; returns their number.
     async fn retry_refused(&self) -> Result<u64, StorageError>;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use durable::crash;
-use outbox::{DeliveredStatement, LogRefusal, Outbox, PendingStatement, StorageError};
+use outbox::{DeliveredStatement, LogRefusal, Outbox, PendingStatement, RefusedStatement, StorageError};
 use registration::GuardKind;
 use tokio::sync::watch;
 use verification_store::{DeliveredEntry, StoreError, VerificationStore, WaitingStatement};
@@ -47,24 +47,14 @@ impl Outbox for LogOutbox {
         Ok(())
     }
 
-    async fn is_permanent(&self, _: &PendingStatement, _: &LogRefusal) -> Result<bool, StorageError> {
+    async fn is_permanent(&self, _: &RefusedStatement) -> Result<bool, StorageError> {
         Ok(true)
     }
 
-    async fn refused(&self, statement: &PendingStatement, refusal: &LogRefusal) -> Result<(), StorageError> {
-        let PendingStatement { id, stream, seq, .. } = statement;
-        if is_fork(refusal) {
-            let why = format!(
-                "the log has another receipt at position {seq} ({}): another process signs with this key. Stop it, and \
-                 go on with a new key and a new state folder",
-                refusal.text
-            );
-            self.store.halt_chain(&self.issuer, stream, &why).await.map_err(storage_error)?;
-            tracing::error!(%id, stream, seq, why, "ALARM: a receipt chain is halted");
-        } else {
-            tracing::error!(%id, stream, seq, why = refusal.text, "ALARM: the log refuses a receipt");
+    async fn refused(&self, refused: &[RefusedStatement]) -> Result<(), StorageError> {
+        for one in refused {
+            self.mark_refused(one).await?;
         }
-        self.store.refused(id, &refusal.text).await.map_err(storage_error)?;
         self.changes.send_replace(());
         Ok(())
     }
@@ -87,6 +77,26 @@ impl Outbox for LogOutbox {
 }
 
 impl LogOutbox {
+    /// Marks a receipt as refused, and halts its chain if that goes on elsewhere.
+    async fn mark_refused(
+        &self,
+        RefusedStatement { sent, refusal }: &RefusedStatement,
+    ) -> Result<(), StorageError> {
+        let PendingStatement { id, stream, seq, .. } = sent;
+        if is_fork(refusal) {
+            let why = format!(
+                "the log has another receipt at position {seq} ({}): another process signs with this key. Stop it, and \
+                 go on with a new key and a new state folder",
+                refusal.text
+            );
+            self.store.halt_chain(&self.issuer, stream, &why).await.map_err(storage_error)?;
+            tracing::error!(%id, stream, seq, why, "ALARM: a receipt chain is halted");
+        } else {
+            tracing::error!(%id, stream, seq, why = refusal.text, "ALARM: the log refuses a receipt");
+        }
+        self.store.refused(id, &refusal.text).await.map_err(storage_error)
+    }
+
     /// Replaces the reason for silence, and returns the earlier one.
     fn put_silence(&self, why: Option<String>) -> Option<String> {
         self.metrics.log_silent(why.is_some());

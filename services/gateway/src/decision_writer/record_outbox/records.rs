@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use evidence::{Delivered, DeliveryState, EvidenceStore, PendingRecord, StoreError};
 use jiff::{SignedDuration, Timestamp};
 use merkle::EntryDigest;
-use outbox::{DeliveredStatement, LogRefusal, Outbox, PendingStatement, StorageError};
+use outbox::{DeliveredStatement, Outbox, PendingStatement, RefusedStatement, StorageError};
 use scitt::SignedStatement;
 use serde_json::Value;
 
@@ -52,26 +52,24 @@ impl Outbox for RecordOutbox {
 
     /// An outcome that the log refuses before its decision is refused for good if the decision is, and a record from the
     /// future if it was made while this gateway's clock was ahead: they would block all later records.
-    async fn is_permanent(
-        &self,
-        statement: &PendingStatement,
-        refusal: &LogRefusal,
-    ) -> Result<bool, StorageError> {
+    async fn is_permanent(&self, refused: &RefusedStatement) -> Result<bool, StorageError> {
+        let RefusedStatement { sent, refusal } = refused;
         let rule = refusal.rule.as_deref();
         if let Some((_, dated)) = IN_FUTURE.iter().find(|(in_future, _)| rule == Some(*in_future)) {
-            return Ok(self.is_ahead(statement, dated));
+            return Ok(self.is_ahead(sent, dated));
         }
         match rule {
-            Some(DECISION_REQUIRED) => self.is_decision_refused(statement).await.map_err(storage_error),
+            Some(DECISION_REQUIRED) => self.is_decision_refused(sent).await.map_err(storage_error),
             _ => Ok(true),
         }
     }
 
-    async fn refused(&self, statement: &PendingStatement, refusal: &LogRefusal) -> Result<(), StorageError> {
-        let why = &refusal.text;
-        self.store.stuck(&statement.id, why).await.map_err(storage_error)?;
-        self.alarms.refused(statement, why);
-        self.receipt_waiters.notify(&statement.id, &Err(NoReceipt::Refused(why.clone())));
+    async fn refused(&self, refused: &[RefusedStatement]) -> Result<(), StorageError> {
+        for RefusedStatement { sent, refusal } in refused {
+            self.store.stuck(&sent.id, &refusal.text).await.map_err(storage_error)?;
+            self.alarms.refused(sent, &refusal.text);
+            self.receipt_waiters.notify(&sent.id, &Err(NoReceipt::Refused(refusal.text.clone())));
+        }
         Ok(())
     }
 
