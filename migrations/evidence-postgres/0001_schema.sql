@@ -266,6 +266,11 @@ END $$;
 
 -- Marks records as delivered; a leaf index or receipt that is known already stays.
 CREATE FUNCTION deliver(me bigint, ids bytea[], leaf_indexes bigint[], receipts bytea[]) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  from_outbox  bigint;
+  outbox_bytes bigint;
+  from_stuck   bigint;
+  stuck_bytes  bigint;
 BEGIN
   INSERT INTO delivery (record, leaf_index, receipt)
   SELECT r.no, d.leaf_index, d.receipt
@@ -274,30 +279,35 @@ BEGIN
      SET leaf_index = coalesce(delivery.leaf_index, excluded.leaf_index),
          receipt = coalesce(delivery.receipt, excluded.receipt);
   WITH gone AS (
-    DELETE FROM outbox o USING record r WHERE r.no = o.record AND r.id = ANY (ids) RETURNING o.bytes),
-  freed AS (
-    DELETE FROM stuck k USING record r WHERE r.no = k.record AND r.id = ANY (ids) RETURNING k.bytes),
-  total AS (
-    SELECT (SELECT count(*) FROM gone) AS gone, (SELECT count(*) FROM freed) AS freed,
-           (SELECT coalesce(sum(b.bytes), 0) FROM (SELECT bytes FROM gone UNION ALL SELECT bytes FROM freed) b)::bigint AS bytes)
-  UPDATE instance i SET records = i.records - total.gone - total.freed, bytes = i.bytes - total.bytes,
-                        stuck = i.stuck - total.freed
-    FROM total WHERE i.no = me;
+    DELETE FROM outbox o USING record r WHERE r.no = o.record AND r.id = ANY (ids) RETURNING o.bytes)
+  SELECT count(*), coalesce(sum(g.bytes), 0)::bigint INTO from_outbox, outbox_bytes FROM gone g;
+  -- In a statement of its own: the one above may have waited for a process that moved records to `stuck`.
+  WITH freed AS (
+    DELETE FROM stuck k USING record r WHERE r.no = k.record AND r.id = ANY (ids) RETURNING k.bytes)
+  SELECT count(*), coalesce(sum(f.bytes), 0)::bigint INTO from_stuck, stuck_bytes FROM freed f;
+  UPDATE instance i SET records = i.records - from_outbox - from_stuck, bytes = i.bytes - outbox_bytes - stuck_bytes,
+                        stuck = i.stuck - from_stuck
+   WHERE i.no = me;
 END $$;
 
--- Moves a record from the outbox to `stuck`, with the reason.
-CREATE FUNCTION set_aside(me bigint, stuck_id bytea, reason text) RETURNS void LANGUAGE plpgsql AS $$
+-- Moves records from the outbox to `stuck`, each with its reason.
+CREATE FUNCTION set_aside(me bigint, refused_ids bytea[], reasons text[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-  number bigint;
+  numbers bigint[];
 BEGIN
-  INSERT INTO stuck (record, instance, bytes, at, why)
-  SELECT o.record, o.instance, o.bytes, o.at, reason
-    FROM record r JOIN outbox o ON o.record = r.no WHERE r.id = stuck_id
-      ON CONFLICT DO NOTHING RETURNING record INTO number;
-  IF number IS NOT NULL THEN
-    DELETE FROM outbox WHERE record = number;
-    UPDATE instance SET stuck = instance.stuck + 1 WHERE no = me;
+  -- Waits for a process that is delivering one of them: then it is not in the outbox any more.
+  SELECT array_agg(w.record) INTO numbers
+    FROM (SELECT o.record FROM record r JOIN outbox o ON o.record = r.no WHERE r.id = ANY (refused_ids)
+           ORDER BY o.record FOR UPDATE OF o) w;
+  IF numbers IS NULL THEN
+    RETURN;
   END IF;
+  INSERT INTO stuck (record, instance, bytes, at, why)
+  SELECT DISTINCT ON (o.record) o.record, o.instance, o.bytes, o.at, n.reason
+    FROM unnest(refused_ids, reasons) AS n (id, reason) JOIN record r ON r.id = n.id JOIN outbox o ON o.record = r.no
+   WHERE o.record = ANY (numbers);
+  DELETE FROM outbox WHERE record = ANY (numbers);
+  UPDATE instance SET stuck = instance.stuck + cardinality(numbers) WHERE no = me;
 END $$;
 
 -- Moves all stuck records back into the outbox, and returns their number. Their time there is 0, so that they do not count

@@ -33,8 +33,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use evidence::{
     Backlog, Change, Claim, CommitError, Delivered, EvidenceStore, Group, Horizon, Instances, OpenDecision,
-    Outbox, PendingRecord, Pruned, StoreError, StoredRecord, StoredStream, StreamSummary, StuckRecord,
-    Upkeep,
+    Outbox, PendingRecord, Pruned, RefusedRecord, StoreError, StoredRecord, StoredStream, StreamSummary,
+    StuckRecord, Upkeep,
 };
 use merkle::EntryDigest;
 use sqlx::PgPool;
@@ -173,8 +173,8 @@ impl Outbox for Postgres {
         self.in_time(outbox::delivered(&self.courier, self.number, deliveries)).await
     }
 
-    async fn stuck(&self, id: &EntryDigest, why: &str) -> Result<(), StoreError> {
-        self.in_time(outbox::stick(&self.pool, self.number, id, evidence::stuck_reason(why))).await
+    async fn stuck(&self, refused: &[RefusedRecord]) -> Result<(), StoreError> {
+        self.in_time(outbox::stick(&self.pool, self.number, refused)).await
     }
 
     async fn stuck_records(&self, limit: usize) -> Result<Vec<StuckRecord>, StoreError> {

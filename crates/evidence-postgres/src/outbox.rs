@@ -3,8 +3,7 @@
 use std::collections::HashSet;
 
 use bytes::Bytes;
-use evidence::{Backlog, Delivered, PendingRecord, StoreError, StuckRecord};
-use merkle::EntryDigest;
+use evidence::{Backlog, Delivered, PendingRecord, RefusedRecord, StoreError, StuckRecord};
 use sqlx::PgPool;
 use sqlx::postgres::PgRow;
 
@@ -12,18 +11,34 @@ use crate::error::store_error;
 use crate::number::{column, digest, get, number, rows};
 use crate::reader::kind;
 
+/// Reads the records that were never stuck, and fills up with the others.
+pub(crate) async fn pending(pool: &PgPool, me: i64, limit: usize) -> Result<Vec<PendingRecord>, StoreError> {
+    let mut records = pending_where(false, pool, me, limit).await?;
+    if records.len() < limit {
+        records.extend(pending_where(true, pool, me, limit - records.len()).await?);
+    }
+    Ok(records)
+}
+
 /// Reads `limit` records of this instance and of each instance whose lease is over, and returns the oldest of all.
 /// Records of other living instances are not read.
-pub(crate) async fn pending(pool: &PgPool, me: i64, limit: usize) -> Result<Vec<PendingRecord>, StoreError> {
+async fn pending_where(
+    was_stuck: bool,
+    pool: &PgPool,
+    me: i64,
+    limit: usize,
+) -> Result<Vec<PendingRecord>, StoreError> {
     let select = sqlx::query(
         "SELECT r.id, s.name, r.seq, r.kind, r.at, r.statement
            FROM (SELECT o.record
                    FROM (SELECT no FROM instance WHERE no = $1 OR until <= now()) AS i
-                  CROSS JOIN LATERAL (SELECT record FROM outbox WHERE instance = i.no ORDER BY record LIMIT $2) AS o
+                  CROSS JOIN LATERAL (SELECT record FROM outbox
+                                       WHERE instance = i.no AND (at = 0) = $3 ORDER BY record LIMIT $2) AS o
                   ORDER BY o.record LIMIT $2) AS o
            JOIN record r ON r.no = o.record JOIN stream s ON s.no = r.stream ORDER BY r.no",
     );
-    let found = select.bind(me).bind(rows(limit)).fetch_all(pool).await.map_err(store_error)?;
+    let select = select.bind(me).bind(rows(limit)).bind(was_stuck);
+    let found = select.fetch_all(pool).await.map_err(store_error)?;
     found.iter().map(waiting).collect()
 }
 
@@ -61,10 +76,15 @@ pub(crate) async fn delivered(pool: &PgPool, me: i64, deliveries: &[Delivered]) 
     Ok(())
 }
 
-pub(crate) async fn stick(pool: &PgPool, me: i64, id: &EntryDigest, why: &str) -> Result<(), StoreError> {
-    // PostgreSQL's text cannot hold NUL.
-    let why = why.replace('\0', "\u{fffd}");
-    let call = sqlx::query("SELECT set_aside($1, $2, $3)").bind(me).bind(&id.as_bytes()[..]).bind(why);
+pub(crate) async fn stick(pool: &PgPool, me: i64, refused: &[RefusedRecord]) -> Result<(), StoreError> {
+    if refused.is_empty() {
+        return Ok(());
+    }
+    let ids: Vec<&[u8]> = refused.iter().map(|one| &one.id.as_bytes()[..]).collect();
+    // PostgreSQL's text cannot hold NUL. Each replacement is longer, so that the reason is cut afterwards.
+    let reasons: Vec<String> = refused.iter().map(|one| one.why.replace('\0', "\u{fffd}")).collect();
+    let reasons: Vec<&str> = reasons.iter().map(|why| evidence::stuck_reason(why)).collect();
+    let call = sqlx::query("SELECT set_aside($1, $2, $3)").bind(me).bind(ids).bind(reasons);
     call.execute(pool).await.map(drop).map_err(store_error)
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use evidence::contract::{Stream, record};
+use evidence::contract::{Stream, record, refused};
 use evidence::{Change, CommitError, EvidenceStore, Horizon, Instances, Outbox, Pruned, StoreError, Upkeep};
 use evidence_postgres::testing::Database;
 use evidence_postgres::{Options, Postgres};
@@ -207,6 +207,49 @@ async fn an_instance_that_is_long_gone_is_forgotten_and_what_it_counted_is_not()
     assert!(matches!(one.renew(SHORT).await, Err(StoreError::Refused(_))));
     let refused = one.commit(&[Stream::new("t").change(1)]).await;
     assert!(matches!(refused, Err(CommitError::Failed(StoreError::Refused(_)))), "{refused:?}");
+}
+
+/// As two instances do that send the records of a third one, whose lease is over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_record_that_another_instance_delivers_meanwhile_is_not_set_aside() {
+    let database = Database::fresh().await;
+    let (one, other) = (Arc::new(database.store("one").await), database.store("other").await);
+    let id = Stream::new("s").grow(&*one, 1).await.remove(0);
+    let deliver = format!(
+        "SELECT deliver(no, ARRAY['\\x{id}'::bytea], ARRAY[7]::bigint[], ARRAY[NULL]::bytea[])
+           FROM instance WHERE name = 'other'"
+    );
+    let holder = database.hold(&deliver).await;
+    let marked = tokio::spawn({
+        let one = Arc::clone(&one);
+        async move { one.stuck(&[refused(id)]).await }
+    });
+    until_it_waits(&database, "tabellion evidence reader").await;
+    holder.commit().await;
+    marked.await.unwrap().unwrap();
+    assert_eq!(other.stuck_records(10).await.unwrap(), []);
+    assert_eq!(other.backlog().await.unwrap(), evidence::Backlog::default());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_record_that_another_instance_sets_aside_meanwhile_is_delivered() {
+    let database = Database::fresh().await;
+    let (one, other) = (Arc::new(database.store("one").await), database.store("other").await);
+    let id = Stream::new("s").grow(&*one, 1).await.remove(0);
+    let set_aside = format!(
+        "SELECT set_aside(no, ARRAY['\\x{id}'::bytea], ARRAY['why']) FROM instance WHERE name = 'other'"
+    );
+    let holder = database.hold(&set_aside).await;
+    let delivered = tokio::spawn({
+        let one = Arc::clone(&one);
+        let deliver = evidence::Delivered { id, leaf_index: None, receipt: None };
+        async move { one.delivered(&[deliver]).await }
+    });
+    until_it_waits(&database, "tabellion evidence courier").await;
+    holder.commit().await;
+    delivered.await.unwrap().unwrap();
+    assert_eq!(other.stuck_records(10).await.unwrap(), []);
+    assert_eq!(other.backlog().await.unwrap(), evidence::Backlog::default());
 }
 
 #[tokio::test]

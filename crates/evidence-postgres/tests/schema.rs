@@ -97,7 +97,8 @@ async fn what_is_asked_with_every_call_reads_indexes_only() {
     for query in [
         "SELECT s.version FROM stream s LEFT JOIN agreement a ON a.stream = s.no WHERE s.name = ANY ('{a,b}')",
         "SELECT o.record FROM (SELECT no FROM instance WHERE no = 1 OR until <= now()) AS i
-          CROSS JOIN LATERAL (SELECT record FROM outbox WHERE instance = i.no ORDER BY record LIMIT 5) AS o",
+          CROSS JOIN LATERAL (SELECT record FROM outbox
+                               WHERE instance = i.no AND (at = 0) = false ORDER BY record LIMIT 5) AS o",
         "SELECT o.record FROM instance i
           CROSS JOIN LATERAL (SELECT record FROM open_decision WHERE instance = i.no ORDER BY record LIMIT 5) AS o",
         "SELECT at FROM outbox ORDER BY record LIMIT 1",

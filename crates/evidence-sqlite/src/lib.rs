@@ -42,8 +42,8 @@ use async_trait::async_trait;
 use durable::{DatabaseLocation, FileAccess};
 use evidence::{
     Backlog, Change, Claim, CommitError, Delivered, EvidenceStore, Group, Horizon, Instances, OpenDecision,
-    Outbox, PendingRecord, Pruned, StoreError, StoredRecord, StoredStream, StreamSummary, StuckRecord,
-    Upkeep,
+    Outbox, PendingRecord, Pruned, RefusedRecord, StoreError, StoredRecord, StoredStream, StreamSummary,
+    StuckRecord, Upkeep,
 };
 use merkle::EntryDigest;
 use sqlite::Doubt;
@@ -231,8 +231,8 @@ impl Outbox for Sqlite {
         outbox::delivered(&self.shared, deliveries).await
     }
 
-    async fn stuck(&self, id: &EntryDigest, why: &str) -> Result<(), StoreError> {
-        outbox::stick(&self.shared, id, evidence::stuck_reason(why)).await
+    async fn stuck(&self, refused: &[RefusedRecord]) -> Result<(), StoreError> {
+        outbox::stick(&self.shared, refused).await
     }
 
     async fn stuck_records(&self, limit: usize) -> Result<Vec<StuckRecord>, StoreError> {

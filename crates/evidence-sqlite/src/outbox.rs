@@ -1,6 +1,8 @@
 //! The outbox: records that wait for the log, and their delivery.
 
-use evidence::{Backlog, CommitError, Delivered, PendingRecord, RecordKind, StoreError, StuckRecord};
+use evidence::{
+    Backlog, CommitError, Delivered, PendingRecord, RecordKind, RefusedRecord, StoreError, StuckRecord,
+};
 use merkle::EntryDigest;
 use sqlx::sqlite::{SqlitePool, SqliteRow};
 use sqlx::{AssertSqlSafe, Row};
@@ -10,17 +12,31 @@ use crate::sql::{self, signed, store_error};
 use crate::transaction::{CommitFailure, WriteTransaction};
 use crate::{SharedConnections, reader};
 
+/// Reads the records that were never stuck, and fills up with the others.
 pub(crate) async fn pending(
     shared: &SharedConnections,
     instance: &str,
     limit: usize,
 ) -> Result<Vec<PendingRecord>, StoreError> {
     let others = shared.leases.active(Some(instance));
+    let mut records = pending_where("o.at > 0", shared, &others, limit).await?;
+    if records.len() < limit {
+        records.extend(pending_where("o.at = 0", shared, &others, limit - records.len()).await?);
+    }
+    Ok(records)
+}
+
+async fn pending_where(
+    condition: &str,
+    shared: &SharedConnections,
+    others: &[String],
+    limit: usize,
+) -> Result<Vec<PendingRecord>, StoreError> {
     let not_theirs = reader::not_in("r.instance", others.len());
     let select = format!(
         "SELECT r.id, s.name, r.seq, r.kind, r.at, r.statement
            FROM outbox o CROSS JOIN record r ON r.no = o.record CROSS JOIN stream s ON s.no = r.stream
-          WHERE {not_theirs} ORDER BY o.record LIMIT ?"
+          WHERE {condition} AND {not_theirs} ORDER BY o.record LIMIT ?"
     );
     let query = others.iter().fold(sqlx::query(AssertSqlSafe(select)), |query, other| query.bind(other));
     let rows = query.bind(sql::rows(limit)).fetch_all(&shared.read).await.map_err(store_error)?;
@@ -73,10 +89,11 @@ async fn deliver(writing: &mut WriteTransaction<'_>, deliveries: &[Delivered]) -
             values.bind(delivery.receipt.as_deref());
         },
     );
-    let (gone, bytes) = remove_delivered(writing, "outbox", deliveries).await?;
+    let ids = deliveries.iter().map(|delivery| delivery.id).collect::<Vec<EntryDigest>>();
+    let (gone, bytes) = remove_from(writing, "outbox", &ids).await?;
     let (freed, more) = match writing.count.stuck {
         0 => (0, 0),
-        _ => remove_delivered(writing, "stuck", deliveries).await?,
+        _ => remove_from(writing, "stuck", &ids).await?,
     };
     writing.count.records -= gone + freed;
     writing.count.bytes -= bytes + more;
@@ -84,45 +101,47 @@ async fn deliver(writing: &mut WriteTransaction<'_>, deliveries: &[Delivered]) -
     Ok(())
 }
 
-/// Runs the script and deletes the delivered records from a table; returns their number and their bytes.
-async fn remove_delivered(
+/// Runs the script and deletes records from a table; returns their number and their bytes.
+async fn remove_from(
     writing: &mut WriteTransaction<'_>,
     table: &str,
-    deliveries: &[Delivered],
+    ids: &[EntryDigest],
 ) -> Result<(u64, u64), StoreError> {
     let delete = format!("DELETE FROM {table} WHERE record IN (SELECT no FROM record WHERE id IN (VALUES ");
-    writing.script.add_rows(&delete, "(?)", ")) RETURNING bytes", deliveries, |values, delivery| {
-        values.bind(&delivery.id.as_bytes()[..]);
+    writing.script.add_rows(&delete, "(?)", ")) RETURNING bytes", ids, |values, id| {
+        values.bind(&id.as_bytes()[..]);
     });
     let deleted = writing.run().await?;
     let bytes = deleted.iter().map(|row| sql::number(row, 0)).sum::<Result<u64, _>>()?;
     Ok((deleted.len() as u64, bytes))
 }
 
-pub(crate) async fn stick(shared: &SharedConnections, id: &EntryDigest, why: &str) -> Result<(), StoreError> {
+pub(crate) async fn stick(shared: &SharedConnections, refused: &[RefusedRecord]) -> Result<(), StoreError> {
+    if refused.is_empty() {
+        return Ok(());
+    }
     shared.check()?;
     let mut writer = shared.writer.lock().await;
     let mut writing = writer.begin().await?;
-    let done = mark_stuck(&mut writing, id, why).await;
+    let done = mark_stuck(&mut writing, refused).await;
     end(shared, writing, done).await
 }
 
-async fn mark_stuck(
-    writing: &mut WriteTransaction<'_>,
-    id: &EntryDigest,
-    why: &str,
-) -> Result<(), StoreError> {
-    let connection = writing.connection().await?;
-    let insert = sqlx::query(
-        "INSERT INTO stuck (record, bytes, at, why)
-         SELECT o.record, o.bytes, o.at, ? FROM record r CROSS JOIN outbox o ON o.record = r.no WHERE r.id = ?",
+async fn mark_stuck(writing: &mut WriteTransaction<'_>, refused: &[RefusedRecord]) -> Result<(), StoreError> {
+    writing.script.add_rows(
+        "WITH refused (id, why) AS (VALUES ",
+        "(?,?)",
+        ") INSERT INTO stuck (record, bytes, at, why)
+             SELECT o.record, o.bytes, o.at, refused.why
+               FROM refused CROSS JOIN record r ON r.id = refused.id CROSS JOIN outbox o ON o.record = r.no WHERE true
+         ON CONFLICT (record) DO NOTHING",
+        refused,
+        |values, one| {
+            values.bind(&one.id.as_bytes()[..]).bind(evidence::stuck_reason(&one.why));
+        },
     );
-    let insert = insert.bind(why).bind(&id.as_bytes()[..]).execute(&mut *connection);
-    let stuck = insert.await.map_err(store_error)?.rows_affected();
-    if stuck == 1 {
-        let delete = sqlx::query("DELETE FROM outbox WHERE record = (SELECT no FROM record WHERE id = ?)");
-        delete.bind(&id.as_bytes()[..]).execute(connection).await.map_err(store_error)?;
-    }
+    let ids = refused.iter().map(|one| one.id).collect::<Vec<EntryDigest>>();
+    let (stuck, _) = remove_from(writing, "outbox", &ids).await?;
     writing.count.stuck += stuck;
     Ok(())
 }

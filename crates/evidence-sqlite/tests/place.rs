@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use evidence::contract::Stream;
+use evidence::contract::{Stream, refused};
 use evidence::{CommitError, EvidenceStore, Instances, Outbox, StoreError};
 use evidence_sqlite::{Settings, Sqlite, SqliteReader};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
@@ -144,7 +144,7 @@ async fn the_counts_are_those_of_the_file_after_a_restart() {
     let mut stream = Stream::new("s");
     let store = database.open("one").await.unwrap();
     let ids = stream.grow(&store, 5).await;
-    store.stuck(&ids[1], "why").await.unwrap();
+    store.stuck(&[refused(ids[1])]).await.unwrap();
     let before = store.backlog().await.unwrap();
     store.close().await;
     drop(store);

@@ -86,11 +86,10 @@ pub trait EvidenceStore: Outbox + Instances + Upkeep + Send + Sync + 'static {
 /// Records that wait for their delivery to the log.
 #[async_trait]
 pub trait Outbox: Send + Sync + 'static {
-    /// Reads up to `limit` records that this instance has yet to deliver to the log, oldest first, without the
-    /// stuck ones.
+    /// Reads up to `limit` records that this instance has yet to deliver to the log, without the stuck ones.
     ///
-    /// These are the instance's own records, in order of commit (so a stream's in order of `seq`), and those of
-    /// instances whose lease is over.
+    /// These are the instance's own records, and those of instances whose lease is over: first the records that were
+    /// never stuck, then the others, each in order of commit (so a stream's in order of `seq`).
     async fn pending(&self, limit: usize) -> Result<Vec<PendingRecord>, StoreError>;
 
     /// Removes records from the outbox, and stores their positions in the log. Unknown records are skipped, and so
@@ -98,15 +97,15 @@ pub trait Outbox: Send + Sync + 'static {
     /// record is delivered at least once.
     async fn delivered(&self, deliveries: &[Delivered]) -> Result<(), StoreError>;
 
-    /// Marks a record that the log refuses permanently: it stays in the outbox, counted, and is not pending until
-    /// [`unstick`](Self::unstick).
-    async fn stuck(&self, id: &EntryDigest, why: &str) -> Result<(), StoreError>;
+    /// Marks records that the log refuses permanently: they stay in the outbox, counted, and are not pending until
+    /// [`unstick`](Self::unstick). Unknown records are skipped, and so are delivered and stuck ones.
+    async fn stuck(&self, refused: &[RefusedRecord]) -> Result<(), StoreError>;
 
     /// Reads up to `limit` of the stuck records, oldest first, with the reason.
     async fn stuck_records(&self, limit: usize) -> Result<Vec<StuckRecord>, StoreError>;
 
-    /// Makes every stuck record pending again, once the cause is removed; returns their number. They are delivered
-    /// in their old order, but [`Backlog::oldest_at`] leaves them out.
+    /// Makes every stuck record pending again, as the cause may be removed; returns their number. They do not delay the
+    /// records that were never stuck, and [`Backlog::oldest_at`] leaves them out.
     async fn unstick(&self) -> Result<u64, StoreError>;
 
     /// Counts the records in the outbox, of all instances.

@@ -14,8 +14,8 @@ use merkle::EntryDigest;
 use self::tables::EvidenceTables;
 use crate::{
     Backlog, Change, Claim, CommitError, Delivered, EvidenceStore, Group, Horizon, Instances, OpenDecision,
-    Outbox, PendingRecord, Pruned, StoreError, StoredRecord, StoredStream, StreamEditor, StreamSummary,
-    StuckRecord, Upkeep, limits,
+    Outbox, PendingRecord, Pruned, RefusedRecord, StoreError, StoredRecord, StoredStream, StreamEditor,
+    StreamSummary, StuckRecord, Upkeep, limits,
 };
 
 /// Evidence in memory, shared with [`another`](Memory::another) instance.
@@ -100,8 +100,9 @@ impl Outbox for Memory {
         Ok(())
     }
 
-    async fn stuck(&self, id: &EntryDigest, why: &str) -> Result<(), StoreError> {
-        self.tables().mark_stuck(id, crate::stuck_reason(why));
+    async fn stuck(&self, refused: &[RefusedRecord]) -> Result<(), StoreError> {
+        let mut tables = self.tables();
+        refused.iter().for_each(|one| tables.mark_stuck(&one.id, crate::stuck_reason(&one.why)));
         Ok(())
     }
 

@@ -239,6 +239,15 @@ pub struct Delivered {
     pub receipt: Option<Bytes>,
 }
 
+/// Record that the log refuses permanently.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedRecord {
+    /// Id of the record.
+    pub id: EntryDigest,
+    /// Reason of the log; what exceeds [`STUCK_REASON`](crate::limits::STUCK_REASON) is cut off.
+    pub why: String,
+}
+
 /// Record that the log refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StuckRecord {

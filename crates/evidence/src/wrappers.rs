@@ -9,7 +9,8 @@ use operation_times::measured_store;
 
 use crate::{
     Backlog, Change, Claim, CommitError, Delivered, EvidenceStore, Horizon, Instances, OpenDecision, Outbox,
-    PendingRecord, Pruned, StoreError, StoredRecord, StoredStream, StreamSummary, StuckRecord, Upkeep,
+    PendingRecord, Pruned, RefusedRecord, StoreError, StoredRecord, StoredStream, StreamSummary, StuckRecord,
+    Upkeep,
 };
 
 impl InjectedError for StoreError {
@@ -58,7 +59,7 @@ macro_rules! declare_wrapper {
             impl Outbox {
                 Pending pending(limit: usize) -> Result<Vec<PendingRecord>, StoreError>;
                 Delivered delivered(deliveries: &[Delivered]) -> Result<(), StoreError>;
-                Stuck stuck(id: &EntryDigest, why: &str) -> Result<(), StoreError>;
+                Stuck stuck(refused: &[RefusedRecord]) -> Result<(), StoreError>;
                 StuckRecords stuck_records(limit: usize) -> Result<Vec<StuckRecord>, StoreError>;
                 Unstick unstick() -> Result<u64, StoreError>;
                 Backlog backlog() -> Result<Backlog, StoreError>;

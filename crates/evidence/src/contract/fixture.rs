@@ -4,7 +4,8 @@ use bytes::Bytes;
 use merkle::EntryDigest;
 
 use crate::{
-    Change, Claim, ClaimKind, CommitError, Delivered, EvidenceStore, Record, RecordKind, StreamVersion,
+    Change, Claim, ClaimKind, CommitError, Delivered, EvidenceStore, Record, RecordKind, RefusedRecord,
+    StreamVersion,
 };
 
 /// Stream with the state that its only user needs for the next change.
@@ -115,6 +116,11 @@ pub fn decision(stream: &str, seq: u64, who: &str) -> Record {
 
 pub(super) fn delivered(id: EntryDigest) -> Delivered {
     Delivered { id, leaf_index: Some(7), receipt: Some(Bytes::from_static(b"receipt")) }
+}
+
+/// Makes the log's refusal of a record.
+pub fn refused(id: EntryDigest) -> RefusedRecord {
+    RefusedRecord { id, why: "why".to_owned() }
 }
 
 /// Makes the change rely on a version of another stream, too.

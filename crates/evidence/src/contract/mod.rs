@@ -23,7 +23,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 pub use commit::*;
-pub use fixture::{Stream, at, decision, first, record};
+pub use fixture::{Stream, at, decision, first, record, refused};
 pub use leases::*;
 pub use outbox::*;
 pub use pruning::*;
@@ -100,6 +100,7 @@ macro_rules! evidence_store_contract {
                 delivering_the_unknown_changes_nothing,
                 what_is_stuck_is_counted_and_not_pending,
                 what_is_stuck_can_be_tried_again_or_delivered,
+                what_was_stuck_once_waits_behind_the_rest,
                 what_was_stuck_once_says_nothing_about_the_age_of_the_rest,
                 a_long_reason_is_cut,
                 the_backlog_counts_what_waits,

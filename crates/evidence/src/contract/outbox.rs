@@ -4,8 +4,8 @@ use bytes::Bytes;
 use merkle::EntryDigest;
 
 use super::fixture::delivered;
-use super::{EvidenceDatabase, Stream, at, record};
-use crate::{Backlog, Delivered, DeliveryState, EvidenceStore, PendingRecord, limits};
+use super::{EvidenceDatabase, Stream, at, record, refused};
+use crate::{Backlog, Delivered, DeliveryState, EvidenceStore, PendingRecord, RefusedRecord, limits};
 
 async fn waiting(store: &dyn EvidenceStore, limit: usize) -> Vec<EntryDigest> {
     store.pending(limit).await.unwrap().into_iter().map(|pending| pending.id).collect()
@@ -72,7 +72,8 @@ pub async fn delivering_the_unknown_changes_nothing(database: &impl EvidenceData
     let ids = Stream::new("s").grow(&*store, 1).await;
     store.delivered(&[]).await.unwrap();
     store.delivered(&[delivered(record("other", 0).id)]).await.unwrap();
-    store.stuck(&record("other", 0).id, "why").await.unwrap();
+    store.stuck(&[]).await.unwrap();
+    store.stuck(&[refused(record("other", 0).id)]).await.unwrap();
     assert_eq!(waiting(&*store, 10).await, ids);
 }
 
@@ -80,8 +81,9 @@ pub async fn delivering_the_unknown_changes_nothing(database: &impl EvidenceData
 pub async fn what_is_stuck_is_counted_and_not_pending(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;
     let ids = Stream::new("s").grow(&*store, 3).await;
-    store.stuck(&ids[0], "the log's policy refuses it").await.unwrap();
-    store.stuck(&ids[0], "again").await.unwrap();
+    let because = |why: &str| RefusedRecord { why: why.to_owned(), ..refused(ids[0]) };
+    store.stuck(&[because("the log's policy refuses it"), because("in one call")]).await.unwrap();
+    store.stuck(&[because("again")]).await.unwrap();
     assert_eq!(waiting(&*store, 10).await, ids[1..]);
     let backlog = store.backlog().await.unwrap();
     assert_eq!((backlog.records, backlog.stuck, backlog.oldest_at), (3, 1, Some(at(1))));
@@ -89,6 +91,7 @@ pub async fn what_is_stuck_is_counted_and_not_pending(database: &impl EvidenceDa
     assert_eq!((stuck.len(), stuck[0].id, stuck[0].seq, stuck[0].stream.as_str()), (1, ids[0], 0, "s"));
     let stored = store.record(&ids[0]).await.unwrap().unwrap();
     assert_eq!(stored.delivery, DeliveryState::Stuck(stuck[0].why.clone()));
+    assert_ne!(stuck[0].why, "again", "the first refusal counts");
     assert_eq!(store.stuck_records(0).await.unwrap(), []);
 }
 
@@ -96,16 +99,28 @@ pub async fn what_is_stuck_is_counted_and_not_pending(database: &impl EvidenceDa
 pub async fn what_is_stuck_can_be_tried_again_or_delivered(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;
     let ids = Stream::new("s").grow(&*store, 3).await;
-    for id in &ids[..2] {
-        store.stuck(id, "why").await.unwrap();
-    }
+    store.stuck(&[refused(ids[0]), refused(ids[1])]).await.unwrap();
     store.delivered(&[delivered(ids[1])]).await.unwrap();
-    store.stuck(&ids[1], "too late").await.unwrap();
+    store.stuck(&[refused(ids[1])]).await.unwrap();
     assert_eq!(store.unstick().await.unwrap(), 1);
     assert_eq!(store.unstick().await.unwrap(), 0);
-    assert_eq!(waiting(&*store, 10).await, [ids[0], ids[2]]);
+    assert_eq!(waiting(&*store, 10).await, [ids[2], ids[0]]);
     let backlog = store.backlog().await.unwrap();
     assert_eq!((backlog.records, backlog.stuck), (2, 0));
+}
+
+/// Checks the order of `pending`: records that the log refuses each time do not delay the others.
+pub async fn what_was_stuck_once_waits_behind_the_rest(database: &impl EvidenceDatabase) {
+    let store = database.handle("one").await;
+    let mut stream = Stream::new("s");
+    let old = stream.grow(&*store, 4).await;
+    let refusals: Vec<RefusedRecord> = old[..3].iter().copied().map(refused).collect();
+    store.stuck(&refusals).await.unwrap();
+    assert_eq!(store.unstick().await.unwrap(), 3);
+    let new = stream.grow(&*store, 1).await;
+    assert_eq!(waiting(&*store, 1).await, [old[3]]);
+    assert_eq!(waiting(&*store, 3).await, [old[3], new[0], old[0]]);
+    assert_eq!(waiting(&*store, 10).await, [old[3], new[0], old[0], old[1], old[2]]);
 }
 
 /// Checks that `Backlog::oldest_at` leaves out a record that was stuck once: the log refused it long ago, and its
@@ -115,9 +130,9 @@ pub async fn what_was_stuck_once_says_nothing_about_the_age_of_the_rest(database
     let mut stream = Stream::new("s");
     let ids = stream.grow(&*store, 2).await;
     for _ in 0..2 {
-        store.stuck(&ids[0], "why").await.unwrap();
+        store.stuck(&[refused(ids[0])]).await.unwrap();
         assert_eq!(store.unstick().await.unwrap(), 1);
-        assert_eq!(waiting(&*store, 10).await, ids, "it is tried again, and in its turn");
+        assert_eq!(waiting(&*store, 10).await, [ids[1], ids[0]], "it is tried again");
         assert_eq!(store.backlog().await.unwrap().oldest_at, Some(at(1)));
     }
     store.delivered(&[delivered(ids[1])]).await.unwrap();
@@ -131,7 +146,7 @@ pub async fn what_was_stuck_once_says_nothing_about_the_age_of_the_rest(database
 pub async fn a_long_reason_is_cut(database: &impl EvidenceDatabase) {
     let store = database.handle("one").await;
     let ids = Stream::new("s").grow(&*store, 1).await;
-    store.stuck(&ids[0], &"é".repeat(2_000)).await.unwrap();
+    store.stuck(&[RefusedRecord { why: "é".repeat(2_000), ..refused(ids[0]) }]).await.unwrap();
     let why = store.stuck_records(1).await.unwrap().remove(0).why;
     assert!(why.len() <= limits::STUCK_REASON && why.starts_with("éé"));
 }

@@ -136,7 +136,11 @@ impl EvidenceTables {
 
     pub(super) fn pending(&self, instance: &str, limit: usize) -> Vec<PendingRecord> {
         let mine = |row: &&RecordRow| row.instance == instance || !self.has_lease(&row.instance);
-        let waiting = self.outbox.iter().filter(|(_, waiting)| waiting.stuck.is_none());
+        let waiting = |was_stuck: bool| {
+            let rows = self.outbox.iter();
+            rows.filter(move |(_, row)| row.stuck.is_none() && row.was_stuck == was_stuck)
+        };
+        let waiting = waiting(false).chain(waiting(true));
         let rows = waiting.filter_map(|(number, _)| self.records.get(number)).filter(mine);
         let records = rows.map(|row| &row.record);
         let pending = |record: &Record| PendingRecord {
@@ -161,7 +165,8 @@ impl EvidenceTables {
 
     pub(super) fn mark_stuck(&mut self, id: &EntryDigest, why: &str) {
         if let Some(waiting) = self.ids.get(id).and_then(|number| self.outbox.get_mut(number)) {
-            *waiting = OutboxRow { stuck: Some(why.to_owned()), was_stuck: true };
+            waiting.stuck.get_or_insert_with(|| why.to_owned());
+            waiting.was_stuck = true;
         }
     }
 

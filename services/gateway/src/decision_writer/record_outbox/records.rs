@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use evidence::{Delivered, DeliveryState, EvidenceStore, PendingRecord, StoreError};
+use evidence::{Delivered, DeliveryState, EvidenceStore, PendingRecord, RefusedRecord, StoreError};
 use jiff::{SignedDuration, Timestamp};
 use merkle::EntryDigest;
 use outbox::{DeliveredStatement, Outbox, PendingStatement, RefusedStatement, StorageError};
@@ -65,8 +65,9 @@ impl Outbox for RecordOutbox {
     }
 
     async fn refused(&self, refused: &[RefusedStatement]) -> Result<(), StorageError> {
+        let records: Vec<RefusedRecord> = refused.iter().map(refused_record_of).collect();
+        self.store.stuck(&records).await.map_err(storage_error)?;
         for RefusedStatement { sent, refusal } in refused {
-            self.store.stuck(&sent.id, &refusal.text).await.map_err(storage_error)?;
             self.alarms.refused(sent, &refusal.text);
             self.receipt_waiters.notify(&sent.id, &Err(NoReceipt::Refused(refusal.text.clone())));
         }
@@ -124,6 +125,10 @@ fn record_of(delivered: &DeliveredStatement) -> Delivered {
         leaf_index: delivered.leaf_index,
         receipt: Some(delivered.receipt.clone()),
     }
+}
+
+fn refused_record_of(refused: &RefusedStatement) -> RefusedRecord {
+    RefusedRecord { id: refused.sent.id, why: refused.refusal.text.clone() }
 }
 
 fn storage_error(error: StoreError) -> StorageError {
