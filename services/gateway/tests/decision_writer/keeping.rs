@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use evidence::{DeliveryState, EvidenceStore, Memory, Outbox, RecordKind};
+use evidence::{Delivered, DeliveryState, EvidenceStore, Memory, Outbox, RecordKind};
 use gateway::Config;
 use gateway::decision_writer::{CallOutcomeReport, WriterSettings};
 use gateway::replay::{ReplayedSession, replay};
@@ -150,12 +150,34 @@ async fn records_are_removed_once_they_are_old_and_on_the_log() {
     running.stop().await;
 }
 
+/// A policy of the log that admits no outcome before its decision.
+fn policy_with_required_decisions() -> String {
+    let content_type = "content_type = \"application/vap-audit+json\"";
+    policy().replace(content_type, &format!("{content_type}\nvap_audit = {{ require_decision = true }}"))
+}
+
+#[tokio::test]
+async fn an_outcome_whose_decision_is_not_sent_any_more_is_set_aside() {
+    let mut site = Site::stopped_under(&policy_with_required_decisions());
+    let store = Memory::new("one");
+    let (writer, running) = open(&store, &site, settings()).await;
+    commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
+    run(read(&writer, SESSION, 1).await, None).await;
+    until("it is settled", || async { summaries(&store, SESSION).await.len() == 3 }).await;
+    let decision = store.records(SESSION, 1, 1).await.unwrap().remove(0).record.id;
+    store.delivered(&[Delivered { id: decision, leaf_index: None, receipt: None }]).await.unwrap();
+    site.go_on().await;
+    until("the outcome is set aside", || async {
+        let outcome = store.records(SESSION, 2, 1).await.unwrap().remove(0);
+        matches!(outcome.delivery, DeliveryState::Stuck(_))
+    })
+    .await;
+    running.stop().await;
+}
+
 #[tokio::test]
 async fn an_outcome_of_a_refused_decision_lets_other_records_pass() {
-    let required = "content_type = \"application/vap-audit+json\"";
-    let required =
-        policy().replace(required, &format!("{required}\nvap_audit = {{ require_decision = true }}"));
-    let site = Site::with(&required, transparency::Limits::default()).await;
+    let site = Site::with(&policy_with_required_decisions(), transparency::Limits::default()).await;
     // A gateway that lost its state begins a session whose first numbers the log has already.
     let before = Memory::new("before");
     let (writer, running) = open(&before, &site, settings()).await;

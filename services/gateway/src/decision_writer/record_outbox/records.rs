@@ -50,8 +50,8 @@ impl Outbox for RecordOutbox {
         Ok(())
     }
 
-    /// An outcome that the log refuses before its decision is refused for good if the decision is, and a record from the
-    /// future if it was made while this gateway's clock was ahead: they would block all later records.
+    /// An outcome that the log refuses without its decision is refused for good unless the decision still waits for the log,
+    /// and a record from the future if it was made while this gateway's clock was ahead: they would be sent again and again.
     async fn is_permanent(&self, refused: &RefusedStatement) -> Result<bool, StorageError> {
         let RefusedStatement { sent, refusal } = refused;
         let rule = refusal.rule.as_deref();
@@ -59,7 +59,7 @@ impl Outbox for RecordOutbox {
             return Ok(self.is_ahead(sent, dated));
         }
         match rule {
-            Some(DECISION_REQUIRED) => self.is_decision_refused(sent).await.map_err(storage_error),
+            Some(DECISION_REQUIRED) => Ok(!self.is_decision_pending(sent).await.map_err(storage_error)?),
             _ => Ok(true),
         }
     }
@@ -88,10 +88,12 @@ impl Outbox for RecordOutbox {
 }
 
 impl RecordOutbox {
-    async fn is_decision_refused(&self, outcome: &PendingStatement) -> Result<bool, StoreError> {
+    /// Returns whether the decision of an outcome waits for its delivery. One that was delivered or removed is not sent
+    /// again.
+    async fn is_decision_pending(&self, outcome: &PendingStatement) -> Result<bool, StoreError> {
         let Some(decision) = decision_of(outcome) else { return Ok(false) };
-        let delivery = self.store.record(&decision).await?.map(|stored| stored.delivery);
-        Ok(matches!(delivery, Some(DeliveryState::Stuck(_))))
+        let stored = self.store.record(&decision).await?;
+        Ok(stored.is_some_and(|stored| stored.delivery == DeliveryState::Pending))
     }
 
     /// Returns whether the time of a statement, in the member `dated` of its payload, is further ahead of this gateway's
