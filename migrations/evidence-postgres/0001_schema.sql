@@ -288,6 +288,9 @@ BEGIN
   UPDATE instance i SET records = i.records - from_outbox - from_stuck, bytes = i.bytes - outbox_bytes - stuck_bytes,
                         stuck = i.stuck - from_stuck
    WHERE i.no = me;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'this instance was forgotten' USING ERRCODE = 'TB404';
+  END IF;
 END $$;
 
 -- Moves records from the outbox to `stuck`, each with its reason.
@@ -308,6 +311,9 @@ BEGIN
    WHERE o.record = ANY (numbers);
   DELETE FROM outbox WHERE record = ANY (numbers);
   UPDATE instance SET stuck = instance.stuck + cardinality(numbers) WHERE no = me;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'this instance was forgotten' USING ERRCODE = 'TB404';
+  END IF;
 END $$;
 
 -- Moves all stuck records back into the outbox, and returns their number. Their time there is 0, so that they do not count
@@ -324,5 +330,8 @@ BEGIN
   SELECT record, instance, bytes, 0 FROM stuck WHERE record = ANY (numbers);
   DELETE FROM stuck WHERE record = ANY (numbers);
   UPDATE instance SET stuck = instance.stuck - cardinality(numbers) WHERE no = me;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'this instance was forgotten' USING ERRCODE = 'TB404';
+  END IF;
   RETURN cardinality(numbers);
 END $$;

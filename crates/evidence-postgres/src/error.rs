@@ -5,7 +5,21 @@ use postgres::{PostgresFailure, code};
 
 /// Maps the error of a statement or connection.
 pub(crate) fn store_error(error: sqlx::Error) -> StoreError {
-    of_failure(error.into())
+    match is_stale(&error) {
+        true => forgotten(),
+        false => of_failure(error.into()),
+    }
+}
+
+/// Returns whether the server has no row of the instance as the statement expected it: the row was removed, or its epoch
+/// raised.
+pub(crate) fn is_stale(error: &sqlx::Error) -> bool {
+    code(error).as_deref() == Some("TB404")
+}
+
+/// Error of an instance whose row was removed. The next commit or renewal of the lease makes it again.
+pub(crate) fn forgotten() -> StoreError {
+    StoreError::Unavailable("the database has forgotten this instance, which registers again".into())
 }
 
 /// Maps a class of errors.

@@ -6,7 +6,8 @@
 //! changes that the trait excludes, and it has a PostgreSQL schema of its own, so a log may be in the same
 //! database.
 //!
-//! Each handle registers its instance with a lease by the server's clock. A commit whose answer was lost is
+//! Each handle registers its instance with a lease by the server's clock, and again if the lease was over for so long that
+//! another instance has removed the registration. A commit whose answer was lost is
 //! settled by raising the instance's epoch, which waits for a running commit and excludes a later one (`writer`).
 //!
 //! Requirements for an operator: the URL must lead to the primary and not through a pooler (a session without its
@@ -28,6 +29,7 @@ mod stream_editor;
 pub mod testing;
 mod writer;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -41,6 +43,7 @@ use sqlx::PgPool;
 use tokio::time::timeout;
 
 use crate::error::{of_failure, too_late};
+use crate::instance::Registration;
 pub use crate::limits::{COMMIT, MAX_CONNECTIONS};
 pub use crate::read_only::PostgresReader;
 pub use crate::schema::schema_version;
@@ -74,8 +77,7 @@ impl Options {
 /// Evidence of a gateway in PostgreSQL.
 #[derive(Debug)]
 pub struct Postgres {
-    instance: String,
-    number: i64,
+    registration: Arc<Registration>,
     server: Server,
     pool: PgPool,
     courier: PgPool,
@@ -101,15 +103,14 @@ impl Postgres {
         evidence::check_instance_name(instance)?;
         let mut connection = options.server.connect(&session::READER).await?;
         schema::schema().check(&mut connection, &session::READER).await.map_err(of_failure)?;
-        let number = instance::register(&mut connection, instance).await?;
+        let registration = Arc::new(Registration::new(&mut connection, instance).await?);
         session::close(connection).await;
         Ok(Self {
-            instance: instance.to_owned(),
-            number,
             server: options.server.clone(),
             pool: options.server.pool(&session::READER, MAX_CONNECTIONS),
             courier: options.server.pool(&session::COURIER, 1),
-            writer: CommitSession::new(number, options.commit_timeout),
+            writer: CommitSession::new(Arc::clone(&registration), options.commit_timeout),
+            registration,
         })
     }
 
@@ -122,7 +123,7 @@ impl Postgres {
 #[async_trait]
 impl EvidenceStore for Postgres {
     fn instance(&self) -> &str {
-        &self.instance
+        self.registration.name()
     }
 
     async fn streams(&self, names: &[&str]) -> Result<Vec<Option<StoredStream>>, StoreError> {
@@ -166,15 +167,15 @@ impl EvidenceStore for Postgres {
 #[async_trait]
 impl Outbox for Postgres {
     async fn pending(&self, limit: usize) -> Result<Vec<PendingRecord>, StoreError> {
-        self.in_time(outbox::pending(&self.pool, self.number, limit)).await
+        self.in_time(outbox::pending(&self.pool, self.registration.number(), limit)).await
     }
 
     async fn delivered(&self, deliveries: &[Delivered]) -> Result<(), StoreError> {
-        self.in_time(outbox::delivered(&self.courier, self.number, deliveries)).await
+        self.in_time(outbox::delivered(&self.courier, self.registration.number(), deliveries)).await
     }
 
     async fn stuck(&self, refused: &[RefusedRecord]) -> Result<(), StoreError> {
-        self.in_time(outbox::stick(&self.pool, self.number, refused)).await
+        self.in_time(outbox::stick(&self.pool, self.registration.number(), refused)).await
     }
 
     async fn stuck_records(&self, limit: usize) -> Result<Vec<StuckRecord>, StoreError> {
@@ -182,7 +183,7 @@ impl Outbox for Postgres {
     }
 
     async fn unstick(&self) -> Result<u64, StoreError> {
-        self.in_time(outbox::unstick(&self.pool, self.number)).await
+        self.in_time(outbox::unstick(&self.pool, self.registration.number())).await
     }
 
     async fn backlog(&self) -> Result<Backlog, StoreError> {
@@ -197,19 +198,18 @@ impl Instances for Postgres {
     }
 
     async fn renew(&self, lasts: Duration) -> Result<Option<Duration>, StoreError> {
-        self.in_time(instance::renew(&self.courier, self.number, lasts)).await.map(Some)
+        self.in_time(self.registration.renew(&self.courier, lasts)).await.map(Some)
     }
 
     async fn leave(&self) -> Result<(), StoreError> {
-        self.renew(Duration::ZERO).await?;
-        Ok(())
+        self.in_time(self.registration.set_lease(&self.courier, Duration::ZERO)).await.map(drop)
     }
 }
 
 #[async_trait]
 impl Upkeep for Postgres {
     async fn prune(&self, horizon: Horizon, limit: usize) -> Result<Pruned, StoreError> {
-        self.in_time(prune::prune(&self.pool, self.number, horizon, limit)).await
+        self.in_time(prune::prune(&self.pool, self.registration.number(), horizon, limit)).await
     }
 
     async fn check_durability(&self) -> Result<(), StoreError> {

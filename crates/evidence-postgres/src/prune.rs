@@ -63,12 +63,14 @@ async fn forget_streams(
     Ok(delete.await.map_err(store_error)?.rows_affected())
 }
 
-/// Removes the rows of old instances, and adds their outbox counts to this instance's row.
+/// Removes the rows of old instances, and adds their outbox counts to this instance's row; removes none if that was removed
+/// itself.
 async fn forget_instances(transaction: &mut PgTransaction<'_>, me: i64) -> Result<(), StoreError> {
     let fold = sqlx::query(
         "WITH over AS MATERIALIZED (
            SELECT i.no FROM instance i
-            WHERE i.no <> $1 AND i.until < now() - make_interval(secs => $2)
+            WHERE i.no <> $1 AND EXISTS (SELECT FROM instance mine WHERE mine.no = $1)
+              AND i.until < now() - make_interval(secs => $2)
               AND NOT EXISTS (SELECT FROM outbox o WHERE o.instance = i.no)
               AND NOT EXISTS (SELECT FROM stuck k WHERE k.instance = i.no)
               AND NOT EXISTS (SELECT FROM open_decision d WHERE d.instance = i.no)

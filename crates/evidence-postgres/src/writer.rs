@@ -6,6 +6,7 @@
 //! and a commit under the old epoch that the server reads later matches no row.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,8 @@ use sqlx::{PgConnection, Row};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use crate::error::{commit_error, is_worth_another_try, of_failure, store_error, too_late};
+use crate::error::{commit_error, is_stale, is_worth_another_try, of_failure, store_error, too_late};
+use crate::instance::Registration;
 use crate::limits;
 use crate::number::column;
 use crate::session::{self, Server, close};
@@ -24,7 +26,7 @@ use crate::session::{self, Server, close};
 #[derive(Debug)]
 pub(crate) struct CommitSession {
     session: Mutex<Option<DurableSession>>,
-    me: i64,
+    registration: Arc<Registration>,
     epoch: AtomicI64,
     commit_timeout: Duration,
 }
@@ -37,8 +39,8 @@ struct DurableSession {
 }
 
 impl CommitSession {
-    pub(crate) fn new(me: i64, commit_timeout: Duration) -> Self {
-        Self { session: Mutex::new(None), me, epoch: AtomicI64::new(0), commit_timeout }
+    pub(crate) fn new(registration: Arc<Registration>, commit_timeout: Duration) -> Self {
+        Self { session: Mutex::new(None), registration, epoch: AtomicI64::new(0), commit_timeout }
     }
 
     pub(crate) async fn commit(&self, server: &Server, group: &Group<'_>) -> Result<(), CommitError> {
@@ -67,7 +69,8 @@ impl CommitSession {
         let durable = timeout(limits::ANSWER, durable_session(session.take(), server)).await;
         let durable = durable.unwrap_or_else(|_| Err(too_late("the check before a commit")));
         let mut durable = durable.map_err(|error| AttemptFailure::Final(of_new_session(error).into()))?;
-        let sent = rows.send(&mut durable.connection, self.me, self.epoch.load(Ordering::Acquire));
+        let (me, epoch) = (self.registration.number(), self.epoch.load(Ordering::Acquire));
+        let sent = rows.send(&mut durable.connection, me, epoch);
         match timeout(self.commit_timeout, sent).await {
             Ok(Ok(conflicts)) => {
                 *session = Some(durable);
@@ -77,10 +80,24 @@ impl CommitSession {
                 *session = Some(durable);
                 Err(AttemptFailure::Transient(error))
             }
+            Ok(Err(error)) if is_stale(&error) => {
+                self.adopt_registration(&mut durable.connection).await.map_err(AttemptFailure::Final)?;
+                *session = Some(durable);
+                Err(AttemptFailure::Transient(error))
+            }
             // Another session may do better: one that began read-only stays so.
             Ok(Err(error)) => Err(AttemptFailure::Final(commit_error(error))),
             Err(_) => Err(AttemptFailure::Final(CommitError::MayHaveHappened("no answer in time".into()))),
         }
+    }
+
+    /// Takes over the number and the epoch that the database has, and registers the instance again if it has none. To be
+    /// called by the holder of the session after a commit that matched no row: no earlier commit can take effect any more.
+    async fn adopt_registration(&self, connection: &mut PgConnection) -> Result<(), CommitError> {
+        let restored = timeout(limits::ANSWER, self.registration.restore(connection)).await;
+        let epoch = restored.unwrap_or_else(|_| Err(too_late("the registration of this instance")))?;
+        self.epoch.store(epoch, Ordering::Release);
+        Ok(())
     }
 
     pub(crate) async fn happened(&self, server: &Server, group: &Group<'_>) -> Result<bool, StoreError> {
@@ -100,11 +117,13 @@ impl CommitSession {
         group: &Group<'_>,
     ) -> Result<bool, StoreError> {
         let raise = sqlx::query_scalar("UPDATE instance SET epoch = epoch + 1 WHERE no = $1 RETURNING epoch");
-        let raised: Vec<i64> = raise.bind(self.me).fetch_all(&mut *connection).await.map_err(store_error)?;
-        let Some(epoch) = raised.first() else {
-            return Err(StoreError::Refused("this instance was forgotten: start the process again".into()));
+        let raise = raise.bind(self.registration.number()).fetch_optional(&mut *connection);
+        let epoch = match raise.await.map_err(store_error)? {
+            Some(epoch) => epoch,
+            // Without the row, no commit runs or can take effect.
+            None => self.registration.restore(&mut *connection).await?,
         };
-        self.epoch.store(*epoch, Ordering::Release);
+        self.epoch.store(epoch, Ordering::Release);
         if let Some(record) = group.records.first() {
             let select = sqlx::query_scalar("SELECT EXISTS (SELECT FROM record WHERE id = $1)");
             let select = select.bind(&record.id.as_bytes()[..]);

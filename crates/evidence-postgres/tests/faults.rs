@@ -204,9 +204,50 @@ async fn an_instance_that_is_long_gone_is_forgotten_and_what_it_counted_is_not()
     other.prune(horizon, 10).await.unwrap();
     assert_eq!(instances().await, "1");
     assert_eq!(other.backlog().await.unwrap(), evidence::Backlog::default());
-    assert!(matches!(one.renew(SHORT).await, Err(StoreError::Refused(_))));
-    let refused = one.commit(&[Stream::new("t").change(1)]).await;
-    assert!(matches!(refused, Err(CommitError::Failed(StoreError::Refused(_)))), "{refused:?}");
+}
+
+/// As after the machine was suspended for days.
+#[tokio::test]
+async fn an_instance_that_was_forgotten_is_registered_again_by_what_it_does_next() {
+    for next in ["a renewal", "a question", "a commit"] {
+        let database = Database::fresh().await;
+        let (one, other) = (database.store("one").await, database.store("other").await);
+        let registered = async || {
+            let registered = "SELECT count(*)::text FROM instance WHERE name = 'one' AND until > now()";
+            database.ask(registered).await
+        };
+        database.run("UPDATE instance SET until = now() - interval '2 days' WHERE name = 'one'").await;
+        other.prune(Horizon { streams: 0, records: 0 }, 10).await.unwrap();
+        assert_eq!(registered().await, "0");
+        let mut stream = Stream::new("s");
+        let change = [stream.change(1)];
+        let deliver = evidence::Delivered { id: record("s", 0).id, leaf_index: None, receipt: None };
+        let delivered = one.delivered(&[deliver]).await;
+        assert!(matches!(delivered, Err(StoreError::Unavailable(_))), "nothing is counted: {delivered:?}");
+        match next {
+            "a renewal" => assert!(one.renew(SHORT).await.unwrap().is_some()),
+            "a question" => assert!(!one.happened(&change).await.unwrap()),
+            _ => one.commit(&change).await.unwrap(),
+        }
+        assert_eq!(registered().await, "1", "{next}");
+        if next != "a commit" {
+            one.commit(&change).await.unwrap();
+        }
+        stream.grow(&one, 1).await;
+        assert_eq!(one.pending(10).await.unwrap().len(), 2, "{next}");
+        assert_eq!(other.backlog().await.unwrap().records, 2, "{next}");
+    }
+}
+
+/// A server that raises the epoch and whose answer is lost.
+#[tokio::test]
+async fn a_question_without_an_answer_does_not_end_the_commits_of_an_instance() {
+    let database = Database::fresh().await;
+    let store = database.store("one").await;
+    let mut stream = Stream::new("s");
+    stream.grow(&store, 1).await;
+    database.run("UPDATE instance SET epoch = epoch + 1 WHERE name = 'one'").await;
+    stream.grow(&store, 1).await;
 }
 
 /// As two instances do that send the records of a third one, whose lease is over.
