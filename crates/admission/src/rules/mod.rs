@@ -135,12 +135,12 @@ impl Rules {
     /// Never: the name of its one rule is valid in a record.
     #[must_use]
     pub fn denying_all(route: &str, issuer: &str) -> Self {
-        let mut rules = Rules::new(route, issuer, "sha256:");
+        let mut rules = Rules::new(route, issuer, "");
         // The keyring is empty, so no signature can verify.
         rules.demands.signed = true;
         let gone = PolicyRule::new("route-gone", None, None, Then::Deny);
         rules.policy.push(gone.expect("a name, and no condition"));
-        rules
+        rules.digested()
     }
 
     /// Returns `true` if callers without VAP may call the tool under [`Posture::Restricted`].

@@ -19,12 +19,13 @@ use vap::glob::Pattern;
 use vap::message::slot::Carrier;
 
 use crate::agent::{POLICY, SESSION, call, commit, denied, job, received, run};
-use crate::setup::{open_under, settings};
+use crate::setup::{open_under, records, settings};
 use crate::site::Site;
 
 /// A writer whose rules a test changes.
 struct World {
     rules: Arc<Mutex<Option<Arc<Rules>>>>,
+    store: Memory,
     writer: DecisionWriter,
     running: RunningWriter,
 }
@@ -34,10 +35,10 @@ impl World {
         let rules = Arc::new(Mutex::new(Some(Arc::new(rules))));
         let now = rules.clone();
         let in_force: RulesOf = Arc::new(move |_| now.lock().unwrap().clone());
-        let site = Site::stopped();
-        let (writer, running) = open_under(&Memory::new("one"), &site, settings(), in_force).await;
+        let (site, store) = (Site::stopped(), Memory::new("one"));
+        let (writer, running) = open_under(&store, &site, settings(), in_force).await;
         commit(&writer, SESSION, json!({ "max_calls": 9, "limits": { "usd": 10 } })).await;
-        Self { rules, writer, running }
+        Self { rules, store, writer, running }
     }
 
     fn change(&self, rules: Option<Rules>) {
@@ -87,6 +88,8 @@ async fn d_1_a_confirmed_call_is_decided_under_the_rules_then_in_force() {
     let held = world.call_with_question(&message).await;
     world.change(None);
     assert_eq!(denied_after_confirmation(held).await, "signature_required", "the route is gone");
+    let written = records(&world.store, "unbound:one").await;
+    assert_eq!(written.len(), 1, "the log can read the record of a denial on a route that is gone");
     world.change(Some(pay("ask", Then::Confirm)));
     let held = world.call_with_question(&message).await;
     match held.answered(HumanAnswer::Confirmed).await {
