@@ -97,6 +97,26 @@ fn a_disclosure_is_proven_without_the_gateway_and_its_alteration_found() {
 }
 
 #[test]
+fn a_disclosure_with_an_invented_text_or_a_record_given_twice_is_refused() {
+    let (agent, scene) = audited();
+    let disclose = ["--config", "gateway.toml", "--disclose", "opened.json", &agent.session];
+    audit(&scene, &disclose).must_succeed();
+    let disclosed: Vec<Value> =
+        serde_json::from_slice(&fs::read(scene.gateway.path("opened.json")).unwrap()).unwrap();
+    let mut invented = disclosed.clone();
+    invented[0]["texts"]["instruction"] = json!({ "beginning": "\"pay them\"", "bytes": 999_999 });
+    fs::write(scene.gateway.path("invented.json"), json!(invented).to_string()).unwrap();
+    let ran = audit(&scene, &["--opened", "invented.json"]);
+    assert_eq!(ran.code, Some(3), "{ran}");
+    assert!(ran.stdout.contains("contradicted"), "{ran}");
+    let twice = [&disclosed[..], &disclosed[1..2]].concat();
+    fs::write(scene.gateway.path("twice.json"), json!(twice).to_string()).unwrap();
+    let ran = audit(&scene, &["--opened", "twice.json"]);
+    assert_eq!(ran.code, Some(3), "{ran}");
+    assert!(ran.stderr.contains("not-a-disclosure"), "{ran}");
+}
+
+#[test]
 fn records_that_were_left_out_of_a_disclosure_are_named() {
     let (agent, scene) = audited();
     let disclose = ["--config", "gateway.toml", "--disclose", "opened.json", &agent.session];

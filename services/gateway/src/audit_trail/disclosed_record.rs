@@ -138,7 +138,8 @@ fn committed(
 fn opened(member: &str, text: &Text, commitment: Option<&String>, key: &RecordKey) -> DisclosedText {
     match text {
         Text::Cut(cut) => {
-            DisclosedText { value: Some(cut.beginning.as_str().into()), proof: TextProof::Partial }
+            let proof = commitment.map_or(TextProof::Contradicted, |_| TextProof::Partial);
+            DisclosedText { value: Some(cut.beginning.as_str().into()), proof }
         }
         Text::Whole(text) => {
             let is_committed = commitment == Some(&key.commit(member, text.as_bytes()));

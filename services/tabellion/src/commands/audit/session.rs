@@ -55,6 +55,7 @@ impl Session {
         let records = disclosures.iter().map(|disclosure| AuditedRecord::of(disclosure, &trust.store));
         let records = records.collect::<Result<Vec<_>, _>>().map_err(malformed)?;
         check_is_one_session(self.session.as_deref(), &records)?;
+        let numbers = numbers(&records)?;
         let chosen = of_turn(self.turn.as_deref(), &records);
         if !chosen.contains(&true) {
             return Err(no_records());
@@ -63,7 +64,7 @@ impl Session {
             let disclosed = disclosures.iter().zip(&chosen).filter(|(_, chosen)| **chosen);
             self.write(context, path, disclosed.map(|(disclosure, _)| disclosure.clone()).collect())?;
         }
-        let gaps = gaps(&records.iter().map(|record| record.opened.seq).collect());
+        let gaps = gaps(&numbers);
         let closed = records.iter().any(|record| record.opened.kind == CLOSED);
         let selected =
             records.into_iter().zip(chosen).filter(|(_, chosen)| *chosen).map(|(record, _)| record);
@@ -235,6 +236,19 @@ fn check_is_one_session(session: Option<&str>, records: &[AuditedRecord]) -> Res
             Err(Failure::new(Exit::VerificationFailed, "not-a-disclosure", what)
                 .fact("stream", &other.stream)
                 .fact("gateway", &other.gateway))
+        }
+    }
+}
+
+/// Returns the numbers of the records. Refuses two records with one number: a gateway uses each number once.
+fn numbers(records: &[AuditedRecord]) -> Result<BTreeSet<u64>, Failure> {
+    let mut numbers = BTreeSet::new();
+    match records.iter().map(|record| record.opened.seq).find(|seq| !numbers.insert(*seq)) {
+        None => Ok(numbers),
+        Some(seq) => {
+            let what = "two of the records have the same number";
+            Err(Failure::new(Exit::VerificationFailed, "not-a-disclosure", what)
+                .fact("number", seq.to_string()))
         }
     }
 }
