@@ -4,7 +4,7 @@
 use std::fs;
 use std::time::Duration;
 
-use black_box::{Agent, Guarded, Scene, until};
+use black_box::{Agent, Guarded, Ran, Scene, until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use testkit::McpServer;
@@ -67,6 +67,29 @@ fn a_recorded_session_is_decided_again_to_the_same() {
     let ran =
         scene.gateway.tabellion(&["gateway", "replay", "--config", "gateway.toml", &agent.session, "--json"]);
     assert_eq!(ran.code, Some(0), "{ran}");
+}
+
+#[test]
+fn a_session_that_cannot_be_decided_again_is_not_called_the_same() {
+    let guarded = Guarded::new();
+    let (agent, mut client) = (&guarded.agent, guarded.running.modern());
+    agent.commit(&mut client);
+    agent.call(&mut client, "echo", json!({})).must_be_served();
+    guarded.running.stop();
+    let text = fs::read_to_string(guarded.gateway.path("gateway.toml")).unwrap();
+    let renamed = text.replace("path = \"/mcp\"", "path = \"/renamed\"");
+    fs::write(guarded.gateway.path("renamed.toml"), renamed).unwrap();
+    let replay = |more: &[&str]| {
+        let arguments = ["gateway", "replay", "--config", "renamed.toml", &agent.session];
+        Ran::from(guarded.gateway.command(&[&arguments[..], more].concat()).output().unwrap())
+    };
+    let ran = replay(&["--json"]);
+    assert_eq!(ran.code, Some(4), "{ran}");
+    let replayed = ran.json();
+    assert_eq!((&replayed["differences"], &replayed["undecided"]), (&json!(0), &json!(2)), "{ran}");
+    let ran = replay(&[]);
+    assert!(ran.stdout.contains("0 answers would differ, 2 cannot be decided again"), "{ran}");
+    assert!(!ran.stdout.contains("same"), "{ran}");
 }
 
 #[test]

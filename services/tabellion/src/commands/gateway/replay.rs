@@ -27,19 +27,27 @@ impl Replay {
         let decisions = replay::replay(&mut replayed, &records).map_err(failed)?;
         let (session, records) = (self.session, records.len());
         let differences = decisions.iter().filter(|decision| decision.differs).count();
-        let json = members! { session, records, differences, decisions };
+        let undecided = decisions.iter().filter(|decision| decision.now.is_none()).count();
+        let json = members! { session, records, differences, undecided, decisions };
         context.console.print(&json, |out| {
             decisions.iter().try_for_each(|decision| line(out, decision))?;
             write!(out, "{} of {}: ", counted(records, "record", "records"), safe(&session))?;
-            match differences {
-                0 => writeln!(out, "every answer would be the same"),
-                count => writeln!(out, "{} would differ", counted(count, "answer", "answers")),
-            }
+            writeln!(out, "{}", summary(differences, undecided))
         })?;
-        match differences {
-            0 => Ok(()),
+        match (differences, undecided) {
+            (0, 0) => Ok(()),
+            (0, _) => Err(Failure::already_printed(Exit::NotVerified)),
             _ => Err(Failure::already_printed(Exit::VerificationFailed)),
         }
+    }
+}
+
+fn summary(differences: usize, undecided: usize) -> String {
+    let differing = counted(differences, "answer", "answers");
+    match (differences, undecided) {
+        (0, 0) => "every answer would be the same".to_owned(),
+        (_, 0) => format!("{differing} would differ"),
+        _ => format!("{differing} would differ, {undecided} cannot be decided again"),
     }
 }
 
@@ -56,7 +64,11 @@ pub fn failed(error: ReplayError) -> Failure {
 }
 
 fn line(out: &mut dyn Write, decision: &ReplayedDecision) -> io::Result<()> {
-    let mark = if decision.differs { "DIFF" } else { "same" };
+    let mark = match &decision.now {
+        None => "none",
+        Some(_) if decision.differs => "DIFF",
+        Some(_) => "same",
+    };
     let tool = decision.tool.as_deref().unwrap_or(decision.kind);
     writeln!(
         out,
