@@ -17,6 +17,7 @@ use admission::risk::Degree;
 use admission::session::{Account, Reservation};
 use admission::tool::ToolFault;
 use decimal::Decimal;
+use jose::json;
 use serde::{Deserialize, Serialize};
 use vap::verdict::Trigger;
 
@@ -49,6 +50,9 @@ pub struct DecisionInputs {
     /// The `Mcp-Name` header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header: Option<Text>,
+    /// The arguments as sent, if rules read them otherwise than their canonical form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Text>,
     /// The method of a refused request that is not a call; its refusal cannot be replayed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<Text>,
@@ -166,6 +170,7 @@ impl DecisionInputs {
         Self {
             tool: Some(Text::whole(call.tool)),
             header: call.header.map(Text::whole),
+            arguments: sent_arguments(call.arguments),
             sample: context.random.sample,
             can_ask: call.can_ask,
             can_wait: call.can_wait,
@@ -259,6 +264,7 @@ impl DecisionInputs {
             unreadable: false,
             tool: None,
             header: None,
+            arguments: None,
             method: None,
             sample: 0,
             can_ask: true,
@@ -304,6 +310,17 @@ impl JudgeOpinion {
         let Self { finding, confidence, trigger, cost, words: _ } = *self;
         JudgeAnswer { finding, confidence: Degree::of(confidence), trigger, cost }
     }
+}
+
+/// Returns the text of the arguments if rules can read it, and not its canonical form: that writes `1e16` as an integer
+/// beyond 2^53 - 1.
+fn sent_arguments(arguments: &CallArguments) -> Option<Text> {
+    let canonical = str::from_utf8(&arguments.canonical().bytes).ok()?;
+    if canonical == arguments.text() {
+        return None;
+    }
+    let is_ambiguous = json::check_text(canonical).ok()?.first_ambiguous_number().is_some();
+    is_ambiguous.then(|| Text::whole(arguments.text()))
 }
 
 fn is_not_required(authority: &Authority) -> bool {

@@ -163,8 +163,8 @@ impl DecisionAnnex {
             &mut self.req,
         ];
         if let Some(RecordedInputs::Decision(inputs)) = &mut self.inputs {
-            let DecisionInputs { message, header, judge, .. } = &mut **inputs;
-            texts.extend([message, header]);
+            let DecisionInputs { message, header, arguments, judge, .. } = &mut **inputs;
+            texts.extend([message, header, arguments]);
             judge.iter_mut().for_each(|judge| judge.words = Text::dropped());
         }
         texts.into_iter().flatten().for_each(|text| *text = Text::dropped());

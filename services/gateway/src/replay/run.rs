@@ -190,6 +190,7 @@ fn decided_again(
         (Some(kind), Some(message)) => again.declare(kind, &rounds, &inputs.declaration(message)),
         (Some(_), None) => ReplayResult::NoRoute,
         (None, envelope) => {
+            let arguments = inputs.arguments.as_ref().or(arguments);
             let arguments = CallArguments::new(whole(arguments)?.unwrap_or("{}"));
             let call = inputs.call(envelope, &arguments)?;
             again.call(&rounds, &call, Some(&stored.record.id.to_string()))

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use admission::rules::Then;
 use evidence::{EvidenceStore, FailingEvidence, Fault, Memory};
 use evidence_sqlite::{Settings, Sqlite};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::world::World;
+use crate::world::{World, rule};
 
 #[tokio::test]
 async fn x_5_a_call_leaves_its_decision_and_its_outcome_in_the_database() {
@@ -27,7 +28,7 @@ async fn x_5_a_call_leaves_its_decision_and_its_outcome_in_the_database() {
     assert!(stored.iter().zip(0..).all(|(stored, seq)| stored.record.seq == seq));
     let response = answer.vap();
     let kept = stored.iter().filter_map(|stored| stored.record.verdict.as_ref());
-    let kept: Vec<serde_json::Value> = kept.map(|text| serde_json::from_slice(text).unwrap()).collect();
+    let kept: Vec<Value> = kept.map(|text| serde_json::from_slice(text).unwrap()).collect();
     assert!(kept.contains(&response), "the Verdict that was told is the one that was kept");
     let audit_ref = response["audit_ref"].as_str().unwrap().to_owned();
     assert_eq!(answer.meta("dev.tabellion/evidence")["audit_ref"], json!(audit_ref));
@@ -69,4 +70,20 @@ async fn s_1_a_clients_reasons_are_kept_in_the_audit_store_alone() {
     let decision = &stored[1].record;
     assert!(String::from_utf8_lossy(&decision.annex).contains("a wish"));
     assert!(!String::from_utf8_lossy(&decision.statement).contains("a wish"));
+}
+
+#[tokio::test]
+async fn c_4_a_number_that_rules_read_only_as_it_was_sent_is_kept_so() {
+    let deny = rule("few", "pay", Some("input.arguments.amount < 5"), Then::Deny);
+    let world = World::with(|wishes| wishes.rules.policy.push(deny)).await;
+    let agent = world.modern("alice");
+    agent.commit().await;
+    for amount in [1e16, 1e20, 7.5] {
+        agent.call("pay", json!({ "amount": amount })).await.served();
+    }
+    let stored = world.store.records(&agent.session, 0, 10).await.unwrap();
+    let annexes = stored.iter().map(|stored| serde_json::from_slice(&stored.record.annex).unwrap());
+    let sent = annexes.filter_map(|annex: Value| Some(annex["replay"]["arguments"].as_str()?.to_owned()));
+    let expected = [1e16, 1e20].map(|amount| json!({ "amount": amount }).to_string());
+    assert_eq!(sent.collect::<Vec<_>>(), expected, "7.5 has one spelling");
 }
