@@ -262,8 +262,9 @@ pub const OUTBOX_WARNING: f64 = 0.5;
 pub const OUTBOX_POLL: Duration = Duration::from_secs(1);
 /// Bytes of a text (arguments, a message, a result) that are kept in clear in a record's annex. A longer text is cut.
 pub const ANNEX_TEXT_BYTES: usize = 16 << 10;
-/// As [`ANNEX_TEXT_BYTES`], for an accepted commitment or amendment: a session cannot be replayed without it.
-pub const ANNEX_AGREED_TEXT_BYTES: usize = 64 << 10;
+/// As [`ANNEX_TEXT_BYTES`], for a permitted message of a session: what follows in the session cannot be replayed without it.
+/// A message with arguments of [`ARGUMENT_BYTES`] fits, and so does a commitment with all patterns that it may have.
+pub const ANNEX_PERMITTED_TEXT_BYTES: usize = 128 << 10;
 /// As [`ANNEX_TEXT_BYTES`], for denied callers whose identity is unknown.
 pub const ANNEX_UNIDENTIFIED_TEXT_BYTES: usize = 1 << 10;
 /// Time by which a record that the log refuses as one from the future may be ahead of this gateway's clock, and still be sent

@@ -11,7 +11,7 @@ mod text;
 
 use std::collections::BTreeMap;
 
-use admission::decide::{About, Flag, Ruling, Settled};
+use admission::decide::{Flag, Ruling, Settled, Stream};
 use admission::invocation::AiInvocation;
 use admission::session::ReservationId;
 use bytes::Bytes;
@@ -26,7 +26,7 @@ use vap::reason::Reason;
 pub use inputs::{ApproverQuestionInputs, DecisionInputs, JudgeOpinion};
 pub use text::{NotWhole, Text, whole};
 
-use crate::limits::{ANNEX_AGREED_TEXT_BYTES, ANNEX_TEXT_BYTES, ANNEX_UNIDENTIFIED_TEXT_BYTES};
+use crate::limits::{ANNEX_PERMITTED_TEXT_BYTES, ANNEX_TEXT_BYTES, ANNEX_UNIDENTIFIED_TEXT_BYTES};
 
 /// The annex of a record that has nothing to keep in clear.
 pub const EMPTY: Bytes = Bytes::from_static(b"{}");
@@ -173,10 +173,10 @@ impl DecisionAnnex {
 
 /// Returns the number of bytes that are kept of each text of a ruling.
 fn most(ruling: &Ruling) -> usize {
-    match (ruling.about, &ruling.texts.principal) {
+    match (ruling.verdict.verdict.is_permit(), &ruling.stream) {
         // Later decisions depend on these texts.
-        (About::Commitment | About::Amendment, Some(_)) if ruling.reason.is_none() => ANNEX_AGREED_TEXT_BYTES,
-        (_, None) if !ruling.verdict.verdict.is_permit() => ANNEX_UNIDENTIFIED_TEXT_BYTES,
+        (true, Stream::Session(_)) => ANNEX_PERMITTED_TEXT_BYTES,
+        (false, _) if ruling.texts.principal.is_none() => ANNEX_UNIDENTIFIED_TEXT_BYTES,
         _ => ANNEX_TEXT_BYTES,
     }
 }

@@ -103,9 +103,13 @@ pub fn begin(
 /// Decides the call, and explains the decision.
 ///
 /// # Errors
-/// [`ReplayError::Question`] if the arguments are not a JSON object, the route is unknown, or the call would wait for
-/// another.
+/// [`ReplayError::Question`] if the arguments are not a JSON object, the route is unknown, the call would wait for another,
+/// or the session's state is not known.
 pub fn explain(again: &mut ReplayedSession, call: &Hypothesis<'_>) -> Result<Explained, ReplayError> {
+    if let Some(seq) = again.unknown_after() {
+        let why = format!("the state of the session is not known: its record {seq} cannot be decided again");
+        return Err(ReplayError::Question(why));
+    }
     let checked = jose::json::check_any_numbers(call.arguments)
         .map_err(|error| ReplayError::Question(format!("the arguments are not strict JSON: {error}")))?;
     if !checked.text().trim_start().starts_with('{') {

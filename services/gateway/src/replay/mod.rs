@@ -6,7 +6,11 @@
 //! the new ones.
 //!
 //! Judges and persons are not asked again: their recorded answers are used. If the judge would be asked now and was not
-//! asked then, it is presumed to agree with the recorded decision. Nothing is written, and nothing is sent.
+//! asked then, it is presumed to agree with the recorded decision, except where that came from a person. Nothing is
+//! written, and nothing is sent.
+//!
+//! A permitted message of which not everything was kept changes the session in an unknown way. So no later record of the
+//! session is decided again.
 
 mod explain;
 mod replayed_session;
@@ -31,9 +35,9 @@ pub enum ReplayError {
     /// There are no records of this session.
     #[error("no records of a session {0}")]
     NoSession(String),
-    /// The first records of the session are past their retention time (`evidence_keep`).
+    /// Records of the session are past their retention time (`evidence_keep`).
     #[error(
-        "the records of {0} before {1} are no longer kept (evidence_keep), so it cannot be decided again"
+        "records of {0} before record {1} are no longer kept (evidence_keep), so it cannot be decided again"
     )]
     Forgotten(String, u64),
     /// The session's key is no longer kept, so that its records cannot be opened.
@@ -52,11 +56,11 @@ pub enum ReplayError {
     Question(String),
 }
 
-/// Returns all records of a session, in order.
+/// Returns all records of a session that are kept, in order.
 ///
 /// # Errors
-/// [`ReplayError::Store`] if the evidence cannot be read, [`ReplayError::NoSession`] if there is no such session, and
-/// [`ReplayError::Forgotten`] if its first records are no longer kept.
+/// [`ReplayError::Store`] if the evidence cannot be read, and [`ReplayError::NoSession`] if it has no records of such a
+/// session.
 pub async fn records(config: &Config, session: &str) -> Result<Vec<StoredRecord>, ReplayError> {
     let evidence = EvidenceReader::at(config).await?;
     let mut all: Vec<StoredRecord> = Vec::new();
@@ -70,9 +74,8 @@ pub async fn records(config: &Config, session: &str) -> Result<Vec<StoredRecord>
         }
     }
     evidence.close().await;
-    match all.first().map(|first| first.record.seq) {
-        None => Err(ReplayError::NoSession(session.to_owned())),
-        Some(0) => Ok(all),
-        Some(first) => Err(ReplayError::Forgotten(session.to_owned(), first)),
+    match all.is_empty() {
+        true => Err(ReplayError::NoSession(session.to_owned())),
+        false => Ok(all),
     }
 }

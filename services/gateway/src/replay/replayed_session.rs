@@ -32,6 +32,8 @@ pub struct ReplayedSession {
     reserved: HashMap<String, (String, ReservationId)>,
     /// The caller who committed, and the route.
     owner: Option<(String, Caller)>,
+    /// The number of the first permitted record that cannot be decided again: the session's state after it is not known.
+    unknown_after: Option<u64>,
 }
 
 /// The rounds of a recorded decision: their sender, their times, and the answers between them.
@@ -102,7 +104,25 @@ impl ReplayedSession {
     /// An empty session under the rules of these routes, by path.
     #[must_use]
     pub fn under_rules(rules: HashMap<String, Arc<Rules>>) -> Self {
-        Self { rules, session: None, account: Account::default(), reserved: HashMap::new(), owner: None }
+        Self {
+            rules,
+            session: None,
+            account: Account::default(),
+            reserved: HashMap::new(),
+            owner: None,
+            unknown_after: None,
+        }
+    }
+
+    /// Returns the number of the first permitted record that cannot be decided again.
+    #[must_use]
+    pub fn unknown_after(&self) -> Option<u64> {
+        self.unknown_after
+    }
+
+    /// Declares the session's state unknown after this permitted record, which cannot be decided again.
+    pub(super) fn set_unknown_after(&mut self, seq: u64) {
+        self.unknown_after.get_or_insert(seq);
     }
 
     /// Returns the route and the caller who committed.

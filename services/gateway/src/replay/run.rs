@@ -70,11 +70,12 @@ pub struct ReplayedDecision {
 /// Replays every record, in order.
 ///
 /// # Errors
-/// [`ReplayError::Record`] if a record cannot be read.
+/// [`ReplayError::Record`] if a record cannot be read, and [`ReplayError::Forgotten`] if one is missing.
 pub fn replay(
     again: &mut ReplayedSession,
     records: &[StoredRecord],
 ) -> Result<Vec<ReplayedDecision>, ReplayError> {
+    check_no_record_is_missing(records)?;
     let mut compared = Vec::new();
     for stored in records {
         match stored.record.kind {
@@ -91,6 +92,16 @@ pub fn replay(
         }
     }
     Ok(compared)
+}
+
+/// Checks that the records are numbered from 0. A record that the log refused is kept for longer than those after it, so
+/// that one may also be missing in between.
+fn check_no_record_is_missing(records: &[StoredRecord]) -> Result<(), ReplayError> {
+    let mut numbered = (0..).zip(records.iter().map(|stored| &stored.record));
+    match numbered.find(|(number, record)| record.seq != *number) {
+        None => Ok(()),
+        Some((_, record)) => Err(ReplayError::Forgotten(record.stream.clone(), record.seq)),
+    }
 }
 
 fn decision(again: &mut ReplayedSession, stored: &StoredRecord) -> Result<ReplayedDecision, ReplayError> {
@@ -111,29 +122,28 @@ fn decision(again: &mut ReplayedSession, stored: &StoredRecord) -> Result<Replay
     let tool = inputs.and_then(|inputs| whole(inputs.tool.as_ref()).ok().flatten().map(str::to_owned));
     let mut compared = compare(stored, tool, at, recorded, now);
     compared.approval = inputs.and_then(|inputs| serde_json::to_value(inputs.put.as_ref()?).ok());
+    let is_of_session = !record.stream.starts_with(UNBOUND);
+    if compared.now.is_none() && recorded.verdict.is_permit() && is_of_session {
+        again.set_unknown_after(record.seq);
+    }
     Ok(compared)
 }
 
 /// Reason why a decision cannot be replayed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, thiserror::Error)]
 enum NotReplayable {
+    #[error("the texts of the messages were not kept whole")]
     NotWhole,
+    #[error("the message could not be read")]
     Unreadable,
+    #[error("it is about a request that is not a call")]
     NoCall,
+    #[error("it depends on a session that has its own records")]
     OfAnotherSession,
+    #[error("the call was admitted, and denied since the log gave no receipt")]
     DeniedAfterwards,
-}
-
-impl NotReplayable {
-    const fn words(self) -> &'static str {
-        match self {
-            Self::NotWhole => "the texts of the messages were not kept whole",
-            Self::Unreadable => "the message could not be read",
-            Self::NoCall => "it is about a request that is not a call",
-            Self::OfAnotherSession => "it depends on a session that has its own records",
-            Self::DeniedAfterwards => "the call was admitted, and denied since the log gave no receipt",
-        }
-    }
+    #[error("it depends on record {0}, which cannot be decided again")]
+    Follows(u64),
 }
 
 impl From<NotWhole> for NotReplayable {
@@ -150,6 +160,9 @@ fn decided_again(
     inputs: &DecisionInputs,
     (recorded_at, verdict): (Timestamp, VerdictKind),
 ) -> Result<ReplayResult, NotReplayable> {
+    if let Some(seq) = again.unknown_after() {
+        return Err(NotReplayable::Follows(seq));
+    }
     if inputs.unreadable {
         return Err(NotReplayable::Unreadable);
     }
@@ -213,7 +226,7 @@ fn compare(
         _ => None,
     };
     let (now, note) = match now {
-        Err(why) => (None, Some(format!("it cannot be decided again: {}", why.words()))),
+        Err(why) => (None, Some(format!("it cannot be decided again: {why}"))),
         Ok(now) => described(now),
     };
     let differs = now.as_ref().is_some_and(|now| *now != then || advised_now != advised_then);

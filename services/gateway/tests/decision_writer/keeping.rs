@@ -1,16 +1,23 @@
 //! How much of what callers say is kept, for how long, and what the log refuses in between.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use evidence::{Delivered, DeliveryState, EvidenceStore, Memory, Outbox, RecordKind};
+use admission::rules::{Ceiling, Rules};
+use evidence::{DeliveryState, EvidenceStore, Memory, Outbox, RecordKind};
 use gateway::Config;
-use gateway::decision_writer::{CallOutcomeReport, WriterSettings};
-use gateway::replay::{ReplayedSession, replay};
+use gateway::decision_writer::{CallOutcomeReport, MessageAnswer, MessageJob, WriterSettings};
+use gateway::replay::{Hypothesis, ReplayError, ReplayedSession, explain, replay};
 use serde_json::{Value, json};
 use vap::audit::CallStatus;
+use vap::message::slot::Carrier;
 
-use crate::agent::{SESSION, call, caller_in, commit, denied, job, read, run};
-use crate::setup::{all, offline, open, payload, record, settings, summaries, until, until_delivered};
+use crate::agent::{
+    POLICY, SESSION, call, caller, caller_in, commit, commitment, denied, job, read, received, run,
+};
+use crate::setup::{
+    all, offline, open, open_under, payload, record, settings, summaries, until, until_delivered,
+};
 use crate::site::{Site, policy};
 
 fn annex(stored: &evidence::StoredRecord) -> Value {
@@ -33,7 +40,7 @@ async fn arguments_and_results_of_any_length_leave_little_on_the_disk() {
 
     let stored = store.records(SESSION, 0, 10).await.unwrap();
     for stored in &stored {
-        assert!(stored.record.annex.len() < 64 << 10, "{} bytes", stored.record.annex.len());
+        assert!(stored.record.annex.len() < 300 << 10, "{} bytes", stored.record.annex.len());
     }
     assert_eq!(annex(&stored[1])["arguments"], r#"{"ticket":1}"#, "what is short is whole");
     let (decision, outcome) = (annex(&stored[3]), annex(&stored[4]));
@@ -42,14 +49,86 @@ async fn arguments_and_results_of_any_length_leave_little_on_the_disk() {
     assert_eq!(outcome["result"]["sha256"].as_str().unwrap().len(), 64);
     assert!(payload(&stored[3])["committed"]["arguments"].is_string(), "the whole is committed to");
 
-    let text = "issuer = \"https://gw.example\"\nlisten = \"127.0.0.1:0\"\nstate = \"gw\"\n\
-                [log]\nurl = \"http://127.0.0.1:1\"\n\
-                [[route]]\npath = \"/mcp\"\nupstream = \"http://127.0.0.1:1/mcp\"\n";
-    let config = Config::from_toml(text, std::path::Path::new(".")).unwrap();
-    let again = replay(&mut ReplayedSession::under(&config), &stored).unwrap();
+    let again = replay(&mut ReplayedSession::under(&config()), &stored).unwrap();
     assert_eq!(again[1].now, Some(again[1].then.clone()), "{again:?}");
     assert_eq!((&again[2].now, again[2].differs), (&None, false));
     assert!(again[2].note.as_ref().unwrap().contains("not kept whole"), "{again:?}");
+}
+
+/// A configuration with one route, for replays.
+fn config() -> Config {
+    let text = "issuer = \"https://gw.example\"\nlisten = \"127.0.0.1:0\"\nstate = \"gw\"\n\
+                [log]\nurl = \"http://127.0.0.1:1\"\n\
+                [[route]]\npath = \"/mcp\"\nupstream = \"http://127.0.0.1:1/mcp\"\n";
+    Config::from_toml(text, std::path::Path::new(".")).unwrap()
+}
+
+/// The records of a session of one call with arguments of this length, and a second one, which is denied.
+async fn records_of_a_call_with(length: usize) -> Vec<evidence::StoredRecord> {
+    let (store, writer, running) = offline().await;
+    commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
+    let long = job(SESSION, "crm.read", &json!({ "note": "x".repeat(length) }));
+    run(call(&writer, long).await, None).await;
+    assert_eq!(denied(&read(&writer, SESSION, 2).await), "budget_exceeded");
+    running.stop().await;
+    store.records(SESSION, 0, 10).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_session_with_the_longest_arguments_of_a_call_is_decided_again() {
+    let stored = records_of_a_call_with(gateway::limits::ARGUMENT_BYTES - 20).await;
+    let again = replay(&mut ReplayedSession::under(&config()), &stored).unwrap();
+    assert!(again.iter().all(|decision| decision.now.as_ref() == Some(&decision.then)), "{again:?}");
+}
+
+#[tokio::test]
+async fn what_follows_a_call_that_was_not_kept_whole_is_not_decided_again() {
+    let stored = records_of_a_call_with(1 << 20).await;
+    let mut session = ReplayedSession::under(&config());
+    let again = replay(&mut session, &stored).unwrap();
+    let [commitment, long, denied] = &again[..] else { panic!("{again:?}") };
+    assert_eq!(commitment.now.as_ref(), Some(&commitment.then));
+    assert_eq!((&long.now, &denied.now, denied.differs), (&None, &None, false));
+    assert!(denied.note.as_ref().unwrap().contains("it depends on record 1"), "{again:?}");
+    let call = Hypothesis {
+        route: "/mcp",
+        session: Some(SESSION),
+        tool: "crm.read",
+        arguments: "{}",
+        envelope: None,
+        tool_fault: None,
+        now: jiff::Timestamp::now(),
+    };
+    assert!(explain(&mut session, &call).unwrap_err().to_string().contains("its record 1"));
+}
+
+#[tokio::test]
+async fn a_session_without_one_of_its_records_is_not_decided_again() {
+    let mut stored = records_of_a_call_with(1).await;
+    stored.remove(1);
+    let replayed = replay(&mut ReplayedSession::under(&config()), &stored);
+    assert!(matches!(replayed, Err(ReplayError::Forgotten(_, 2))), "{replayed:?}");
+}
+
+#[tokio::test]
+async fn a_commitment_that_the_ceiling_reduced_is_kept_whole() {
+    let ceiling = Ceiling { max_calls: Some(1), ..Ceiling::default() };
+    let rules = Arc::new(Rules { ceiling, ..Rules::new("/mcp", testkit::GATEWAY, POLICY) });
+    let (store, in_force) = (Memory::new("one"), rules.clone());
+    let (writer, running) =
+        open_under(&store, &Site::stopped(), settings(), Arc::new(move |_| Some(in_force.clone()))).await;
+    let patterns: Vec<String> = (0..250).map(|n| format!("{n}.{}", "x".repeat(200))).collect();
+    let scope = json!({ "scope": { "tools_allow": patterns } });
+    let message = testkit::agent::with(commitment(SESSION, &json!({ "max_calls": 9 })), &scope);
+    let message = Ok(received(&message, Carrier::Initialize));
+    let job = MessageJob { route: "/mcp".into(), caller: caller(), message, invocation: None };
+    assert!(matches!(writer.commitment(job).await, MessageAnswer::Ruled(_)));
+    running.stop().await;
+    let stored = store.records(SESSION, 0, 10).await.unwrap();
+    let again =
+        replay(&mut ReplayedSession::under_rules([("/mcp".to_owned(), rules)].into()), &stored).unwrap();
+    assert_eq!(again[0].then.verdict, "downgraded");
+    assert_eq!(again[0].now.as_ref(), Some(&again[0].then));
 }
 
 #[tokio::test]
