@@ -125,7 +125,7 @@ impl DecisionWriter {
     async fn submit_call(
         &self,
         job: &Arc<CallJob>,
-        rounds: EarlierRounds,
+        mut rounds: EarlierRounds,
         queued: Result<QueuedCall, WriterError>,
     ) -> Result<CallAnswer, WriterError> {
         let queued = queued?;
@@ -134,7 +134,8 @@ impl DecisionWriter {
         job.arguments.canonical();
         let (reply, answer) = oneshot::channel();
         let request = Request::new(self.clone(), reply);
-        let call = CallWork::new(request, job.clone(), rounds, random_inputs()?, queued);
+        let random = random_inputs(&mut rounds)?;
+        let call = CallWork::new(request, job.clone(), rounds, random, queued);
         self.submit_and_wait(Box::new(call), answer, &slot).await
     }
 
@@ -142,13 +143,14 @@ impl DecisionWriter {
         &self,
         job: &Arc<MessageJob>,
         kind: MessageKind,
-        rounds: EarlierRounds,
+        mut rounds: EarlierRounds,
     ) -> Result<MessageAnswer, WriterError> {
         check_session_name(Some(&job.message))?;
         let slot = QueueSlot::take(self, job.bytes())?;
         let (reply, answer) = oneshot::channel();
         let request = Request::new(self.clone(), reply);
-        let message = MessageWork::new(request, job.clone(), kind, rounds, random_inputs()?);
+        let random = random_inputs(&mut rounds)?;
+        let message = MessageWork::new(request, job.clone(), kind, rounds, random);
         self.submit_and_wait(Box::new(message), answer, &slot).await
     }
 
@@ -203,7 +205,13 @@ fn check_session_name(slot: Option<&Slot>) -> Result<(), WriterError> {
     }
 }
 
-/// Draws the random inputs of one decision: the sampling number (V-28), and the secret of a new session or question.
-fn random_inputs() -> Result<RandomInputs, WriterError> {
-    Ok(RandomInputs { sample: u32::from_be_bytes(random()?), secret: random()? })
+/// Draws the random inputs of one round: the sampling number (V-28), unless an earlier round has drawn it, and the secret of
+/// a new session or question.
+fn random_inputs(rounds: &mut EarlierRounds) -> Result<RandomInputs, WriterError> {
+    let sample = match rounds.sample {
+        Some(sample) => sample,
+        None => u32::from_be_bytes(random()?),
+    };
+    rounds.sample = Some(sample);
+    Ok(RandomInputs { sample, secret: random()? })
 }

@@ -18,7 +18,7 @@ use jiff::Timestamp;
 use vap::audit::CallStatus;
 use vap::message::MessageType;
 use vap::message::slot::Received;
-use vap::verdict::{Trigger, VerdictKind};
+use vap::verdict::Trigger;
 
 use crate::config::Config;
 use crate::current_rules::rules_of;
@@ -48,8 +48,12 @@ pub struct RecordedRounds<'a> {
     pub first: Timestamp,
     /// The random number that determines whether the judge sees the message (V-28).
     pub sample: u32,
-    /// The judge's conclusion, if the judge is asked.
-    pub judged: JudgeAnswer,
+    /// The judge's recorded conclusion; `None` if the judge was not asked.
+    pub opinion: Option<JudgeAnswer>,
+    /// The presumed finding of a judge that was not asked and would be asked now.
+    pub presumed: JudgeFinding,
+    /// The digest of the rules of the recorded decision.
+    pub policy_digest: &'a str,
     /// The person's answer on the open stream; `None` if no person was asked.
     pub answer: Option<HumanAnswer>,
     /// The question to approvers, with its answer.
@@ -72,13 +76,32 @@ impl<'a> RecordedRounds<'a> {
             now,
             first: now,
             sample: u32::MAX,
-            judged: presumed_opinion(VerdictKind::Served),
+            opinion: None,
+            presumed: JudgeFinding::Consistent,
+            policy_digest: "",
             answer: None,
             put: None,
             of_these_rules: false,
             held_for_others: &[],
             account: None,
         }
+    }
+
+    /// Returns the judge's conclusion for the first pass: the recorded one, if the rules are the same. Whether the judge is
+    /// asked depends on the calls before, and calls that overlap are recorded in the order of their decisions, not of their
+    /// questions.
+    fn known_opinion(&self, rules: &Rules) -> Option<JudgeAnswer> {
+        self.opinion.filter(|_| rules.judge.is_some() && rules.policy_digest == self.policy_digest)
+    }
+
+    /// Returns the judge's conclusion if the first pass asks the judge.
+    fn judged(&self) -> JudgeAnswer {
+        self.opinion.unwrap_or(JudgeAnswer {
+            finding: self.presumed,
+            confidence: Degree::ONE,
+            trigger: Trigger::RandomSample,
+            cost: Decimal::ZERO,
+        })
     }
 }
 
@@ -158,7 +181,7 @@ impl ReplayedSession {
     ) -> ReplayResult {
         let Some(rules) = self.rules.get(rounds.route).cloned() else { return ReplayResult::NoRoute };
         let others = self.begin(rounds);
-        let mut before = declared.before;
+        let mut before = EarlierResults { judged: rounds.known_opinion(&rules), ..declared.before };
         let ruling = loop {
             let declared = Declaration { before, ..*declared };
             let context = context(&rules, rounds, &before);
@@ -172,7 +195,7 @@ impl ReplayedSession {
             match ruling {
                 MessageRuling::Ruled(ruling) => break ruling,
                 MessageRuling::Judge { held, .. } => {
-                    before = EarlierResults { held, judged: Some(rounds.judged), ..declared.before };
+                    before = EarlierResults { held, judged: Some(rounds.judged()), ..declared.before };
                 }
             }
         };
@@ -209,7 +232,8 @@ impl ReplayedSession {
         let ticket = ticket.map(|ticket| bound_to(rules, ticket, rounds.of_these_rules));
         let returned_state =
             call.before.returned_state.map(|state| ReturnedState { ticket: ticket.as_ref(), ..state });
-        let mut before = EarlierResults { returned_state, ..call.before };
+        let judged = rounds.known_opinion(rules);
+        let mut before = EarlierResults { returned_state, judged, ..call.before };
         let asked = EarlierResults { returned_state, ..EarlierResults::default() };
         loop {
             let call = ToolCall { before, ..*call };
@@ -225,7 +249,7 @@ impl ReplayedSession {
                 CallDecision::Refuse(ruling) => return ReplayResult::Ruled(ruling),
                 CallDecision::Wait => return ReplayResult::Waits,
                 CallDecision::Ask { question: CallQuestion::Judge(_), held } => {
-                    EarlierResults { held, judged: Some(rounds.judged), ..asked }
+                    EarlierResults { held, judged: Some(rounds.judged()), ..asked }
                 }
                 CallDecision::Ask { held, .. }
                     if rounds.put.is_some() && before.approver_question.is_none() =>
@@ -299,15 +323,4 @@ fn bound_to(rules: &Rules, ticket: &SealedCall, of_these_rules: bool) -> SealedC
         (_, false) => String::new(),
     };
     SealedCall { policy, ..ticket.clone() }
-}
-
-/// The presumed opinion of a judge that was not asked: it agrees with the recorded verdict.
-#[must_use]
-pub fn presumed_opinion(recorded: VerdictKind) -> JudgeAnswer {
-    JudgeAnswer {
-        finding: if recorded.is_permit() { JudgeFinding::Consistent } else { JudgeFinding::Inconsistent },
-        confidence: Degree::ONE,
-        trigger: Trigger::RandomSample,
-        cost: Decimal::ZERO,
-    }
 }

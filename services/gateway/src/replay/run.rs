@@ -4,7 +4,8 @@ use std::str::FromStr;
 
 use admission::arguments::CallArguments;
 use admission::authenticated::Authenticated;
-use admission::decide::Advised;
+use admission::decide::{Advised, JudgeFinding};
+use admission::principal::Caller;
 use evidence::{RecordKind, StoredRecord};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -16,7 +17,7 @@ use vap::reason::Reason;
 use vap::verdict::VerdictKind;
 
 use super::ReplayError;
-use super::replayed_session::{RecordedRounds, ReplayResult, ReplayedSession, presumed_opinion};
+use super::replayed_session::{RecordedRounds, ReplayResult, ReplayedSession};
 use crate::annex::{
     ApproverQuestionInputs, DecisionAnnex, DecisionInputs, JudgeOpinion, NotWhole, OutcomeAnnex,
     RecordedInputs, Text, whole,
@@ -116,7 +117,7 @@ fn decision(again: &mut ReplayedSession, stored: &StoredRecord) -> Result<Replay
         Some(RecordedInputs::Partial(_)) | None => (None, Err(NotReplayable::NotWhole)),
         Some(RecordedInputs::Decision(inputs)) => {
             let arguments = annex.arguments.as_ref();
-            (Some(&**inputs), decided_again(again, stored, arguments, inputs, (at, recorded.verdict)))
+            (Some(&**inputs), decided_again(again, stored, arguments, inputs, (at, recorded)))
         }
     };
     let tool = inputs.and_then(|inputs| whole(inputs.tool.as_ref()).ok().flatten().map(str::to_owned));
@@ -158,7 +159,7 @@ fn decided_again(
     stored: &StoredRecord,
     arguments: Option<&Text>,
     inputs: &DecisionInputs,
-    (recorded_at, verdict): (Timestamp, VerdictKind),
+    (recorded_at, recorded): (Timestamp, &Decided),
 ) -> Result<ReplayResult, NotReplayable> {
     if let Some(seq) = again.unknown_after() {
         return Err(NotReplayable::Follows(seq));
@@ -174,18 +175,7 @@ fn decided_again(
     if message.is_some() && stored.record.stream.starts_with(UNBOUND) {
         return Err(NotReplayable::OfAnotherSession);
     }
-    let now = Timestamp::from_millisecond(inputs.at).unwrap_or(recorded_at);
-    let rounds = RecordedRounds {
-        first: inputs.first_at.and_then(|at| Timestamp::from_millisecond(at).ok()).unwrap_or(now),
-        sample: inputs.sample,
-        judged: inputs.judge.as_ref().map_or_else(|| presumed_opinion(verdict), JudgeOpinion::semantic),
-        answer: inputs.answer,
-        put: inputs.put.as_ref().map(ApproverQuestionInputs::to_question),
-        of_these_rules: inputs.state.as_ref().is_some_and(|state| state.of_these_rules),
-        held_for_others: &inputs.held_for_others,
-        account: inputs.account.as_ref(),
-        ..RecordedRounds::new(&inputs.route, &caller, now)
-    };
+    let rounds = rounds_of(inputs, &caller, recorded_at, recorded);
     let (carrier, kind) = match stored.record.kind {
         RecordKind::Commitment => (Carrier::ToolsList, Some(MessageType::ScopeCommitment)),
         RecordKind::Amendment => (Carrier::Amend, Some(MessageType::ScopeAmendment)),
@@ -209,6 +199,53 @@ fn decided_again(
             again.call(&rounds, &call, Some(&stored.record.id.to_string()))
         }
     })
+}
+
+fn rounds_of<'a>(
+    inputs: &'a DecisionInputs,
+    caller: &'a Caller,
+    recorded_at: Timestamp,
+    recorded: &'a Decided,
+) -> RecordedRounds<'a> {
+    let now = Timestamp::from_millisecond(inputs.at).unwrap_or(recorded_at);
+    RecordedRounds {
+        first: inputs.first_at.and_then(|at| Timestamp::from_millisecond(at).ok()).unwrap_or(now),
+        sample: inputs.sample,
+        opinion: inputs.judge.as_ref().map(JudgeOpinion::semantic),
+        presumed: presumed_finding(recorded),
+        policy_digest: &recorded.policy_digest,
+        answer: inputs.answer,
+        put: inputs.put.as_ref().map(ApproverQuestionInputs::to_question),
+        of_these_rules: inputs.state.as_ref().is_some_and(|state| state.of_these_rules),
+        held_for_others: &inputs.held_for_others,
+        account: inputs.account.as_ref(),
+        ..RecordedRounds::new(&inputs.route, caller, now)
+    }
+}
+
+/// Returns the presumed finding of a judge that was not asked. It agrees with the recorded verdict, unless that was the
+/// answer of a person, who is asked after the judge.
+fn presumed_finding(recorded: &Decided) -> JudgeFinding {
+    let reason = recorded.verification.reason.as_deref().and_then(|code| Reason::from_str(code).ok());
+    match recorded.verdict {
+        VerdictKind::Denied if !reason.as_ref().is_some_and(is_about_person) => JudgeFinding::Inconsistent,
+        _ => JudgeFinding::Consistent,
+    }
+}
+
+/// Returns whether a reason is about a person's answer (V-26).
+const fn is_about_person(reason: &Reason) -> bool {
+    matches!(
+        reason,
+        Reason::ConfirmationRequired
+            | Reason::Declined
+            | Reason::ApprovalRequired
+            | Reason::ApprovalDenied
+            | Reason::ApprovalUnavailable
+            | Reason::InvalidApproval
+            | Reason::Unanswered
+            | Reason::InvalidState
+    )
 }
 
 fn compare(

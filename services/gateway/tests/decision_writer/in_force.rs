@@ -3,14 +3,16 @@
 
 use std::sync::{Arc, Mutex};
 
+use admission::approval::{Approval, Decision};
 use admission::clarify::HumanAnswer;
-use admission::rules::{PolicyRule, Rules, Then};
+use admission::rules::{Approver, PolicyRule, Rules, Then};
 use admission::signature::{AgentKey, Holder, Keyring};
 use admission::tool::{CheckedArguments, Description, ToolPins, ToolRules};
-use evidence::Memory;
+use evidence::{EvidenceStore, Memory};
 use gateway::decision_writer::{
     CallAnswer, CallJob, CallOutcomeReport, DecisionWriter, RulesOf, RunningWriter, UndecidedCall,
 };
+use gateway::replay::{ReplayedSession, replay};
 use scitt::Signer;
 use serde_json::{Value, json};
 use testkit::agent::intent;
@@ -162,5 +164,35 @@ async fn i_11_a_call_that_waited_for_a_cost_is_decided_under_the_rules_then_in_f
         CallOutcomeReport { status: CallStatus::Executed, cost: Some(r#"{"usd":1}"#.into()), result: None };
     pass.settle(outcome).await;
     assert_eq!(denied(&second.await.unwrap()), "policy:closed");
+    world.running.stop().await;
+}
+
+#[tokio::test]
+async fn a_call_is_held_for_its_approver_whatever_else_waits_by_then() {
+    let approver = testkit::ed25519([2; 32]);
+    let mut rules = pay("approved", Then::Approve);
+    let key = AgentKey::new(Holder::Approver, &approver.public_key().to_jwk(), None, None).unwrap();
+    rules.approvals.approvers.push(Approver { name: "carol".into(), tools: Vec::new(), keys: vec![key] });
+    let world = World::new(rules.clone()).await;
+    let session = "session-of-many-questions";
+    commit(&world.writer, session, json!({ "max_calls": 50 })).await;
+    let pays = |n: usize| world.call_with_question_about(job(session, "pay", &json!({ "n": n })));
+    let first = pays(0).await;
+    let question = world.writer.open_questions().await.unwrap().pop().unwrap();
+    let yes = Approval::of(&question, "carol", Decision::Approve, None).sign(&approver).unwrap();
+    world.writer.answer_question(&question.id, &yes).await.unwrap();
+    let mut others = Vec::new();
+    for n in 1..=gateway::limits::PRINCIPAL_QUESTIONS {
+        others.push(pays(n).await);
+    }
+    match first.approved().await {
+        CallAnswer::Ruled(response) => run(*response, None).await,
+        other => panic!("{other:?}"),
+    };
+    let stored = world.store.records(session, 0, 100).await.unwrap();
+    let again = &mut ReplayedSession::under_rules([("/mcp".to_owned(), Arc::new(rules))].into());
+    let compared = replay(again, &stored).unwrap();
+    assert!(compared.iter().all(|decision| decision.now.as_ref() == Some(&decision.then)), "{compared:?}");
+    drop(others);
     world.running.stop().await;
 }

@@ -74,7 +74,7 @@ struct AttemptInputs {
     tool: ToolState,
     /// The stored question to approvers, with its answer.
     stored_question: Option<StoredQuestion>,
-    /// `true` if the client can wait for an approver, and there is room for one more question.
+    /// `true` if the client can wait for an approver, and the approver was asked or there is room for one more question.
     can_wait: bool,
     /// The decision of AgentROA, as VAP's stages take it.
     authority: Authority,
@@ -253,9 +253,10 @@ impl CallWork {
         SettlementWait { awaited, since: self.since, bytes: self.job.bytes() }
     }
 
-    fn has_room_for_question(&self, batch: &Batch<'_>, working: &SessionWithAccount) -> bool {
+    fn can_wait(&self, batch: &Batch<'_>, working: &SessionWithAccount) -> bool {
         let now = timestamp(batch.now).as_second();
-        self.request.writer.questions().has_room(&question_account(working), now)
+        let has_room = || self.request.writer.questions().has_room(&question_account(working), now);
+        self.job.can_wait && (self.inputs.stored_question.is_some() || has_room())
     }
 
     /// Holds the reservation for the question, until it is answered or over.
@@ -447,9 +448,9 @@ impl Work for CallWork {
         let sent = self.sent(&self.job.caller, batch);
         let mut working = SessionWithAccount::of_message(batch, &sent)?;
         let authority = self.decide_authority(batch, &working)?;
-        working.release_ended_questions(batch, &self.inputs.rules);
+        working.release_questions(batch, &self.inputs.rules, self.rounds.held);
         let account = working.account.clone();
-        self.inputs.can_wait = self.job.can_wait && self.has_room_for_question(batch, &working);
+        self.inputs.can_wait = self.can_wait(batch, &working);
         let decision = self.decide_on(batch, &mut working);
         // The commit of a question uses up no claim, so it would not find out that the call is a replay.
         if matches!(decision, CallDecision::Ask { .. }) && !batch.has_looked_up(&self.claims()) {

@@ -31,6 +31,9 @@ pub struct EarlierRounds {
     pub opinion: Option<Arc<JudgeOpinion>>,
     /// Time of the first round, in milliseconds since the Unix epoch.
     pub first_at: Option<i64>,
+    /// The random number that determines whether the judge is asked (V-28): one for all rounds, so that the recorded one is
+    /// the one that counted.
+    pub sample: Option<u32>,
 }
 
 impl EarlierRounds {
@@ -46,7 +49,8 @@ impl EarlierRounds {
     /// judge's opinion is kept, for the annex, and the check of the arguments.
     pub fn next(&self, held: Option<ReservationId>) -> Self {
         let (opinion, checked) = (self.opinion.clone(), self.checked.clone());
-        Self { held, opinion, checked, first_at: self.first_at, ..Self::default() }
+        let (first_at, sample) = (self.first_at, self.sample);
+        Self { held, opinion, checked, first_at, sample, ..Self::default() }
     }
 
     /// Like [`next`](Self::next), with the judge's conclusion and its wording.

@@ -201,7 +201,7 @@ impl Work for MessageWork {
         self.rules = self.request.writer.rules_of(&self.job.route);
         let sent = self.sent(&self.job.caller, batch);
         let mut working = SessionWithAccount::of_message(batch, &sent)?;
-        working.release_ended_questions(batch, &self.rules);
+        working.release_questions(batch, &self.rules, self.rounds.held);
         let account = working.account.clone();
         match self.decide_with_question(batch, &mut working, &account)? {
             MessageRuling::Ruled(ruling) => {

@@ -96,9 +96,13 @@ impl SessionWithAccount {
         Ok(Self { caller, stream, session, asking, ending, account, account_stream, ledger_stream })
     }
 
-    /// Releases the reservations of questions that are past their time, or were asked by a process that is gone.
-    pub fn release_ended_questions(&mut self, batch: &Batch<'_>, rules: &Rules) {
+    /// Releases the reservation `own`, which this message had in its earlier rounds, and those of questions that are past
+    /// their time, or were asked by a process that is gone. The account is then as a replay of the decision needs it.
+    pub fn release_questions(&mut self, batch: &Batch<'_>, rules: &Rules, own: Option<ReservationId>) {
         let Some(session) = &mut self.session else { return };
+        if let Some(own) = own {
+            decide::refund(rules, session, &mut self.account, own);
+        }
         let (now, context) = (batch.now / 1000, batch.context);
         let has_ended = |asking: &QuestionReservation| {
             let is_of_other_instance = asking.instance != context.instance;

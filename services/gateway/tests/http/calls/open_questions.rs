@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use admission::rules::Then;
+use admission::rules::{PrincipalCeiling, Then};
 use serde_json::{Value, json};
 use testkit::McpResponse;
 
@@ -50,6 +50,23 @@ async fn v_26_a_confirmation_admits_one_call() {
     // It counted once, and the next one is asked about again.
     let _open = call_with_question(&agent).await;
     agent.call("crm.read", json!({})).await.denied("budget_exceeded");
+}
+
+/// What was recorded of the call is enough to decide it again, which the world does at its end.
+#[tokio::test]
+async fn v_3_a_confirmed_call_counts_once_against_the_principals_ceiling() {
+    let world = World::with(|wishes| {
+        wishes.rules.policy.push(rule("ask", "pay", None, Then::Confirm));
+        let limits = admission::session::Meters::default();
+        wishes.rules.principal_ceiling = Some(PrincipalCeiling { max_calls: Some(1), limits, window: None });
+    })
+    .await;
+    let agent = world.legacy().await;
+    agent.commit().await;
+    let OpenQuestion { mut stream, question, .. } = call_with_question(&agent).await;
+    assert_eq!(agent.respond(&question["id"], confirmed()).await, 202);
+    stream.answer().await.served();
+    agent.call("crm.read", json!({})).await.denied("principal_ceiling");
 }
 
 #[tokio::test]
