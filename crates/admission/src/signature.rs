@@ -317,7 +317,8 @@ fn narrowed<'a>(
 
 impl Demands {
     /// Returns `true` if messages of this type must be signed.
-    pub(crate) fn demand(&self, kind: MessageType) -> bool {
+    #[must_use]
+    pub fn demand(&self, kind: MessageType) -> bool {
         match kind {
             MessageType::ScopeCommitment | MessageType::IntentCall => self.signed,
             MessageType::ScopeAmendment => self.signed || self.amendments_signed,

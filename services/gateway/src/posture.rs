@@ -8,7 +8,7 @@
 //! Not here: inserting it into a server's answer (`calls`, with [`Reply`](crate::frame::reply::Reply)).
 
 use admission::rules::{Decider, Rules};
-use admission::signature::Freshness;
+use admission::signature::{Demands, Freshness};
 use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -17,7 +17,7 @@ use http::{StatusCode, header};
 use serde_json::{Value, json};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use vap::message::VERSION;
+use vap::message::{MessageType, VERSION};
 
 use crate::config::Config;
 
@@ -61,6 +61,8 @@ fn document(config: &Config, rules: &Rules) -> Value {
         "without_vap": rules.posture.as_str(),
         "require_commitment": true,
         "require_signed": rules.demands.signed,
+        "signatures": signatures(&rules.demands),
+        "approval": { "commitments": rules.approvals.commitments, "amendments": rules.approvals.amendments },
         "freshness": match rules.demands.freshness {
             Freshness::Optional => "optional",
             Freshness::Required => "required",
@@ -81,6 +83,17 @@ fn document(config: &Config, rules: &Rules) -> Value {
         document["semantic_triggers"] = json!(judge.triggers(&rules.risk));
     }
     document
+}
+
+/// The messages to sign. An agent whose key the operator configured signs its commitments in any case, so that no one else
+/// can use its name.
+fn signatures(demands: &Demands) -> Value {
+    let of = |kind, otherwise: &'static str| if demands.demand(kind) { "required" } else { otherwise };
+    json!({
+        "commitments": of(MessageType::ScopeCommitment, "required_of_agents_with_keys"),
+        "amendments": of(MessageType::ScopeAmendment, "optional"),
+        "calls": of(MessageType::IntentCall, "optional"),
+    })
 }
 
 /// The party that answers confirmations: the client, or an approver who signs. A rule with `approve` always waits for
@@ -196,6 +209,23 @@ mod tests {
         let all: Value = serde_json::from_slice(&of_all(&config)).unwrap();
         assert_eq!(all["routes"][0]["path"], "/mcp");
         assert_eq!(all["jwks_uri"], "http://127.0.0.1:7400/.well-known/jwks.json");
+    }
+
+    #[test]
+    fn v_34_the_messages_that_need_a_signature_or_an_approval_are_listed() {
+        let mut config = config();
+        let usual = json!({
+            "commitments": "required_of_agents_with_keys", "amendments": "required", "calls": "optional",
+        });
+        assert_eq!(document(&config)["signatures"], usual);
+        assert_eq!(document(&config)["approval"], json!({ "commitments": false, "amendments": false }));
+        let route = &mut config.routes[0];
+        (route.amendments_signed, route.amendments_need_approval) = (false, true);
+        assert_eq!(document(&config)["signatures"]["amendments"], "optional");
+        assert_eq!(document(&config)["approval"], json!({ "commitments": false, "amendments": true }));
+        config.routes[0].signed = Requirement::Required;
+        let all = json!({ "commitments": "required", "amendments": "required", "calls": "required" });
+        assert_eq!(document(&config)["signatures"], all);
     }
 
     fn judge(commitments: bool) -> crate::config::Judge {
