@@ -96,7 +96,7 @@ fn sessions_only(config: &Config, route: &Route) -> Vec<&'static str> {
 
 /// Returns whether a caller can have an identity that it cannot change at will.
 fn has_lasting_names(config: &Config, route: &Route) -> bool {
-    route.oauth.is_some() || config.keyring.has_agents()
+    route.oauth.is_some() || config.keyring.has_agents() || !config.certificate_proxies.is_empty()
 }
 
 /// Returns whether the model APIs of OpenAI and Anthropic allow this character in a tool's name.
@@ -112,12 +112,15 @@ mod tests {
 
     /// The subjects of the warnings for a route with these settings, and these further tables.
     fn warned(route: &str, tables: &str) -> Vec<String> {
+        without_effect(&config(route, tables)).into_iter().map(|finding| finding.what).collect()
+    }
+
+    fn config(route: &str, tables: &str) -> Config {
         let text = format!(
             "issuer = \"https://gw.example\"\nlisten = \"127.0.0.1:0\"\nstate = \"gw\"\n[log]\nurl = \"http://127.0.0.1:9\"\n\
              {tables}\n[[route]]\npath = \"/mcp\"\n{route}\n"
         );
-        let config = Config::from_toml(&text, std::path::Path::new(".")).unwrap();
-        without_effect(&config).into_iter().map(|finding| finding.what).collect()
+        Config::from_toml(&text, std::path::Path::new(".")).unwrap()
     }
 
     const ONE: &str = "upstream = \"http://127.0.0.1:9/mcp\"\n";
@@ -148,6 +151,11 @@ mod tests {
         std::fs::write(&keys, key).unwrap();
         let agent = format!("[[agent]]\nid = \"a\"\njwk = {:?}", keys.display().to_string());
         assert_eq!(warned(&format!("{ONE}{ceiling}"), &agent), Vec::<String>::new());
+        let proxied = Config {
+            certificate_proxies: vec!["127.0.0.1".parse().unwrap()],
+            ..config(&format!("{ONE}{ceiling}"), "")
+        };
+        assert_eq!(without_effect(&proxied).len(), 0, "a proxy hands on certificates");
     }
 
     #[test]
