@@ -1,14 +1,17 @@
 //! Verifies the issuer's signature of a statement, and checks its headers and dates.
 
 use scitt::header::X5Chain;
-use scitt::x509::{CertificationPath, ChainError, RootCertificate, check_thumbprint, verify_chain};
+use scitt::x509::{
+    CertificationPath, ChainError, RootCertificate, check_thumbprint, verify_chain, verify_chain_at_any_time,
+};
 use scitt::{CoseKey, PublicKey, SignatureError, SignedStatement};
 
 use crate::payload::{self, Detached};
+use crate::registration_time::RegistrationTime;
 use crate::time::rfc3339;
 use crate::trust::{Candidates, NoCandidate};
 use crate::verdict::{Check, CheckName, CheckState, Code};
-use crate::{CLOCK_SKEW, HeaderProfile, TrustStore, TrustedIssuer};
+use crate::{CLOCK_SKEW, HeaderProfile, TrustStore, TrustedIssuer, to_signed};
 
 const NAME: CheckName = CheckName::IssuerSignature;
 
@@ -29,16 +32,16 @@ impl IssuerCheck {
     }
 }
 
-/// Checks headers, signature and dates, with certificates and dates judged at `at` (Unix seconds).
+/// Checks headers, signature and dates, with certificates and dates judged at the time of registration.
 pub(crate) fn check(
     statement: &SignedStatement,
     given: Option<&[u8]>,
     trust: &TrustStore,
-    at: i64,
+    registered: RegistrationTime,
 ) -> IssuerCheck {
     let iss = statement.header().iss();
     let known: Vec<&TrustedIssuer> = iss.map_or_else(Vec::new, |iss| trust.issuers_of(iss).collect());
-    let question = IssuerCheckInput { statement, iss, known, trust, at };
+    let question = IssuerCheckInput { statement, iss, known, trust, registered };
     let signature = match question.check_signature(given) {
         Ok(detail) => Check::ok(NAME, detail),
         Err(check) => check,
@@ -51,7 +54,7 @@ struct IssuerCheckInput<'q> {
     iss: Option<&'q str>,
     known: Vec<&'q TrustedIssuer>,
     trust: &'q TrustStore,
-    at: i64,
+    registered: RegistrationTime,
 }
 
 impl<'q> IssuerCheckInput<'q> {
@@ -70,16 +73,13 @@ impl<'q> IssuerCheckInput<'q> {
         let name = CheckName::StatementDates;
         let claims = self.statement.header().claims();
         let (exp, nbf) = claims.map_or((None, None), |claims| (claims.exp(), claims.nbf()));
-        let at = self.at;
-        if let Some(exp) = exp.filter(|exp| *exp <= at) {
-            let detail = format!("ended at {}, before {}", rfc3339(exp), rfc3339(at));
-            return Check::failed(name, Code::StatementExpired, detail);
+        let at = self.registered.at();
+        if let Some(nbf) = nbf.filter(|nbf| *nbf > at.saturating_add(CLOCK_SKEW)) {
+            let detail = format!("begins at {}, after {}", rfc3339(nbf), rfc3339(at));
+            return Check::failed(name, Code::StatementNotYetValid, detail);
         }
-        match nbf.filter(|nbf| *nbf > at.saturating_add(CLOCK_SKEW)) {
-            Some(nbf) => {
-                let detail = format!("begins at {}, after {}", rfc3339(nbf), rfc3339(at));
-                Check::failed(name, Code::StatementNotYetValid, detail)
-            }
+        match exp.filter(|exp| *exp <= at) {
+            Some(exp) => self.registered.ended(name, Code::StatementExpired, exp),
             None => Check::ok(name, format!("valid at {}", rfc3339(at))),
         }
     }
@@ -99,12 +99,31 @@ impl<'q> IssuerCheckInput<'q> {
             return Err(not_done(Code::UnknownIssuer, &detail));
         }
         let signature = signature?;
-        if let Some(chain) = by_certificate {
-            signature.verify(chain.key()).map_err(|why| invalid(&why))?;
-            return Ok(self.signed_by(iss, "certificate"));
+        match by_certificate {
+            Some(path) => self.check_certified(iss, &signature, &path),
+            None => self.check_listed(iss, &signature, &keys),
         }
+    }
+
+    /// Verifies the signature with the key of a certificate.
+    fn check_certified(
+        &self,
+        iss: &str,
+        signature: &Signature<'_>,
+        path: &CertificationPath,
+    ) -> Result<String, Check> {
+        signature.verify(path.key()).map_err(|why| invalid(&why))?;
+        let end = path.validity().not_after;
+        if end < self.unsigned_time() {
+            return Err(self.registered.ended(NAME, Code::CertificatePathInvalid, to_signed(end)));
+        }
+        Ok(self.signed_by(iss, "certificate"))
+    }
+
+    /// Verifies the signature with the keys that the trust store lists.
+    fn check_listed(&self, iss: &str, signature: &Signature<'_>, keys: &[CoseKey]) -> Result<String, Check> {
         let kid = self.statement.header().kid().map(|kid| kid.as_ref());
-        match Candidates::of(&keys, kid).find(|key| signature.verify(key)) {
+        match Candidates::of(keys, kid).find(|key| signature.verify(key)) {
             Ok(_) => Ok(self.signed_by(iss, "key")),
             Err(NoCandidate::Refused(why)) => Err(invalid(&why)),
             Err(NoCandidate::Unknown) => {
@@ -154,6 +173,8 @@ impl<'q> IssuerCheckInput<'q> {
         self.first_path(iss, chain, &anchors).map(Some)
     }
 
+    /// Returns the first path that is valid at the time of registration and binds the issuer; if that time may be
+    /// earlier, also a path that has ended.
     fn first_path(
         &self,
         iss: &str,
@@ -161,12 +182,12 @@ impl<'q> IssuerCheckInput<'q> {
         anchors: &[CertificateAnchor<'q>],
     ) -> Result<CertificationPath, Check> {
         let ders: Vec<&[u8]> = chain.certificates().iter().map(|der| der.as_ref()).collect();
-        let at = u64::try_from(self.at).unwrap_or(0);
+        let at = self.unsigned_time();
         let mut refused = ChainError::UnknownIssuer;
         let mut unbound = false;
         for anchor in anchors {
             match verify_chain(&ders, std::slice::from_ref(anchor.root), at, anchor.eku) {
-                Ok(path) if path.speaks_for(iss) || (anchor.any_name && path.may_be(iss)) => return Ok(path),
+                Ok(path) if anchor.binds(iss, &path) => return Ok(path),
                 Ok(_) => unbound = true,
                 Err(why) if refused == ChainError::UnknownIssuer => refused = why,
                 Err(_) => {}
@@ -178,8 +199,31 @@ impl<'q> IssuerCheckInput<'q> {
                 Check::failed(NAME, Code::IssuerNotBound, detail)
             }
             ChainError::UnknownIssuer => not_done(Code::UnknownIssuer, "no path to a trusted root"),
+            ChainError::Expired { .. } if self.registered.is_proven() => {
+                return self.ended_path(iss, &ders, anchors).ok_or_else(|| bad_path(&refused));
+            }
             why => bad_path(&why),
         })
+    }
+
+    /// Returns the first path that was valid before the latest time of registration and binds the issuer.
+    fn ended_path(
+        &self,
+        iss: &str,
+        ders: &[&[u8]],
+        anchors: &[CertificateAnchor<'q>],
+    ) -> Option<CertificationPath> {
+        let at = self.unsigned_time();
+        let ended = |anchor: &CertificateAnchor<'_>| {
+            let path = verify_chain_at_any_time(ders, std::slice::from_ref(anchor.root), anchor.eku).ok()?;
+            (anchor.binds(iss, &path) && path.validity().not_before <= at).then_some(path)
+        };
+        anchors.iter().find_map(ended)
+    }
+
+    /// Returns the time of registration for certificates, which have no dates before 1970.
+    fn unsigned_time(&self) -> u64 {
+        u64::try_from(self.registered.at()).unwrap_or(0)
     }
 
     fn anchors(&self) -> Vec<CertificateAnchor<'q>> {
@@ -201,6 +245,13 @@ struct CertificateAnchor<'q> {
     eku: Option<&'q str>,
     /// `true` if the trust store binds the issuer to this root, so that the certificate need not name the issuer.
     any_name: bool,
+}
+
+impl CertificateAnchor<'_> {
+    /// Returns `true` if a certificate below this root may sign for the issuer.
+    fn binds(&self, iss: &str, path: &CertificationPath) -> bool {
+        path.speaks_for(iss) || (self.any_name && path.may_be(iss))
+    }
 }
 
 /// A statement with the detached payload that its signature covers.

@@ -10,8 +10,10 @@
 //! statement, and those of CCF ledgers (vds 2), whose leaves name their statement. The log signs the choice of
 //! structure.
 //!
-//! If a trusted log signed the time of registration (`iat` of a verified receipt), certificates and claim dates of the
-//! statement are judged at that time: a signature made under a valid certificate remains valid after it expires.
+//! Certificates and claim dates of a statement are judged at the earliest time (`iat`) of its verified receipts: a
+//! signature made under a valid certificate remains valid after the certificate ends. The statement was registered at
+//! that time or earlier, so what ended before is neither valid nor expired for certain
+//! ([`Code::RegistrationTimeUnknown`]).
 //!
 //! [`verify_with_checkpoint`] checks in addition that the witnesses of a policy have cosigned the tree that contains
 //! the statement. [`verify_consistency`] checks that a newer tree extends a known one.
@@ -44,6 +46,7 @@ pub mod index;
 mod issuer;
 mod payload;
 mod receipt;
+mod registration_time;
 mod time;
 pub mod trust;
 pub mod verdict;
@@ -58,6 +61,7 @@ use scitt::SignedStatement;
 pub use consistency::{ConsistencyVerdict, KnownTree, verify_consistency};
 use issuer::IssuerCheck;
 use receipt::{ReceiptReport, ReceiptSubject};
+use registration_time::RegistrationTime;
 pub use trust::{
     HeaderProfile, IndexMonitors, IssuerSignature, LeafRule, RetiredCheckpointKey, TrustError, TrustStore,
     TrustedIssuer, TrustedLog, TrustedRoot,
@@ -109,12 +113,10 @@ pub fn verify_with_checkpoint(
     let attached = statement.receipts().iter().map(|receipt| receipt.as_ref());
     let all = distinct(attached.chain(evidence.receipts.iter().copied()));
     let receipts = receipt::check_all((&statement).into(), &all, trust, now);
-    let registered_at =
-        receipts.iter().filter(|report| report.facts.verified).filter_map(|report| report.facts.iat);
-    let at = registered_at.min().unwrap_or_else(|| to_signed(now));
-    let issuer = issuer::check(&statement, evidence.payload, trust, at);
-    let payload = payload::check(&statement, evidence.payload, issuer.signature_held());
     let witness_report = witnesses::check(checkpoint_evidence, (&statement).into(), &receipts, trust);
+    let registered = RegistrationTime::of(&receipts, witness_report.included, now);
+    let issuer = issuer::check(&statement, evidence.payload, trust, registered);
+    let payload = payload::check(&statement, evidence.payload, issuer.signature_held());
     conclude(&statement, trust, issuer, payload, receipts, witness_report)
 }
 
@@ -223,11 +225,12 @@ fn own_gap(checks: &[Check], issuer_rule: IssuerSignature) -> Option<Code> {
     let issuer = gap(CheckName::IssuerSignature);
     let payload = gap(CheckName::Payload);
     let left_to_log = issuer_rule == IssuerSignature::LeftToLog && issuer == Some(Code::UnknownIssuer);
-    match payload {
+    let signed = match payload {
         None | Some(Code::PayloadNotGiven | Code::PayloadMissing) if left_to_log => None,
         None | Some(Code::PayloadNotGiven) => issuer,
         Some(code) => issuer.or(Some(code)),
-    }
+    };
+    signed.or(gap(CheckName::StatementDates))
 }
 
 /// Combines the receipts with a tlog-proof that counts if `included`. It replaces receipts that are missing or not

@@ -52,11 +52,14 @@ struct Log {
     iss: &'static str,
     origin: &'static str,
     rule: LeafRule,
+    /// Time of the tree, in Unix seconds.
+    iat: u64,
 }
 
 impl Log {
     fn new() -> Self {
-        Self { key: key(Algorithm::Es256), iss: LOG_ISS, origin: ORIGIN, rule: LeafRule::default() }
+        let (key, rule) = (key(Algorithm::Es256), LeafRule::default());
+        Self { key, iss: LOG_ISS, origin: ORIGIN, rule, iat: NOW - 60 }
     }
 
     fn leaf(&self, statement: &SignedStatement) -> LeafHash {
@@ -80,7 +83,7 @@ impl Log {
             kid: self.key.public_key().thumbprint().to_vec(),
             iss: self.iss.to_owned(),
             sub: self.origin.to_owned(),
-            iat: NOW - 60,
+            iat: self.iat,
             tree_size,
         }
     }

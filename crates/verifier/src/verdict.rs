@@ -275,6 +275,9 @@ words! {
         StatementExpired = "statement-expired",
         /// The statement was not valid yet (`nbf`).
         StatementNotYetValid = "statement-not-yet-valid",
+        /// The statement or its certificate ended before the earliest time of the receipts. It may have been registered
+        /// before that end.
+        RegistrationTimeUnknown = "registration-time-unknown",
         /// The payload is detached and was not given.
         PayloadMissing = "payload-missing",
         /// No payload was given for comparison.

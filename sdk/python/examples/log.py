@@ -16,7 +16,7 @@ registered = log.client.register(statement, "invoice-7.cose")
 verdict = tabellion.verify(Path("invoice-7.cose").read_bytes(), log.trust)
 assert verdict["outcome"] == "verified", verdict
 
-# A fresh receipt, attached by hand, is as good.
+# A fresh receipt, attached by hand, is as good, unless the statement or its certificate has ended since.
 receipt = log.client.receipt(registered.entry)
 log.client.verify(tabellion.attach(statement.bytes, [receipt]))
 

@@ -16,7 +16,7 @@ const registered = await log.client.register(statement, 'invoice-8.cose');
 const verdict = await verify(await readFile('invoice-8.cose'), log.trust);
 assert.equal(verdict.outcome, 'verified');
 
-// A fresh receipt, attached by hand, is as good.
+// A fresh receipt, attached by hand, is as good, unless the statement or its certificate has ended since.
 const receipt = await log.client.receipt(registered.entry);
 await log.client.verify(await attach(statement.bytes, [receipt]));
 

@@ -60,6 +60,9 @@ pub fn explanation(reason: Code) -> &'static str {
         Code::StatementExpired | Code::StatementNotYetValid => {
             "the statement was not valid when it was registered"
         }
+        Code::RegistrationTimeUnknown => {
+            "it ended before the time of the receipt, and may have been registered before that"
+        }
         Code::PayloadMissing | Code::PayloadNotGiven => "the payload is needed: name it with --payload",
         Code::PayloadDigestMismatch => "the payload was changed after signing",
         Code::UnsupportedHash => "the payload's hash algorithm is not one we compute",

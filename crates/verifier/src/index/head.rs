@@ -40,7 +40,7 @@ pub struct ProvenHead {
     pub head: IndexHead,
     /// The leaf of its statement.
     pub leaf: LeafIndex,
-    /// Time of registration according to the log (`iat` of the receipt), in Unix seconds.
+    /// Latest time of registration according to the log (`iat` of the receipt), in Unix seconds.
     pub registered_at: Option<i64>,
     /// The tree that the receipt signs.
     pub tree: KnownTree,
@@ -186,6 +186,6 @@ fn proven_tree(report: &ReceiptReport) -> Option<KnownTree> {
 }
 
 fn describe(head: &IndexHead, registered_at: Option<i64>) -> String {
-    let at = registered_at.map(|at| format!(", registered at {}", time::rfc3339(at))).unwrap_or_default();
+    let at = registered_at.map(|at| format!(", in the log by {}", time::rfc3339(at))).unwrap_or_default();
     format!("leaves up to {}, runs: {}{at}", head.size, head.runs.len())
 }

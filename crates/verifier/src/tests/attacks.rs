@@ -206,19 +206,39 @@ fn a_receipt_from_the_future_or_past_its_end_is_refused() {
 #[test]
 fn a_statement_is_dated_by_the_log_that_registered_it() {
     use scitt::header::labels::{EXP, NBF};
-    let registered = NOW as i64 - 60;
-    for (label, value, code) in [
-        (EXP, registered + 1, None),
-        (EXP, registered, Some(Code::StatementExpired)),
-        (NBF, registered, None),
-        (NBF, registered + CLOCK_SKEW + 1, Some(Code::StatementNotYetValid)),
-    ] {
-        let world = World::with(Algorithm::EdDsa, |builder| builder.claim(label, value.into()));
-        match code {
-            None => assert_verified(&world.verify()),
-            Some(code) => assert_failed(&world.verify(), code),
-        }
+    let receipt = NOW as i64 - 60;
+    for (label, value) in [(EXP, receipt + 1), (NBF, receipt), (NBF, receipt + CLOCK_SKEW)] {
+        assert_verified(
+            &World::with(Algorithm::EdDsa, |builder| builder.claim(label, value.into())).verify(),
+        );
     }
+    let too_early = receipt + CLOCK_SKEW + 1;
+    let world = World::with(Algorithm::EdDsa, |builder| builder.claim(NBF, too_early.into()));
+    assert_failed(&world.verify(), Code::StatementNotYetValid);
+}
+
+#[test]
+fn a_statement_that_ended_before_its_receipt_may_have_been_registered_in_time() {
+    use scitt::header::labels::EXP;
+    let receipt = NOW as i64 - 60;
+    let mut world = World::with(Algorithm::EdDsa, |builder| builder.claim(EXP, receipt.into()));
+    let fresh = world.receipt.clone();
+    let verdict = world.verify();
+    assert_not_verified(&verdict, Code::RegistrationTimeUnknown);
+    assert_eq!(state(&verdict, CheckName::StatementDates), Some(CheckState::NotDone));
+    // An issuer that is left to the log changes nothing.
+    world.trust.issuers.clear();
+    world.trust.issuer_signature = IssuerSignature::LeftToLog;
+    assert_not_verified(&world.verify(), Code::RegistrationTimeUnknown);
+    // The receipt of the registration has an earlier time, alone or with the later one.
+    world.log.iat -= 1;
+    world.receipt = world.log.receipt(&world.statement);
+    assert_verified(&world.verify());
+    assert_verified(&world.verify_bytes(&world.transparent(), &[&fresh]));
+    // Without a registration, it has expired.
+    assert_failed(&world.verify_bytes(world.statement.bytes(), &[]), Code::StatementExpired);
+    world.trust.logs[0].keys = vec![listed(&key(Algorithm::Es256))];
+    assert_failed(&world.verify(), Code::StatementExpired);
 }
 
 #[test]

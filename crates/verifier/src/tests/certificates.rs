@@ -102,6 +102,9 @@ fn a_chain_to_no_trusted_root_is_not_verified() {
     assert_ne!(verdict.outcome, VerificationOutcome::Verified);
 }
 
+/// The year 2035, in Unix seconds.
+const IN_2035: u64 = 2_051_222_400;
+
 #[test]
 fn the_certificate_is_judged_at_the_time_the_log_signed() {
     let authority = Authority::new();
@@ -109,14 +112,35 @@ fn the_certificate_is_judged_at_the_time_the_log_signed() {
     let world = with_root(world(&signer, |builder| builder.x5chain(&chain)), authority.root());
     let receipt = world.log.receipt(&world.statement);
     let statement = world.statement.bytes();
-    let in_2035 = 2_051_222_400;
     let verdict =
-        verify(&StatementEvidence { statement, receipts: &[&receipt], payload: None }, &world.trust, in_2035);
+        verify(&StatementEvidence { statement, receipts: &[&receipt], payload: None }, &world.trust, IN_2035);
     assert_verified(&verdict);
     // with no receipt to date it, an expired certificate is an expired certificate
     let verdict =
-        verify(&StatementEvidence { statement, ..StatementEvidence::default() }, &world.trust, in_2035);
+        verify(&StatementEvidence { statement, ..StatementEvidence::default() }, &world.trust, IN_2035);
     assert_failed(&verdict, Code::CertificatePathInvalid);
+}
+
+#[test]
+fn a_certificate_that_ended_before_the_receipt_may_have_been_valid_at_the_registration() {
+    let authority = Authority::new();
+    let (signer, chain) = authority.certify(ISS, 2026);
+    let verified = |world: &World, statement: &[u8]| {
+        let receipt = world.log.receipt(&SignedStatement::parse(statement.to_vec()).unwrap());
+        let evidence = StatementEvidence { statement, receipts: &[&receipt], payload: None };
+        verify(&evidence, &world.trust, IN_2035)
+    };
+    let mut world = with_root(world(&signer, |builder| builder.x5chain(&chain)), authority.root());
+    world.log.iat = IN_2035;
+    assert_not_verified(&verified(&world, world.statement.bytes()), Code::RegistrationTimeUnknown);
+    // A signature by another key is refused all the same, as is a certificate for another name.
+    let mut forged = world.statement.bytes().to_vec();
+    *forged.last_mut().unwrap() ^= 1;
+    assert_failed(&verified(&world, &forged), Code::IssuerSignatureInvalid);
+    let (signer, chain) = authority.certify("https://other.example", 2026);
+    let builder = StatementBuilder::new(PAYLOAD).iss(ISS).sub("s").x5chain(&chain);
+    let unbound = builder.sign(&signer).unwrap();
+    assert_failed(&verified(&world, unbound.bytes()), Code::CertificatePathInvalid);
 }
 
 #[test]
