@@ -100,19 +100,33 @@ impl<'q> IssuerCheckInput<'q> {
         }
         let signature = signature?;
         match by_certificate {
-            Some(path) => self.check_certified(iss, &signature, &path),
+            Some(path) => self.check_certified(iss, &signature, &path, &keys),
             None => self.check_listed(iss, &signature, &keys),
         }
     }
 
-    /// Verifies the signature with the key of a certificate.
+    /// Returns the listed keys with the `kid` of the statement.
+    fn named_keys<'k>(&self, keys: &'k [CoseKey]) -> Vec<&'k PublicKey> {
+        let kid = self.statement.header().kid();
+        kid.map_or_else(Vec::new, |kid| Candidates::of(keys, Some(kid.as_ref())).meant)
+    }
+
+    /// Verifies the signature with the key of a certificate. If the trust store lists another key for the `kid`, the two
+    /// identifiers disagree (RFC 9943, section 5.1.1.1).
     fn check_certified(
         &self,
         iss: &str,
         signature: &Signature<'_>,
         path: &CertificationPath,
+        keys: &[CoseKey],
     ) -> Result<String, Check> {
         signature.verify(path.key()).map_err(|why| invalid(&why))?;
+        let named = self.named_keys(keys);
+        if !named.is_empty() && !named.contains(&path.key()) {
+            let detail =
+                "the certificate has another key than the trust store lists for the kid of the statement";
+            return Err(Check::failed(NAME, Code::IssuerSignatureInvalid, detail));
+        }
         let end = path.validity().not_after;
         if end < self.unsigned_time() {
             return Err(self.registered.ended(NAME, Code::CertificatePathInvalid, to_signed(end)));

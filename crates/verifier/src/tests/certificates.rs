@@ -144,6 +144,28 @@ fn a_certificate_that_ended_before_the_receipt_may_have_been_valid_at_the_regist
 }
 
 #[test]
+fn a_certificate_must_have_the_key_that_is_listed_for_the_kid() {
+    let authority = Authority::new();
+    let (signer, chain) = authority.certify(ISS, 2040);
+    let mut world =
+        with_root(world(&signer, |builder| builder.x5chain(&chain).kid(*b"key-1")), authority.root());
+    let named = |kid: &[u8], key: &dyn Signer| CoseKey { kid: Some(kid.to_vec()), ..listed(key) };
+    let other = key(Algorithm::Es256);
+    for (keys, code) in [
+        (vec![named(b"key-1", &other)], Some(Code::IssuerSignatureInvalid)),
+        (vec![named(b"key-1", &other), named(b"key-1", &signer)], None),
+        (vec![named(b"key-2", &other), listed(&other)], None),
+    ] {
+        world.trust.issuers = vec![TrustedIssuer::new(ISS, keys)];
+        let verdict = transparent(&world, world.statement.bytes());
+        match code {
+            None => assert_verified(&verdict),
+            Some(code) => assert_failed(&verdict, code),
+        }
+    }
+}
+
+#[test]
 fn a_signature_by_another_key_than_the_certificate_s_is_refused() {
     let authority = Authority::new();
     let (_, chain) = authority.certify(ISS, 2040);
