@@ -90,8 +90,7 @@ impl<'q> IssuerCheckInput<'q> {
         let signature = Signature::of(self.statement, given);
         let keys = self.listed_keys(iss);
         let by_certificate = match self.certified_key(iss) {
-            // No path to a trusted root, but the trust store lists keys of this issuer.
-            Err(check) if check.code == Some(Code::UnknownIssuer) && !keys.is_empty() => None,
+            Err(check) if self.is_known_by_key(&keys, &check) => None,
             found => found?,
         };
         if by_certificate.is_none() && keys.is_empty() {
@@ -102,6 +101,17 @@ impl<'q> IssuerCheckInput<'q> {
         match by_certificate {
             Some(path) => self.check_certified(iss, &signature, &path, &keys),
             None => self.check_listed(iss, &signature, &keys),
+        }
+    }
+
+    /// Returns `true` if the trust store lists keys that may have made the signature, so that a certificate is not
+    /// needed. A certificate that leads to a trusted root, or should, is passed over only for a key that the statement
+    /// names.
+    fn is_known_by_key(&self, keys: &[CoseKey], no_certificate: &Check) -> bool {
+        match no_certificate.code {
+            Some(Code::UnknownIssuer) => !keys.is_empty(),
+            Some(Code::CertificateMissing | Code::IssuerNotBound) => !self.named_keys(keys).is_empty(),
+            _ => false,
         }
     }
 

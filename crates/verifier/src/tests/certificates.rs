@@ -166,6 +166,26 @@ fn a_certificate_must_have_the_key_that_is_listed_for_the_kid() {
 }
 
 #[test]
+fn a_further_root_does_not_count_against_a_key_that_is_listed_for_the_kid() {
+    let authority = Authority::new();
+    let (signer, chain) = authority.certify("https://other.example", 2040);
+    let hash = sha256_thumbprint(chain.end_entity());
+    let x5t = CertHash { algorithm: Label::Int(-16), hash: hash.to_vec().into() };
+    let missing = world(&signer, |builder| builder.x5t(&x5t).kid(*b"key-1"));
+    let unbound = world(&signer, |builder| builder.x5chain(&chain).kid(*b"key-1"));
+    for (mut world, code) in [(missing, Code::CertificateMissing), (unbound, Code::IssuerNotBound)] {
+        let key = CoseKey { kid: Some(b"key-1".to_vec()), ..listed(&signer) };
+        world.trust.issuers = vec![TrustedIssuer::new(ISS, vec![key])];
+        assert_verified(&transparent(&world, world.statement.bytes()));
+        world = with_root(world, authority.root());
+        assert_verified(&transparent(&world, world.statement.bytes()));
+        // A key that the statement does not name is not tried instead.
+        world.trust.issuers = vec![TrustedIssuer::new(ISS, vec![listed(&signer)])];
+        assert_eq!(transparent(&world, world.statement.bytes()).reason, Some(code));
+    }
+}
+
+#[test]
 fn a_signature_by_another_key_than_the_certificate_s_is_refused() {
     let authority = Authority::new();
     let (_, chain) = authority.certify(ISS, 2040);
