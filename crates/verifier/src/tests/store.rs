@@ -112,6 +112,23 @@ fn all_mistakes_are_reported_together() {
 }
 
 #[test]
+fn an_end_of_an_issuer_s_key_is_refused_not_ignored() {
+    let mut store = World::new().trust;
+    let sized = Some(9);
+    for end in [
+        KeyEnd { retired_at: Some(1_700_000_000), ..KeyEnd::default() },
+        KeyEnd { retired_size: sized, ..KeyEnd::default() },
+        KeyEnd { compromised_size: sized, ..KeyEnd::default() },
+    ] {
+        store.issuers[0].keys[0].end = end;
+        let TrustError::Mistakes(mistakes) = TrustStore::from_toml(&store.to_toml()).unwrap_err() else {
+            panic!("{end:?}: not a mistake");
+        };
+        assert_eq!((mistakes.len(), &*mistakes[0].location), (1, "issuer[0].keys[0]"), "{end:?}");
+    }
+}
+
+#[test]
 fn a_misspelled_field_is_refused_not_ignored() {
     for text in [
         "issuer_signatures = \"left-to-log\"",

@@ -357,6 +357,10 @@ impl IssuerText {
         });
         let roots = roots.collect();
         check_eku(self.eku.as_deref(), location, mistakes);
+        for (number, _) in self.keys.iter().enumerate().filter(|(_, key)| key.has_end()) {
+            let why = "only keys of a log end at a tree size: to trust a key of an issuer no more, remove it";
+            mistakes.add(format!("{location}.keys[{number}]"), why);
+        }
         TrustedIssuer {
             keys: resolve_keys(self.keys, location, mistakes),
             roots,
@@ -405,6 +409,16 @@ fn resolve_keys(keys: Vec<KeyText>, location: &str, mistakes: &mut TrustMistakes
 }
 
 impl KeyText {
+    /// Returns `true` if the text says when the key was replaced or from which tree size on it is compromised.
+    fn has_end(&self) -> bool {
+        match self {
+            Self::Bare(_) => false,
+            Self::Named(NamedKey { retired_at, retired_size, compromised_size, .. }) => {
+                [retired_at, retired_size, compromised_size].iter().any(|end| end.is_some())
+            }
+        }
+    }
+
     fn resolve(self, location: &str, mistakes: &mut TrustMistakes) -> Option<CoseKey> {
         let named = match self {
             Self::Bare(key) => NamedKey {
