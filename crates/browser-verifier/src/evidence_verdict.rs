@@ -25,12 +25,17 @@ impl EvidenceVerdict {
     /// Verifies the evidence of a request.
     ///
     /// # Errors
-    /// Returns a [`RefusedRequest`] for evidence of no known kind and for a bundle that cannot be read.
+    /// Returns a [`RefusedRequest`] for evidence of no known kind, for a bundle that cannot be read, and for parts of the
+    /// request that do not belong to this kind of evidence.
     pub fn of(request: &VerificationRequest) -> Result<Self, RefusedRequest> {
         match request.evidence_kind()? {
-            EvidenceKind::Bundle => bundle_verdict(request).map(Self::Bundle),
+            EvidenceKind::Bundle => {
+                request.refuse_parts_of_statements("a bundle")?;
+                bundle_verdict(request).map(Self::Bundle)
+            }
             EvidenceKind::Statement => Ok(Self::Statement(statement_verdict(request))),
             EvidenceKind::Checkpoint => {
+                request.refuse_parts_of_statements("a checkpoint")?;
                 let VerificationRequest { evidence, trust, witness_policy, .. } = request;
                 Ok(Self::Checkpoint(verify_checkpoint(evidence, &[], witness_policy.as_ref(), trust)))
             }

@@ -55,6 +55,11 @@ pub enum RefusedRequest {
     /// The evidence is of no known kind.
     #[error("this is not an evidence bundle, a statement or a checkpoint")]
     NoEvidence,
+    /// A part of the request is for statements only, and the evidence is something else.
+    #[error(
+        "receipts, a payload and gateway_keys are for a statement, and this is {0}: verify the statement on its own"
+    )]
+    NotForThis(&'static str),
     /// The bundle was changed or truncated, or is of another version.
     #[error("this is not an evidence bundle of this version: {0}")]
     Bundle(String),
@@ -69,6 +74,7 @@ impl RefusedRequest {
             Self::WitnessPolicy(_) => "witness-policy-unusable",
             Self::GatewayKey(_) => "key-unusable",
             Self::NoEvidence => "no-evidence",
+            Self::NotForThis(_) => "usage",
             Self::Bundle(_) => "malformed-bundle",
         }
     }
@@ -120,6 +126,14 @@ impl VerificationRequest {
             })?,
             now: text.now,
         })
+    }
+
+    /// Refuses parts that would be ignored, for evidence of a kind that is not a statement.
+    pub(crate) fn refuse_parts_of_statements(&self, kind: &'static str) -> Result<(), RefusedRequest> {
+        match self.receipts.is_empty() && self.payload.is_none() && self.gateway_keys.is_empty() {
+            true => Ok(()),
+            false => Err(RefusedRequest::NotForThis(kind)),
+        }
     }
 
     /// Returns the kind of the evidence.

@@ -9,6 +9,9 @@ use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
 use sdk_core::answer;
 use serde_json::{Value, json};
 
+/// A key of a gateway.
+const KEY: &str = "did:key:z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK";
+
 fn files(folder: &str) -> Vec<(PathBuf, Value)> {
     let mut found = Vec::new();
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors").join(folder)];
@@ -113,6 +116,17 @@ fn a_request_that_leads_to_no_verdict_is_refused_with_a_code() {
     let mut keys = request("0oRA", "");
     keys["gateway_keys"] = json!(["nonsense"]);
     assert_eq!(refused(keys), "key-unusable");
+    let checkpoint = BASE64URL_NOPAD.encode("log.example\n1\nAA==\n\n\u{2014} log.example AA==\n".as_bytes());
+    let bundle = BASE64URL_NOPAD.encode(b"{\"bundle\":");
+    for bundle_or_checkpoint in [&bundle, &checkpoint] {
+        for (name, part) in
+            [("payload", json!("AAAA")), ("receipts", json!(["AAAA"])), ("gateway_keys", json!([KEY]))]
+        {
+            let mut ignored = request(bundle_or_checkpoint, "");
+            ignored[name] = part;
+            assert_eq!(refused(ignored), "usage", "{name} of {bundle_or_checkpoint}");
+        }
+    }
 }
 
 #[test]
