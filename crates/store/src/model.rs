@@ -351,4 +351,9 @@ impl LogKey {
     pub fn signs(&self, size: TreeSize) -> bool {
         self.from_size <= size && self.retired_size.is_none_or(|end| size < end)
     }
+
+    /// Returns whether a signature of this key over a head of this size proves nothing.
+    pub fn is_compromised_at(&self, size: TreeSize) -> bool {
+        self.compromised_size.is_some_and(|since| since <= size)
+    }
 }

@@ -131,11 +131,12 @@ impl Log {
 
     /// A fresh receipt of a leaf.
     pub async fn receipt(&self, index: LeafIndex) -> Result<Resolved, ReceiptUnavailable> {
-        match self.receipts.fresh(index, &self.sequencer).await {
-            Ok(receipt) => Ok(Resolved::Receipt(receipt)),
-            Err(ReceiptUnavailable::NotSignedYet(_)) => Ok(Resolved::Pending),
-            Err(why) => Err(why),
-        }
+        resolved(self.receipts.fresh(index, &self.sequencer).await)
+    }
+
+    /// The receipt of a leaf with the earliest time, at which the dates of its statement are judged: that of its registration.
+    pub async fn dated_receipt(&self, index: LeafIndex) -> Result<Resolved, ReceiptUnavailable> {
+        resolved(self.receipts.dated(index, &self.sequencer).await)
     }
 
     /// The leaf of an entry ID; `None` for a twin of it.
@@ -184,5 +185,14 @@ impl Log {
     /// The URL of an entry's receipt, for `Location`.
     pub fn location(&self, digest: EntryDigest) -> String {
         format!("{}/entries/{digest}", self.identity.public_url)
+    }
+}
+
+/// An entry whose receipt is not signed yet is pending.
+fn resolved(receipt: Result<Bytes, ReceiptUnavailable>) -> Result<Resolved, ReceiptUnavailable> {
+    match receipt {
+        Ok(receipt) => Ok(Resolved::Receipt(receipt)),
+        Err(ReceiptUnavailable::NotSignedYet(_)) => Ok(Resolved::Pending),
+        Err(why) => Err(why),
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
-use merkle::LeafIndex;
+use merkle::{LeafIndex, TreeSize};
 use prometheus::IntCounter;
 use scitt::receipt::{ReceiptError, SignedRoot};
 use sequencer::{Handle, Placement};
@@ -56,6 +56,37 @@ impl Receipts {
         match (signature, &placement.path) {
             (Some(signature), Some(path)) => Ok(self.assemble(signature, placement.index, path)?),
             _ => self.fresh(placement.index, handle).await,
+        }
+    }
+
+    /// The receipt with the earliest time: under the head of the leaf's batch, whose time is that of the registration. If that
+    /// head has no signature, or one by a key that is marked as compromised since, a receipt under the newest signed head.
+    pub async fn dated(&self, leaf: LeafIndex, handle: &Handle) -> Result<Bytes, ReceiptUnavailable> {
+        match self.of_batch(leaf, handle).await? {
+            Some(signature) => {
+                let path = self.tiles.inclusion(leaf, signature.size).await?;
+                Ok(self.assemble(&signature, leaf, &path)?)
+            }
+            None => self.fresh(leaf, handle).await,
+        }
+    }
+
+    /// The receipt signature over the head of the leaf's batch, if it is valid. That of the newest head may only be in memory.
+    async fn of_batch(&self, leaf: LeafIndex, handle: &Handle) -> Result<Option<HeadSignature>, StoreError> {
+        let Some(head) = self.store.head_covering(leaf).await? else { return Ok(None) };
+        let published = handle.published().filter(|published| published.head.size == head.size);
+        if let Some(signature) = published.as_deref().and_then(|head| head.signature(SignatureKind::Receipt))
+        {
+            return Ok(Some(signature.clone()));
+        }
+        let before = head.size.get().checked_sub(1).map(TreeSize::new);
+        let signatures = self.store.signatures(before, 1).await?;
+        let is_receipt = |own: &HeadSignature| own.size == head.size && own.kind == SignatureKind::Receipt;
+        let Some(signature) = signatures.into_iter().rfind(is_receipt) else { return Ok(None) };
+        let keys = self.store.keys().await?;
+        match keys.iter().any(|key| key.kid == signature.kid && key.is_compromised_at(signature.size)) {
+            true => Ok(None),
+            false => sound(&*self.store, signature).await.map(Some),
         }
     }
 

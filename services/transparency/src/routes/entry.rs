@@ -26,6 +26,6 @@ pub async fn entry(State(app): State<App>, EntryId(digest): EntryId) -> Result<R
     let entry = super::statements::stored_entry(&app, digest).await?;
     let head = app.log.store.head_covering(entry.index).await?;
     let mut view = EntryView::of(&entry);
-    view.committed_at(head.map(|head| head.at));
+    view.committed_with(head);
     Ok(([(CACHE_CONTROL, "public, max-age=60")], Json(view)).into_response())
 }

@@ -51,7 +51,7 @@ pub async fn statement(
     Ok(([media::NEGOTIATED], response).into_response())
 }
 
-/// The Transparent Statement: the statement with a fresh receipt attached.
+/// The Transparent Statement: the statement with the receipt of its registration attached.
 #[utoipa::path(
     get,
     path = "/v1/entries/{entry_id}/transparent",
@@ -76,7 +76,9 @@ pub async fn transparent(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let (index, statement) = stored(&app, &caller, digest).await?;
-    let Resolved::Receipt(receipt) = app.log.receipt(index).await? else { return Ok(still_running(&app)) };
+    let Resolved::Receipt(receipt) = app.log.dated_receipt(index).await? else {
+        return Ok(still_running(&app));
+    };
     let transparent =
         scitt::transparent::attach(&statement, &[receipt]).map_err(|cause| cannot_attach(&cause))?;
     let headers = [(CONTENT_TYPE, statement_type(&headers)), (CACHE_CONTROL, "no-cache")];

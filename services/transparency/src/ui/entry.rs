@@ -30,7 +30,7 @@ pub async fn entry(
 ) -> Result<Response, Problem> {
     let stored = stored_entry(&app, digest).await?;
     let mut view = EntryView::of(&stored);
-    view.committed_at(app.log.store.head_covering(stored.index).await?.map(|head| head.at));
+    view.committed_with(app.log.store.head_covering(stored.index).await?);
     let body = body(&app, &caller, &stored).await?;
     let entry = EntryPage {
         policy: (stored.policy.get(), policy_id(&app, stored.policy).await?),

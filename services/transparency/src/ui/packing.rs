@@ -107,7 +107,7 @@ impl<'a> BundlePacker<'a> {
     }
 
     async fn receipt(&self, leaf: LeafIndex) -> Result<Bytes, Problem> {
-        match self.reader.app.log.receipt(leaf).await? {
+        match self.reader.app.log.dated_receipt(leaf).await? {
             Resolved::Receipt(receipt) => Ok(receipt),
             _ => Err(Problem::busy("not-signed-yet", "An entry has no receipt yet", 1)),
         }

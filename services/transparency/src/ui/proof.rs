@@ -72,10 +72,12 @@ pub fn level(step: &PathStep) -> ProofLevel {
     }
 }
 
-/// The receipt of an entry, as a file.
+/// The receipt of an entry with the earliest time, as a file.
 pub async fn receipt(State(app): State<App>, EntryId(digest): EntryId) -> Result<Response, Problem> {
     let leaf = stored_entry(&app, digest).await?.index;
-    let Resolved::Receipt(receipt) = app.log.receipt(leaf).await? else { return Ok(still_running(&app)) };
+    let Resolved::Receipt(receipt) = app.log.dated_receipt(leaf).await? else {
+        return Ok(still_running(&app));
+    };
     let headers = [
         (CONTENT_TYPE, media::COSE.to_owned()),
         (CACHE_CONTROL, "no-cache".to_owned()),

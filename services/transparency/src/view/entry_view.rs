@@ -1,7 +1,7 @@
 //! An entry as JSON.
 
 use serde::Serialize;
-use store::Entry;
+use store::{CommittedHead, Entry};
 use utoipa::ToSchema;
 
 use super::entry_facts::facts_of;
@@ -39,15 +39,19 @@ pub struct EntryView {
     /// The time of the commit, which was the receipt's iat. RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
+    /// Leaves of the tree that its batch made. Receipts of larger trees have later times.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tree_size_committed: Option<u64>,
 }
 
 impl EntryView {
-    /// Sets the commit time, in Unix seconds.
-    pub fn committed_at(&mut self, at: Option<u64>) {
-        self.at = at.and_then(rfc3339);
+    /// Sets time and tree size of the commit: those of the head of the entry's batch.
+    pub fn committed_with(&mut self, head: Option<CommittedHead>) {
+        self.at = head.and_then(|head| rfc3339(head.at));
+        self.tree_size_committed = head.map(|head| head.size.get());
     }
 
-    /// Creates the view of an entry, without its commit time.
+    /// Creates the view of an entry, without its commit.
     pub fn of(entry: &Entry) -> Self {
         let size = entry.statement.as_ref().map(bytes::Bytes::len);
         let facts = run_blocking(size.unwrap_or(0), || facts_of(entry));
@@ -63,6 +67,7 @@ impl EntryView {
             size,
             erased: entry.statement.is_none(),
             at: None,
+            tree_size_committed: None,
             facts: facts.into(),
         }
     }

@@ -87,14 +87,14 @@ pub async fn views(log: &Log, leaves: &[LeafIndex]) -> Result<Vec<EntryView>, St
     Ok(views)
 }
 
-/// Adds its commit time to each entry.
+/// Adds time and tree size of its commit to each entry.
 async fn date(log: &Log, views: &mut [EntryView]) -> Result<(), StoreError> {
     let mut by_leaf: Vec<&mut EntryView> = views.iter_mut().collect();
     by_leaf.sort_by_key(|view| view.index);
     let mut heads = Heads::of(&*log.store);
     for view in by_leaf {
         let head = heads.first_with(LeafIndex::new(view.index)).await?;
-        view.committed_at(head.map(|head| head.at));
+        view.committed_with(head);
     }
     Ok(())
 }

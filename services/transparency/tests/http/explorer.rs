@@ -612,6 +612,17 @@ async fn an_entry_is_offered_as_a_bundle_that_verifies_with_its_payload_and_its_
 }
 
 #[tokio::test]
+async fn a_bundle_has_the_receipt_of_the_registration() {
+    let site = Place::new().start().await;
+    let one = testkit::opaque("one", &json!({}));
+    let receipt = site.registered(&one).await;
+    site.registered(&testkit::opaque("another", &json!({}))).await;
+    let id = one.digest();
+    let bundle = offered(&site.get(&format!("/ui/bundle?entry={id}")).await, &format!("{id}.bundle"));
+    assert_eq!(bundle.entries[0].receipt, receipt.bytes()[..]);
+}
+
+#[tokio::test]
 async fn a_session_is_offered_as_a_bundle_that_verifies_and_holds_all_that_the_page_lists() {
     let site = Place::new().start_with(|config| config.access.closed_types = ClosedTypes(Vec::new())).await;
     let mut execution = aer_json(1);

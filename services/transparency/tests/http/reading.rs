@@ -44,12 +44,13 @@ async fn a_statement_is_not_sent_again_to_a_client_that_has_it() {
 async fn a_transparent_statement_carries_a_receipt_that_verifies() {
     let site = Place::new().start().await;
     let one = statement(1);
-    site.registered(&one).await;
+    let receipt = site.registered(&one).await;
+    site.registered(&statement(2)).await;
     let answer = site.get(&format!("/v1/entries/{}/transparent", one.digest())).await;
     assert_eq!(answer.status, 200);
     let transparent = SignedStatement::parse(answer.body.clone()).unwrap();
     assert_eq!(transparent.digest(), one.digest());
-    assert_eq!(transparent.receipts().len(), 1);
+    assert_eq!(transparent.receipts(), [receipt.bytes().clone()]);
     site.verified(&one, &transparent.receipts()[0]).await;
 }
 
@@ -88,6 +89,7 @@ async fn an_entry_is_described_in_json_with_the_policy_and_rule_that_admitted_it
     assert_eq!(entry["erased"], false);
     let at: jiff::Timestamp = entry["at"].as_str().unwrap().parse().unwrap();
     assert_eq!(Some(at.as_second()), receipt.header().claims().unwrap().iat());
+    assert_eq!(entry["tree_size_committed"], receipt.signed_tree_size().unwrap().get());
 }
 
 #[tokio::test]
