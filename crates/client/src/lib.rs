@@ -31,6 +31,7 @@ use merkle::EntryDigest;
 use reqwest::Url;
 use scitt::limits::RECEIPT_BYTES;
 use scitt::{KeySet, Problem, PublicKey, SignedStatement, media};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 use verifier::{StatementVerdict, TrustStore};
@@ -327,6 +328,41 @@ impl Client {
         Ok(receipt)
     }
 
+    /// Fetches the receipt of the tree that the entry's batch made. Its time is that of the registration, while the time of
+    /// a fresh receipt is that of the newest tree. `None` if the service does not tell that tree, or did not sign it.
+    ///
+    /// # Errors
+    /// If the service cannot be reached, or its response violates the protocol.
+    pub async fn batch_receipt(&self, entry: &EntryDigest) -> Result<Option<Bytes>, ClientError> {
+        let registered = if_served(self.json(&format!("v1/entries/{entry}")).await)?;
+        let Some(RegisteredEntry { index, tree_size_committed: Some(size) }) = registered else {
+            return Ok(None);
+        };
+        let path = format!("v1/proof/inclusion?index={index}&size={size}");
+        if_served(self.bytes_as(&path, media::RECEIPT).await)
+    }
+
+    /// Fetches the receipt that dates the registration of a statement best: that of its [batch](Self::batch_receipt) if
+    /// `trust` verifies it at `now` (Unix seconds), else a fresh one, which is not verified. A receipt of a batch does not
+    /// verify, for example, if the log's key of that time was stolen later.
+    ///
+    /// # Errors
+    /// As [`receipt`](Self::receipt).
+    pub async fn dated_receipt(
+        &self,
+        statement: &SignedStatement,
+        trust: &TrustStore,
+        now: u64,
+    ) -> Result<Bytes, ClientError> {
+        let entry = statement.digest();
+        let is_verified =
+            |receipt: &Bytes| verifier::verify_receipt(statement, receipt, trust, now).is_verified();
+        match self.batch_receipt(&entry).await?.filter(is_verified) {
+            Some(receipt) => Ok(receipt),
+            None => self.receipt(&entry).await,
+        }
+    }
+
     /// Fetches the statement of an entry and checks its digest.
     ///
     /// # Errors
@@ -550,6 +586,14 @@ impl Client {
     }
 }
 
+/// The position of an entry, in the JSON of `GET /v1/entries/{id}`.
+#[derive(Deserialize)]
+struct RegisteredEntry {
+    index: u64,
+    /// Size of the tree that the entry's batch made; services before this field do not tell it.
+    tree_size_committed: Option<u64>,
+}
+
 /// What is known about a receipt that is polled for.
 #[derive(Debug)]
 struct Polled {
@@ -568,6 +612,15 @@ impl Polled {
             Some(error) if !self.accepted => error,
             _ => ClientError::StillRunning(self.location),
         }
+    }
+}
+
+/// Returns `None` for a resource that the service does not have.
+fn if_served<T>(answer: Result<T, ClientError>) -> Result<Option<T>, ClientError> {
+    match answer {
+        Ok(resource) => Ok(Some(resource)),
+        Err(ClientError::NotFound(_) | ClientError::Refused { .. }) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

@@ -10,7 +10,8 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
 use bytes::Bytes;
-use client::{Begin, Client, ClientError, Options, Posted};
+use client::{Begin, Client, ClientError, Options};
+use merkle::EntryDigest;
 use scitt::{Algorithm, CoseKey, KeySet, Problem, Signer, SigningKey};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -182,6 +183,24 @@ async fn a_receipt_larger_than_receipts_are_is_not_read_whether_it_comes_at_once
     assert!(matches!(client.submit(&MESSAGE).await.unwrap_err(), ClientError::Nonsense(_)));
     let client = service(vec![answer(200, &[], large())]).await;
     assert!(matches!(client.receipt_named("a").await.unwrap_err(), ClientError::Nonsense(_)));
+}
+
+#[tokio::test]
+async fn the_receipt_of_a_batch_is_asked_for_by_its_tree_if_the_service_tells_it() {
+    let entry = EntryDigest::of(b"an entry");
+    let described = |json: &'static str| answer(200, &[("content-type", "application/json")], json);
+    let receipt = || answer(200, &[("content-type", "application/scitt-receipt+cose")], "receipt");
+    let missing = || problem(404, "Not Found", "no such thing");
+    let batch = r#"{"index":3,"tree_size_committed":7}"#;
+    for (answers, expected) in [
+        (vec![described(batch), receipt()], Some("receipt")),
+        (vec![described(batch), missing()], None),
+        (vec![described(r#"{"index":3}"#)], None),
+        (vec![missing()], None),
+    ] {
+        let receipt = service(answers).await.batch_receipt(&entry).await.unwrap();
+        assert_eq!(receipt.as_deref(), expected.map(str::as_bytes));
+    }
 }
 
 #[tokio::test]

@@ -1,13 +1,14 @@
 //! What a relying party finds out about receipts and agents with the command line, without trusting the service's words.
 
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use black_box::{Connection, Log, Ran, Service, on_both_databases, until};
 use registration::vrf::VrfStatement;
-use scitt::{SignedStatement, Signer, SigningKey};
+use scitt::header::labels::EXP;
+use scitt::{SignedStatement, Signer, SigningKey, StatementBuilder};
 use serde_json::{Value, json};
-use testkit::{AGENT, ed25519, receipt_json};
+use testkit::{AGENT, ISSUER, KID, ed25519, es256, receipt_json};
 
 use super::vrf_chains::settled;
 
@@ -46,12 +47,15 @@ fn with_receipts(log: &Log) -> Service {
     for statement in &statements {
         must_be_registered(&mut connection, statement);
     }
-    let kid = log.tabellion(&["key", "show", "--json"]).json()["receipt"]["kid"].as_str().unwrap().to_owned();
-    let flags = ["trust", "add", "log", "--trust", "trust.toml", "--kid", &kid];
+    let flags = ["trust", "add", "log", "--trust", "trust.toml", "--kid", &receipt_kid(log)];
     log.tabellion(&[&flags[..], &["--url", service.url()]].concat()).must_succeed();
     fs::write(log.path("nobody.toml"), "").unwrap();
     fs::write(log.path("artifact"), ARTIFACT).unwrap();
     service
+}
+
+fn receipt_kid(log: &Log) -> String {
+    log.tabellion(&["key", "show", "--json"]).json()["receipt"]["kid"].as_str().unwrap().to_owned()
 }
 
 #[track_caller]
@@ -98,6 +102,39 @@ on_both_databases! {
         let untrusted = must_end_with(log.tabellion(&untrusted), 4);
         assert_eq!(untrusted["fault"]["code"], "no-trust-anchors");
     }
+}
+
+#[test]
+fn a_statement_that_has_ended_since_is_verified_and_bundled_by_the_receipt_of_its_registration() {
+    let log = Log::sqlite();
+    let service = with_receipts(&log);
+    fs::write(log.path("issuer.pem"), es256().public_key().to_spki_pem()).unwrap();
+    let issuer = ["--trust", "trust.toml", "--iss", ISSUER, "--key", "issuer.pem"];
+    log.tabellion(&[&["trust", "add", "issuer"], &issuer[..]].concat()).must_succeed();
+    let keys = ["--kid", &receipt_kid(&log), "--checkpoint-key", &log.vkey(), "--url", service.url()];
+    log.tabellion(&[&["trust", "add", "log", "--trust", "trust.toml"], &keys[..]].concat()).must_succeed();
+
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64;
+    let end = now() + 5;
+    let statement = StatementBuilder::new("{}").content_type("application/json").kid(KID.as_bytes());
+    let statement = statement.iss(ISSUER).sub("ends").claim(EXP, end.into()).sign(&es256()).unwrap();
+    must_be_registered(&mut service.connection(), &statement);
+    fs::write(log.path("ends.cose"), statement.bytes()).unwrap();
+    until(SOON, || "it has not ended".to_owned(), || now() > end);
+    log.register(&service, 1);
+
+    let get = ["receipt", "get", "ends.cose", "--url", service.url(), "--output"];
+    log.tabellion(&[&get[..], &["of.receipt"]].concat()).must_succeed();
+    log.tabellion(&[&get[..], &["fresh.receipt", "--fresh"]].concat()).must_succeed();
+    let verify = |receipt: &str| {
+        let verify = ["verify", "ends.cose", "--receipt", receipt, "--trust", "trust.toml", "--json"];
+        log.tabellion(&verify)
+    };
+    must_end_with(verify("of.receipt"), 0);
+    let fresh = must_end_with(verify("fresh.receipt"), 4);
+    assert_eq!(fresh["reason"], "registration-time-unknown");
+    let bundled = must_end_with(ask(&log, &service, &["bundle", "ends.cose", "--output", "ends.bundle"]), 0);
+    assert_eq!(bundled["entries"], 1);
 }
 
 on_both_databases! {

@@ -20,7 +20,7 @@ use crate::show;
 #[derive(Debug, Subcommand)]
 #[command(before_help = "example:  tabellion receipt get s.cose -o s.receipt")]
 pub enum Receipt {
-    /// Fetch a fresh receipt from the log
+    /// Fetch a receipt from the log: that of the registration
     #[command(before_help = "example:  tabellion receipt get report.json.cose -o report.receipt")]
     Get {
         /// An entry ID, or a file that holds the statement
@@ -28,6 +28,9 @@ pub enum Receipt {
         /// The output file
         #[arg(short, long, value_name = "FILE", default_value = "-")]
         output: PathBuf,
+        /// Fetch a receipt of the newest tree
+        #[arg(long)]
+        fresh: bool,
         #[command(flatten)]
         service: ServiceArgs,
     },
@@ -77,7 +80,7 @@ pub enum Receipt {
 impl Receipt {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
-            Self::Get { entry, output, service } => get(context, &entry, &output, &service),
+            Self::Get { entry, output, fresh, service } => get(context, &entry, &output, fresh, &service),
             Self::Inspect { file } => inspect(context, &read(&file)?),
             Self::Verify { file, statement, trust } => {
                 let evidence =
@@ -106,10 +109,22 @@ pub fn entry_named(argument: &str) -> Result<EntryDigest, Failure> {
     }
 }
 
-fn get(context: &Context, entry: &str, output: &Path, service: &ServiceArgs) -> Result<(), Failure> {
+/// Fetches the receipt of the registration. The fresh one is fetched first, since this waits for a registration in progress.
+fn get(
+    context: &Context,
+    entry: &str,
+    output: &Path,
+    is_fresh: bool,
+    service: &ServiceArgs,
+) -> Result<(), Failure> {
     let entry = entry_named(entry)?;
     let service = service.connect(context)?;
-    let receipt = service.block_on(service.client.receipt(&entry))?;
+    let fresh = service.block_on(service.client.receipt(&entry))?;
+    let of_batch = match is_fresh {
+        true => None,
+        false => service.block_on(service.client.batch_receipt(&entry))?,
+    };
+    let receipt = of_batch.unwrap_or(fresh);
     must_be_receipt(&receipt)?;
     files::write(output, &receipt, Access::Ordinary, Existing::Replace)
 }

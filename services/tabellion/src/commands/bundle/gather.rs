@@ -14,7 +14,9 @@ use merkle::{EntryDigest, Hash};
 use serde::{Deserialize, Deserializer, de::Error};
 use tlog::checkpoint::Checkpoint;
 use tlog::note::Note;
+use verifier::TrustStore;
 
+use crate::commands::verify::now;
 use crate::console::{Exit, Failure};
 use crate::service::{Service, nonsense, percent_encoded};
 
@@ -30,6 +32,8 @@ const NOTHING_SELECTED: &str = "nothing-selected";
 /// Entries of one log that are to be bundled.
 pub struct Gatherer<'s> {
     service: &'s Service,
+    /// Trust of the reader, by which receipts are chosen.
+    trust: &'s TrustStore,
     entries: BTreeMap<u64, ListedEntry>,
     selections: Vec<BundleSelection>,
     sessions_with_more_receipts: Vec<String>,
@@ -100,9 +104,10 @@ pub struct ServedProof {
 
 impl<'s> Gatherer<'s> {
     /// Creates a gatherer without entries.
-    pub fn new(service: &'s Service) -> Self {
+    pub fn new(service: &'s Service, trust: &'s TrustStore) -> Self {
         Self {
             service,
+            trust,
             entries: BTreeMap::new(),
             selections: Vec::new(),
             sessions_with_more_receipts: Vec::new(),
@@ -189,7 +194,7 @@ impl<'s> Gatherer<'s> {
     /// Fetches statements, receipts, policies, and proofs to this tree; fails if the tree lacks one of the entries.
     pub fn finish_at(self, tree: CosignedTree, claims: BundleClaims) -> Result<EvidenceBundle, Failure> {
         tree.covers(self.entries.last_key_value().map(|(last, _)| *last))?;
-        let fetcher = EntryFetcher::new(self.service, &tree);
+        let fetcher = EntryFetcher::new(self.service, self.trust, &tree);
         let policies: BTreeSet<u64> = self.entries.values().map(|listed| listed.policy).collect();
         let entries = self.service.block_on(fetcher.all(self.entries.keys().copied()))?;
         let policies = self.service.block_on(fetcher.all(policies))?;
@@ -269,14 +274,15 @@ impl CosignedTree {
 /// Fetches entries with their proofs to one tree, several at a time.
 pub struct EntryFetcher<'c> {
     client: &'c Client,
+    trust: &'c TrustStore,
     /// The size of the tree.
     size: u64,
 }
 
 impl<'c> EntryFetcher<'c> {
-    /// Creates a fetcher of proofs to this tree.
-    pub fn new(service: &'c Service, tree: &CosignedTree) -> Self {
-        Self { client: &service.client, size: tree.size }
+    /// Creates a fetcher of proofs to this tree, and of receipts that `trust` verifies.
+    pub fn new(service: &'c Service, trust: &'c TrustStore, tree: &CosignedTree) -> Self {
+        Self { client: &service.client, trust, size: tree.size }
     }
 
     /// Fetches the entries at these leaves, in their order.
@@ -294,7 +300,7 @@ impl<'c> EntryFetcher<'c> {
             admitted_by: None,
             payload,
             proof: BundleProof { index: proof.index, path: proof.path },
-            receipt: self.client.receipt(&id).await?.into(),
+            receipt: self.client.dated_receipt(&statement, self.trust, now()).await?.into(),
             statement: statement.bytes().to_vec(),
         })
     }

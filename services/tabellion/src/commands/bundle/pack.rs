@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use display::counted;
 use merkle::EntryDigest;
 use serde::Serialize;
-use verifier::{Code, StatementVerdict};
+use verifier::{Code, StatementVerdict, TrustStore};
 
 use super::claims;
 use super::gather::Gatherer;
@@ -64,7 +64,7 @@ impl Pack {
     pub fn run(self, context: &Context, service: &ServiceArgs) -> Result<(), Failure> {
         let trust = TrustFile::find(context, self.trust.as_deref())?.store;
         let witnesses = self.witness_policy.as_deref().map(witness_policy).transpose()?;
-        let mut bundle = self.gather(context, &service.connect(context)?)?;
+        let mut bundle = self.gather(context, &service.connect(context)?, &trust)?;
         claims::add_keys(&mut bundle, &trust, witnesses.as_ref());
         let verdict = bundle.verify(&trust, witnesses.as_ref(), now());
         if !verdict.is_verified() {
@@ -80,8 +80,13 @@ impl Pack {
         Ok(())
     }
 
-    fn gather(&self, context: &Context, service: &Service) -> Result<EvidenceBundle, Failure> {
-        let mut gatherer = Gatherer::new(service);
+    fn gather(
+        &self,
+        context: &Context,
+        service: &Service,
+        trust: &TrustStore,
+    ) -> Result<EvidenceBundle, Failure> {
+        let mut gatherer = Gatherer::new(service, trust);
         self.names.iter().try_for_each(|name| self.add(&mut gatherer, name))?;
         for session in gatherer.sessions_with_more_receipts() {
             context.console.note(format!(

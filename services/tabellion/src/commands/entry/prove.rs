@@ -215,7 +215,7 @@ impl Collector<'_> {
         let tree = CosignedTree::fetch(self.service)?;
         let head: ListedEntry = self.get(&format!("v1/entries/{head_entry}"))?;
         let proven = self.prove(&question, &pages, &tree, head.policy)?;
-        let mut gatherer = Gatherer::new(self.service);
+        let mut gatherer = Gatherer::new(self.service, &self.reader.trust);
         for leaf in &proven.candidates {
             gatherer.add_listed([self.listed(leaf.get())?])?;
         }
@@ -261,7 +261,8 @@ impl Collector<'_> {
         tree: &CosignedTree,
         gatherer: &mut Gatherer<'_>,
     ) -> Result<ErasedEntry, Failure> {
-        let proof = self.service.block_on(EntryFetcher::new(self.service, tree).proof(leaf.get()))?;
+        let fetcher = EntryFetcher::new(self.service, &self.reader.trust, tree);
+        let proof = self.service.block_on(fetcher.proof(leaf.get()))?;
         let links: Json = self.get(&format!("v1/entries/{}/links", proof.entry_id))?;
         let links = links["links"].as_array().into_iter().flatten();
         let mut erasures =

@@ -18,12 +18,12 @@ use super::inputs::{file_below, store_content};
 use crate::commands::entry::Search;
 use crate::commands::register::Register;
 use crate::commands::session;
-use crate::commands::verify::Verify;
+use crate::commands::verify::{Verify, now};
 use crate::console::files::{path_flag, path_text};
 use crate::console::{Exit, Failure};
 use crate::context::Context;
 use crate::service::ServiceArgs;
-use crate::trust_file;
+use crate::trust_file::{self, TrustFile};
 
 /// A tool.
 pub struct ToolSpec {
@@ -261,8 +261,7 @@ impl LogTools {
             _ => return Err(one_of("payload and payload_file")),
         };
         let mut flags = call.flags;
-        let dev = self.identity.dev.then(|| Path::new(trust_file::DEV));
-        flags.extend(path_flags("trust", self.identity.trust.as_deref().or(dev))?);
+        flags.extend(path_flags("trust", self.trust())?);
         flags.extend(path_flags("payload", payload.as_deref())?);
         flags.extend(path_flags("receipt", receipt.as_deref())?);
         let verify: Verify = parse("verify", flags, &[path_text(&statement)?])?;
@@ -271,15 +270,23 @@ impl LogTools {
         Ok(ToolResult { is_error, ..result(&verified)? })
     }
 
-    /// Fetches the statement of an entry, and a fresh receipt.
+    /// Returns the named trust file; `None` for the default one.
+    fn trust(&self) -> Option<&Path> {
+        let dev = self.identity.dev.then(|| Path::new(trust_file::DEV));
+        self.identity.trust.as_deref().or(dev)
+    }
+
+    /// Fetches the statement of an entry, and the receipt that dates its registration.
     fn fetch(&self, entry: &str) -> Result<(SignedStatement, Bytes), Failure> {
         let digest: EntryDigest = entry.parse().map_err(|_| {
             Failure::new(Exit::Usage, "not-an-entry", format!("{entry} is not an entry ID"))
                 .why("an entry ID is 64 lowercase hexadecimal digits: the SHA-256 of the statement")
         })?;
         let service = self.service.connect(&self.context)?;
+        let trust = TrustFile::find(&self.context, self.trust())?.store;
         let statement = service.block_on(service.client.statement(&digest))?;
-        Ok((statement, service.block_on(service.client.receipt(&digest))?))
+        let receipt = service.block_on(service.client.dated_receipt(&statement, &trust, now()))?;
+        Ok((statement, receipt))
     }
 
     fn search(&self, call: ToolArguments) -> Result<ToolResult, Failure> {
