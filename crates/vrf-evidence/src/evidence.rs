@@ -134,17 +134,19 @@ impl VrfEvidence {
         Some(EvidenceFault { code, detail: self.checks.why().to_owned() })
     }
 
-    /// The earliest time at which a trusted log registered the statement, in Unix seconds.
-    pub fn registered_at(&self) -> Option<i64> {
+    /// The earliest time at which a trusted log is proven to have the statement, in Unix seconds. It was registered then, or
+    /// before: only the receipt of its batch has the time of the registration.
+    pub fn in_log_by(&self) -> Option<i64> {
         let verified = self.checks.receipts.iter().filter(|receipt| receipt.verified);
         verified.filter_map(|receipt| receipt.iat).min()
     }
 
     /// The time of the verification in Unix seconds, `None` if the receipt is not known: the one that the verifier states, or
-    /// the earliest registration if that is earlier, since a verifier could state a later time than the real one.
+    /// that of the log's receipt if it is earlier, since a verifier could state a later time than the real one. A log's
+    /// receipt of a tree that has grown since then bounds it less.
     pub fn dated_at(&self) -> Option<i64> {
         let stated = i64::try_from(self.receipt()?.verified_at.unix_seconds).ok()?;
-        Some(self.registered_at().map_or(stated, |registered| registered.min(stated)))
+        Some(self.in_log_by().map_or(stated, |latest| latest.min(stated)))
     }
 
     /// Returns whether the check was done and passed for the statement.
@@ -187,7 +189,7 @@ mod tests {
         assert_eq!(evidence.outcome, VerificationOutcome::NotVerified);
         assert_eq!(evidence.fault().expect("a reason").code, "no-receipt");
         assert!(evidence.passed(CheckName::IssuerSignature));
-        assert_eq!((evidence.verdict(), evidence.registered_at()), (Some(Verdict::Pass), None));
+        assert_eq!((evidence.verdict(), evidence.in_log_by()), (Some(Verdict::Pass), None));
     }
 
     #[test]

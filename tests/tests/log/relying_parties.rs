@@ -97,6 +97,10 @@ on_both_databases! {
         for ending in ["cose", "receipt", "transparent.cose"] {
             assert!(log.path(&format!("two/{}.{ending}", id(1))).exists(), "{ending}");
         }
+        // Its receipt is that of the registration, although the log has grown.
+        let entry = log.tabellion(&["entry", "get", fetched["entry"].as_str().unwrap(), "--url", service.url(), "--json"]);
+        let at: jiff::Timestamp = entry.must_succeed().json()["at"].as_str().unwrap().parse().unwrap();
+        assert_eq!((&fetched["position"], &fetched["in_log_by"]), (&json!("leaf 2 of 3"), &json!(at.as_second())));
         must_end_with(ask(&log, &service, &["vrf", "fetch", &id(1), "--issuer", &did(3)]), 5);
         let untrusted = ["vrf", "fetch", &id(3), "--url", service.url(), "--trust", "nobody.toml", "--json"];
         let untrusted = must_end_with(log.tabellion(&untrusted), 4);

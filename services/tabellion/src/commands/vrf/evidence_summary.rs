@@ -26,7 +26,8 @@ pub struct EvidenceSummary {
     chain: String,
     log: Option<String>,
     position: Option<String>,
-    registered_at: Option<i64>,
+    /// The latest time of the registration.
+    in_log_by: Option<i64>,
 }
 
 #[derive(Serialize)]
@@ -65,7 +66,7 @@ impl EvidenceSummary {
             chain: describe(&evidence.chain),
             log: log_receipt.and_then(|receipt| receipt.log.clone()),
             position: log_receipt.and_then(|receipt| receipt.position.as_ref()).map(ToString::to_string),
-            registered_at: evidence.registered_at(),
+            in_log_by: evidence.in_log_by(),
         }
     }
 
@@ -91,7 +92,7 @@ impl EvidenceSummary {
         ]);
         lines.extend(self.log.clone().map(|log| ("log", log)));
         lines.extend(self.position.clone().map(|position| ("position", position)));
-        lines.extend(self.registered_at.map(|at| ("registered", show::time(at))));
+        lines.extend(self.in_log_by.map(|at| ("in log by", show::time(at))));
         lines
     }
 }

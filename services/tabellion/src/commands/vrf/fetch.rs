@@ -12,7 +12,7 @@ use merkle::EntryDigest;
 use scitt::transparent;
 use serde_json::Value as Json;
 use uuid::Uuid;
-use verifier::StatementEvidence;
+use verifier::{StatementEvidence, TrustStore};
 use vrf_evidence::{EvidenceFault, VrfEvidence, VrfVerifier};
 
 use super::evidence_summary::EvidenceSummary;
@@ -49,7 +49,7 @@ impl Fetch {
         let trust = TrustFile::find(context, self.trust.as_deref())?.store;
         let disclosed = self.disclosed.as_deref().map(files::read).transpose()?;
         let service = self.service.connect(context)?;
-        let fetched = Fetched::from(&service, &self.entry(&service)?)?;
+        let fetched = Fetched::from(&service, &self.entry(&service)?, &trust)?;
         let evidence = StatementEvidence {
             statement: &fetched.statement,
             receipts: &[&fetched.receipt],
@@ -123,9 +123,9 @@ struct Fetched {
 }
 
 impl Fetched {
-    fn from(service: &Service, entry: &EntryDigest) -> Result<Self, Failure> {
+    fn from(service: &Service, entry: &EntryDigest, trust: &TrustStore) -> Result<Self, Failure> {
         let statement = service.block_on(service.client.statement(entry))?;
-        let receipt = service.block_on(service.client.receipt(entry))?;
+        let receipt = service.block_on(service.client.dated_receipt(&statement, trust, now()))?;
         Ok(Self { statement: statement.bytes().to_vec(), receipt: receipt.to_vec() })
     }
 
