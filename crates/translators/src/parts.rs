@@ -175,8 +175,9 @@ impl Division<'_> {
         let RecordTerms { about, redaction, root, .. } = self.terms;
         let (fingerprint, part) = (redaction.fingerprint(), part.map(|part| json!(part).to_string()));
         let previous = self.previous.as_deref().unwrap_or_default();
+        let (source, format) = (about.sha256.as_str(), about.format.name());
         let mut texts =
-            vec![about.sha256.as_str(), TRANSLATOR_VERSION, &self.session.id, &fingerprint, previous, root];
+            vec![source, format, TRANSLATOR_VERSION, &self.session.id, &fingerprint, previous, root];
         texts.extend(part.as_deref());
         record::identifier(&texts)
     }

@@ -10,12 +10,13 @@ mod fields;
 mod listing;
 mod rules;
 mod selection;
+mod split_key;
 mod walk;
 
 use std::collections::BTreeSet;
 
 use registration::conversation::omission::NEVER_LEFT_OUT;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub(crate) use distinct::is_reference;
 pub use fields::FieldPattern;
@@ -76,6 +77,6 @@ impl Redaction {
     pub(crate) fn fingerprint(&self) -> String {
         let rules: Vec<&str> = self.rules.iter().map(|rule| rule.name()).collect();
         let fields: Vec<String> = self.fields.iter().map(ToString::to_string).collect();
-        format!("{};{};{}", rules.join(","), fields.join(","), self.selection)
+        json!([rules, fields, self.selection.to_string()]).to_string()
     }
 }

@@ -38,12 +38,31 @@ macro_rules! token_start {
     };
 }
 
+/// The first line of a private key in PEM.
+macro_rules! key_beginning {
+    () => {
+        "-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----"
+    };
+}
+
+/// The last line of a private key in PEM.
+macro_rules! key_end {
+    () => {
+        "-----END [A-Z0-9 ]*PRIVATE KEY-----"
+    };
+}
+
+/// Expression for the first line of a private key in PEM.
+pub(super) const KEY_BEGINNING: &str = key_beginning!();
+/// Expression for the last line of a private key in PEM.
+pub(super) const KEY_END: &str = key_end!();
+
 /// Expressions with their replacements; `$1` is text to keep.
 const EXPRESSIONS: [(RedactionRule, &str, &str); 5] = [
     (RedactionRule::Userinfo, r#"(?i)([a-z][a-z0-9+.-]*://)[^\s/"'<>?#\\]+@"#, "$1"),
     (
         RedactionRule::PrivateKey,
-        r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\z)",
+        concat!(key_beginning!(), r"[\s\S]*?(?:", key_end!(), r"|\z)"),
         "[redacted:private-key]",
     ),
     (

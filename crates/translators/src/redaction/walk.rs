@@ -10,6 +10,7 @@ use super::distinct::{Identifiers, Names, is_reference};
 use super::fields::FieldPattern;
 use super::listing::Redactions;
 use super::rules::{FIELD, Found, RedactionRule, is_marker, marker, names_a_secret};
+use super::split_key::SplitKey;
 
 /// Members that link entries, records and lines. They look random, and are not secrets.
 const IDENTIFIERS: [&str; 6] =
@@ -98,16 +99,37 @@ impl Walk<'_> {
 
     fn items(&mut self, items: Vec<Value>, array: RecordPlace) -> Vec<Value> {
         let mut kept = Vec::with_capacity(items.len());
+        let mut key = SplitKey::default();
         for (position, item) in items.into_iter().enumerate() {
             let place = array.item(item.get("type").and_then(Value::as_str));
             self.enter(position.to_string(), kept.len().to_string());
+            // A left out text can begin or end a key, too.
+            let without_rest = self.without_rest_of_key(&item, place, &mut key);
             kept.extend(match self.is_left_out(&item, place) {
                 true => self.leave_out(place),
-                false => Some(self.value(item, None, place)),
+                false => Some(self.item(item, without_rest, place)),
             });
             self.leave();
         }
         kept
+    }
+
+    /// Returns an item of an array without the rest of a private key that an earlier text began; `None` if no key goes on
+    /// in it.
+    fn without_rest_of_key(&self, item: &Value, place: RecordPlace, key: &mut SplitKey) -> Option<String> {
+        match item {
+            Value::String(text) if place.is_text() && self.rules.contains(&RedactionRule::PrivateKey) => {
+                key.without_rest(text)
+            }
+            _ => None,
+        }
+    }
+
+    /// Redacts an item of an array, or what is left of it without the rest of a private key.
+    fn item(&mut self, item: Value, without_rest: Option<String>, place: RecordPlace) -> Value {
+        let Some(text) = without_rest else { return self.value(item, None, place) };
+        self.add(RedactionRule::PrivateKey.name(), 1);
+        self.value(Value::String(text), None, place)
     }
 
     /// Returns whether a pattern names the current value, or a part that it cannot be without.

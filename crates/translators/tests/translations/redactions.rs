@@ -4,7 +4,8 @@ use registration::conversation::{ConversationRecord, Form};
 use serde_json::{Value, json};
 use testkit::conversation;
 use translators::{
-    EntryType, Redaction, RedactionRule, Selection, SessionRecord, SessionSource, Settings, redact, translate,
+    EntryType, Format, Redaction, RedactionRule, Selection, SessionRecord, SessionSource, Settings, redact,
+    translate,
 };
 
 use crate::fixtures::{file, of_type};
@@ -48,6 +49,55 @@ fn secrets_are_replaced_by_the_name_of_the_rule() {
         let found = content(&format!("before {secret} after"), &Settings::default());
         assert_eq!(found, format!("before {left} after"));
     }
+}
+
+#[test]
+fn a_private_key_whose_lines_are_separate_texts_is_replaced_as_a_whole() {
+    let (begin, end) =
+        (["-----BEGIN ", "PRIVATE KEY-----"].concat(), ["-----END ", "PRIVATE KEY-----"].concat());
+    let (begin, end) = (format!("+{begin}"), format!("+{end}"));
+    let left = "[redacted:private-key]";
+    for (lines, expected) in [
+        (json!(["-x", begin, "+MIIE", end, "+y"]), json!(["-x", format!("+{left}"), left, left, "+y"])),
+        (json!([begin, "+MIIE"]), json!([format!("+{left}"), left])),
+        (
+            json!([begin, [1], format!("{end} z"), "+y"]),
+            json!([format!("+{left}"), [1], format!("{left} z"), "+y"]),
+        ),
+        (json!([end, "+MIIE"]), json!([end, "+MIIE"])),
+    ] {
+        let line = json!({
+            "type": "user", "sessionId": "s", "message": { "role": "user", "content": "x" }, "lines": lines,
+        });
+        let record = translated(&SessionSource::file("s.jsonl", line.to_string()), &Settings::default());
+        assert_eq!(record.pointer("/session/entries/0/native/lines"), Some(&expected), "{record}");
+    }
+    // The rest of a key is replaced also if its first line was left out.
+    let line = json!({
+        "type": "user", "sessionId": "s", "message": { "role": "user", "content": "x" },
+        "lines": [begin, "+MIIE", end, "+y"],
+    });
+    let fields = vec!["/session/entries/0/native/lines/0".parse().unwrap()];
+    let settings =
+        Settings { redaction: Redaction { fields, ..Redaction::default() }, ..Settings::default() };
+    let record = translated(&SessionSource::file("s.jsonl", line.to_string()), &settings).to_string();
+    assert!(record.contains("[redacted:private-key]") && !record.contains("MIIE"), "{record}");
+}
+
+#[test]
+fn records_that_differ_have_different_identifiers() {
+    let id = |settings: &Settings| translated(&saying("x"), settings)["id"].clone();
+    let fields = |patterns: &[&str]| {
+        let fields = patterns.iter().map(|pattern| pattern.parse().unwrap()).collect();
+        Settings { redaction: Redaction { fields, ..Redaction::default() }, ..Settings::default() }
+    };
+    assert_ne!(
+        id(&fields(&["/vcs", "/session/x"])),
+        id(&fields(&["/vcs,/session/x"])),
+        "one pattern is not two"
+    );
+    let qwen = Settings { format: Some(Format::Qwen), ..Settings::default() };
+    assert_ne!(id(&Settings::default()), id(&qwen), "another format gives another record");
 }
 
 #[test]
