@@ -244,6 +244,35 @@ fn an_entry_that_is_too_large_for_a_statement_can_be_left_out() {
 }
 
 #[test]
+fn watching_tries_a_session_again_that_was_too_large_when_it_is_started_with_other_settings() {
+    let folder = recorder();
+    fs::create_dir(folder.path("sessions")).unwrap();
+    folder.write("sessions/a.jsonl", line(0, "why?") + &line(1, &"because ".repeat((1 << 20) + 1)));
+    fs::copy(session("cursor.jsonl"), folder.path("sessions/b.jsonl")).unwrap();
+    let mut watching = Watching::start(&folder);
+    assert_eq!(watching.checkpoint(&folder).0, 1);
+    assert!(watching.newest.starts_with("records/b"), "{}", watching.newest);
+    drop(watching);
+    let mut watching = Watching::start_with(&folder, &["--key", "key.pem", "--without", "assistant"]);
+    assert_eq!(watching.checkpoint(&folder).0, 1);
+    assert!(watching.newest.starts_with("records/a"), "{}", watching.newest);
+}
+
+#[test]
+fn a_repeated_import_keeps_the_statement_of_a_key_whose_signatures_differ_each_time() {
+    let folder = Folder::new();
+    folder.run(&["issuer", "new", "-o", "key.pem", "--alg", "ES256"]).must_end_with(0);
+    import(&folder, "claude.jsonl", &[]);
+    let first = folder.read("claude.record.json.cose");
+    import(&folder, "claude.jsonl", &[]);
+    assert_eq!(folder.read("claude.record.json.cose"), first);
+    folder.run(&["issuer", "new", "-o", "other.pem", "--alg", "ES256"]).must_end_with(0);
+    let file = session("claude.jsonl");
+    let other = ["record", "import", "--json", "--key", "other.pem", file.to_str().unwrap()];
+    assert_eq!(folder.run(&other).must_end_with(10).error(), "exists");
+}
+
+#[test]
 fn an_entry_with_too_many_values_for_a_record_is_too_large() {
     let folder = recorder();
     let numbers = json!({ "type": "progress", "sessionId": "s", "numbers": vec![1; 1 << 20] });

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use jiff::Timestamp;
 use jose::json::{Limits, MAX_DEPTH, parse_strict};
 use serde_json::Value;
 
@@ -19,9 +20,13 @@ pub fn bytes(file: &Path) -> Result<Vec<u8>, Failure> {
         return Ok(bytes);
     }
     let statement = statement::parse(bytes, &file.display().to_string())?;
-    statement.payload().map(<[u8]>::to_vec).ok_or_else(|| {
-        no_record(file, "its payload is detached".to_owned()).hint("name the file with the record instead")
-    })
+    let elsewhere =
+        |found: &str| no_record(file, found.to_owned()).hint("name the file with the record instead");
+    match (statement.header().hash_envelope(), statement.payload()) {
+        (Some(_), _) => Err(elsewhere("its payload is only a hash")),
+        (None, None) => Err(elsewhere("its payload is detached")),
+        (None, Some(payload)) => Ok(payload.to_vec()),
+    }
 }
 
 /// Reads the record in a file.
@@ -79,6 +84,23 @@ fn each<'r>(entries: &'r Value, list: &EntryPlace<'r>, visit: &mut dyn FnMut(&En
 /// Returns a member that is a text; empty if it is absent.
 pub fn text<'v>(of: &'v Value, name: &str) -> &'v str {
     of[name].as_str().unwrap_or_default()
+}
+
+/// Returns a time of a record: text of RFC 3339, or milliseconds since 1970; `None` if it is neither.
+pub fn instant(time: &Value) -> Option<Timestamp> {
+    match time {
+        Value::String(text) => text.parse().ok(),
+        Value::Number(number) => Timestamp::from_millisecond(number.as_i64()?).ok(),
+        _ => None,
+    }
+}
+
+/// Returns a member that is a time, as text; empty if it is absent. A text stays as it is.
+pub fn time_text(of: &Value, name: &str) -> String {
+    match &of[name] {
+        Value::String(text) => text.clone(),
+        time => instant(time).map(|time| time.to_string()).unwrap_or_default(),
+    }
 }
 
 /// Returns what an entry says, as text: its content, output, input or data.

@@ -44,7 +44,7 @@ impl Search {
         for file in &self.files {
             let record = document::read(file)?;
             document::each_entry(&record, &mut |place, entry| {
-                if self.matches(entry, place.time.and_then(instant)) {
+                if self.matches(entry, place.time.and_then(document::instant)) {
                     found.entries.push(RecordMatch::of(file.display().to_string(), place, entry));
                 }
             });
@@ -59,15 +59,6 @@ impl Search {
             && self.text.as_deref().is_none_or(|text| contains(entry, &text.to_lowercase()))
             && self.since.is_none_or(|since| time.is_some_and(|time| time >= since))
             && self.until.is_none_or(|until| time.is_some_and(|time| time <= until))
-    }
-}
-
-/// Parses a timestamp: RFC 3339, or milliseconds since 1970.
-fn instant(time: &Value) -> Option<Timestamp> {
-    match time {
-        Value::String(text) => text.parse().ok(),
-        Value::Number(number) => Timestamp::from_millisecond(number.as_i64()?).ok(),
-        _ => None,
     }
 }
 
@@ -105,7 +96,7 @@ impl RecordMatch {
             file,
             pointer: place.pointer.clone(),
             kind: text(entry, "type").to_owned(),
-            time: place.time.and_then(instant).map(|time| time.to_string()).unwrap_or_default(),
+            time: place.time.and_then(document::instant).map(|time| time.to_string()).unwrap_or_default(),
             text: body.trim().chars().take(EXCERPT).collect(),
         }
     }

@@ -8,7 +8,7 @@ use display::counted;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::document::{self, text};
+use super::document::{self, text, time_text};
 use crate::console::{Failure, Report, safe};
 use crate::context::Context;
 
@@ -45,7 +45,8 @@ impl Report for Conversation {
         let line = |values: [&str; 2]| safe(values.join(" ").trim()).into_owned();
         writeln!(out, "session    {}", safe(text(session, "session-id")))?;
         writeln!(out, "agent      {}", line([text(agent, "cli-name"), text(agent, "model-id")]))?;
-        writeln!(out, "time       {}", line([text(session, "session-start"), text(session, "session-end")]))?;
+        let (start, end) = (time_text(session, "session-start"), time_text(session, "session-end"));
+        writeln!(out, "time       {}", line([&start, &end]))?;
         let mut written = Ok(());
         document::each_entry(&self.record, &mut |place, entry| {
             if written.is_ok() {
@@ -61,9 +62,11 @@ impl Conversation {
     fn entry(&self, out: &mut dyn Write, depth: usize, entry: &Value) -> io::Result<()> {
         let indent = "  ".repeat(depth);
         let failed = if entry["is-error"] == true { "failed" } else { "" };
-        let words = [text(entry, "type"), text(entry, "name"), text(entry, "event-type"), failed];
-        let words = words.into_iter().chain([text(entry, "timestamp")]).filter(|word| !word.is_empty());
-        writeln!(out, "{indent}{}", safe(&words.collect::<Vec<_>>().join("  ")))?;
+        let time = time_text(entry, "timestamp");
+        let mut words =
+            vec![text(entry, "type"), text(entry, "name"), text(entry, "event-type"), failed, &time];
+        words.retain(|word| !word.is_empty());
+        writeln!(out, "{indent}{}", safe(&words.join("  ")))?;
         let body = document::text_of(entry);
         for line in body.lines().take(self.lines) {
             writeln!(out, "{indent}  {}", safe(line))?;

@@ -99,6 +99,17 @@ impl Recorder {
         })?;
         Ok((statement, message))
     }
+
+    /// Returns the content of a file, if it is this message with another valid signature of the recorder: each ECDSA
+    /// signature of a message differs.
+    pub fn signed_before(&self, statement: &SignedStatement, message: &[u8], file: &Path) -> Option<Vec<u8>> {
+        let earlier = files::read(file).ok()?;
+        // The signature is the last item of a COSE_Sign1.
+        let signed = message.len() - statement.signature().len();
+        let is_alike = earlier.len() == message.len() && earlier[..signed] == message[..signed];
+        let other = is_alike.then(|| SignedStatement::parse(earlier.clone()))?.ok()?;
+        other.verify_with(self.key.public_key(), None).is_ok().then_some(earlier)
+    }
 }
 
 fn too_large(file: &Path, size: &str, most: String) -> Failure {

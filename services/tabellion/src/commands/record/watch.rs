@@ -231,7 +231,7 @@ impl Watch {
             self.translate_after_last_checkpoints(context, source, content, &key, &mut sessions)?;
         let Some(translation) = translation else { return Ok(()) };
         let many = translation.sessions().count() > 1;
-        let mut written = Vec::new();
+        let (mut written, mut is_complete) = (Vec::new(), true);
         for parts in translation.sessions() {
             let records: Vec<&SessionRecord> = parts.iter().map(|(record, _)| record).collect();
             let Some(first) = records.first() else { continue };
@@ -243,6 +243,7 @@ impl Watch {
                 Ok(checked) => checked,
                 Err(failure) => {
                     context.console.note(format!("{}: {}", source.path.display(), failure.in_short()));
+                    is_complete = false;
                     continue;
                 }
             };
@@ -253,9 +254,31 @@ impl Watch {
             }
             sessions.insert(session.to_owned(), checkpoint);
         }
-        self.state.sources.insert(key, SourceState { digest, bytes: content.bytes(), sessions });
-        self.state.write(&self.output.join(WATCH_STATE))?;
+        self.keep_state(key, digest, content.bytes(), sessions, is_complete)?;
         written.iter().try_for_each(|checkpoint| checkpoint.print(context))
+    }
+
+    /// Keeps the last checkpoints of a source's sessions. A source with a session that could not be signed keeps its
+    /// earlier digest: a later run tries it again, perhaps with other settings.
+    fn keep_state(
+        &mut self,
+        key: String,
+        digest: String,
+        bytes: usize,
+        sessions: BTreeMap<String, Checkpoint>,
+        is_complete: bool,
+    ) -> Result<(), Failure> {
+        let state = match is_complete {
+            true => SourceState { digest, bytes, sessions },
+            false => {
+                self.refused.insert(key.clone(), digest);
+                let before = self.state.sources.remove(&key);
+                let (digest, bytes) = before.map(|state| (state.digest, state.bytes)).unwrap_or_default();
+                SourceState { digest, bytes, sessions }
+            }
+        };
+        self.state.sources.insert(key, state);
+        self.state.write(&self.output.join(WATCH_STATE))
     }
 
     /// Checks and signs the records of a checkpoint. Returns each with its number.

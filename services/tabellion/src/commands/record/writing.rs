@@ -44,14 +44,19 @@ pub struct CheckedRecord<'r> {
 }
 
 impl<'r> CheckedRecord<'r> {
-    /// Checks a record, and signs it if there is a recorder. A record that breaks a rule is not to be written.
+    /// Checks a record, and signs it if there is a recorder, unless the file of the statement holds what the recorder
+    /// has signed before. A record that breaks a rule is not to be written.
     pub fn new(
         record: &'r SessionRecord,
         file: PathBuf,
         recorder: Option<&Recorder>,
     ) -> Result<Self, Failure> {
         let statement = match recorder {
-            Some(recorder) => Some(recorder.sign(record.bytes(), &file)?.1),
+            Some(recorder) => {
+                let (statement, message) = recorder.sign(record.bytes(), &file)?;
+                let earlier = recorder.signed_before(&statement, &message, &statement_file(&file));
+                Some(earlier.unwrap_or(message))
+            }
             None => {
                 check_unsigned(record.bytes(), &file)?;
                 None
@@ -72,7 +77,7 @@ impl<'r> CheckedRecord<'r> {
 
     /// The path of the statement.
     pub fn statement_file(&self) -> PathBuf {
-        files::with_extension(&self.file, "cose")
+        statement_file(&self.file)
     }
 
     /// Writes the record, and its statement if there is one. Returns the paths.
@@ -85,6 +90,10 @@ impl<'r> CheckedRecord<'r> {
         }
         Ok(wrote)
     }
+}
+
+fn statement_file(record: &Path) -> PathBuf {
+    files::with_extension(record, "cose")
 }
 
 /// Returns the file for an imported record: of this name, with the number of its part if the session has several, or, if
