@@ -58,8 +58,8 @@ pub const LOG_PATIENCE: Duration = Duration::from_secs(10);
 pub const CHECK_TIME: Duration = Duration::from_secs(15);
 /// Maximum length of a server's answer in `gateway check`, in bytes.
 pub const MAX_CHECKED_ANSWER_BYTES: usize = 1 << 20;
-/// Number of records that are read from the store at once to replay a session.
-pub const REPLAY_PAGE: usize = 1_000;
+/// Number of records that are read from the store at once to replay a session. Each may have about 300 KiB.
+pub const REPLAY_PAGE: usize = 64;
 /// Text for `rationale` and `expected_effect` in an `intent_call` that `explain` makes up.
 pub const EXPLAINED_RATIONALE: &str = "explained";
 /// Maximum length of a secret key file, in bytes.

@@ -50,7 +50,8 @@ pub(super) fn bind<'s>(
 }
 
 /// Checks that the commitment's evidence for the agent's name still counts, if the message itself has none: the agent may
-/// have got keys since then, or the operator may have withdrawn the key that signed the commitment.
+/// have got keys since then, or the operator may have withdrawn the key that signed the commitment, or the assignment of the
+/// access token that came with it.
 fn check_evidence(
     context: &DecisionContext<'_>,
     session: &Session,
@@ -59,6 +60,8 @@ fn check_evidence(
     let (keyring, agent_id) = (&context.rules.keyring, session.agreed.agent_id());
     match (proven_by, session.agreed.signed_by()) {
         (ProvenBy::Asserted, _) if keyring.has_keys_of(agent_id) => Err(Reason::SignatureRequired),
+        // While a token is assigned to the agent, each message needs one, and is then proven by it.
+        (ProvenBy::Session, _) if session.agreed.is_opened_by_token() => Err(Reason::TokenNotOfAgent),
         (ProvenBy::Session, Some(thumbprint)) => keyring.check_key(thumbprint, agent_id, context.now),
         _ => Ok(()),
     }

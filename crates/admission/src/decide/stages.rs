@@ -309,7 +309,11 @@ fn person(case: &mut CallCase<'_>) -> StageFinding {
     let unsure = case.semantic.unsure.then_some((Reason::ConfirmationRequired, usual));
     let required = case.confirm.take().or(unsure);
     if case.session.is_none() {
-        return required.map_or(Ok(()), |(reason, by)| person_without_session(case, reason, by));
+        return match (required, case.call.before.answer) {
+            (Some((reason, by)), _) => person_without_session(case, reason, by),
+            (None, Some(answer)) => Ok(check_client_answer(case, answer, usual)?),
+            (None, None) => Ok(()),
+        };
     }
     let by = required.as_ref().map_or(usual, |(_, by)| *by);
     match (case.approved.by, case.call.before.answer, required) {

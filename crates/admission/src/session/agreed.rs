@@ -164,6 +164,12 @@ impl AgreedTerms {
         }
     }
 
+    /// Returns whether an access token was the commitment's evidence for the agent's name.
+    #[must_use]
+    pub fn is_opened_by_token(&self) -> bool {
+        self.0.proven_by == ProvenBy::Token
+    }
+
     /// Returns the RFC 7638 thumbprint of the key that signed the commitment.
     #[must_use]
     pub fn signed_by(&self) -> Option<&str> {

@@ -465,6 +465,15 @@ fn a_rule_sees_the_agent_that_a_token_belongs_to_with_vap_and_without() {
 }
 
 #[test]
+fn a_session_whose_token_is_not_assigned_to_its_agent_any_more_is_denied() {
+    let mut world = known_by_token();
+    assert_eq!(world.commit(&alice(), &unknown(calls())).reason, None);
+    world.served(&read());
+    world.rules.keyring = world.rules.keyring.clone().with_subjects(Vec::new());
+    assert_eq!(world.denied(&read()), Reason::TokenNotOfAgent);
+}
+
+#[test]
 fn a_session_that_began_before_its_agent_was_known_by_a_token_needs_that_token() {
     let mut world = world();
     assert_eq!(world.commit(&mallory(), &unknown(calls())).reason, None);

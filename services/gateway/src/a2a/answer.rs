@@ -68,6 +68,11 @@ impl AnswerTap {
         Self { id, call, receipt, error_data, is_annotated, outcome, is_last_withheld }
     }
 
+    /// Returns whether the caller's answers get the receipt; otherwise they stay unchanged (V-33, advisory).
+    pub const fn is_annotated(&self) -> bool {
+        self.is_annotated
+    }
+
     /// Takes the outcome from an answer to the request, and settles the call with the last one. Any other message is none,
     /// whatever it holds.
     async fn take_outcome(&mut self, reply: &Reply) {

@@ -119,7 +119,8 @@ impl A2a {
         match limit.within(relay::ask(&*self.agent, admitted.release(held), &client)).await {
             Ok(Ok(answer)) => {
                 let tap = AnswerTap::new(id.clone(), error_data, admitted, decision);
-                relay::forward(answer, Box::new(tap), (&client, limit), Some(&id)).await
+                let awaited = tap.is_annotated().then_some(&id);
+                relay::forward(answer, Box::new(tap), (&client, limit), awaited).await
             }
             Err(why) => relay::json(StatusCode::OK, relay::lost_answer(Some(&id), &why.to_string())),
             Ok(Err(Unanswered::Upstream(error))) => {

@@ -17,7 +17,6 @@ use admission::risk::Degree;
 use admission::session::{Account, Reservation};
 use admission::tool::ToolFault;
 use decimal::Decimal;
-use jose::json;
 use serde::{Deserialize, Serialize};
 use vap::verdict::Trigger;
 
@@ -312,15 +311,9 @@ impl JudgeOpinion {
     }
 }
 
-/// Returns the text of the arguments if rules can read it, and not its canonical form: that writes `1e16` as an integer
-/// beyond 2^53 - 1.
+/// Returns the text of the arguments if rules can read it, and not its canonical form.
 fn sent_arguments(arguments: &CallArguments) -> Option<Text> {
-    let canonical = str::from_utf8(&arguments.canonical().bytes).ok()?;
-    if canonical == arguments.text() {
-        return None;
-    }
-    let is_ambiguous = json::check_text(canonical).ok()?.first_ambiguous_number().is_some();
-    is_ambiguous.then(|| Text::whole(arguments.text()))
+    arguments.is_canonical_ambiguous().then(|| Text::whole(arguments.text()))
 }
 
 fn is_not_required(authority: &Authority) -> bool {

@@ -2,7 +2,8 @@
 //!
 //! In the modern era, a result with only `requestState` asks the client to send the call again; each time the call is
 //! held for a while, so that the answer can arrive meanwhile. Nothing that the client sends is an answer. A call whose
-//! client leaves or cancels it is decided without one, which withdraws the question.
+//! client leaves or cancels it is decided without one, which withdraws the question; it is not sent, even if the rules
+//! then in force admit it.
 
 use admission::approval::Question;
 use admission::clarify::{HumanAnswer, Purpose, SealedCall};
@@ -11,9 +12,9 @@ use http::StatusCode;
 use serde_json::Value;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use super::Calls;
 use super::pending::{NextStep, PendingCall};
 use super::unsent::UnsentCall;
+use super::{Calls, ending};
 use crate::clarify::state::Sealed;
 use crate::decision_writer::{CallJob, DecisionAnswer, QuestionStatus, UndecidedCall};
 use crate::frame::error_code::INTERNAL_ERROR;
@@ -58,12 +59,16 @@ impl Calls {
     /// Waits for the answer without a stream, for a client that reads no events.
     async fn wait_in_silence(&self, call: PendingCall, question: &Question, held: UndecidedCall) -> Response {
         let _in_use = call.holds_session();
-        let next = tokio::select! {
-            _ = self.shared.writer.wait_for_answer(&question.id, MAX_APPROVAL_TIME) => held.approved().await,
-            () = call.unsent.cancelled() => held.answered(HumanAnswer::Unanswered).await,
-            _ = call.client.gone() => held.answered(HumanAnswer::Unanswered).await,
+        let waited = tokio::select! {
+            _ = self.shared.writer.wait_for_answer(&question.id, MAX_APPROVAL_TIME) => ApprovalWait::Over,
+            () = call.unsent.cancelled() => ApprovalWait::TakenBack,
+            _ = call.client.gone() => ApprovalWait::TakenBack,
         };
-        match self.next_step(next).await {
+        match self.decided_after(waited, held).await {
+            NextStep::Answer(decision) if waited == ApprovalWait::TakenBack && decision.pass.is_some() => {
+                self.give_up(decision).await;
+                relay::cancelled()
+            }
             NextStep::Answer(decision) => self.answer(call, decision).await,
             NextStep::Ask(..) => {
                 relay::error(StatusCode::INTERNAL_SERVER_ERROR, INTERNAL_ERROR, "internal error")
@@ -72,16 +77,32 @@ impl Calls {
     }
 
     async fn wait_on(self, opened: OpenedStream, call: PendingCall, id: &str, held: UndecidedCall) {
-        let next = match self.waited(&opened, id, &call.unsent).await {
-            ApprovalWait::Over => held.approved().await,
-            ApprovalWait::TakenBack => held.answered(HumanAnswer::Unanswered).await,
-        };
-        match self.next_step(next).await {
+        let waited = self.waited(&opened, id, &call.unsent).await;
+        match self.decided_after(waited, held).await {
+            NextStep::Answer(decision) if waited == ApprovalWait::TakenBack && decision.pass.is_some() => {
+                self.give_up(decision).await;
+            }
             NextStep::Answer(decision) => self.answer_on(opened, call, decision).await,
             // Only one question is asked about a call.
             NextStep::Ask(..) => {
                 opened.send(&reply::error(Some(&call.id), INTERNAL_ERROR, "internal error", None)).await;
             }
+        }
+    }
+
+    async fn decided_after(&self, waited: ApprovalWait, held: UndecidedCall) -> NextStep {
+        let next = match waited {
+            ApprovalWait::Over => held.approved().await,
+            ApprovalWait::TakenBack => held.answered(HumanAnswer::Unanswered).await,
+        };
+        self.next_step(next).await
+    }
+
+    /// Settles an admitted call whose client has left or cancelled it: nothing was sent, so the reservation is released.
+    async fn give_up(&self, mut decision: Box<DecisionAnswer>) {
+        self.count(&decision);
+        if let Some(pass) = decision.pass.take() {
+            pass.settle(ending::unsent()).await;
         }
     }
 
@@ -130,6 +151,7 @@ impl Calls {
 }
 
 /// Result of waiting for an approver.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum ApprovalWait {
     /// The question is answered or over, or [`MAX_APPROVAL_TIME`] has passed.
     Over,

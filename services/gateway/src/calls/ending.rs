@@ -127,17 +127,18 @@ impl Ending {
             return Passing::Untouched;
         }
         cost(&mut additions, &settled);
-        if reply.is_error() {
-            return failed(reply, verdict.as_deref());
-        }
-        let state = question_of(reply).and_then(|theirs| wrapped(&shared, *ticket?, theirs));
-        let changes: &[_] = match &state {
-            Some(state) => &[("requestState", Some(state.as_str()))],
-            None => &[],
+        let passing = if reply.is_error() {
+            failed(reply, verdict.as_deref())
+        } else {
+            let state = question_of(reply).and_then(|theirs| wrapped(&shared, *ticket?, theirs));
+            let changes: &[_] = match &state {
+                Some(state) => &[("requestState", Some(state.as_str()))],
+                None => &[],
+            };
+            Passing::Replaced(reply.edited(changes, &additions.members(), Additions::dropped()))
         };
-        let spliced = reply.edited(changes, &additions.members(), Additions::dropped());
         shared.unanswered.remember(&route, &caller, (&id, reply), additions);
-        Passing::Replaced(spliced)
+        passing
     }
 
     /// Settles the call of a finished task, and returns its cost for the task's last result.
@@ -170,7 +171,7 @@ impl Ending {
 }
 
 /// The result of a call of which nothing was sent.
-const fn unsent() -> CallOutcomeReport {
+pub const fn unsent() -> CallOutcomeReport {
     CallOutcomeReport { status: CallStatus::Refused, cost: None, result: None }
 }
 
@@ -244,8 +245,12 @@ pub fn lost(id: &RawId, words: &str, verdict: Option<&str>) -> Bytes {
     reply::error(Some(id), UPSTREAM_FAILED, words, data.as_deref())
 }
 
-/// Returns the id of the task that a call became. An answer with a tool's result is not a task, even if it names one.
+/// Returns the id of the task that a call became. An error is not a task, nor is an answer with a tool's result, even if it
+/// names one.
 fn created_task(reply: &Reply) -> Option<String> {
+    if reply.is_error() {
+        return None;
+    }
     if ["content", "structuredContent", "isError"].iter().any(|of| reply.result_member(of).is_some()) {
         return None;
     }

@@ -15,7 +15,6 @@ use serde_json::value::RawValue;
 use vap::message::Scope;
 
 use super::{Calls, Shared};
-use crate::decision_writer::WriterError;
 use crate::frame::RawId;
 use crate::frame::error_code::INTERNAL_ERROR;
 use crate::frame::reply::{self, Reply};
@@ -78,9 +77,9 @@ impl Shared {
 pub(super) fn not_shown(id: &RawId, why: &NotNoted) -> Bytes {
     tracing::warn!(%why, "a list of tools is not passed on");
     let (code, words) = match why {
-        // The fault of a server, of which the list is longer than the gateway accepts.
-        NotNoted::Unreadable(UnreadableList::TooMany)
-        | NotNoted::DecisionWriter(WriterError::TooManyTools { .. }) => (UPSTREAM_FAILED, why.to_string()),
+        // The server's fault: it lists more tools than the gateway accepts.
+        NotNoted::Unreadable(UnreadableList::TooMany) => (UPSTREAM_FAILED, why.to_string()),
+        NotNoted::DecisionWriter(error) if error.is_fault_of_server() => (UPSTREAM_FAILED, why.to_string()),
         NotNoted::Unreadable(why) => (INTERNAL_ERROR, why.to_string()),
         NotNoted::DecisionWriter(why) => {
             (INTERNAL_ERROR, format!("{}: the list of tools could not be noted", why.reason()))

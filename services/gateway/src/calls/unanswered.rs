@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 
 use super::additions::Additions;
+use super::answer_stream::clean;
 use super::ending::Ending;
 use super::legacy_session;
 use crate::frame::reply::Reply;
@@ -58,9 +59,18 @@ struct UnansweredCall {
 
 struct AnsweredCall {
     id: RawId,
-    /// The SHA-256 of the result.
-    result: Option<[u8; 32]>,
+    /// The digest of the first answer; `None` if that had both a result and an error.
+    digest: Option<AnswerDigest>,
     additions: Additions,
+}
+
+/// The SHA-256 of what an answer says.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum AnswerDigest {
+    /// Of a result without its `_meta`.
+    Result([u8; 32]),
+    /// Of an error.
+    Error([u8; 32]),
 }
 
 /// The entry of a call among those without an answer. Dropping it removes the entry, unless [`UnansweredCalls::keep`] was
@@ -160,8 +170,8 @@ impl UnansweredCalls {
         additions: Additions,
     ) {
         if let Some(name) = name(route, caller, &id.loosely()) {
-            let (id, result) = (id.clone(), result_digest(answer));
-            self.given.insert(name, Arc::new(AnsweredCall { id, result, additions }));
+            let (id, digest) = (id.clone(), AnswerDigest::of(answer));
+            self.given.insert(name, Arc::new(AnsweredCall { id, digest, additions }));
         }
     }
 
@@ -177,11 +187,7 @@ impl UnansweredCalls {
         }
         lock(&self.table).forget_paid(&name);
         match self.given.get(&name) {
-            // Another answer than the first one is not what was recorded.
-            Some(given) if reply.answers(&given.id) => Some(match given.result == result_digest(reply) {
-                true => Passing::Replaced(reply.with_meta(&given.additions.members(), Additions::dropped())),
-                false => Passing::Withheld,
-            }),
+            Some(given) if reply.answers(&given.id) => Some(given.repeated_by(reply)),
             Some(given) if reply.is_mistaken_for_answer(&given.id) => Some(Passing::Withheld),
             _ => lock(&self.table).is_mistaken(&name, reply).then_some(Passing::Withheld),
         }
@@ -258,9 +264,28 @@ impl UnansweredCall {
     }
 }
 
-/// Returns the SHA-256 of a result without its `_meta`; `None` of an error.
-fn result_digest(answer: &Reply) -> Option<[u8; 32]> {
-    answer.result_without_meta().map(|result| Sha256::digest(result).into())
+impl AnsweredCall {
+    /// Handles a further answer to the call. Another answer than the first one is not what was recorded.
+    fn repeated_by(&self, reply: &Reply) -> Passing {
+        match AnswerDigest::of(reply).filter(|digest| self.digest == Some(*digest)) {
+            Some(AnswerDigest::Result(_)) => {
+                Passing::Replaced(reply.with_meta(&self.additions.members(), Additions::dropped()))
+            }
+            Some(AnswerDigest::Error(_)) => clean(reply),
+            None => Passing::Withheld,
+        }
+    }
+}
+
+impl AnswerDigest {
+    /// `None` for an answer with both a result and an error, which clients read differently.
+    fn of(answer: &Reply) -> Option<Self> {
+        match (answer.result_without_meta(), answer.member("error")) {
+            (Some(result), None) => Some(Self::Result(Sha256::digest(result).into())),
+            (None, Some(error)) => Some(Self::Error(Sha256::digest(error).into())),
+            _ => None,
+        }
+    }
 }
 
 fn lock(table: &Mutex<UnansweredTable>) -> MutexGuard<'_, UnansweredTable> {

@@ -54,6 +54,11 @@ impl WriterError {
         matches!(self, Self::Unrecordable(_) | Self::TooManyTools { .. } | Self::Stopping)
     }
 
+    /// Returns whether a server caused the error: the operator is told where the server's answer is withheld.
+    pub const fn is_fault_of_server(&self) -> bool {
+        matches!(self, Self::TooManyTools { .. })
+    }
+
     /// Returns the reason that the denial states to the caller.
     pub const fn reason(&self) -> Reason {
         match self {

@@ -132,6 +132,7 @@ impl DecisionWriter {
         let slot = queued.slot.clone();
         // Computed here, since the task that decides is one for all calls.
         job.arguments.canonical();
+        job.arguments.is_canonical_ambiguous();
         let (reply, answer) = oneshot::channel();
         let request = Request::new(self.clone(), reply);
         let random = random_inputs(&mut rounds)?;

@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serving::content_coding::is_coded;
 use tokio::sync::mpsc;
 
-use super::awaited_answer::{AwaitedAnswer, AwaitedRequest, may_be_answer};
+use super::awaited_answer::{AwaitedAnswer, AwaitedRequest, may_be_answer, may_follow};
 use super::lost_answer::{CAUSE_UNKNOWN, cause, lost_answer};
 use super::tapped::{Leaving, Tapped};
 use super::{CallLimit, Client, Over, Passing, Response, Tap};
@@ -128,21 +128,21 @@ async fn shown(
         true => tap.message(text.clone()).await,
         false => Passing::Untouched,
     };
-    let last = tap.over(Over::Complete { may_follow: status == StatusCode::ACCEPTED }).await;
+    let last = tap.over(Over::Complete { may_follow: may_follow(status) }).await;
     let text = match passing {
         Passing::Untouched => text,
         Passing::Replaced(text) => ANSWERS.share(None).attach(text),
         Passing::Withheld => return last_words((status, headers), last, (id, CAUSE_UNKNOWN)),
     };
-    if status.is_success() && is_unanswered(&text, last.is_some(), request, status) {
+    if is_unanswered(&text, last.is_some(), request, status) {
         return last_words((status, headers), last, (id, CAUSE_UNKNOWN));
     }
     headers.remove(CONTENT_LENGTH);
     response(status, headers, Body::from(text))
 }
 
-/// Returns whether a successful body that passes leaves its request without an answer. `has_words` tells whether the tap
-/// awaits one: then it has decided about every text that some client may take for it.
+/// Returns whether an answer is successful, and its body, which passes, leaves the request without an answer. `has_words`
+/// tells whether the tap awaits one: then it has decided about every text that some client may take for it.
 fn is_unanswered(
     body: &Bytes,
     has_words: bool,
@@ -151,7 +151,9 @@ fn is_unanswered(
 ) -> bool {
     let lacks_answer =
         |request: AwaitedRequest<'_>| !request.may_follow(status) && request.lacks_answer(body);
-    request.is_some_and(lacks_answer) || (has_words && !(may_be_message(body) && may_be_answer(body)))
+    let is_lacking =
+        || request.is_some_and(lacks_answer) || (has_words && !(may_be_message(body) && may_be_answer(body)));
+    status.is_success() && is_lacking()
 }
 
 /// The response in place of a lost answer: the tap's last message, or else a JSON-RPC error with this cause. It has the

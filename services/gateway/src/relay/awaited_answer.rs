@@ -25,7 +25,7 @@ pub struct AwaitedRequest<'a> {
 impl AwaitedRequest<'_> {
     /// Returns whether a server that answers with this status may send the answer on another stream.
     pub fn may_follow(self, status: StatusCode) -> bool {
-        self.era == Era::Legacy && status == StatusCode::ACCEPTED
+        self.era == Era::Legacy && may_follow(status)
     }
 
     /// Returns whether a body holds no answer to the request: a response to another one, or none at all. Whether one that
@@ -74,6 +74,11 @@ impl Tap for AwaitedAnswer {
         let last = self.tap.over(how).await;
         last.or_else(|| is_lost.then(|| lost_answer(Some(&self.id), &cause)))
     }
+}
+
+/// Returns whether a legacy server that answers with this status may send the answer on another stream.
+pub(super) fn may_follow(status: StatusCode) -> bool {
+    status == StatusCode::ACCEPTED
 }
 
 /// Returns whether some client would take this text for the answer to the request of its stream: any response is one to

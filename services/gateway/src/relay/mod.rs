@@ -44,8 +44,8 @@ pub trait Tap: Send + 'static {
     async fn message(&mut self, text: Bytes) -> Passing;
 
     /// Receives the end of the answer. The returned text is sent as a last message in the form of the answer. After a
-    /// complete answer that is no event stream, it takes the place of a successful one without a response. A response that
-    /// the tap has passed, and a refusal such as a plain 404, are passed, and the text is not sent.
+    /// complete answer that is no event stream, it takes the place of a successful one without a response. A response or a
+    /// refusal that the tap has passed is passed, and the text is not sent.
     async fn over(&mut self, how: Over) -> Option<Bytes>;
 }
 

@@ -5,6 +5,7 @@ use http::StatusCode;
 use tokio::sync::mpsc;
 
 use super::answer::{self, AnswerForm};
+use super::awaited_answer::may_follow;
 use super::tapped::{Leaving, Tapped};
 use super::{CallLimit, Client, Over, Passing, Response, Tap};
 use crate::limits::MESSAGES_AHEAD;
@@ -53,7 +54,7 @@ impl OpenedStream {
             }
             return;
         }
-        let may_follow = answer.status == StatusCode::ACCEPTED;
+        let may_follow = may_follow(answer.status);
         let how = match answer::whole(answer, leaving).await {
             Ok(text) => {
                 self.show(text, tap.as_mut()).await;

@@ -9,8 +9,8 @@
 //! asked then, it is presumed to agree with the recorded decision, except where that came from a person. Nothing is
 //! written, and nothing is sent.
 //!
-//! A permitted message of which not everything was kept changes the session in an unknown way. So no later record of the
-//! session is decided again.
+//! A message of which not everything was kept changes the session in an unknown way, also if it was denied (unless its
+//! principal was rate-limited). So no later record of the session is decided again.
 
 mod explain;
 mod replayed_session;

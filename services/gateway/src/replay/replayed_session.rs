@@ -137,13 +137,13 @@ impl ReplayedSession {
         }
     }
 
-    /// Returns the number of the first permitted record that cannot be decided again.
+    /// Returns the number of the first record that changed the session and cannot be decided again.
     #[must_use]
     pub fn unknown_after(&self) -> Option<u64> {
         self.unknown_after
     }
 
-    /// Declares the session's state unknown after this permitted record, which cannot be decided again.
+    /// Declares the session's state unknown after this record, which cannot be decided again.
     pub(super) fn set_unknown_after(&mut self, seq: u64) {
         self.unknown_after.get_or_insert(seq);
     }

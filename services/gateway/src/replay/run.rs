@@ -121,10 +121,15 @@ fn decision(again: &mut ReplayedSession, stored: &StoredRecord) -> Result<Replay
         }
     };
     let tool = inputs.and_then(|inputs| whole(inputs.tool.as_ref()).ok().flatten().map(str::to_owned));
+    // A denial changes the session too, as one more in a row; one of a rate-limited principal does not.
+    let reason = recorded.verification.reason.as_deref();
+    let is_rate_limited = reason.is_some_and(|code| code == Reason::RateLimited.as_str());
+    let may_change_session =
+        recorded.verdict.is_permit() || (matches!(now, Err(NotReplayable::NotWhole)) && !is_rate_limited);
     let mut compared = compare(stored, tool, at, recorded, now);
     compared.approval = inputs.and_then(|inputs| serde_json::to_value(inputs.put.as_ref()?).ok());
     let is_of_session = !record.stream.starts_with(UNBOUND);
-    if compared.now.is_none() && recorded.verdict.is_permit() && is_of_session {
+    if compared.now.is_none() && may_change_session && is_of_session {
         again.set_unknown_after(record.seq);
     }
     Ok(compared)

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use admission::approval::{Approval, Decision};
 use admission::clarify::HumanAnswer;
-use admission::rules::{Approver, PolicyRule, Rules, Then};
+use admission::rules::{Approver, PolicyRule, Posture, Rules, Then};
 use admission::signature::{AgentKey, Holder, Keyring};
 use admission::tool::{CheckedArguments, Description, ToolPins, ToolRules};
 use evidence::{EvidenceStore, Memory};
@@ -20,7 +20,7 @@ use vap::audit::CallStatus;
 use vap::glob::Pattern;
 use vap::message::slot::Carrier;
 
-use crate::agent::{POLICY, SESSION, call, commit, denied, job, received, run};
+use crate::agent::{POLICY, SESSION, call, caller_in, commit, denied, job, job_without_vap, received, run};
 use crate::setup::{open_under, records, settings};
 use crate::site::Site;
 
@@ -168,6 +168,24 @@ async fn i_11_a_call_that_waited_for_a_cost_is_decided_under_the_rules_then_in_f
 }
 
 #[tokio::test]
+async fn a_call_without_a_session_needs_its_answer_though_no_rule_requires_one_any_more() {
+    let restricted = |mut rules: Rules| {
+        rules.posture = Posture::Restricted;
+        rules.restricted.push(Pattern::new("pay").unwrap());
+        rules
+    };
+    let world = World::new(restricted(pay("ask", Then::Confirm))).await;
+    let job = CallJob { caller: caller_in("another"), ..job_without_vap("/mcp", "pay", &json!({})) };
+    let held = world.call_with_question_about(job).await;
+    world.change(Some(restricted(plain())));
+    match held.answered(HumanAnswer::Unanswered).await {
+        CallAnswer::Ruled(response) => assert_eq!(denied(&response), "unanswered"),
+        other => panic!("{other:?}"),
+    }
+    world.running.stop().await;
+}
+
+#[tokio::test]
 async fn a_call_is_held_for_its_approver_whatever_else_waits_by_then() {
     let approver = testkit::ed25519([2; 32]);
     let mut rules = pay("approved", Then::Approve);
@@ -189,6 +207,12 @@ async fn a_call_is_held_for_its_approver_whatever_else_waits_by_then() {
         CallAnswer::Ruled(response) => run(*response, None).await,
         other => panic!("{other:?}"),
     };
+    // Its own question is among those that are open.
+    let left = others.pop().unwrap();
+    match left.answered(HumanAnswer::Unanswered).await {
+        CallAnswer::Ruled(response) => assert_eq!(denied(&response), "unanswered"),
+        other => panic!("{other:?}"),
+    }
     let stored = world.store.records(session, 0, 100).await.unwrap();
     let again = &mut ReplayedSession::under_rules([("/mcp".to_owned(), Arc::new(rules))].into());
     let compared = replay(again, &stored).unwrap();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use admission::rules::{Ceiling, Rules};
-use evidence::{DeliveryState, EvidenceStore, Memory, Outbox, RecordKind};
+use evidence::{Delivered, DeliveryState, EvidenceStore, Memory, Outbox, RecordKind};
 use gateway::Config;
 use gateway::decision_writer::{CallOutcomeReport, MessageAnswer, MessageJob, WriterSettings};
 use gateway::replay::{Hypothesis, ReplayError, ReplayedSession, explain, replay};
@@ -100,6 +100,21 @@ async fn what_follows_a_call_that_was_not_kept_whole_is_not_decided_again() {
         now: jiff::Timestamp::now(),
     };
     assert!(explain(&mut session, &call).unwrap_err().to_string().contains("its record 1"));
+}
+
+#[tokio::test]
+async fn what_follows_a_denied_call_that_was_not_kept_whole_is_not_decided_again() {
+    let (store, writer, running) = offline().await;
+    commit(&writer, SESSION, json!({ "max_calls": 1 })).await;
+    let long = job(SESSION, "forbidden", &json!({ "note": "x".repeat(20_000) }));
+    assert_eq!(denied(&call(&writer, long).await), "scope_escape");
+    run(read(&writer, SESSION, 1).await, None).await;
+    running.stop().await;
+    let stored = store.records(SESSION, 0, 10).await.unwrap();
+    let again = replay(&mut ReplayedSession::under(&config()), &stored).unwrap();
+    let [_, long, later] = &again[..] else { panic!("{again:?}") };
+    assert_eq!((&long.now, &later.now, later.differs), (&None, &None, false));
+    assert!(later.note.as_ref().unwrap().contains("it depends on record 1"), "{again:?}");
 }
 
 #[tokio::test]

@@ -418,6 +418,17 @@ async fn an_advisory_route_forwards_everything_and_changes_no_answer() {
 }
 
 #[tokio::test]
+async fn an_advisory_route_passes_an_answer_with_another_id_as_it_is() {
+    let other = json!({ "jsonrpc": "2.0", "id": "another", "result": {} }).to_string();
+    let text = other.clone();
+    let headers = [("Content-Type", "application/json")];
+    let agent = McpServer::answering(move |_, agent| agent.answer(200, &headers, text.as_bytes()));
+    let site = Site::with("without_vap = \"advisory\"\nroa = \"advisory\"\n", agent).await;
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "message/send", "params": params() });
+    assert_eq!(site.post(&message).await, (200, other));
+}
+
+#[tokio::test]
 async fn an_agent_without_a_card_gives_502_for_it() {
     let site = Site::answering(|_, agent| agent.answer(404, &[], b"")).await;
     let card = site.http.get(format!("{}/.well-known/agent-card.json", site.url())).send().await.unwrap();

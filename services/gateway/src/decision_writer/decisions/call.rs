@@ -256,7 +256,8 @@ impl CallWork {
     fn can_wait(&self, batch: &Batch<'_>, working: &SessionWithAccount) -> bool {
         let now = timestamp(batch.now).as_second();
         let has_room = || self.request.writer.questions().has_room(&question_account(working), now);
-        self.job.can_wait && (self.inputs.stored_question.is_some() || has_room())
+        let was_asked = self.inputs.stored_question.is_some() || self.rounds.answer.is_some();
+        self.job.can_wait && (was_asked || has_room())
     }
 
     /// Holds the reservation for the question, until it is answered or over.

@@ -379,8 +379,7 @@ impl WriterTask {
                     batch.add_early_read(&read);
                 }
                 Err(DecideError::Failed(why)) => {
-                    // Too long a list is a server's fault, and is logged where it is withheld.
-                    if !matches!(why, WriterError::TooManyTools { .. }) {
+                    if !why.is_fault_of_server() {
                         tracing::error!(%why, "a decision could not be made");
                     }
                     self.fail(items.remove(decided), &why);

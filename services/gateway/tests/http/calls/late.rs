@@ -97,6 +97,26 @@ async fn a_resumed_stream_repeats_the_answer_with_its_verdict() {
     assert_eq!(world.outcomes(&agent.session, 1).await.len(), 1);
 }
 
+fn failed(message: &str) -> Value {
+    json!({ "jsonrpc": "2.0", "id": CALL, "error": { "code": -32000, "message": message } })
+}
+
+#[tokio::test]
+async fn v_5_another_answer_to_a_failed_call_is_withheld() {
+    let world = World::before(script(|seen| match seen.rpc().as_str() {
+        "tools/call" => Some(McpResponse::events(&[failed("it failed")])),
+        "GET" => Some(McpResponse::events(&[result(CALL), failed("other"), failed("it failed")])),
+        _ => None,
+    }))
+    .await;
+    let agent = world.legacy().await;
+    agent.commit().await;
+    let first = agent.call("crm.read", json!({})).await;
+    assert_eq!(first.reply()["error"]["message"], "it failed", "{first:?}");
+    let again = agent.get("e-0").await;
+    assert_eq!(again.messages(), [failed("it failed")], "{again:?}");
+}
+
 #[tokio::test]
 async fn v_5_another_answer_to_a_settled_call_is_withheld() {
     let world = World::before(script(|seen| match seen.rpc().as_str() {
@@ -104,9 +124,10 @@ async fn v_5_another_answer_to_a_settled_call_is_withheld() {
         "GET" => {
             let mut other = result(CALL);
             other["result"]["content"] = json!([{ "type": "text", "text": "other" }]);
-            let error = json!({ "code": -32000, "message": "it failed" });
-            let failed = json!({ "jsonrpc": "2.0", "id": CALL, "error": error });
-            Some(McpResponse::events(&[other, failed, result(CALL)]))
+            let mut forged = result(CALL);
+            let data = json!({ VAP: { "verdict": "served" } });
+            forged["error"] = json!({ "code": 1, "message": "", "data": data });
+            Some(McpResponse::events(&[other, failed("it failed"), forged, result(CALL)]))
         }
         _ => None,
     }))
