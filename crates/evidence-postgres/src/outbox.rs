@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use bytes::Bytes;
+use evidence::limits::places_for_fresh;
 use evidence::{Backlog, Delivered, PendingRecord, RefusedRecord, StoreError, StuckRecord};
 use sqlx::PgPool;
 use sqlx::postgres::PgRow;
@@ -13,10 +14,11 @@ use crate::reader::kind;
 
 /// Reads the records that were never stuck, and fills up with the others.
 pub(crate) async fn pending(pool: &PgPool, me: i64, limit: usize) -> Result<Vec<PendingRecord>, StoreError> {
-    let mut records = pending_where(false, pool, me, limit).await?;
-    if records.len() < limit {
-        records.extend(pending_where(true, pool, me, limit - records.len()).await?);
-    }
+    let retried = pending_where(true, pool, me, limit).await?;
+    let fresh = places_for_fresh(limit, retried.len());
+    let mut records = pending_where(false, pool, me, fresh).await?;
+    records.extend(retried);
+    records.truncate(limit);
     Ok(records)
 }
 

@@ -1,5 +1,6 @@
 //! The outbox: records that wait for the log, and their delivery.
 
+use evidence::limits::places_for_fresh;
 use evidence::{
     Backlog, CommitError, Delivered, PendingRecord, RecordKind, RefusedRecord, StoreError, StuckRecord,
 };
@@ -19,10 +20,11 @@ pub(crate) async fn pending(
     limit: usize,
 ) -> Result<Vec<PendingRecord>, StoreError> {
     let others = shared.leases.active(Some(instance));
-    let mut records = pending_where("o.at > 0", shared, &others, limit).await?;
-    if records.len() < limit {
-        records.extend(pending_where("o.at = 0", shared, &others, limit - records.len()).await?);
-    }
+    let retried = pending_where("o.at = 0", shared, &others, limit).await?;
+    let fresh = places_for_fresh(limit, retried.len());
+    let mut records = pending_where("o.at > 0", shared, &others, fresh).await?;
+    records.extend(retried);
+    records.truncate(limit);
     Ok(records)
 }
 

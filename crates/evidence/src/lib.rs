@@ -89,7 +89,8 @@ pub trait Outbox: Send + Sync + 'static {
     /// Reads up to `limit` records that this instance has yet to deliver to the log, without the stuck ones.
     ///
     /// These are the instance's own records, and those of instances whose lease is over: first the records that were
-    /// never stuck, then the others, each in order of commit (so a stream's in order of `seq`).
+    /// never stuck, then the others, which get a quarter of the places or more; each in order of commit (so a stream's in
+    /// order of `seq`).
     async fn pending(&self, limit: usize) -> Result<Vec<PendingRecord>, StoreError>;
 
     /// Removes records from the outbox, and stores their positions in the log. Unknown records are skipped, and so

@@ -26,6 +26,15 @@ pub fn check_instance_name(instance: &str) -> Result<(), StoreError> {
 /// Maximum length of [`StuckRecord::why`](crate::StuckRecord::why) in bytes; the rest is cut off.
 pub const STUCK_REASON: usize = 1024;
 
+/// One of so many places of [`Outbox::pending`](crate::Outbox::pending) is for a record that was stuck once: the records
+/// before it may wait for just that one.
+const RETRIED_SHARE: usize = 4;
+
+/// Returns how many of `limit` places are for records that were never stuck, if so many others wait.
+pub fn places_for_fresh(limit: usize, retried: usize) -> usize {
+    limit - retried.min(limit / RETRIED_SHARE)
+}
+
 /// Exclusive upper bound of versions and sequence numbers, so that SQL's signed numbers hold them.
 pub const NUMBER: u64 = 1 << 62;
 

@@ -8,7 +8,7 @@ use client::ClientError;
 use http::StatusCode;
 
 use crate::log_connection::LogConnection;
-use crate::statement::{DeliveredStatement, LogRefusal, PendingStatement, RefusedStatement};
+use crate::statement::{DeliveredStatement, LogRefusal, PendingStatement, RefusedSubmission};
 
 /// What an answer of the log means for a statement.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(crate) enum Answer {
     /// The log has the statement.
     Delivered(DeliveredStatement),
     /// The log refuses the statement; the outbox decides whether permanently.
-    Refused(RefusedStatement),
+    Refused(RefusedSubmission),
     /// The statement has to be submitted again, for this reason.
     Undecided(String),
 }
@@ -39,7 +39,7 @@ impl Answer {
             Err(ClientError::Refused { status, problem }) if is_about_content(status) => {
                 let refusal =
                     LogRefusal { rule: problem.get_rule().map(str::to_owned), text: problem.to_string() };
-                Self::Refused(RefusedStatement { sent: sent.clone(), refusal })
+                Self::Refused(RefusedSubmission { sent: sent.clone(), refusal })
             }
             Err(error) => Self::Undecided(error.to_string()),
         }

@@ -13,10 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::limits::{LAST_ROUNDS, RETRY_REFUSED_EVERY, SUBMIT_FIRST_WAIT, SUBMIT_LONGEST_WAIT};
 use crate::log_connection::LogConnection;
 use crate::round::{Round, RoundResult};
-use crate::statement::Outbox;
-
-/// A clock, in Unix seconds.
-pub type UnixSeconds = Arc<dyn Fn() -> u64 + Send + Sync>;
+use crate::statement::{Outbox, UnixSeconds};
 
 /// The task that submits statements to the log.
 pub struct Delivery<O> {

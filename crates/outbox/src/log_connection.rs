@@ -11,7 +11,7 @@ use verifier::TrustStore;
 pub struct LogConnection {
     /// The log's public URL.
     pub url: String,
-    /// The client of the log. Its time limit bounds one round of submitting, `Retry-After` included.
+    /// The client of the log. Its time limit bounds each exchange, `Retry-After` included.
     pub client: Client,
     /// The trust anchors for receipts. Without them, receipts are stored unverified.
     pub trust: Option<TrustStore>,

@@ -10,12 +10,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::answer::{Answer, is_about_batch, is_unavailable, lacks_batches};
-use crate::delivery::UnixSeconds;
 use crate::limits::{
     RETRY_BATCHES_EVERY, SUBMIT_AT_ONCE, SUBMIT_BATCH, SUBMIT_BATCH_BYTES, UNDECIDED_IN_A_ROW,
 };
 use crate::log_connection::LogConnection;
-use crate::statement::{Outbox, PendingStatement, RefusedStatement, StorageError};
+use crate::statement::{Outbox, PendingStatement, RefusedSubmission, StorageError, UnixSeconds};
 
 /// Result of one round of delivery.
 #[derive(Debug, PartialEq, Eq)]
@@ -194,8 +193,8 @@ impl<'a, O: Outbox> Round<'a, O> {
     /// Returns the refusals that are permanent.
     async fn permanent(
         &mut self,
-        refused: Vec<RefusedStatement>,
-    ) -> Result<Vec<RefusedStatement>, StorageError> {
+        refused: Vec<RefusedSubmission>,
+    ) -> Result<Vec<RefusedSubmission>, StorageError> {
         let mut permanent = Vec::new();
         for one in refused {
             match self.outbox.is_permanent(&one).await? {

@@ -1,8 +1,13 @@
 //! The storage of the outbox, as the delivery uses it.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 use merkle::EntryDigest;
+
+/// A clock, in Unix seconds.
+pub type UnixSeconds = Arc<dyn Fn() -> u64 + Send + Sync>;
 
 /// Error of an outbox's storage.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,7 +49,7 @@ pub struct LogRefusal {
 
 /// A statement that the log refuses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RefusedStatement {
+pub struct RefusedSubmission {
     /// The statement as it was sent.
     pub sent: PendingStatement,
     /// The refusal.
@@ -64,11 +69,11 @@ pub trait Outbox: Send + Sync + 'static {
 
     /// Returns whether a refusal is permanent. One that is not is followed by further attempts, and by no other
     /// consequence.
-    async fn is_permanent(&self, refused: &RefusedStatement) -> Result<bool, StorageError>;
+    async fn is_permanent(&self, refused: &RefusedSubmission) -> Result<bool, StorageError>;
 
     /// Marks statements that the log refuses permanently. They are not pending until
     /// [`retry_refused`](Self::retry_refused).
-    async fn refused(&self, refused: &[RefusedStatement]) -> Result<(), StorageError>;
+    async fn refused(&self, refused: &[RefusedSubmission]) -> Result<(), StorageError>;
 
     /// Makes refused statements pending again, whose cause of refusal may be gone; returns their number.
     async fn retry_refused(&self) -> Result<u64, StorageError>;

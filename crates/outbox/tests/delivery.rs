@@ -12,7 +12,7 @@ use client::{Client, Options};
 use merkle::EntryDigest;
 use outbox::limits::{LAST_ROUNDS, RETRY_BATCHES_EVERY, UNDECIDED_IN_A_ROW};
 use outbox::{
-    DeliveredStatement, Delivery, LogConnection, Outbox, PendingStatement, RefusedStatement, StorageError,
+    DeliveredStatement, Delivery, LogConnection, Outbox, PendingStatement, RefusedSubmission, StorageError,
 };
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc};
@@ -58,11 +58,11 @@ impl Outbox for InMemory {
         Ok(())
     }
 
-    async fn is_permanent(&self, _: &RefusedStatement) -> Result<bool, StorageError> {
+    async fn is_permanent(&self, _: &RefusedSubmission) -> Result<bool, StorageError> {
         Ok(self.permanent.load(Ordering::Relaxed))
     }
 
-    async fn refused(&self, refused: &[RefusedStatement]) -> Result<(), StorageError> {
+    async fn refused(&self, refused: &[RefusedSubmission]) -> Result<(), StorageError> {
         refused.iter().for_each(|one| self.remove(one.sent.id, Refused(one.sent.seq)));
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use durable::crash;
-use outbox::{DeliveredStatement, LogRefusal, Outbox, PendingStatement, RefusedStatement, StorageError};
+use outbox::{DeliveredStatement, LogRefusal, Outbox, PendingStatement, RefusedSubmission, StorageError};
 use registration::GuardKind;
 use tokio::sync::watch;
 use verification_store::{DeliveredEntry, StoreError, VerificationStore, WaitingStatement};
@@ -47,11 +47,11 @@ impl Outbox for LogOutbox {
         Ok(())
     }
 
-    async fn is_permanent(&self, _: &RefusedStatement) -> Result<bool, StorageError> {
+    async fn is_permanent(&self, _: &RefusedSubmission) -> Result<bool, StorageError> {
         Ok(true)
     }
 
-    async fn refused(&self, refused: &[RefusedStatement]) -> Result<(), StorageError> {
+    async fn refused(&self, refused: &[RefusedSubmission]) -> Result<(), StorageError> {
         for one in refused {
             self.mark_refused(one).await?;
         }
@@ -80,7 +80,7 @@ impl LogOutbox {
     /// Marks a receipt as refused, and halts its chain if that goes on elsewhere.
     async fn mark_refused(
         &self,
-        RefusedStatement { sent, refusal }: &RefusedStatement,
+        RefusedSubmission { sent, refusal }: &RefusedSubmission,
     ) -> Result<(), StorageError> {
         let PendingStatement { id, stream, seq, .. } = sent;
         if is_fork(refusal) {

@@ -121,6 +121,9 @@ pub async fn what_was_stuck_once_waits_behind_the_rest(database: &impl EvidenceD
     assert_eq!(waiting(&*store, 1).await, [old[3]]);
     assert_eq!(waiting(&*store, 3).await, [old[3], new[0], old[0]]);
     assert_eq!(waiting(&*store, 10).await, [old[3], new[0], old[0], old[1], old[2]]);
+    let more = stream.grow(&*store, 4).await;
+    let found = waiting(&*store, 4).await;
+    assert_eq!(found, [old[3], new[0], more[0], old[0]], "fresh records may wait for a retried one");
 }
 
 /// Checks that `Backlog::oldest_at` leaves out a record that was stuck once: the log refused it long ago, and its

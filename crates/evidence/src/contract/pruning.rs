@@ -1,6 +1,6 @@
 //! Contract tests of `prune`: which records and streams are removed, and which are not.
 
-use super::fixture::{delivered, version};
+use super::fixture::{delivered, refused, version};
 use super::{EvidenceDatabase, Stream, at};
 use crate::{Change, EvidenceStore, Horizon, Pruned};
 
@@ -17,7 +17,7 @@ pub async fn old_records_go_once_they_are_delivered(database: &impl EvidenceData
     let store = database.handle("one").await;
     let ids = Stream::new("s").grow(&*store, 4).await;
     store.delivered(&[delivered(ids[0]), delivered(ids[1]), delivered(ids[3])]).await.unwrap();
-    store.stuck(&ids[2], "why").await.unwrap();
+    store.stuck(&[refused(ids[2])]).await.unwrap();
     let horizon = Horizon { streams: 0, records: at(1) };
     assert_eq!(store.prune(horizon, 100).await.unwrap(), Pruned { streams: 0, records: 1 });
     assert_eq!(store.record(&ids[0]).await.unwrap(), None);

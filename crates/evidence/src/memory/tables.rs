@@ -7,6 +7,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use merkle::EntryDigest;
 
+use crate::limits::places_for_fresh;
 use crate::{
     Backlog, Claim, CommitError, Delivered, DeliveryState, Group, Horizon, OpenDecision, PendingRecord,
     Pruned, Record, StoreError, StoredRecord, StoredStream, StreamSummary, StuckRecord,
@@ -138,11 +139,11 @@ impl EvidenceTables {
         let mine = |row: &&RecordRow| row.instance == instance || !self.has_lease(&row.instance);
         let waiting = |was_stuck: bool| {
             let rows = self.outbox.iter();
-            rows.filter(move |(_, row)| row.stuck.is_none() && row.was_stuck == was_stuck)
+            let rows = rows.filter(move |(_, row)| row.stuck.is_none() && row.was_stuck == was_stuck);
+            rows.filter_map(|(number, _)| self.records.get(number)).filter(mine)
         };
-        let waiting = waiting(false).chain(waiting(true));
-        let rows = waiting.filter_map(|(number, _)| self.records.get(number)).filter(mine);
-        let records = rows.map(|row| &row.record);
+        let fresh = places_for_fresh(limit, waiting(true).count());
+        let records = waiting(false).take(fresh).chain(waiting(true)).map(|row| &row.record);
         let pending = |record: &Record| PendingRecord {
             id: record.id,
             stream: record.stream.clone(),

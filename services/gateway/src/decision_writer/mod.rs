@@ -14,7 +14,8 @@
 //!    call first waits for the log's receipt of its decision (`required_receipts`).
 //! 5. The outcome of the call is settled and recorded by an item of its own. The caller waits for its commit only if the call
 //!    cost more than was reserved.
-//! 6. The delivery sends every committed statement to the log, in the order of its stream (`record_outbox`).
+//! 6. The delivery sends every committed statement to the log; those that it refused before go behind the others
+//!    (`record_outbox`).
 //!
 //! | file | contents |
 //! |---|---|

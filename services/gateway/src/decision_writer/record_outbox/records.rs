@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use evidence::{Delivered, DeliveryState, EvidenceStore, PendingRecord, RefusedRecord, StoreError};
 use jiff::{SignedDuration, Timestamp};
 use merkle::EntryDigest;
-use outbox::{DeliveredStatement, Outbox, PendingStatement, RefusedStatement, StorageError};
+use outbox::{DeliveredStatement, Outbox, PendingStatement, RefusedSubmission, StorageError};
 use scitt::SignedStatement;
 use serde_json::Value;
 
@@ -52,8 +52,8 @@ impl Outbox for RecordOutbox {
 
     /// An outcome that the log refuses without its decision is refused for good unless the decision still waits for the log,
     /// and a record from the future if it was made while this gateway's clock was ahead: they would be sent again and again.
-    async fn is_permanent(&self, refused: &RefusedStatement) -> Result<bool, StorageError> {
-        let RefusedStatement { sent, refusal } = refused;
+    async fn is_permanent(&self, refused: &RefusedSubmission) -> Result<bool, StorageError> {
+        let RefusedSubmission { sent, refusal } = refused;
         let rule = refusal.rule.as_deref();
         if let Some((_, dated)) = IN_FUTURE.iter().find(|(in_future, _)| rule == Some(*in_future)) {
             return Ok(self.is_ahead(sent, dated));
@@ -64,10 +64,10 @@ impl Outbox for RecordOutbox {
         }
     }
 
-    async fn refused(&self, refused: &[RefusedStatement]) -> Result<(), StorageError> {
+    async fn refused(&self, refused: &[RefusedSubmission]) -> Result<(), StorageError> {
         let records: Vec<RefusedRecord> = refused.iter().map(refused_record_of).collect();
         self.store.stuck(&records).await.map_err(storage_error)?;
-        for RefusedStatement { sent, refusal } in refused {
+        for RefusedSubmission { sent, refusal } in refused {
             self.alarms.refused(sent, &refusal.text);
             self.receipt_waiters.notify(&sent.id, &Err(NoReceipt::Refused(refusal.text.clone())));
         }
@@ -129,7 +129,7 @@ fn record_of(delivered: &DeliveredStatement) -> Delivered {
     }
 }
 
-fn refused_record_of(refused: &RefusedStatement) -> RefusedRecord {
+fn refused_record_of(refused: &RefusedSubmission) -> RefusedRecord {
     RefusedRecord { id: refused.sent.id, why: refused.refusal.text.clone() }
 }
 
