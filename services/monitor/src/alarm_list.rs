@@ -233,7 +233,9 @@ impl AlarmList {
         let is_same = |over: &AlarmRecord| {
             over.state == AlarmState::Reset && over.is(&key) && over.alarm.words == alarm.words
         };
-        alarm.kind == AlarmKind::Decision && self.over().iter().any(is_same)
+        // Only findings have a discriminator; what else this check says is observed anew in each round.
+        let is_finding = alarm.kind == AlarmKind::Decision && !alarm.which.is_empty();
+        is_finding && self.over().iter().any(is_same)
     }
 
     /// Adds an alarm. A standing alarm with the same key is replaced, with its `first_seen` and count kept.

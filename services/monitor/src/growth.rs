@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use client::tlog::TlogError;
 use merkle::TreeSize;
 
-use crate::alarm::{AlarmKind, AlarmSubject, FoundBy};
+use crate::alarm::{Alarm, AlarmKind, AlarmSubject, FoundBy};
 use crate::check_name::CheckName;
 use crate::config::WatchedLog;
 use crate::consistency::{ConsistencyProver, ConsistencyResult};
@@ -21,6 +21,10 @@ const BEHIND: &str = "behind";
 const WITHHELD: &str = "withheld";
 /// Part of the consistency check: the comparison with earlier checkpoints that could not be proven.
 const EARLIER: &str = "earlier checkpoints";
+
+/// Part of the consistency check: checkpoints for which there was no room. It is never counted as made, so that its
+/// alarms stand until they are reset.
+const NOT_REMEMBERED: &str = "checkpoints that are not remembered";
 
 /// The growth and consistency checks of one round.
 pub struct GrowthCheck<'a> {
@@ -111,7 +115,8 @@ impl GrowthCheck<'_> {
     /// contradicts it, and nothing that the log owes is missing.
     async fn agrees_with_unproven(&mut self, shown: &SignedCheckpoint) -> bool {
         let (mut is_forked, mut is_unproven, mut missing) = (false, false, None);
-        for OpenComparison { earlier, head, result } in self.compare_unproven(shown).await {
+        let (open, is_complete) = self.compare_unproven(shown).await;
+        for OpenComparison { earlier, head, result } in open {
             let is_owed = self.owes_proof(&earlier, shown);
             match result {
                 ConsistencyResult::Contradicted(path) if !is_forked => {
@@ -131,17 +136,19 @@ impl GrowthCheck<'_> {
         }
         match &missing {
             Some(error) => self.record_missing(EARLIER, error),
+            None if !is_complete => {}
             None => {
                 self.state.end_trouble(&tiles_trouble(CheckName::Consistency, EARLIER));
                 self.results.count_as_made(FoundBy::at(CheckName::Consistency, EARLIER));
             }
         }
-        !is_forked && !is_unproven && missing.is_none()
+        !is_forked && !is_unproven && missing.is_none() && is_complete
     }
 
-    /// Compares the verified tree with the earlier checkpoints, forgets those that it contains, and returns the others. A
-    /// log that does not answer at all is not asked for the rest: they come first in the next round.
-    async fn compare_unproven(&mut self, shown: &SignedCheckpoint) -> Vec<OpenComparison> {
+    /// Compares the verified tree with the earlier checkpoints, forgets those that it contains, and returns the others, and
+    /// whether all were compared. A log that does not answer at all, or proves none of [`MAX_UNPROVEN`], is not asked for
+    /// the rest: they come first in the next round.
+    async fn compare_unproven(&mut self, shown: &SignedCheckpoint) -> (Vec<OpenComparison>, bool) {
         let (mut kept, mut open) = (Vec::new(), Vec::new());
         let mut rest = VecDeque::from(self.state.unproven.clone());
         while let Some(earlier) = rest.pop_front() {
@@ -156,13 +163,13 @@ impl GrowthCheck<'_> {
             }
             let is_over = matches!(&result, ConsistencyResult::Unanswered(error) if is_silent(error));
             open.push(OpenComparison { earlier, head, result });
-            if is_over {
+            if is_over || open.len() == MAX_UNPROVEN {
                 break;
             }
         }
-        let compared = open.iter().map(|open| open.earlier.clone());
+        let (is_complete, compared) = (rest.is_empty(), open.iter().map(|open| open.earlier.clone()));
         self.state.unproven = rest.into_iter().chain(kept).chain(compared).collect();
-        open
+        (open, is_complete)
     }
 
     /// Returns `true` if the log must be able to prove its tree against this checkpoint: the tree is at least as large, or
@@ -193,6 +200,10 @@ impl GrowthCheck<'_> {
             false => (&shown.sighting, &unproven.seen),
         };
         self.accuse_of_contradiction(words, older.clone(), newer.clone(), path);
+        // An alarm of its own: the evidence of another fork does not have this checkpoint, which is forgotten then.
+        if let Some(alarm) = self.results.alarms.last_mut() {
+            alarm.which = tree_name(head);
+        }
     }
 
     /// Handles a tree smaller than the verified one. A cache may serve an old checkpoint; an honest log can still prove
@@ -386,15 +397,26 @@ pub fn remember_unproven(
     results: &mut RoundResults,
     shown: &SignedCheckpoint,
 ) {
-    if !state.remember_unproven(shown) {
-        let words = format!(
-            "the log signed a tree of size {} without a proof, after {MAX_UNPROVEN} others: this one is not compared later",
-            shown.size
-        );
-        let found_by = FoundBy::at(CheckName::Consistency, EARLIER);
-        let evidence = Some(checkpoint_evidence(target, &shown.sighting));
-        results.alarm(found_by, AlarmKind::MissingTile, AlarmSubject::Log, words, evidence);
+    let from = &shown.sighting.from;
+    if state.remember_unproven(shown)
+        || state.forget_unreadable(target, from) && state.remember_unproven(shown)
+    {
+        return;
     }
+    let words = format!(
+        "the log signed a tree of size {} without a proof, after {MAX_UNPROVEN} others: this one is not compared later",
+        shown.size
+    );
+    let alarm = Alarm::new(AlarmKind::MissingTile, &results.log, AlarmSubject::Log, words, results.now)
+        .found_by(FoundBy::at(CheckName::Consistency, NOT_REMEMBERED))
+        .which(tree_name(shown.head()));
+    let evidence = Some(checkpoint_evidence(target, &shown.sighting));
+    results.alarms.push(Alarm { evidence, ..alarm });
+}
+
+/// The tree that an alarm is about, if there can be several of one kind.
+fn tree_name(head: TreeHead) -> String {
+    format!("size {}, root {}", head.size, head.root)
 }
 
 fn checkpoint_evidence(target: &WatchedLog, seen: &Sighting) -> Evidence {

@@ -296,12 +296,21 @@ impl LogState {
         if self.unproven.iter().chain(&self.verified).any(is_same) {
             return true;
         }
-        let shown_there = self.unproven.iter().filter(|known| known.seen.from == one.seen.from).count();
-        if shown_there >= MAX_UNPROVEN {
+        let from_there = self.unproven.iter().filter(|known| known.seen.from == one.seen.from).count();
+        if from_there >= MAX_UNPROVEN {
             return false;
         }
         self.unproven.push(one);
         true
+    }
+
+    /// Forgets one checkpoint of this place that no configured key has signed, to make room. Returns `true` if there is
+    /// one.
+    pub(crate) fn forget_unreadable(&mut self, target: &WatchedLog, from: &str) -> bool {
+        let is_unreadable =
+            |known: &SavedCheckpoint| known.seen.from == from && known.signed_head(target).is_err();
+        let found = self.unproven.iter().position(is_unreadable);
+        found.map(|at| self.unproven.remove(at)).is_some()
     }
 
     /// Forgets the checkpoint that the round's alarm of a fork names, once the alarm is saved: its evidence has both

@@ -311,7 +311,7 @@ async fn an_index_from_entries_that_are_not_those_of_the_signed_tree_is_not_kept
         page.into_bytes()
     };
     let damages: [indexed::Damage; 2] =
-        [("/tile/0/000", wrong_hash), ("/v1/evidence?from=0&limit=256", wrong_entry)];
+        [("/tile/0/000", wrong_hash), ("/v1/evidence?from=0&", wrong_entry)];
     for damage in damages {
         let log = IndexedSite::start().await;
         let url = log.serve().await;

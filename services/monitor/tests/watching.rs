@@ -263,7 +263,7 @@ async fn hashes_that_do_not_prove_an_earlier_checkpoint_are_inconsistent() {
         shows.damaged = Some("tile/0/002".into());
     });
     let round = once(folder.path(), &log.target()).await;
-    assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::MissingTile], 7), "{round:?}");
+    assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::Inconsistent], 8), "{round:?}");
     let Some(Evidence::Checkpoint { seen, .. }) = &round.alarms[0].evidence else { panic!("{round:?}") };
     assert_eq!(seen.note, earlier);
     log.change(|shows| shows.damaged = None);
@@ -292,13 +292,30 @@ async fn a_log_cannot_displace_a_fork_by_signing_more_trees_without_a_proof() {
         shows.tiles_status = Some(503);
     });
     let round = once(folder.path(), &log.target()).await;
-    assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::Inconsistent], 8), "{round:?}");
+    assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::MissingTile], 7), "{round:?}");
     let Some(Evidence::Checkpoint { seen, .. }) = &round.alarms[0].evidence else { panic!("{round:?}") };
     assert_eq!(seen.note, log.checkpoint());
     log.change(|shows| *shows = Shows::tree(Tree::of(1024, NEVER, 0)));
     let round = once(folder.path(), &log.target()).await;
     assert_eq!((kinds(&round), round.exit().code()), (vec![AlarmKind::Fork], 8), "{round:?}");
     assert!(is_proof(&round));
+}
+
+#[tokio::test]
+async fn the_alarm_of_a_checkpoint_that_is_not_remembered_stands_when_the_log_proves_all_others() {
+    let folder = folder();
+    let log = log_with_unproven(folder.path(), (601..617).map(|size| Tree::of(size, NEVER, 0))).await;
+    log.change(|shows| {
+        *shows = Shows::tree(Tree::of(700, 600, 1));
+        shows.tiles_status = Some(503);
+    });
+    let round = once(folder.path(), &log.target()).await;
+    assert_eq!(kinds(&round), [AlarmKind::MissingTile], "{round:?}");
+    let found_by = round.alarms[0].found_by.clone().unwrap();
+    log.change(|shows| *shows = Shows::tree(Tree::of(1024, NEVER, 0)));
+    let round = once(folder.path(), &log.target()).await;
+    assert_eq!((kinds(&round), round.exit()), (vec![], MonitorExit::Success), "{round:?}");
+    assert!(!round.was_made(&found_by), "only a reset ends it: {round:?}");
 }
 
 #[tokio::test]

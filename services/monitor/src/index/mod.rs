@@ -205,9 +205,10 @@ impl<'a> IndexCheck<'a> {
     /// Returns an [`IndexCheckError`] if a file cannot be written.
     pub fn keep(&mut self) -> Result<(), IndexCheckError> {
         if let Some(attestor) = self.attestor {
-            for head in self.right.drain(..) {
-                attestor.attest(self.folder, &self.target.origin, &head)?;
+            for head in &self.right {
+                attestor.attest(self.folder, &self.target.origin, head)?;
             }
+            self.right.clear();
         }
         // Findings first: a head that is not yet counted as read is compared again.
         self.results.save(self.folder)?;

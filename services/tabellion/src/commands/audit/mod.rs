@@ -114,8 +114,12 @@ impl AuditSession<'_> {
         }
         walk.settle().await.map_err(self.unanswered)?;
         bar.finish_and_clear();
-        // Leaves that do not give the root may be one wrong answer: they are read again.
-        self.keep(if walk.agrees_with_heads() { walk.state() } else { &begun_with })?;
+        if walk.agrees_with_heads() {
+            self.keep(walk.state())?;
+        } else if begun_with.audited() > 0 {
+            // Leaves that do not give the root may be one wrong answer: they are read again.
+            self.keep(&begun_with)?;
+        }
         let audited = Audited::of(walk.report());
         self.context.console.result(&audited)?;
         match audited.exit() {
