@@ -1,5 +1,7 @@
 //! What the operators of a log do to it is on the log: freezes, holds, releases; and what needs two of them.
 
+use std::fs;
+
 use black_box::{Log, OPERATOR_TOKEN, Ran, Service, on_both_databases};
 use scitt::{Receipt, Signer, SigningKey};
 use serde_json::Value;
@@ -46,7 +48,7 @@ fn must_be_refused(ran: &Ran, word: &str) {
 /// A log with a second operator, where both must agree to what cannot be undone.
 fn of_two(log: &Log) -> String {
     log.tabellion(&["issuer", "new", "--output", SECOND]).must_succeed();
-    let second = SigningKey::from_pkcs8_pem(&std::fs::read_to_string(log.path(SECOND)).unwrap()).unwrap();
+    let second = SigningKey::from_pkcs8_pem(&fs::read_to_string(log.path(SECOND)).unwrap()).unwrap();
     let policy = testkit::policy_toml().replacen(
         "[[issuer]]",
         &format!(
@@ -101,6 +103,27 @@ on_both_databases! {
         must_be_frozen(&log, &service);
         service.stop();
         log.must_be_sound();
+    }
+
+    fn the_stolen_key_of_a_frozen_log_is_marked_and_not_replaced(log: Log) {
+        let service = log.serve();
+        registered(&log, &service);
+        freeze(&log, &service, FIRST).must_succeed();
+        let keys = || fs::read_dir(log.path("keys")).unwrap().count();
+        let before = keys();
+        must_be_refused(&log.on_admin(&service, &["key", "rotate", "receipt", "--compromised-since", "2"]), "frozen");
+        assert_eq!(keys(), before, "no private key is left over");
+        let known = log.on_admin(&service, &["key", "list"]).must_succeed().json();
+        let is_receipt_key = |key: &&Value| key["signs"] == "receipts";
+        let key = known["keys"].as_array().unwrap().iter().find(is_receipt_key).unwrap();
+        let kid = key["kid"].as_str().unwrap().to_owned();
+        let revoke = ["key", "revoke", &kid, "--since", "2"];
+        let marked = log.on_admin(&service, &revoke).must_succeed().json();
+        let key = marked["keys"].as_array().unwrap().iter().find(is_receipt_key).unwrap();
+        assert_eq!(key["compromised_size"], 2, "{marked}");
+        service.stop();
+        must_be_refused(&log.tabellion(&["key", "rotate", "checkpoint", "--json"]), "log-frozen");
+        assert_eq!(keys(), before);
     }
 
     fn who_held_and_released_what_is_told_by_the_log_alone(log: Log) {
@@ -189,7 +212,7 @@ on_both_databases! {
 
         // A policy.
         let next = policy.replace("revision = 0", "revision = 1").replace("required = 2", "required = 1");
-        std::fs::write(log.path("next.toml"), next).unwrap();
+        fs::write(log.path("next.toml"), next).unwrap();
         must_be_refused(
             &on_url(&log, &service, &["policy", "publish", "next.toml", "--key", FIRST]),
             "operator-approvals",
@@ -211,7 +234,7 @@ on_both_databases! {
         assert_eq!(on_url(&log, &service, &["policy", "show"]).must_succeed().json()["revision"], 1);
         on_url(&log, &service, &["operator", "submit", "freeze.json", "--key", SECOND]).must_succeed();
         service.stop();
-        log.set_policy(&std::fs::read_to_string(log.path("next.toml")).unwrap());
+        log.set_policy(&fs::read_to_string(log.path("next.toml")).unwrap());
         let service = log.serve();
         must_be_frozen(&log, &service);
         service.stop();
@@ -243,7 +266,7 @@ fn a_policy_that_more_operators_must_agree_to_than_there_are_is_refused() {
         ("required = 2", "required = 0", "at least one operator"),
         ("max_size = 4096", "max_size = 4096\nretention = \"1 day\"", "operator_actions.erasure = 1"),
     ] {
-        std::fs::write(log.path("wrong.toml"), policy.replace(from, to)).unwrap();
+        fs::write(log.path("wrong.toml"), policy.replace(from, to)).unwrap();
         let ran = log.tabellion(&["policy", "validate", "wrong.toml"]);
         must_be_refused(&ran, word);
     }

@@ -31,6 +31,9 @@ pub fn described() -> OpenApiRouter<Arc<Log>> {
 pub struct KeyTable {
     /// The log's origin.
     pub origin: String,
+    /// Whether the log is frozen: its keys are never replaced again.
+    #[serde(default)]
+    pub frozen: bool,
     /// Keys on record, oldest first.
     pub keys: Vec<KeyRow>,
     /// Announced keys that are not active yet.
@@ -158,8 +161,10 @@ async fn list(State(log): State<Arc<Log>>) -> Result<Json<KeyTable>, JsonProblem
     // Read the announcements first: a key that is activated between the two reads is seen twice, and not missed.
     let announced = log.store.announced_keys().await.map_err(store_problem)?;
     let keys = log.store.keys().await.map_err(store_problem)?;
+    let state = log.store.state().await.map_err(store_problem)?;
     let table = KeyTable {
         origin: log.identity.origin.clone(),
+        frozen: matches!(state, store::State::Frozen { .. }),
         keys: keys.iter().map(KeyRow::from).collect(),
         announced: announced.iter().map(AnnouncementRow::from).collect(),
     };

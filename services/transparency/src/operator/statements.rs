@@ -133,7 +133,7 @@ impl OperatorError {
 /// Translates a failed registration. Unlike the public, the operator sees the reason for a halt.
 fn refused(error: RegisterError) -> OperatorError {
     match error {
-        RegisterError::Halted(why) => OperatorError(StatusCode::CONFLICT, why),
+        RegisterError::Halted { why, .. } => OperatorError(StatusCode::CONFLICT, why),
         error => {
             let problem = Problem::from(error);
             OperatorError(problem.status, problem.detail.into_owned())

@@ -5,6 +5,7 @@
 //! that. If no process leads, this command adopts it. The new private key is stored next to the configured file before
 //! it is announced, so that the log can sign after a crash at any point.
 
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use data_encoding::BASE64URL_NOPAD;
 use merkle::TreeSize;
 use scitt::{Algorithm, CoseKey, Signer, SigningKey};
 use serde::Serialize;
-use store::{KeyAnnouncement, LogKey, LogStore, StoreError};
+use store::{KeyAnnouncement, LogKey, LogStore, State, StoreError};
 use tlog::note::{LocalKey, NoteSigner};
 use tokio::runtime::Runtime;
 use tokio::time::{Instant, sleep};
@@ -25,6 +26,7 @@ use transparency::{
 };
 
 use crate::commands::entry::Admin;
+use crate::commands::serve::check::other_setting_of_key;
 use crate::commands::serve::failures::database;
 use crate::commands::verify::now;
 use crate::console::files::{self, Access, Existing};
@@ -43,11 +45,11 @@ pub struct Rotation {
     /// Which key: receipt or checkpoint
     #[arg(value_enum, hide_possible_values = true, default_value_t = Kind::Receipt)]
     kind: Kind,
-    /// Use this key from `tabellion key new` instead of a new one
+    /// Use this key instead of a new one
     #[arg(long, value_name = "FILE")]
     new_key: Option<PathBuf>,
-    /// Mark the old key as compromised from this tree size on
-    #[arg(long, value_name = "SIZE", hide = true)]
+    /// Mark the old key as stolen from this size on
+    #[arg(long, value_name = "N")]
     compromised_since: Option<u64>,
     /// Maximum seconds until the service uses the new key
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
@@ -82,6 +84,13 @@ impl Kind {
         match self {
             Self::Receipt => &config.keys.receipt,
             Self::Checkpoint => &config.keys.checkpoint,
+        }
+    }
+
+    fn setting(self) -> &'static str {
+        match self {
+            Self::Receipt => "receipt_key",
+            Self::Checkpoint => "checkpoint_key",
         }
     }
 
@@ -126,17 +135,33 @@ impl<'c> KeyStore<'c> {
                 Ok((store.keys().await.map_err(database)?, announced))
             }),
             KeyTableAccess::Service(service) => {
-                let table: KeyTable = service.block_on(service.client.json("keys"))?;
-                if table.origin != self.config.origin {
-                    return Err(Failure::new(Exit::Failure, "another-log", "the service has another log")
-                        .fact("configured", &self.config.origin)
-                        .fact("answered", table.origin));
-                }
+                let table = self.served(service)?;
                 let keys: Result<_, String> = table.keys.into_iter().map(LogKey::try_from).collect();
                 let announced: Result<_, String> =
                     table.announced.into_iter().map(KeyAnnouncement::try_from).collect();
                 Ok((keys.map_err(nonsense)?, announced.map_err(nonsense)?))
             }
+        }
+    }
+
+    /// Returns whether the log is frozen: none of its keys is replaced again.
+    fn is_frozen(&self) -> Result<bool, Failure> {
+        match &self.table {
+            KeyTableAccess::Database(store) => {
+                let state = self.runtime.block_on(store.state()).map_err(database)?;
+                Ok(matches!(state, State::Frozen { .. }))
+            }
+            KeyTableAccess::Service(service) => Ok(self.served(service)?.frozen),
+        }
+    }
+
+    fn served(&self, service: &Service) -> Result<KeyTable, Failure> {
+        let table: KeyTable = service.block_on(service.client.json("keys"))?;
+        match table.origin == self.config.origin {
+            true => Ok(table),
+            false => Err(Failure::new(Exit::Failure, "another-log", "the service has another log")
+                .fact("configured", &self.config.origin)
+                .fact("answered", table.origin)),
         }
     }
 
@@ -287,14 +312,18 @@ impl Rotation {
         if let Some(since) = self.compromised_since {
             refuse_other_sizes(old, since)?;
         }
+        if keys.is_frozen()? {
+            return Err(Failure::new(
+                Exit::Refused,
+                "log-frozen",
+                "a frozen log signs nothing new: its keys stay",
+            )
+            .hint("tabellion key revoke --help"));
+        }
         let waiting = announced.iter().find(|key| key.replaces == old.kid);
         let new = match waiting.filter(|_| self.new_key.is_none()).and_then(|key| self.resume(config, key)) {
             Some(new) => new,
-            None => {
-                let new = self.new_key(config)?;
-                keys.announce(&new.announcement(&old.kid))?;
-                new
-            }
+            None => self.announce_new_key(config, keys, old)?,
         };
         context.console.note(format!("announced  {} (key file {})", new.kid(), new.file.display()));
         keys.take_up_if_nobody_leads(&new.record.kid)?;
@@ -309,12 +338,36 @@ impl Rotation {
         (new.record.kid == announced.kid).then_some(new)
     }
 
+    /// Announces a new key. If that is refused, the file of a key that was generated for it is removed.
+    fn announce_new_key(
+        &self,
+        config: &Config,
+        keys: &KeyStore<'_>,
+        old: &LogKey,
+    ) -> Result<NewKey, Failure> {
+        let new = self.new_key(config)?;
+        match keys.announce(&new.announcement(&old.kid)) {
+            Ok(()) => Ok(new),
+            Err(failure) => {
+                if matches!(failure.exit, Exit::Refused) && self.new_key.is_none() {
+                    let _ = fs::remove_file(&new.file);
+                }
+                Err(failure)
+            }
+        }
+    }
+
     fn new_key(&self, config: &Config) -> Result<NewKey, Failure> {
         let secret = match &self.new_key {
             Some(file) => keyfile::read(file)?,
             None => SigningKey::generate(self.algorithm(config)).map_err(unusable)?,
         };
         let secret = secret.with_algorithm(self.algorithm(config)).map_err(unusable)?;
+        let other = other_setting_of_key(config, secret.public_key(), self.kind.setting());
+        if let Some(setting) = other {
+            let what = format!("this is the key of {setting}, and a key has one purpose");
+            return Err(Failure::new(Exit::Usage, "usage", what).hint("tabellion key rotate --help"));
+        }
         let mut new = NewKey::of(self.kind, config, secret)?;
         new.file = file_of_kid(self.kind.file(config), &new.record.kid);
         keyfile::write(&new.file, &new.secret)?;
@@ -355,7 +408,7 @@ impl Revocation {
             Failure::new(Exit::NotFound, "no-such-key", "no key with this kid is on record")
                 .hint("tabellion key list")
         })?;
-        if key.retired_at.is_none() {
+        if key.retired_at.is_none() && !keys.is_frozen()? {
             return Err(Failure::new(
                 Exit::Refused,
                 "key-in-use",
