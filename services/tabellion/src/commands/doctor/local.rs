@@ -1,6 +1,6 @@
 //! What the log on this computer needs: settings, keys, ports, disk, pin and database.
 
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 
 use display::counted;
@@ -38,7 +38,7 @@ pub fn check(context: &Context, is_serving: bool) -> Vec<Finding> {
 
 fn check_log(config: &Config, settings: &Settings, is_serving: bool) -> Vec<Finding> {
     let mut findings = files(config, settings);
-    findings.push(ports(config, is_serving));
+    findings.extend(ports(config, is_serving));
     findings.extend(disk(config));
     findings.push(stored(config));
     findings
@@ -61,12 +61,16 @@ fn files(config: &Config, settings: &Settings) -> Vec<Finding> {
     findings
 }
 
-/// Checks that the service can listen, or does.
-fn ports(config: &Config, is_serving: bool) -> Finding {
-    let address = config.listen;
+/// Checks that the service can listen at both addresses, or does.
+fn ports(config: &Config, is_serving: bool) -> Vec<Finding> {
+    let addresses = [Some(config.listen), config.admin_listen].into_iter().flatten();
+    addresses.map(|address| port(address, is_serving)).collect()
+}
+
+fn port(address: SocketAddr, is_serving: bool) -> Finding {
     match TcpListener::bind(address) {
         Ok(_) => Finding::ok("ports", format!("{address} is free")),
-        Err(_) if is_serving => Finding::ok("ports", format!("the log is served at {address}")),
+        Err(_) if is_serving => Finding::ok("ports", format!("{address} is in use, and the log is served")),
         Err(error) => Finding::failed("ports", Exit::Failure, format!("cannot listen on {address}: {error}"))
             .fix("tabellion config show"),
     }
@@ -106,32 +110,46 @@ fn existing(folder: &Path) -> PathBuf {
 
 /// Reads the pin and the head of the database, which must not be behind it.
 fn stored(config: &Config) -> Finding {
-    if let Database::Sqlite { path, .. } = &config.database
-        && !path.exists()
-    {
-        let what = format!("{} does not exist yet: the first start makes it", path.display());
-        return Finding::skipped("database", what);
-    }
     match read_sizes(config) {
-        Ok((size, Some(pinned))) if pinned > size => {
-            let what = format!("the database has size {size}, and size {pinned} was signed: it was set back");
+        Ok((None, None | Some(0))) => {
+            Finding::skipped("database", "it does not exist yet: the first start makes it")
+        }
+        Ok((size, Some(pinned))) if size.is_none_or(|size| size < pinned) => {
+            let found = size.map_or("is gone".to_owned(), |size| format!("has size {size}"));
+            let what = format!("the database {found}, and size {pinned} was signed: it was set back");
             Finding::failed("database", Exit::LogMisbehaviour, what).fix("tabellion help database-behind")
         }
+        Ok((Some(size), None)) if size > 0 => no_pin(config, size),
         Ok((size, _)) => Finding::ok(
             "database",
-            format!("{}; checked by tabellion log fsck", counted(size, "entry", "entries")),
+            format!("{}; checked by tabellion log fsck", counted(size.unwrap_or(0), "entry", "entries")),
         ),
         Err(failure) => Finding::failure("database", &failure),
     }
 }
 
-/// Returns the tree size of the database and that of the pin, which is read first because a service advances it.
-fn read_sizes(config: &Config) -> Result<(u64, Option<u64>), Failure> {
+/// Without a pin, a process does not lead. Another process may, if the database is not the file of this one alone.
+fn no_pin(config: &Config, size: u64) -> Finding {
+    let what = format!("size {size} was signed, and this host has no pin: it registers nothing");
+    let finding = match &config.database {
+        Database::Sqlite { .. } => Finding::failed("database", Exit::Failure, what),
+        Database::Postgres(_) => Finding::warning("database", format!("{what} itself")),
+    };
+    finding.fix("tabellion help no-pin")
+}
+
+/// Returns the tree size of the database, if that exists, and that of the pin, which is read first because a service
+/// advances it.
+fn read_sizes(config: &Config) -> Result<(Option<u64>, Option<u64>), Failure> {
     let runtime = runtime::single_threaded()?;
     runtime.block_on(async {
         let pin = storage::pin(config).map_err(database)?.read().await.map_err(unreadable_pin)?;
+        let pinned = pin.map(|pin| pin.size.get());
+        if matches!(&config.database, Database::Sqlite { path, .. } if !path.exists()) {
+            return Ok((None, pinned));
+        }
         let store = storage::open_read_only(&config.database).await.map_err(database)?;
         let head = store.head().await.map_err(database)?;
-        Ok((head.size().get(), pin.map(|pin| pin.size.get())))
+        Ok((Some(head.size().get()), pinned))
     })
 }
