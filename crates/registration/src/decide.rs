@@ -267,7 +267,7 @@ impl PolicyInForce {
             return Err(broken(
                 "policy-revision",
                 Place::payload("/revision"),
-                "the first policy of a log is revision 0",
+                "the first policy of a log is revision 0: set revision = 0",
             ));
         }
         let record = Record::Policy(self.policy.clone());

@@ -13,6 +13,8 @@ use store::InboxBounds;
 
 /// Upper bound of the configured limit on one statement, in bytes.
 pub const STATEMENT_BYTES_CAP: usize = 8 << 20;
+/// Upper bound of the configured time for which a busy sequencer waits to fill a batch.
+pub const LINGER_CAP: Duration = Duration::from_millis(5);
 /// hyper's own limit on header fields, above [`Limits::headers`], so that a refusal by this service has a body.
 pub const HYPER_HEADERS: usize = 256;
 /// hyper's own limit on the request head in bytes, above [`Limits::head_bytes`]. Beyond it hyper responds with a bare

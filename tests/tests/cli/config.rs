@@ -90,6 +90,45 @@ fn init_makes_all_that_a_log_needs_and_nothing_when_it_could_not_run() {
 }
 
 #[test]
+fn an_init_that_failed_can_be_repeated() {
+    let folder = Folder::new();
+    let init = ["init", "log", "--origin", "log.example.org", "--db", "sqlite:data/log.db"];
+    std::fs::create_dir_all(folder.path("log/policy.toml")).expect("our own folder");
+    assert_ne!(folder.run(&init).code, Some(0));
+    std::fs::remove_dir(folder.path("log/policy.toml")).expect("our own folder");
+    folder.run(&init).must_end_with(0);
+}
+
+#[test]
+fn what_keeps_a_log_from_a_start_is_found_by_the_check() {
+    let folder = Folder::new();
+    let init = ["init", "log", "--origin", "log.example.org", "--db", "sqlite:data/log.db"];
+    folder.run(&init).must_end_with(0);
+    let whole = String::from_utf8(folder.read("log/tabellion.toml")).expect("text");
+    let secret = "a secret of one client";
+    folder.write(
+        "log/tokens",
+        format!("one {0} role=operator\ntwo {0} role=public\n", secret.replace(' ', "-")),
+    );
+    for (setting, line) in [
+        ("log_level", "log_level = \"loud\""),
+        ("log_format", "log_format = \"xml\""),
+        ("linger_ms", "linger_ms = 6"),
+        ("write_rate", "write_rate = 0"),
+        ("issuer_rate", "issuer_rate = 0"),
+        ("closed_content_types", "closed_content_types = [\"not a type\"]"),
+        ("closed_content_types", "closed_content_types = [\"application/*\"]"),
+        ("tokens_file", "tokens_file = \"tokens\""),
+        ("operator_key", "operator_key = \"keys/receipt.pem\""),
+    ] {
+        folder.write("log/tabellion.toml", format!("{line}\n{whole}"));
+        let checked = folder.run(&["config", "check", "--config", "log/tabellion.toml"]);
+        checked.must_end_with(2);
+        assert!(checked.stderr.contains(setting), "{setting}: {checked}");
+    }
+}
+
+#[test]
 fn a_log_that_is_reached_on_this_machine_listens_where_its_public_url_says() {
     let folder = Folder::new();
     let init = |log: &str, url: &str| {

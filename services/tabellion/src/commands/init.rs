@@ -53,12 +53,14 @@ impl Init {
         {
             fs::create_dir_all(folder)?;
         }
-        let receipt = self.key("receipt", self.alg)?;
-        let checkpoint = self.key("checkpoint", Algorithm::EdDsa)?;
-        let operator = self.key("operator", Algorithm::Es256)?;
-        let index = self.key("index", Algorithm::Es256)?;
-        self.write_policy(operator.public_key(), index.public_key())?;
+        let mut made = UnfinishedLog::default();
+        let receipt = self.key("receipt", self.alg, &mut made)?;
+        let checkpoint = self.key("checkpoint", Algorithm::EdDsa, &mut made)?;
+        let operator = self.key("operator", Algorithm::Es256, &mut made)?;
+        let index = self.key("index", Algorithm::Es256, &mut made)?;
+        self.write_policy(operator.public_key(), index.public_key(), &mut made)?;
         files::write(&config, self.config_text().as_bytes(), self.config_access(), Existing::Keep)?;
+        made.files.clear();
         let receipt = self.names(&receipt, "receipt");
         let checkpoint = self.names(&checkpoint, "checkpoint");
         let operator = self.names(&operator, "operator");
@@ -106,8 +108,15 @@ impl Init {
         .collect()
     }
 
-    fn key(&self, purpose: &str, algorithm: Algorithm) -> Result<scitt::SigningKey, Failure> {
-        keyfile::generate(&self.key_path(purpose), algorithm)
+    fn key(
+        &self,
+        purpose: &str,
+        algorithm: Algorithm,
+        made: &mut UnfinishedLog,
+    ) -> Result<scitt::SigningKey, Failure> {
+        let key = keyfile::generate(&self.key_path(purpose), algorithm)?;
+        made.files.push(self.key_path(purpose));
+        Ok(key)
     }
 
     fn names(&self, key: &scitt::SigningKey, purpose: &str) -> KeyNames {
@@ -122,9 +131,18 @@ impl Init {
         format!("https://{}", self.origin)
     }
 
-    fn write_policy(&self, operator: &scitt::PublicKey, index: &scitt::PublicKey) -> Result<(), Failure> {
+    fn write_policy(
+        &self,
+        operator: &scitt::PublicKey,
+        index: &scitt::PublicKey,
+        made: &mut UnfinishedLog,
+    ) -> Result<(), Failure> {
+        let file = self.folder.join("policy.toml");
+        let is_new = !file.exists();
         let text = policy::for_init(Identity { iss: &self.iss(), origin: &self.origin, operator, index });
-        files::write(&self.folder.join("policy.toml"), text.as_bytes(), Access::Ordinary, Existing::Keep)
+        files::write(&file, text.as_bytes(), Access::Ordinary, Existing::Keep)?;
+        made.files.extend(is_new.then_some(file));
+        Ok(())
     }
 
     fn next_steps(&self, config: &Path) -> Vec<String> {
@@ -134,7 +152,7 @@ impl Init {
         });
         let config = shell::path(config);
         let steps = [
-            "list the issuers you admit in policy.toml".into(),
+            "list the issuers you admit in policy.toml (tabellion policy admit --revision 0)".into(),
             format!("tabellion config check --config {config}"),
             format!("tabellion serve --config {config}"),
         ];
@@ -147,6 +165,21 @@ impl Init {
         format!(
             "# `tabellion config env` explains every setting; `tabellion config check` says whether this can run.\n{values}"
         )
+    }
+}
+
+/// The keys and the policy of a log that has no configuration yet. Dropped, it removes them, so that a repeated command can
+/// begin again.
+#[derive(Default)]
+struct UnfinishedLog {
+    files: Vec<PathBuf>,
+}
+
+impl Drop for UnfinishedLog {
+    fn drop(&mut self) {
+        for file in &self.files {
+            let _ = fs::remove_file(file);
+        }
     }
 }
 

@@ -20,9 +20,9 @@ impl LogLevel {
     /// Starts logging with the settings `log_format` and `log_level`, with a further layer that receives events and spans
     /// of all levels.
     pub fn start(settings: &Settings, other: Option<Listener>, console: &Console) -> Result<Self, Failure> {
-        let level = level(settings)?;
+        let level = level(settings).map_err(one)?;
         let (filter, handle) = reload::Layer::new(level);
-        let json = for_machines(settings);
+        let json = is_json(settings).map_err(one)?;
         let lines = fmt::layer().with_writer(stderr).with_target(false).with_ansi(console.colours_stderr());
         let lines = match json {
             true => lines.json().with_filter(filter).boxed(),
@@ -49,7 +49,7 @@ impl LogLevel {
 
     /// Applies the setting `log_level` of a reloaded configuration.
     pub fn reload(&self, settings: &Settings) -> Result<(), Failure> {
-        let level = level(settings)?;
+        let level = level(settings).map_err(one)?;
         if let Err(error) = self.0.reload(level) {
             tracing::error!(%error, "the log level stays as it was");
         }
@@ -57,19 +57,34 @@ impl LogLevel {
     }
 }
 
+/// Returns what is wrong with the settings `log_format` and `log_level`.
+pub fn mistakes(settings: &Settings) -> Vec<SettingError> {
+    [is_json(settings).err(), level(settings).err()].into_iter().flatten().collect()
+}
+
 /// Returns whether the log format is JSON.
 pub fn for_machines(settings: &Settings) -> bool {
-    matches!(settings.get::<String>("log_format"), Ok(Some(format)) if format == "json")
+    is_json(settings).unwrap_or(false)
+}
+
+fn is_json(settings: &Settings) -> Result<bool, SettingError> {
+    let format: Option<String> = settings.get("log_format")?;
+    match format.as_deref() {
+        Some("json") => Ok(true),
+        Some("text") | None => Ok(false),
+        Some(other) => Err(SettingError {
+            key: "log_format".into(),
+            what: format!("{other:?} is neither text nor json"),
+        }),
+    }
 }
 
 /// Returns the filter: the configured level for our own code, and at most `warn` for libraries.
-fn level(settings: &Settings) -> Result<EnvFilter, Failure> {
-    let name: String = settings.get("log_level").map_err(one)?.unwrap_or_default();
-    let level: LevelFilter = name.parse().map_err(|_| {
-        one(SettingError {
-            key: "log_level".into(),
-            what: format!("{name:?} is not error, warn, info, debug or trace"),
-        })
+fn level(settings: &Settings) -> Result<EnvFilter, SettingError> {
+    let name: String = settings.get("log_level")?.unwrap_or_default();
+    let level: LevelFilter = name.parse().map_err(|_| SettingError {
+        key: "log_level".into(),
+        what: format!("{name:?} is not error, warn, info, debug or trace"),
     })?;
     let libraries = level.min(LevelFilter::WARN);
     Ok(["hyper", "rustls", "sqlx", "h2", "reqwest", "opentelemetry"].iter().fold(

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use registration::policy::essence;
 use secrecy::{ExposeSecret, SecretString};
 use serving::problem::ErrorDocumentation;
 use serving::tls::TlsFiles;
@@ -19,8 +20,8 @@ use tlog::policy::WitnessPolicy;
 
 use crate::config::roles::{CallerRole, ClosedTypes, Scope};
 use crate::limits::{
-    BATCH_BYTES_CAP, Limits, MAX_ISSUER_RATES, SOCKET_PATH_BYTES, STATEMENT_BYTES_CAP, WITNESS_EVERY,
-    WITNESS_PACE,
+    BATCH_BYTES_CAP, LINGER_CAP, Limits, MAX_ISSUER_RATES, SOCKET_PATH_BYTES, STATEMENT_BYTES_CAP,
+    WITNESS_EVERY, WITNESS_PACE,
 };
 
 /// The service's whole configuration.
@@ -359,6 +360,16 @@ impl Config {
         check(!self.limits.retention_every.is_zero(), "retention_sweep_seconds", "is at least 1".into());
         check(self.limits.connections > 0, "connections", "is at least 1".into());
         check(
+            self.limits.linger <= LINGER_CAP,
+            "linger_ms",
+            format!("is at most {}", LINGER_CAP.as_millis()),
+        );
+        check(
+            self.access.closed_types.0.iter().all(|name| is_content_type(name)),
+            "closed_content_types",
+            "give content types, such as application/json".into(),
+        );
+        check(
             !self.access.token_required || !self.access.tokens.is_empty(),
             "tokens_file",
             "a token is required, but no token is listed: no caller could register".into(),
@@ -398,6 +409,18 @@ fn origin_is_sound(origin: &str) -> bool {
 /// Checks an origin as browsers write it: scheme, host, port unless it is the scheme's default, and nothing more.
 fn is_origin(text: &str) -> bool {
     is_url(text) && text.split('/').count() == 3 && text == text.to_ascii_lowercase()
+}
+
+fn is_content_type(text: &str) -> bool {
+    let essence = essence(text);
+    let parts = essence.split_once('/');
+    parts.is_some_and(|(kind, name)| is_name(kind) && is_name(name))
+}
+
+/// Returns whether a text is a token (RFC 9110, section 5.6.2) without `*`, which would look like a wildcard.
+fn is_name(text: &str) -> bool {
+    let is_in_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'+-.^_`|~".contains(&byte);
+    !text.is_empty() && text.bytes().all(is_in_token)
 }
 
 fn is_url(text: &str) -> bool {

@@ -7,13 +7,13 @@ use registration::Policy;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use scitt::{Algorithm, Signer};
+use scitt::{Algorithm, PublicKey, Signer};
 use secrecy::ExposeSecret;
 use serving::tls::TlsFiles;
-use transparency::{Config, Database, ReceiptAlgorithm};
+use transparency::{Config, Database};
 
 use super::config;
-use crate::commands::policy;
+use crate::commands::{logging, policy};
 use crate::console::{Failure, members, safe};
 use crate::context::Context;
 use crate::exposed_settings;
@@ -37,9 +37,11 @@ pub fn check(context: &Context) -> Result<(), Failure> {
     })
 }
 
-/// Returns what is wrong with the files that a configuration names, and with what it exposes.
+/// Returns what is wrong with the settings of logging, with the files that a configuration names, and with what it exposes.
 pub fn mistakes(config: &Config, settings: &Settings) -> Vec<SettingError> {
-    let mut mistakes = keys(config);
+    let mut mistakes = logging::mistakes(settings);
+    mistakes.extend(keys(config));
+    mistakes.extend(shared_keys(config));
     mistakes.extend(exposed_settings::log::mistakes(config, settings));
     mistakes.extend(config.tls.as_ref().and_then(tls));
     match policy_file(config) {
@@ -85,22 +87,45 @@ pub fn pin_beside_database(config: &Config) -> Option<SettingError> {
 }
 
 fn keys(config: &Config) -> Vec<SettingError> {
-    let receipts = match config.receipt_algorithm {
-        ReceiptAlgorithm::Es256 => Algorithm::Es256,
-        ReceiptAlgorithm::Es384 => Algorithm::Es384,
-        ReceiptAlgorithm::EdDsa => Algorithm::EdDsa,
+    let algorithm = |setting: &str| match setting {
+        "receipt_key" => Some(config.receipt_algorithm.algorithm()),
+        "checkpoint_key" => Some(Algorithm::EdDsa),
+        _ => None,
     };
-    let operator = config.keys.operator.as_ref().map(|path| ("operator_key", path, None));
-    let index = config.keys.index.as_ref().map(|path| ("index_key", path, None));
-    [
-        ("receipt_key", &config.keys.receipt, Some(receipts)),
-        ("checkpoint_key", &config.keys.checkpoint, Some(Algorithm::EdDsa)),
-    ]
-    .into_iter()
-    .chain(operator)
-    .chain(index)
-    .filter_map(|(setting, path, algorithm)| key(setting, path, algorithm))
-    .collect()
+    let files = key_files(config).into_iter();
+    files.filter_map(|(setting, path)| key(setting, path, algorithm(setting))).collect()
+}
+
+/// Returns the settings that name a key which an earlier setting names too: no key has two purposes (RFC 9943,
+/// section 5.1.1).
+pub fn shared_keys(config: &Config) -> Vec<SettingError> {
+    let files = key_files(config);
+    let others = |(at, (setting, path)): (usize, &(&str, &Path))| {
+        // `keys` reports a file that is not a key.
+        let key = keyfile::read(path).ok()?;
+        let (other, _) = files[..at].iter().find(|(_, path)| holds(path, key.public_key()))?;
+        let what = format!("{} holds the key of {other}: a key has one purpose", path.display());
+        Some(SettingError { key: (*setting).into(), what })
+    };
+    files.iter().enumerate().filter_map(others).collect()
+}
+
+/// Returns a setting other than `own` whose file holds this key.
+pub fn other_setting_of_key(config: &Config, key: &PublicKey, own: &str) -> Option<&'static str> {
+    let mut others = key_files(config).into_iter().filter(|(setting, _)| *setting != own);
+    others.find(|(_, path)| holds(path, key)).map(|(setting, _)| setting)
+}
+
+fn holds(path: &Path, key: &PublicKey) -> bool {
+    keyfile::read(path).is_ok_and(|other| other.public_key() == key)
+}
+
+fn key_files(config: &Config) -> Vec<(&'static str, &Path)> {
+    let keys = &config.keys;
+    let signing = [("receipt_key", Some(&keys.receipt)), ("checkpoint_key", Some(&keys.checkpoint))];
+    let more = [("operator_key", keys.operator.as_ref()), ("index_key", keys.index.as_ref())];
+    let files = signing.into_iter().chain(more);
+    files.filter_map(|(setting, path)| Some((setting, path?.as_path()))).collect()
 }
 
 fn key(setting: &str, path: &Path, algorithm: Option<Algorithm>) -> Option<SettingError> {

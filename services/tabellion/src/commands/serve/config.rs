@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 use serving::problem::ErrorDocumentation;
 use serving::tls::TlsFiles;
@@ -209,7 +210,7 @@ impl Reading<'_> {
         self.set_time("fsck_every_seconds", &mut limits.fsck_every, Duration::from_secs);
         limits.writes = self.rate("write_rate", "write_burst").unwrap_or(limits.writes);
         limits.reads = self.rate("read_rate", "read_burst").unwrap_or(limits.reads);
-        limits.issuer = self.optional("issuer_rate").map(issuer_rate);
+        limits.issuer = self.optional("issuer_rate").map(NonZeroU32::get).map(issuer_rate);
         limits.named_issuers = self.issuer_rates();
         limits
     }
@@ -226,8 +227,9 @@ impl Reading<'_> {
     }
 
     fn rate(&mut self, rate: &'static str, burst: &'static str) -> Option<Rate> {
-        let (rate, burst): (Option<u32>, Option<u32>) = (self.optional(rate), self.optional(burst));
-        Some(Rate::per_second(rate?, burst?))
+        let (rate, burst): (Option<NonZeroU32>, Option<NonZeroU32>) =
+            (self.optional(rate), self.optional(burst));
+        Some(Rate::per_second(rate?.get(), burst?.get()))
     }
 
     fn required<T: DeserializeOwned>(&mut self, key: &'static str) -> Option<T> {
@@ -303,14 +305,22 @@ pub fn admin_socket(settings: &Settings) -> Result<Option<PathBuf>, SettingError
     }
 }
 
-/// Parses one [`token`] per line; empty lines and lines that start with `#` are skipped.
+/// Parses one [`token`] per line; empty lines and lines that start with `#` are skipped. No two lines have the same token.
 fn tokens(path: &std::path::Path) -> Result<Vec<ClientToken>, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let lines =
         text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
-    lines
-        .map(|(number, line)| token(line).map_err(|why| format!("{}:{}: {why}", path.display(), number + 1)))
-        .collect()
+    let mut tokens: Vec<ClientToken> = Vec::new();
+    for (number, line) in lines {
+        let place = |why: String| format!("{}:{}: {why}", path.display(), number + 1);
+        let token = token(line).map_err(place)?;
+        let secret = token.secret.expose_secret();
+        if let Some(other) = tokens.iter().find(|other| other.secret.expose_secret() == secret) {
+            return Err(place(format!("{} has the token of {}", token.name, other.name)));
+        }
+        tokens.push(token);
+    }
+    Ok(tokens)
 }
 
 /// Parses `NAME TOKEN`, followed by restrictions: `role=ROLE`, `expires=TIME`, and any number of `issuer=ISS` and

@@ -143,9 +143,13 @@ fn policy(error: PolicyError) -> Failure {
         PolicyError::Unreadable(_) => "policy-unreadable",
         _ => "policy-not-in-force",
     };
-    Failure::new(Exit::Failure, code, "the registration policy cannot be put in force")
-        .fact("because", error.to_string())
-        .hint("tabellion policy validate policy.toml")
+    let failure = Failure::new(Exit::Failure, code, "the registration policy cannot be put in force")
+        .fact("because", error.to_string());
+    match error {
+        // The file is valid by itself.
+        PolicyError::NotAdmitted(_) => failure,
+        _ => failure.hint("tabellion policy validate policy.toml"),
+    }
 }
 
 fn refused(code: &str, why: impl ToString) -> Failure {

@@ -17,7 +17,7 @@ use crate::console::{Exit, Failure, members};
 use crate::context::Context;
 use crate::exposed_settings;
 use crate::runtime;
-use crate::settings::{SettingFlags, Settings};
+use crate::settings::{self, SettingFlags, Settings};
 
 #[derive(Debug, Args)]
 #[command(before_help = "example:  tabellion serve --dev")]
@@ -47,6 +47,10 @@ async fn plain(context: &Context, flags: &SettingFlags) -> Result<(), Failure> {
     let spans = Spans::start(SpanSource::Log, config::collector(&settings)?.as_ref())?;
     let level = LogLevel::start(&settings, spans.listener(), &context.console)?;
     exposed_settings::log::refuse(&config, &settings)?;
+    let shared = check::shared_keys(&config);
+    if !shared.is_empty() {
+        return Err(settings::refuse(shared));
+    }
     warn(context, &settings, &config);
     let mut stop = pin!(stop_signal());
     let Some(service) = start(config, false, stop.as_mut()).await? else { return Ok(()) };
