@@ -332,7 +332,7 @@ impl Client {
     /// a fresh receipt is that of the newest tree. `None` if the service does not tell that tree, or did not sign it.
     ///
     /// # Errors
-    /// If the service cannot be reached, or its response violates the protocol.
+    /// If the service cannot be reached, or asks to retry later.
     pub async fn batch_receipt(&self, entry: &EntryDigest) -> Result<Option<Bytes>, ClientError> {
         let registered = if_served(self.json(&format!("v1/entries/{entry}")).await)?;
         let Some(RegisteredEntry { index, tree_size_committed: Some(size) }) = registered else {
@@ -615,11 +615,11 @@ impl Polled {
     }
 }
 
-/// Returns `None` for a resource that the service does not have.
+/// Returns `None` for a resource that the service does not have. Some services answer unknown paths with a page (200).
 fn if_served<T>(answer: Result<T, ClientError>) -> Result<Option<T>, ClientError> {
     match answer {
         Ok(resource) => Ok(Some(resource)),
-        Err(ClientError::NotFound(_) | ClientError::Refused { .. }) => Ok(None),
+        Err(ClientError::NotFound(_) | ClientError::Refused { .. } | ClientError::Nonsense(_)) => Ok(None),
         Err(error) => Err(error),
     }
 }

@@ -10,7 +10,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
 use bytes::Bytes;
-use client::{Begin, Client, ClientError, Options};
+use client::{Begin, Client, ClientError, Options, Posted};
 use merkle::EntryDigest;
 use scitt::{Algorithm, CoseKey, KeySet, Problem, Signer, SigningKey};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -191,12 +191,14 @@ async fn the_receipt_of_a_batch_is_asked_for_by_its_tree_if_the_service_tells_it
     let described = |json: &'static str| answer(200, &[("content-type", "application/json")], json);
     let receipt = || answer(200, &[("content-type", "application/scitt-receipt+cose")], "receipt");
     let missing = || problem(404, "Not Found", "no such thing");
+    let page = || answer(200, &[("content-type", "text/html")], "<html></html>");
     let batch = r#"{"index":3,"tree_size_committed":7}"#;
     for (answers, expected) in [
         (vec![described(batch), receipt()], Some("receipt")),
         (vec![described(batch), missing()], None),
         (vec![described(r#"{"index":3}"#)], None),
         (vec![missing()], None),
+        (vec![page()], None),
     ] {
         let receipt = service(answers).await.batch_receipt(&entry).await.unwrap();
         assert_eq!(receipt.as_deref(), expected.map(str::as_bytes));

@@ -1,10 +1,11 @@
-//! VRF statements of a log, each fetched with a fresh receipt and verified offline.
+//! VRF statements of a log, each fetched with the receipt that dates its registration best, and verified offline.
 
 use std::str::FromStr;
 
+use bytes::Bytes;
 use client::ClientError;
 use merkle::EntryDigest;
-use scitt::Problem;
+use scitt::{Problem, SignedStatement};
 use verifier::{StatementEvidence, TrustStore};
 use vrf_evidence::{EvidenceFault, VrfEvidence, VrfVerifier};
 
@@ -24,17 +25,18 @@ pub enum EntryEvidence {
 /// A log, and the trust with which its statements are verified. One statement is in memory at a time.
 pub struct EvidenceSource<'s> {
     service: &'s Service,
+    trust: &'s TrustStore,
     verifier: VrfVerifier,
     now: u64,
 }
 
 impl<'s> EvidenceSource<'s> {
     /// Creates a source whose statements are verified at `now` (Unix seconds).
-    pub fn new(service: &'s Service, trust: &TrustStore, now: u64) -> Self {
-        Self { service, verifier: VrfVerifier::new(trust), now }
+    pub fn new(service: &'s Service, trust: &'s TrustStore, now: u64) -> Self {
+        Self { service, trust, verifier: VrfVerifier::new(trust), now }
     }
 
-    /// Fetches the Transparent Statement of an entry, and verifies it.
+    /// Fetches the statement of an entry with a receipt, and verifies them.
     ///
     /// # Errors
     /// If the service cannot be reached.
@@ -43,21 +45,30 @@ impl<'s> EvidenceSource<'s> {
             let detail = "the service names something that is not an entry ID";
             return Ok(EntryEvidence::Wrong(fault("nonsense", detail)));
         };
-        let path = format!("v1/entries/{digest}/transparent");
-        let fetched = self.service.drive(self.service.client.bytes_as(&path, "application/cose"));
-        let statement = match fetched {
-            Ok(statement) => statement,
+        let (statement, receipt) = match self.service.drive(self.fetch_parts(&digest)) {
+            Ok(parts) => parts,
             Err(ClientError::NotFound(problem) | ClientError::Refused { problem, .. }) => {
                 return Ok(EntryEvidence::NotServed(not_served(&problem)));
             }
+            Err(ClientError::Nonsense(detail)) => {
+                return Ok(EntryEvidence::Wrong(fault("nonsense", &detail)));
+            }
             Err(error) => return Err(error.into()),
         };
-        let evidence = StatementEvidence { statement: &statement, ..StatementEvidence::default() };
+        let evidence =
+            StatementEvidence { statement: statement.bytes(), receipts: &[&receipt], payload: None };
         Ok(match self.verifier.verify(&evidence, self.now) {
             Ok(evidence) if evidence.entry == digest => EntryEvidence::Read(Box::new(evidence)),
             Ok(_) => EntryEvidence::Wrong(fault("nonsense", "the service gives another statement")),
             Err(fault) => EntryEvidence::Wrong(fault),
         })
+    }
+
+    async fn fetch_parts(&self, entry: &EntryDigest) -> Result<(SignedStatement, Bytes), ClientError> {
+        let client = &self.service.client;
+        let statement = client.statement(entry).await?;
+        let receipt = client.dated_receipt(&statement, self.trust, self.now).await?;
+        Ok((statement, receipt))
     }
 
     /// Verifies a statement that no log has registered: its rules and its signature.

@@ -57,9 +57,8 @@ pub fn explanation(reason: Code) -> &'static str {
             "the issuer's certificate leads to no trusted root"
         }
         Code::IssuerNotBound => "the certificate does not speak for this issuer",
-        Code::StatementExpired | Code::StatementNotYetValid => {
-            "the statement was not valid when it was registered"
-        }
+        Code::StatementExpired => "the statement has expired, and nothing proves that a log registered it",
+        Code::StatementNotYetValid => "the statement was not valid yet when it was registered",
         Code::RegistrationTimeUnknown => {
             "it ended before the time of the receipt, and may have been registered before that"
         }

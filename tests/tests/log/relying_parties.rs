@@ -109,6 +109,24 @@ on_both_databases! {
 }
 
 #[test]
+fn what_was_registered_before_a_rotation_is_verified_by_who_trusts_the_new_key_only() {
+    let log = Log::sqlite();
+    let service = with_receipts(&log);
+    let rotated = log.on_admin(&service, &["key", "rotate", "receipt"]).must_succeed().json();
+    must_be_registered(&mut service.connection(), &signed(4, AGENT, receipt_json(4)));
+    fs::remove_file(log.path("trust.toml")).unwrap();
+    let kid = rotated["kid"].as_str().unwrap();
+    let flags = ["trust", "add", "log", "--trust", "trust.toml", "--kid", kid, "--url", service.url()];
+    until(SOON, || "the new key is not published", || log.tabellion(&flags).code == Some(0));
+    fs::write(log.path("s.cose"), signed(1, AGENT, receipt_json(1)).bytes()).unwrap();
+    log.tabellion(&["receipt", "get", "s.cose", "-o", "s.receipt", "--url", service.url()]).must_succeed();
+    let verify = ["receipt", "verify", "s.receipt", "--statement", "s.cose", "--trust", "trust.toml"];
+    log.tabellion(&verify).must_succeed();
+    must_end_with(ask(&log, &service, &["agent", "view", AGENT]), 0);
+    service.stop();
+}
+
+#[test]
 fn a_statement_that_has_ended_since_is_verified_and_bundled_by_the_receipt_of_its_registration() {
     let log = Log::sqlite();
     let service = with_receipts(&log);

@@ -41,7 +41,7 @@ pub struct ProvenHead {
     /// The leaf of its statement.
     pub leaf: LeafIndex,
     /// Latest time of registration according to the log (`iat` of the receipt), in Unix seconds.
-    pub registered_at: Option<i64>,
+    pub in_log_by: Option<i64>,
     /// The tree that the receipt signs.
     pub tree: KnownTree,
 }
@@ -84,17 +84,17 @@ impl IndexHeadEvidence {
             index.check_signature(&statement),
         ];
         let tree = reports.first().and_then(proven_tree);
-        let registered_at = reports.first().and_then(|report| report.facts.iat);
+        let in_log_by = reports.first().and_then(|report| report.facts.iat);
         checks.extend(reports.into_iter().flat_map(|report| report.checks));
         checks.extend(witness_report.checks);
         checks.push(match &payload {
-            Ok(head) => Check::ok(CheckName::IndexHead, describe(head, registered_at)),
+            Ok(head) => Check::ok(CheckName::IndexHead, describe(head, in_log_by)),
             Err(check) => check.clone(),
         });
         let (outcome, reason) = VerificationOutcome::of(&checks);
         let proven = |head| {
             let (leaf, tree) = (position?.leaf_index, tree?);
-            Some(ProvenHead { head, leaf, registered_at, tree })
+            Some(ProvenHead { head, leaf, in_log_by, tree })
         };
         let head = payload.ok().filter(|_| outcome == VerificationOutcome::Verified).and_then(proven);
         IndexHeadVerdict { outcome, reason, head, checkpoint: witness_report.facts, checks }
@@ -185,7 +185,7 @@ fn proven_tree(report: &ReceiptReport) -> Option<KnownTree> {
     Some(KnownTree { size: facts.position?.tree_size, root: root.parse().ok()? })
 }
 
-fn describe(head: &IndexHead, registered_at: Option<i64>) -> String {
-    let at = registered_at.map(|at| format!(", in the log by {}", time::rfc3339(at))).unwrap_or_default();
+fn describe(head: &IndexHead, in_log_by: Option<i64>) -> String {
+    let at = in_log_by.map(|at| format!(", in the log by {}", time::rfc3339(at))).unwrap_or_default();
     format!("leaves up to {}, runs: {}{at}", head.size, head.runs.len())
 }

@@ -183,6 +183,16 @@ fn a_further_root_does_not_count_against_a_key_that_is_listed_for_the_kid() {
         world.trust.issuers = vec![TrustedIssuer::new(ISS, vec![listed(&signer)])];
         assert_eq!(transparent(&world, world.statement.bytes()).reason, Some(code));
     }
+    // The certificate has the listed key, and ended before the time of the receipt.
+    let (signer, chain) = authority.certify(ISS, 2026);
+    let mut world = world(&signer, |builder| builder.x5chain(&chain).kid(*b"key-1"));
+    world.log.iat = IN_2035;
+    let key = CoseKey { kid: Some(b"key-1".to_vec()), ..listed(&signer) };
+    world.trust.issuers = vec![TrustedIssuer::new(ISS, vec![key])];
+    let world = with_root(world, authority.root());
+    let (receipt, statement) = (world.log.receipt(&world.statement), world.statement.bytes());
+    let evidence = StatementEvidence { statement, receipts: &[&receipt], payload: None };
+    assert_verified(&verify(&evidence, &world.trust, IN_2035));
 }
 
 #[test]

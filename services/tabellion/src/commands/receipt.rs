@@ -16,6 +16,7 @@ use crate::console::{Exit, Failure, members};
 use crate::context::Context;
 use crate::service::{ServiceArgs, nonsense};
 use crate::show;
+use crate::trust_file::TrustFile;
 
 #[derive(Debug, Subcommand)]
 #[command(before_help = "example:  tabellion receipt get s.cose -o s.receipt")]
@@ -109,7 +110,8 @@ pub fn entry_named(argument: &str) -> Result<EntryDigest, Failure> {
     }
 }
 
-/// Fetches the receipt of the registration. The fresh one is fetched first, since this waits for a registration in progress.
+/// Fetches the receipt of the registration; a fresh one if the service does not serve it. The fresh one is fetched first,
+/// since this waits for a registration in progress.
 fn get(
     context: &Context,
     entry: &str,
@@ -122,11 +124,28 @@ fn get(
     let fresh = service.block_on(service.client.receipt(&entry))?;
     let of_batch = match is_fresh {
         true => None,
-        false => service.block_on(service.client.batch_receipt(&entry))?,
+        false => service.drive(service.client.batch_receipt(&entry)).ok().flatten(),
     };
-    let receipt = of_batch.unwrap_or(fresh);
+    let receipt = match of_batch {
+        Some(of_batch) if !is_only_fresh_verified(context, entry, &of_batch, &fresh)? => of_batch,
+        _ => fresh,
+    };
     must_be_receipt(&receipt)?;
     files::write(output, &receipt, Access::Ordinary, Existing::Replace)
+}
+
+/// Returns whether the trust file verifies the fresh receipt and not that of the batch, for example because it does not
+/// list the log's key of that time.
+fn is_only_fresh_verified(
+    context: &Context,
+    entry: EntryDigest,
+    of_batch: &[u8],
+    fresh: &[u8],
+) -> Result<bool, Failure> {
+    let trust = TrustFile::find(context, None)?.store;
+    let verifies =
+        |receipt: &[u8]| verifier::verify_receipt_of(entry, receipt, &trust, verify::now()).is_verified();
+    Ok(!verifies(of_batch) && verifies(fresh))
 }
 
 /// Refuses an answer that is no receipt, such as a page of a proxy. A receipt of a data structure that is not supported here

@@ -114,12 +114,16 @@ fn listed_origin(request: &Request, access: &AccessControl) -> Option<HeaderValu
     access.admits_origin(origin.to_str().ok()?).then(|| origin.clone())
 }
 
-/// Returns `true` for a write from a web page of another origin (CSRF). Programs send no `Origin`.
-fn is_foreign_page(request: &Request) -> bool {
+/// Returns `true` for a write from a web page of another origin (CSRF) than the service's own: `own_origin`, or that of the
+/// request. Programs send no `Origin`.
+fn is_foreign_page(request: &Request, own_origin: Option<&str>) -> bool {
     let Some(origin) = request.headers().get(ORIGIN).filter(|_| request.method() == Method::POST) else {
         return false;
     };
     let origin = origin.to_str().unwrap_or_default();
+    if own_origin == Some(origin) {
+        return false;
+    }
     let here = request.headers().get(HOST).and_then(|host| host.to_str().ok());
     let here = here.or_else(|| request.uri().authority().map(|authority| authority.as_str()));
     origin.split_once("://").is_none_or(|(_, authority)| here != Some(authority))
@@ -164,7 +168,7 @@ fn head_problem(request: &Request, edge: &EdgeState) -> Option<Problem> {
     if let Some(fault) = request.extensions().get::<HeadFault>() {
         return Some(refused_for(*fault));
     }
-    if is_foreign_page(request) {
+    if is_foreign_page(request, edge.own_origin.as_deref()) {
         let detail =
             "A web page of another origin may not register here; a program may, which sends no Origin";
         return Some(Problem::new(StatusCode::FORBIDDEN, "from-a-web-page", "Forbidden", detail));

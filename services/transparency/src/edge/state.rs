@@ -27,6 +27,8 @@ pub struct EdgeState {
     pub metrics: Arc<Metrics>,
     /// Where the codes of problems are documented.
     pub error_documentation: ErrorDocumentation,
+    /// The origin of the URL that clients use, as browsers write it; `None` if it is not known.
+    pub own_origin: Option<String>,
     /// Size of the largest statement that the policy in force admits, in bytes. A larger one is not read.
     pub largest_admitted: Arc<AtomicUsize>,
 }
@@ -41,6 +43,7 @@ impl EdgeState {
             limits: ArcSwap::from_pointee(limits.clone()),
             metrics,
             error_documentation: ErrorDocumentation::default(),
+            own_origin: None,
             largest_admitted: Arc::new(AtomicUsize::new(usize::MAX)),
         }
     }
@@ -68,6 +71,16 @@ impl EdgeState {
         self.bodies.fit(largest_body(limits));
         self.access.reload(access, limits);
     }
+}
+
+/// Returns the origin of a URL as browsers write it: in lower case, without the default port of its scheme.
+pub fn origin_of(url: &str) -> Option<String> {
+    let url: http::Uri = url.parse().ok()?;
+    let (scheme, host) = (url.scheme_str()?, url.host()?);
+    let is_default = |port: &u16| matches!((scheme, *port), ("https", 443) | ("http", 80));
+    let port = url.port_u16().filter(|port| !is_default(port));
+    let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+    Some(format!("{scheme}://{host}{port}").to_ascii_lowercase())
 }
 
 /// Size of the largest body that these bounds admit, in bytes.

@@ -7,7 +7,7 @@ use merkle::{EntryDigest, LeafIndex};
 use registration::operator::Effect;
 use registration::{GuardKind, Permit, SideData};
 use scitt::SignedStatement;
-use sequencer::{Placement, Role, SubmitError};
+use sequencer::{Placement, Remedy, Role, SubmitError};
 use store::{Found, GuardKey, Progress};
 use tracing::Instrument;
 
@@ -165,7 +165,8 @@ impl Log {
     /// Refuses every registration while the database is not durable or the disk is almost full.
     pub(super) fn must_accept(&self) -> Result<(), RegisterError> {
         if let Some(obstacle) = self.obstacle.load_full() {
-            return Err(RegisterError::Halted(obstacle.to_string()));
+            // The maintenance checks it again, and continues once it is gone.
+            return Err(RegisterError::Halted { why: obstacle.to_string(), remedy: Remedy::Retry });
         }
         self.space.low().map_or(Ok(()), |why| Err(RegisterError::LowSpace(why)))
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex};
-use sequencer::Halt;
+use sequencer::{Halt, Remedy};
 use store::StoreError;
 
 use crate::log::admission::NotAdmitted;
@@ -62,8 +62,13 @@ pub enum RegisterError {
     NoPolicy,
     /// The log is frozen (code `log-frozen`).
     Frozen,
-    /// Sequencing stopped (code `log-halted`).
-    Halted(String),
+    /// Sequencing stopped (code `sequencing-stopped` if the process continues by itself, otherwise `log-halted`).
+    Halted {
+        /// The cause.
+        why: String,
+        /// The remedy that ends the halt.
+        remedy: Remedy,
+    },
     /// The process is stopping (code `stopping`).
     Stopping,
     /// The policy in force cannot be read.
@@ -89,7 +94,7 @@ impl From<Halt> for RegisterError {
         match halt {
             Halt::Frozen => Self::Frozen,
             Halt::Damaged(why) => StoreError::Damaged(why).into(),
-            halt => Self::Halted(halt.to_string()),
+            halt => Self::Halted { why: halt.to_string(), remedy: halt.remedy() },
         }
     }
 }
@@ -109,7 +114,7 @@ pub(super) fn may_be_known(error: &RegisterError) -> bool {
     use RegisterError::{Frozen, Halted, KeepsMoving, LowSpace, NoPolicy, NotAdmitted, OutsideWindow};
     matches!(
         error,
-        NotAdmitted(_) | OutsideWindow(_) | Frozen | Halted(_) | LowSpace(_) | NoPolicy | KeepsMoving
+        NotAdmitted(_) | OutsideWindow(_) | Frozen | Halted { .. } | LowSpace(_) | NoPolicy | KeepsMoving
     )
 }
 
@@ -146,7 +151,7 @@ fn is_our_fault(error: &RegisterError) -> bool {
         | KeepsMoving
         | NoPolicy
         | Frozen
-        | Halted(_)
+        | Halted { .. }
         | LowSpace(_)
         | Stopping => true,
         Policy(_) | Store(_) | NoReceipt(_) | Internal(_) => true,

@@ -62,32 +62,44 @@ impl Receipts {
     /// The receipt with the earliest time: under the head of the leaf's batch, whose time is that of the registration. If that
     /// head has no signature, or one by a key that is marked as compromised since, a receipt under the newest signed head.
     pub async fn dated(&self, leaf: LeafIndex, handle: &Handle) -> Result<Bytes, ReceiptUnavailable> {
-        match self.of_batch(leaf, handle).await? {
-            Some(signature) => {
-                let path = self.tiles.inclusion(leaf, signature.size).await?;
-                Ok(self.assemble(&signature, leaf, &path)?)
-            }
-            None => self.fresh(leaf, handle).await,
+        let Some(signature) = self.of_batch(leaf, handle).await? else {
+            return self.fresh(leaf, handle).await;
+        };
+        let path = self.tiles.inclusion(leaf, signature.size).await?;
+        self.served.inc();
+        // An old signature does not take the place of the newest one in memory.
+        Ok(SignedRoot::parse(signature.bytes)?.inclusion_receipt(leaf, &path).into())
+    }
+
+    /// The receipt signature over the head of the leaf's batch, by a key that is not marked as compromised since.
+    async fn of_batch(&self, leaf: LeafIndex, handle: &Handle) -> Result<Option<HeadSignature>, StoreError> {
+        let Some(head) = self.store.head_covering(leaf).await? else { return Ok(None) };
+        let mut signatures = self.signatures_of(head.size, handle).await?;
+        let keys = self.store.keys().await?;
+        signatures
+            .retain(|own| !keys.iter().any(|key| key.kid == own.kid && key.is_compromised_at(own.size)));
+        match signatures.pop() {
+            Some(signature) => sound(&*self.store, signature).await.map(Some),
+            None => Ok(None),
         }
     }
 
-    /// The receipt signature over the head of the leaf's batch, if it is valid. That of the newest head may only be in memory.
-    async fn of_batch(&self, leaf: LeafIndex, handle: &Handle) -> Result<Option<HeadSignature>, StoreError> {
-        let Some(head) = self.store.head_covering(leaf).await? else { return Ok(None) };
-        let published = handle.published().filter(|published| published.head.size == head.size);
+    /// The receipt signatures over the head of exactly this size, as they are stored; the newest one is the last. That of the
+    /// newest head may only be in memory.
+    pub async fn signatures_of(
+        &self,
+        size: TreeSize,
+        handle: &Handle,
+    ) -> Result<Vec<HeadSignature>, StoreError> {
+        let published = handle.published().filter(|published| published.head.size == size);
         if let Some(signature) = published.as_deref().and_then(|head| head.signature(SignatureKind::Receipt))
         {
-            return Ok(Some(signature.clone()));
+            return Ok(vec![signature.clone()]);
         }
-        let before = head.size.get().checked_sub(1).map(TreeSize::new);
-        let signatures = self.store.signatures(before, 1).await?;
-        let is_receipt = |own: &HeadSignature| own.size == head.size && own.kind == SignatureKind::Receipt;
-        let Some(signature) = signatures.into_iter().rfind(is_receipt) else { return Ok(None) };
-        let keys = self.store.keys().await?;
-        match keys.iter().any(|key| key.kid == signature.kid && key.is_compromised_at(signature.size)) {
-            true => Ok(None),
-            false => sound(&*self.store, signature).await.map(Some),
-        }
+        let before = size.get().checked_sub(1).map(TreeSize::new);
+        let mut signatures = self.store.signatures(before, 1).await?;
+        signatures.retain(|own| own.size == size && own.kind == SignatureKind::Receipt);
+        Ok(signatures)
     }
 
     /// A receipt under the newest signed head.

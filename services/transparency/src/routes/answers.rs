@@ -10,6 +10,7 @@ use merkle::{EntryDigest, LeafIndex};
 use registration::policy::{LOG_ENDED, LOG_FULL};
 use registration::{Refusal, Untrusted, Violation};
 use scitt::Malformed;
+use sequencer::Remedy;
 use store::{StorageFault, StoreError};
 
 use crate::edge::multipart::{MultipartDefect, MultipartError};
@@ -27,8 +28,8 @@ use crate::quota::rates::OverRate;
 const REJECTED: &str = "Signed Statement not accepted by the current Registration Policy";
 /// Default `Retry-After`, in seconds.
 const LATER: u64 = 1;
-/// `Retry-After` while the storage has to recover, in seconds.
-const STORAGE_LATER: u64 = 5;
+/// `Retry-After` while the service has to recover, in seconds.
+const RECOVERY_LATER: u64 = 5;
 /// `Retry-After` while a person has to act, in seconds.
 const MUCH_LATER: u64 = 30;
 
@@ -111,16 +112,11 @@ impl From<RegisterError> for Problem {
                 Problem::busy("no-policy", "The log has no registration policy yet", LATER)
             }
             RegisterError::Frozen => frozen(),
-            RegisterError::Halted(why) => {
-                tracing::warn!(why, "registration refused: sequencing stopped");
-                let detail =
-                    "Sequencing stopped and the operator must act; registered statements can still be read";
-                Problem::busy("log-halted", detail, MUCH_LATER)
-            }
+            RegisterError::Halted { why, remedy } => halted(&why, remedy),
             RegisterError::LowSpace(why) => {
                 tracing::debug!(%why, "registration refused: the disk is almost full");
                 let detail = "The log's disk is almost full; nothing was stored, and registered statements can still be read";
-                Problem::busy("storage-full", detail, STORAGE_LATER)
+                Problem::busy("storage-full", detail, RECOVERY_LATER)
             }
             RegisterError::Stopping => Problem::busy("stopping", "The service is restarting", LATER),
             RegisterError::Policy(why) => why.into(),
@@ -268,6 +264,22 @@ fn frozen() -> Problem {
     Problem::new(StatusCode::FORBIDDEN, "log-frozen", "Log Frozen", detail)
 }
 
+/// The problem for stopped sequencing. Clients retry `sequencing-stopped`, and do not retry `log-halted`.
+fn halted(why: &str, remedy: Remedy) -> Problem {
+    tracing::warn!(why, "registration refused: sequencing stopped");
+    match remedy {
+        Remedy::Retry => {
+            let detail = "Sequencing stopped until its cause ends, and then continues by itself; registered statements can still be read";
+            Problem::busy("sequencing-stopped", detail, RECOVERY_LATER)
+        }
+        Remedy::Operator | Remedy::Restart => {
+            let detail =
+                "Sequencing stopped and the operator must act; registered statements can still be read";
+            Problem::busy("log-halted", detail, MUCH_LATER)
+        }
+    }
+}
+
 fn unavailable(cause: &dyn Display) -> Problem {
     tracing::warn!(%cause, "the database did not answer");
     Problem::busy(
@@ -292,7 +304,7 @@ fn storage_fails(fault: StorageFault, cause: &dyn Display) -> Problem {
             "The log's storage is a read-only file system or server; registering again is safe",
         ),
     };
-    Problem::busy(code, detail, STORAGE_LATER)
+    Problem::busy(code, detail, RECOVERY_LATER)
 }
 
 /// The problem for a damaged database: 500, not 503, since the operator must repair it before a retry can succeed.

@@ -17,7 +17,6 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use merkle::{EntryDigest, Hash, LeafIndex, RootHash, TreeSize, verify};
 use scitt::receipt::SignedRoot;
 use serde::{Deserialize, Serialize};
-use store::{HeadSignature, SignatureKind};
 use utoipa::{IntoParams, ToSchema};
 
 use super::statements::leaf_of;
@@ -283,25 +282,11 @@ async fn digest(app: &App, leaf: LeafIndex) -> Result<EntryDigest, Problem> {
 }
 
 async fn signed_root(app: &App, size: TreeSize) -> Result<SignedRoot, Problem> {
-    let signature = signature(app, size).await?;
+    // As it is stored: who audits the log judges it.
+    let Some(signature) = app.log.receipts.signatures_of(size, &app.log.sequencer).await?.pop() else {
+        return Err(checkpoints::unsigned(app, size).await);
+    };
     SignedRoot::parse(signature.bytes).map_err(|_| Problem::internal())
-}
-
-/// The receipt signature over the head of exactly this size. The signature of the newest head may only be in memory.
-async fn signature(app: &App, size: TreeSize) -> Result<HeadSignature, Problem> {
-    let kind = SignatureKind::Receipt;
-    let newest = app.log.sequencer.published();
-    let newest = newest.as_deref().and_then(|head| head.signature(kind)).filter(|own| own.size == size);
-    if let Some(signature) = newest {
-        return Ok(signature.clone());
-    }
-    let before = size.get().checked_sub(1).map(TreeSize::new);
-    let signatures = app.log.store.signatures(before, 1).await?;
-    let mut of_this = signatures.into_iter().filter(|own| own.size == size && own.kind == kind);
-    match of_this.next_back() {
-        Some(signature) => Ok(signature),
-        None => Err(checkpoints::unsigned(app, size).await),
-    }
 }
 
 fn inclusion_view(

@@ -2,6 +2,7 @@
 
 use explorer::EntryRow;
 use registration::aer::AER_JSON;
+use registration::limits::CONVERSATION_TEXT;
 use registration::policy::essence;
 use registration::vap::VAP_VERDICT;
 use serde_json::Value;
@@ -61,9 +62,14 @@ fn session(entry: &EntryView) -> Option<String> {
     let session = match entry.content_type.as_deref().map(essence).as_deref() {
         Some(VAP_VERDICT) => text(&entry.facts, "/session_id"),
         Some(VAP_AUDIT) => entry.sub.clone(),
-        _ => text(&entry.facts, "/session"),
+        _ => text(&entry.facts, "/session").filter(|session| is_whole(session)),
     };
     session.filter(|session| session != NO_SESSION && !session.starts_with(UNBOUND))
+}
+
+/// Returns whether a fact is surely the whole name: facts are cut, and have no U+0000.
+fn is_whole(fact: &str) -> bool {
+    fact.chars().count() < CONVERSATION_TEXT && !fact.contains(char::REPLACEMENT_CHARACTER)
 }
 
 /// Returns the fact at this JSON Pointer as text; of several texts, one after the other.

@@ -218,19 +218,23 @@ async fn web_pages_read_what_is_public_and_the_rest_only_from_listed_origins() {
 
 #[tokio::test]
 async fn a_web_page_of_somebody_else_registers_nothing_though_it_may_read() {
-    let listed = |config: &mut Config| config.access.cors_origins = vec!["https://explorer.example".into()];
+    let listed = |config: &mut Config| {
+        config.access.cors_origins = vec!["https://explorer.example".into()];
+        config.public_url = "https://Log.example:443/of-2026".into();
+    };
     let site = Place::new().start_with(listed).await;
     let statement = testkit::opaque("page", &json!({}));
     let from = async |origin: &str| {
         let headers = [("content-type", COSE), ("origin", origin)];
         site.send(Method::POST, "/entries", &headers, statement.bytes().clone()).await
     };
-    for origin in ["https://page.example", "https://explorer.example"] {
+    for origin in ["https://page.example", "https://explorer.example", "https://log.exampl", "https:"] {
         let foreign = from(origin).await;
         assert_eq!(foreign.refusal(), refusal(403, "Forbidden", "from-a-web-page"), "{origin}");
     }
     assert_eq!(from("null").await.status, 403);
     assert_eq!(from(&site.url).await.status, 201, "the service's own page");
+    assert_eq!(from("https://log.example").await.status, 201, "its own page behind a proxy");
 }
 
 #[tokio::test]
