@@ -302,31 +302,20 @@ async fn an_index_from_entries_that_are_not_those_of_the_signed_tree_is_not_kept
         tile[0] ^= 1;
         tile
     };
-    // The entry ID of the last entry, which is the head.
-    let wrong_entry = |page: Vec<u8>| {
-        let mut page = String::from_utf8(page).unwrap();
-        let id = page.rfind("\"entry_id\":\"").unwrap() + "\"entry_id\":\"".len();
-        let wrong = if page[id..].starts_with('0') { "1" } else { "0" };
-        page.replace_range(id..=id, wrong);
-        page.into_bytes()
-    };
-    let damages: [indexed::Damage; 2] =
-        [("/tile/0/000", wrong_hash), ("/v1/evidence?from=0&", wrong_entry)];
-    for damage in damages {
-        let log = IndexedSite::start().await;
-        let url = log.serve().await;
-        register(&log, 0, 20).await;
-        let head = log.commit(log.postings().await).await;
-        *log.damage.lock().unwrap() = Some(damage);
-        let round = once(&log, &url).await;
-        assert_eq!(round.exit().code(), 8, "{}: {:#?}", damage.0, round.checks);
-        let kinds: Vec<_> = round.alarms.iter().map(|alarm| alarm.kind).collect();
-        let expected = [AlarmKind::Decision, AlarmKind::Inconsistent];
-        assert!(kinds.iter().all(|kind| expected.contains(kind)), "{}: {kinds:?}", damage.0);
-        assert_eq!(attested(&log), None);
-        *log.damage.lock().unwrap() = None;
-        let round = once(&log, &url).await;
-        assert_eq!(round.alarms, [], "{}: {:#?}", damage.0, round.checks);
-        assert_eq!(attested(&log).unwrap().head, head.digest());
-    }
+    let log = IndexedSite::start().await;
+    let url = log.serve().await;
+    register(&log, 0, 20).await;
+    let head = log.commit(log.postings().await).await;
+    let damage: indexed::Damage = ("/tile/0/000", wrong_hash);
+    *log.damage.lock().unwrap() = Some(damage);
+    let round = once(&log, &url).await;
+    assert_eq!(round.exit().code(), 8, "{:#?}", round.checks);
+    let kinds: Vec<_> = round.alarms.iter().map(|alarm| alarm.kind).collect();
+    let expected = [AlarmKind::Decision, AlarmKind::Inconsistent];
+    assert!(kinds.iter().all(|kind| expected.contains(kind)), "{kinds:?}");
+    assert_eq!(attested(&log), None);
+    *log.damage.lock().unwrap() = None;
+    let round = once(&log, &url).await;
+    assert_eq!(round.alarms, [], "{:#?}", round.checks);
+    assert_eq!(attested(&log).unwrap().head, head.digest());
 }
