@@ -113,6 +113,7 @@ CREATE TABLE outbox (
 );
 
 CREATE INDEX outbox_of ON outbox (instance, record);
+CREATE INDEX outbox_retried ON outbox (instance, record) WHERE at = 0;
 
 -- Records that the log refused. A table of its own, so that they do not delay the others.
 CREATE TABLE stuck (

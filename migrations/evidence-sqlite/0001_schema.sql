@@ -73,6 +73,8 @@ CREATE TABLE outbox (
   at     INTEGER NOT NULL   -- time of the record; zero: it was stuck before
 ) STRICT;
 
+CREATE INDEX outbox_retried ON outbox (record) WHERE at = 0;
+
 -- Records that the log refused. A table of its own, so that they do not delay the others.
 CREATE TABLE stuck (
   record INTEGER PRIMARY KEY REFERENCES record (no),

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use bytes::Bytes;
 use evidence::limits::places_for_fresh;
 use evidence::{Backlog, Delivered, PendingRecord, RefusedRecord, StoreError, StuckRecord};
-use sqlx::PgPool;
 use sqlx::postgres::PgRow;
+use sqlx::{AssertSqlSafe, PgPool};
 
 use crate::error::store_error;
 use crate::number::{column, digest, get, number, rows};
@@ -14,9 +14,9 @@ use crate::reader::kind;
 
 /// Reads the records that were never stuck, and fills up with the others.
 pub(crate) async fn pending(pool: &PgPool, me: i64, limit: usize) -> Result<Vec<PendingRecord>, StoreError> {
-    let retried = pending_where(true, pool, me, limit).await?;
+    let retried = pending_where("at = 0", pool, me, limit).await?;
     let fresh = places_for_fresh(limit, retried.len());
-    let mut records = pending_where(false, pool, me, fresh).await?;
+    let mut records = pending_where("at > 0", pool, me, fresh).await?;
     records.extend(retried);
     records.truncate(limit);
     Ok(records)
@@ -25,21 +25,21 @@ pub(crate) async fn pending(pool: &PgPool, me: i64, limit: usize) -> Result<Vec<
 /// Reads `limit` records of this instance and of each instance whose lease is over, and returns the oldest of all.
 /// Records of other living instances are not read.
 async fn pending_where(
-    was_stuck: bool,
+    condition: &str,
     pool: &PgPool,
     me: i64,
     limit: usize,
 ) -> Result<Vec<PendingRecord>, StoreError> {
-    let select = sqlx::query(
+    let select = format!(
         "SELECT r.id, s.name, r.seq, r.kind, r.at, r.statement
            FROM (SELECT o.record
                    FROM (SELECT no FROM instance WHERE no = $1 OR until <= now()) AS i
                   CROSS JOIN LATERAL (SELECT record FROM outbox
-                                       WHERE instance = i.no AND (at = 0) = $3 ORDER BY record LIMIT $2) AS o
+                                       WHERE instance = i.no AND {condition} ORDER BY record LIMIT $2) AS o
                   ORDER BY o.record LIMIT $2) AS o
            JOIN record r ON r.no = o.record JOIN stream s ON s.no = r.stream ORDER BY r.no",
     );
-    let select = select.bind(me).bind(rows(limit)).bind(was_stuck);
+    let select = sqlx::query(AssertSqlSafe(select)).bind(me).bind(rows(limit));
     let found = select.fetch_all(pool).await.map_err(store_error)?;
     found.iter().map(waiting).collect()
 }

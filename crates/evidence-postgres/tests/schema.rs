@@ -98,7 +98,10 @@ async fn what_is_asked_with_every_call_reads_indexes_only() {
         "SELECT s.version FROM stream s LEFT JOIN agreement a ON a.stream = s.no WHERE s.name = ANY ('{a,b}')",
         "SELECT o.record FROM (SELECT no FROM instance WHERE no = 1 OR until <= now()) AS i
           CROSS JOIN LATERAL (SELECT record FROM outbox
-                               WHERE instance = i.no AND (at = 0) = false ORDER BY record LIMIT 5) AS o",
+                               WHERE instance = i.no AND at > 0 ORDER BY record LIMIT 5) AS o",
+        "SELECT o.record FROM (SELECT no FROM instance WHERE no = 1 OR until <= now()) AS i
+          CROSS JOIN LATERAL (SELECT record FROM outbox
+                               WHERE instance = i.no AND at = 0 ORDER BY record LIMIT 5) AS o",
         "SELECT o.record FROM instance i
           CROSS JOIN LATERAL (SELECT record FROM open_decision WHERE instance = i.no ORDER BY record LIMIT 5) AS o",
         "SELECT at FROM outbox ORDER BY record LIMIT 1",
@@ -109,5 +112,6 @@ async fn what_is_asked_with_every_call_reads_indexes_only() {
             assert!(!plan.contains(&format!("Seq Scan on {table}")), "{query}: {plan}");
         }
         assert!(!plan.contains("Sort") || query.contains("CROSS JOIN"), "{query}: {plan}");
+        assert_eq!(plan.contains("outbox_retried"), query.contains("at = 0"), "{query}: {plan}");
     }
 }
