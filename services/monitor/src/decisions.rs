@@ -388,8 +388,7 @@ impl DecisionsCheck<'_> {
         let words = format!(
             "the first {size} leaves that it serves are not those of the tree that it signed; they are read again in the next round"
         );
-        let (vkey, origin) = (self.target.vkey.to_string(), self.target.stated_origin());
-        let evidence = Evidence::Checkpoint { vkey, origin, seen: seen.sighting.clone() };
+        let evidence = Evidence::checkpoint(self.target, &seen.sighting);
         let (kind, about) = (AlarmKind::Inconsistent, AlarmSubject::Log);
         self.results.accuse(CheckName::Decisions, kind, about, words, Some(evidence));
     }

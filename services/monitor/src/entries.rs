@@ -194,9 +194,7 @@ impl EntriesCheck<'_> {
     /// The accusation that the entries up to `end` are wrong, without the one that is.
     fn wrong_entries(&self, end: TreeSize, shown: &SignedCheckpoint, why: &str) -> StepError {
         let words = format!("the entries up to leaf {} {why}", end.get().saturating_sub(1));
-        let seen = shown.sighting.clone();
-        let (vkey, origin) = (self.target.vkey.to_string(), self.target.stated_origin());
-        StepError::Wrong(words, Some(Evidence::Checkpoint { vkey, origin, seen }))
+        StepError::Wrong(words, Some(Evidence::checkpoint(self.target, &shown.sighting)))
     }
 
     /// Finds the first new entry whose hash differs from the one in the level-0 tile.

@@ -10,6 +10,7 @@ use scitt::SignedStatement;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use crate::config::WatchedLog;
 use crate::limits::MAX_STATEMENT_KEPT;
 
 /// A checkpoint note as received.
@@ -209,6 +210,21 @@ impl From<&WrongRun> for ComputedRun {
 }
 
 impl Evidence {
+    /// A single checkpoint of this log.
+    pub(crate) fn checkpoint(log: &WatchedLog, seen: &Sighting) -> Self {
+        Self::Checkpoint { vkey: log.vkey.to_string(), origin: log.stated_origin(), seen: seen.clone() }
+    }
+
+    /// Two checkpoints of this log that contradict each other.
+    pub(crate) fn contradiction(
+        log: &WatchedLog,
+        (older, newer): (&Sighting, &Sighting),
+        path: Option<TwoRootPath>,
+    ) -> Self {
+        let (vkey, origin) = (log.vkey.to_string(), log.stated_origin());
+        Self::Contradiction { vkey, origin, older: older.clone(), newer: newer.clone(), path }
+    }
+
     /// The log's origin, if it is not the name of its key; the monitor's word.
     pub fn origin(&self) -> Option<&str> {
         match self {

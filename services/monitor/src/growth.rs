@@ -21,7 +21,6 @@ const BEHIND: &str = "behind";
 const WITHHELD: &str = "withheld";
 /// Part of the consistency check: the comparison with earlier checkpoints that could not be proven.
 const EARLIER: &str = "earlier checkpoints";
-
 /// Part of the consistency check: checkpoints for which there was no room. It is never counted as made, so that its
 /// alarms stand until they are reset.
 const NOT_REMEMBERED: &str = "checkpoints that are not remembered";
@@ -178,7 +177,7 @@ impl GrowthCheck<'_> {
         earlier.size <= shown.size.get() || earlier.seen.from == self.prover.client().base().as_str()
     }
 
-    /// Remembers a checkpoint that is not proven, or accuses the log if there is no room.
+    /// Remembers a checkpoint that is not proven, or raises an alarm if there is no room.
     fn remember_unproven(&mut self, shown: &SignedCheckpoint) {
         remember_unproven(self.target, self.state, self.results, shown);
     }
@@ -199,11 +198,8 @@ impl GrowthCheck<'_> {
             true => (&unproven.seen, &shown.sighting),
             false => (&shown.sighting, &unproven.seen),
         };
-        self.accuse_of_contradiction(words, older.clone(), newer.clone(), path);
         // An alarm of its own: the evidence of another fork does not have this checkpoint, which is forgotten then.
-        if let Some(alarm) = self.results.alarms.last_mut() {
-            alarm.which = tree_name(head);
-        }
+        self.accuse_of_contradiction(tree_name(head), words, (older, newer), path);
     }
 
     /// Handles a tree smaller than the verified one. A cache may serve an old checkpoint; an honest log can still prove
@@ -301,7 +297,7 @@ impl GrowthCheck<'_> {
                 shown.size, head.size
             ),
         };
-        self.accuse_of_contradiction(words, last.seen.clone(), shown.sighting.clone(), path);
+        self.accuse_of_contradiction(String::new(), words, (&last.seen, &shown.sighting), path);
     }
 
     /// Accuses the log of a fork: the smaller tree now shown is not a prefix of the verified one.
@@ -316,26 +312,25 @@ impl GrowthCheck<'_> {
             "the log shows a tree of size {} that is not the beginning of the one of size {} that it signed before",
             shown.size, head.size
         );
-        self.accuse_of_contradiction(words, shown.sighting.clone(), last.seen.clone(), path);
+        self.accuse_of_contradiction(String::new(), words, (&shown.sighting, &last.seen), path);
     }
 
+    /// Raises the alarm of a fork; `which` tells it from others, if there can be several.
     fn accuse_of_contradiction(
         &mut self,
+        which: String,
         words: String,
-        older: Sighting,
-        newer: Sighting,
+        trees: (&Sighting, &Sighting),
         path: Option<TwoRootPath>,
     ) {
-        let (vkey, origin) = (self.target.vkey.to_string(), self.target.stated_origin());
-        let evidence = Evidence::Contradiction { vkey, origin, older, newer, path };
         self.results.failed(CheckName::Growth, words.clone());
-        self.results.accuse(
-            CheckName::Consistency,
-            AlarmKind::Fork,
-            AlarmSubject::Log,
-            words,
-            Some(evidence),
-        );
+        self.results.failed(CheckName::Consistency, words.clone());
+        let alarm =
+            Alarm::new(AlarmKind::Fork, &self.results.log, AlarmSubject::Log, words, self.results.now)
+                .found_by(CheckName::Consistency)
+                .which(which);
+        let evidence = Some(Evidence::contradiction(self.target, trees, path));
+        self.results.alarms.push(Alarm { evidence, ..alarm });
     }
 
     /// Accuses the log of hashes that do not prove that its larger tree extends its smaller one; `seen` is evidence.
@@ -344,7 +339,7 @@ impl GrowthCheck<'_> {
             "the log's hashes do not prove that its tree of size {} extends its tree of size {}: {why}",
             larger.size, smaller.size
         );
-        let evidence = Some(checkpoint_evidence(self.target, seen));
+        let evidence = Some(Evidence::checkpoint(self.target, seen));
         let (kind, about) = (AlarmKind::Inconsistent, AlarmSubject::Log);
         self.results.accuse(CheckName::Consistency, kind, about, words, evidence);
     }
@@ -410,17 +405,13 @@ pub fn remember_unproven(
     let alarm = Alarm::new(AlarmKind::MissingTile, &results.log, AlarmSubject::Log, words, results.now)
         .found_by(FoundBy::at(CheckName::Consistency, NOT_REMEMBERED))
         .which(tree_name(shown.head()));
-    let evidence = Some(checkpoint_evidence(target, &shown.sighting));
+    let evidence = Some(Evidence::checkpoint(target, &shown.sighting));
     results.alarms.push(Alarm { evidence, ..alarm });
 }
 
 /// The tree that an alarm is about, if there can be several of one kind.
 fn tree_name(head: TreeHead) -> String {
     format!("size {}, root {}", head.size, head.root)
-}
-
-fn checkpoint_evidence(target: &WatchedLog, seen: &Sighting) -> Evidence {
-    Evidence::Checkpoint { vkey: target.vkey.to_string(), origin: target.stated_origin(), seen: seen.clone() }
 }
 
 /// Trouble name of tiles that are not served for a check. One name for each check and place: success of one check does

@@ -247,9 +247,7 @@ impl LogWatcher {
     /// A note that is not the log's, as evidence; `None` if it is not UTF-8.
     fn rejected_note(&self, note: &Bytes, from: String, at: u64) -> Option<Evidence> {
         let note = std::str::from_utf8(note).ok()?.to_owned();
-        let seen = Sighting { note, from, at };
-        let (vkey, origin) = (self.target.vkey.to_string(), self.target.stated_origin());
-        Some(Evidence::Checkpoint { vkey, origin, seen })
+        Some(Evidence::checkpoint(&self.target, &Sighting { note, from, at }))
     }
 
     fn record_silence(&mut self, results: &mut RoundResults, error: &TlogError) {
@@ -280,11 +278,7 @@ impl LogWatcher {
             responses.iter().filter_map(|response| response.cosigned(seen)).chain(seen.cosigned_at).max();
         let times = FreshnessTimes { cosigned_at, quorum: seen.quorum, date };
         freshness::check(target, state, results, &times);
-        results.attach_evidence(AlarmKind::passes, || Evidence::Checkpoint {
-            vkey: target.vkey.to_string(),
-            origin: target.stated_origin(),
-            seen: seen.sighting.clone(),
-        });
+        results.attach_evidence(AlarmKind::passes, || Evidence::checkpoint(target, &seen.sighting));
         if verified {
             // Save the verified checkpoint now, in case the rest of the round is cancelled.
             let _ = folder.keep(state);

@@ -253,13 +253,7 @@ impl VantageCheck<'_> {
                 older.size, newer.size
             ),
         };
-        let evidence = Evidence::Contradiction {
-            vkey: self.target.vkey.to_string(),
-            origin: self.target.stated_origin(),
-            older: older.sighting.clone(),
-            newer: newer.sighting.clone(),
-            path,
-        };
+        let evidence = Evidence::contradiction(self.target, (&older.sighting, &newer.sighting), path);
         let about = AlarmSubject::Vantage(name.to_owned());
         self.results.accuse(CheckName::Vantage, AlarmKind::SplitView, about, words, Some(evidence));
     }
