@@ -65,12 +65,9 @@ impl Calls {
             _ = call.client.gone() => ApprovalWait::TakenBack,
         };
         match self.decided_after(waited, held).await {
-            NextStep::Answer(decision) if waited == ApprovalWait::TakenBack && decision.pass.is_some() => {
-                self.give_up(decision).await;
-                relay::cancelled()
-            }
-            NextStep::Answer(decision) => self.answer(call, decision).await,
-            NextStep::Ask(..) => {
+            None => relay::cancelled(),
+            Some(NextStep::Answer(decision)) => self.answer(call, decision).await,
+            Some(NextStep::Ask(..)) => {
                 relay::error(StatusCode::INTERNAL_SERVER_ERROR, INTERNAL_ERROR, "internal error")
             }
         }
@@ -79,31 +76,27 @@ impl Calls {
     async fn wait_on(self, opened: OpenedStream, call: PendingCall, id: &str, held: UndecidedCall) {
         let waited = self.waited(&opened, id, &call.unsent).await;
         match self.decided_after(waited, held).await {
-            NextStep::Answer(decision) if waited == ApprovalWait::TakenBack && decision.pass.is_some() => {
-                self.give_up(decision).await;
-            }
-            NextStep::Answer(decision) => self.answer_on(opened, call, decision).await,
+            None => {}
+            Some(NextStep::Answer(decision)) => self.answer_on(opened, call, decision).await,
             // Only one question is asked about a call.
-            NextStep::Ask(..) => {
+            Some(NextStep::Ask(..)) => {
                 opened.send(&reply::error(Some(&call.id), INTERNAL_ERROR, "internal error", None)).await;
             }
         }
     }
 
-    async fn decided_after(&self, waited: ApprovalWait, held: UndecidedCall) -> NextStep {
-        let next = match waited {
-            ApprovalWait::Over => held.approved().await,
-            ApprovalWait::TakenBack => held.answered(HumanAnswer::Unanswered).await,
-        };
-        self.next_step(next).await
-    }
-
-    /// Settles an admitted call whose client has left or cancelled it: nothing was sent, so the reservation is released.
-    async fn give_up(&self, mut decision: Box<DecisionAnswer>) {
-        self.count(&decision);
-        if let Some(pass) = decision.pass.take() {
-            pass.settle(ending::unsent()).await;
+    /// Decides a call after the wait. `None` if its client has left or cancelled it and it is admitted all the same: then it is
+    /// settled as not sent, which releases the reservation.
+    async fn decided_after(&self, waited: ApprovalWait, held: UndecidedCall) -> Option<NextStep> {
+        if waited == ApprovalWait::Over {
+            return Some(self.next_step(held.approved().await).await);
         }
+        let mut next = self.next_step(held.answered(HumanAnswer::Unanswered).await).await;
+        let NextStep::Answer(decision) = &mut next else { return Some(next) };
+        let Some(pass) = decision.pass.take() else { return Some(next) };
+        self.count(decision);
+        pass.settle(ending::unsent()).await;
+        None
     }
 
     /// Waits for the answer, and sends a keep-alive event every [`QUESTION_KEEP_ALIVE`].

@@ -230,8 +230,8 @@ impl Calls {
     /// answered there.
     fn passage(&self, caller: &Caller, own: Option<RawId>) -> AnswerStream {
         let (shared, route) = (self.shared.clone(), self.route.clone());
-        let (annotated, is_refusal, is_resumed) = (true, false, false);
-        AnswerStream { shared, route, caller: caller.clone(), own, annotated, is_refusal, is_resumed }
+        let caller = caller.clone();
+        AnswerStream { shared, route, caller, own, annotated: true, is_refusal: false, is_resumed: false }
     }
 
     /// Adds the gateway's capability to the answer of `initialize` or `server/discover`.

@@ -62,11 +62,8 @@ impl Calls {
         pass: AdmittedCall,
     ) -> Result<SentCall, Bytes> {
         let mut ending = Ending::of(&call, (self.route.clone(), decision), pass, self.shared.clone());
-        let (id, own) = (call.id.clone(), Some(call.id));
-        let (shared, route, annotated) = (self.shared.clone(), self.route.clone(), ending.is_annotated());
-        let (is_refusal, is_resumed) = (false, false);
-        let passage =
-            AnswerStream { shared, route, caller: call.caller, own, annotated, is_refusal, is_resumed };
+        let (id, annotated) = (call.id.clone(), ending.is_annotated());
+        let passage = AnswerStream { annotated, ..self.passage(&call.caller, Some(call.id)) };
         let upstream = &call.endpoint.upstream;
         let (era, request) = (ending.era(), ending.release(call.request));
         let cancellation = (era == Era::Legacy).then(|| Cancellation::of(upstream, &request, id.text()));

@@ -32,7 +32,7 @@ pub struct ReplayedSession {
     reserved: HashMap<String, (String, ReservationId)>,
     /// The caller who committed, and the route.
     owner: Option<(String, Caller)>,
-    /// The number of the first permitted record that cannot be decided again: the session's state after it is not known.
+    /// The number of the first record that changed the session and cannot be decided again: the state after it is not known.
     unknown_after: Option<u64>,
 }
 
