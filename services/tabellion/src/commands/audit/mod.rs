@@ -98,7 +98,7 @@ struct AuditSession<'a> {
 
 impl AuditSession<'_> {
     async fn audit(&self, source: &dyn AuditSource, state: AuditState) -> Result<(), Failure> {
-        let (threads, begun_with) = (Threads::all(), state.clone());
+        let (threads, mut begun_with) = (Threads::all(), None);
         let begun = Walk::begin(source, state).await.map_err(|error| self.failed(error))?;
         let mut walk = begun.with_workers(&threads);
         let bar = self.context.console.entries_bar();
@@ -108,17 +108,20 @@ impl AuditSession<'_> {
             bar.set_length(progress.of);
             bar.set_position(progress.entries);
             if written.elapsed() > KEPT_EVERY && walk.agrees_with_heads() {
+                if begun_with.is_none() {
+                    begun_with = self.kept.map(kept).transpose()?;
+                }
                 self.keep(walk.state())?;
                 written = Instant::now();
             }
         }
         walk.settle().await.map_err(self.unanswered)?;
         bar.finish_and_clear();
-        if walk.agrees_with_heads() {
-            self.keep(walk.state())?;
-        } else if begun_with.audited() > 0 {
+        match (walk.agrees_with_heads(), begun_with) {
+            (true, _) => self.keep(walk.state())?,
             // Leaves that do not give the root may be one wrong answer: they are read again.
-            self.keep(&begun_with)?;
+            (false, Some(begun_with)) => self.keep(&begun_with)?,
+            (false, None) => {}
         }
         let audited = Audited::of(walk.report());
         self.context.console.result(&audited)?;
