@@ -35,6 +35,7 @@ pub mod storage;
 mod tail;
 mod tasks;
 mod time;
+mod token;
 mod ui;
 mod view;
 mod witnessing;

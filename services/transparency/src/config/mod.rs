@@ -23,6 +23,7 @@ use crate::limits::{
     BATCH_BYTES_CAP, LINGER_CAP, Limits, MAX_ISSUER_RATES, SOCKET_PATH_BYTES, STATEMENT_BYTES_CAP,
     WITNESS_EVERY, WITNESS_PACE,
 };
+use crate::token::is_token;
 
 /// The service's whole configuration.
 #[derive(Clone, Debug)]
@@ -417,10 +418,9 @@ fn is_content_type(text: &str) -> bool {
     parts.is_some_and(|(kind, name)| is_name(kind) && is_name(name))
 }
 
-/// Returns whether a text is a token (RFC 9110, section 5.6.2) without `*`, which would look like a wildcard.
+/// Returns whether a text is a token without `*`, which would look like a wildcard.
 fn is_name(text: &str) -> bool {
-    let is_in_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'+-.^_`|~".contains(&byte);
-    !text.is_empty() && text.bytes().all(is_in_token)
+    is_token(text.as_bytes()) && !text.contains('*')
 }
 
 fn is_url(text: &str) -> bool {

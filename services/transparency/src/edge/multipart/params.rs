@@ -1,6 +1,8 @@
 //! Parser for the values of `Content-Type` and `Content-Disposition`: `value; name=value; name="quoted value"` (RFC
 //! 9110, section 5.6.6).
 
+use crate::token::is_token;
+
 /// A header's value and its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParsedHeader {
@@ -44,9 +46,7 @@ impl ParsedHeader {
 
 /// Parses a token of RFC 9110 and returns it in lower case.
 pub(super) fn token(text: &[u8]) -> Option<String> {
-    let is_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
-    let whole = !text.is_empty() && text.iter().all(is_token);
-    whole.then(|| String::from_utf8_lossy(text).to_ascii_lowercase())
+    is_token(text).then(|| String::from_utf8_lossy(text).to_ascii_lowercase())
 }
 
 fn parameter(text: &str) -> Option<(String, String, &str)> {
