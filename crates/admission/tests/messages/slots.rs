@@ -36,6 +36,19 @@ fn v_4_both_shapes_are_read_and_answered_alike() {
 }
 
 #[test]
+fn v_22_blanks_around_a_message_are_not_part_of_its_text() {
+    let envelope = intent().to_string();
+    let inexact = with(intent(), &[("/call/arguments/ticket", json!(9_007_199_254_740_993_u64))]).to_string();
+    for (text, canon_raw) in [(envelope, false), (inexact, true)] {
+        let plain = slot::read(Some(&text), None, Carrier::ToolsCall).unwrap().unwrap();
+        let padded = format!(" \t{text}\r\n ");
+        let padded = slot::read(Some(&padded), None, Carrier::ToolsCall).unwrap().unwrap();
+        assert_eq!((&padded.text, padded.canon_raw), (&text, canon_raw));
+        assert_eq!(padded.digest, plain.digest);
+    }
+}
+
+#[test]
 fn v_4_a_slot_holds_one_message() {
     let two = json!({ "intent": intent(), "amendment": amendment("sha256:00") });
     let told = refused(&two, Carrier::ToolsCall);

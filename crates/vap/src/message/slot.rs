@@ -71,7 +71,7 @@ pub struct Received {
     pub shape: Shape,
     /// The key of the slot.
     pub key: Key,
-    /// The message's text as received, without the nesting.
+    /// The message's text as received, without the nesting and without blanks around it.
     pub text: String,
     /// The message's digest, signature included: the value of a Verdict's `req` (reading V-25).
     pub digest: Digest,
@@ -231,7 +231,7 @@ impl<'a> Slot<'a> {
             message,
             shape: self.shape,
             key: self.key,
-            text: self.message.to_owned(),
+            text: self.message.trim_ascii().to_owned(),
             digest: canon.digest(),
             canon_raw: canon.raw,
         })
