@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use futures::TryStreamExt;
-use sqlx::{Connection, SqliteConnection};
+use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
 use translators::limits::SOURCE_BYTES;
 use translators::{SessionSource, SourceFile};
 
@@ -21,6 +21,8 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 /// Number of known tables that are ordinary ones.
 const ORDINARY: &str =
     "SELECT count(*) FROM sqlite_schema WHERE name = ? AND type = 'table' AND sql LIKE 'CREATE TABLE %'";
+/// Names of all columns of a table, also of those that are computed.
+const COLUMNS: &str = "SELECT name FROM pragma_table_xinfo(?)";
 
 /// Returns whether a file begins as an SQLite database does.
 pub fn is_database(path: &Path) -> bool {
@@ -83,7 +85,9 @@ async fn tables(connection: &mut SqliteConnection) -> Result<&'static [SessionTa
 async fn check_size(connection: &mut SqliteConnection, tables: &[SessionTable]) -> Result<(), DatabaseError> {
     let mut bytes = 0;
     for table in tables {
-        bytes += sqlx::query_scalar::<_, f64>(table.size).fetch_one(&mut *connection).await? as u64;
+        let columns = sqlx::query_scalar::<_, String>(COLUMNS).bind(table.name);
+        let size = AssertSqlSafe(table.size(&columns.fetch_all(&mut *connection).await?));
+        bytes += sqlx::query_scalar::<_, f64>(size).fetch_one(&mut *connection).await? as u64;
     }
     let limit = SOURCE_BYTES as u64;
     if bytes > limit { Err(DatabaseError::TooLarge { bytes, limit }) } else { Ok(()) }

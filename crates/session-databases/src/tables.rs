@@ -10,27 +10,15 @@ pub(crate) struct SessionTable {
     pub name: &'static str,
     /// Selects the rows.
     pub rows: &'static str,
-    /// Selects the size of the rows in bytes, without the columns that are always short.
-    pub size: &'static str,
+    /// The SQL condition that all of the rows fulfil.
+    condition: &'static str,
 }
 
 /// The tables of OpenCode.
 pub(crate) const OPENCODE: [SessionTable; 3] = [
-    SessionTable {
-        name: "session",
-        rows: "SELECT * FROM session ORDER BY id",
-        size: "SELECT total(length(CAST(title AS BLOB))) FROM session",
-    },
-    SessionTable {
-        name: "message",
-        rows: "SELECT * FROM message ORDER BY id",
-        size: "SELECT total(length(CAST(data AS BLOB))) FROM message",
-    },
-    SessionTable {
-        name: "part",
-        rows: "SELECT * FROM part ORDER BY id",
-        size: "SELECT total(length(CAST(data AS BLOB))) FROM part",
-    },
+    SessionTable { name: "session", rows: "SELECT * FROM session ORDER BY id", condition: "TRUE" },
+    SessionTable { name: "message", rows: "SELECT * FROM message ORDER BY id", condition: "TRUE" },
+    SessionTable { name: "part", rows: "SELECT * FROM part ORDER BY id", condition: "TRUE" },
 ];
 
 /// The table of Cursor. The characters after the colon come before the semicolon.
@@ -39,11 +27,18 @@ pub(crate) const CURSOR: [SessionTable; 1] = [SessionTable {
     rows: "SELECT key, value FROM cursorDiskKV WHERE value IS NOT NULL \
         AND (key >= 'bubbleId:' AND key < 'bubbleId;' OR key >= 'composerData:' AND key < 'composerData;') \
         ORDER BY key",
-    size: "SELECT total(length(key) + length(CAST(value AS BLOB))) FROM cursorDiskKV \
-        WHERE key >= 'bubbleId:' AND key < 'bubbleId;' OR key >= 'composerData:' AND key < 'composerData;'",
+    condition: "key >= 'bubbleId:' AND key < 'bubbleId;' OR key >= 'composerData:' AND key < 'composerData;'",
 }];
 
 impl SessionTable {
+    /// Returns the query for the size of the rows in bytes, over all of these columns. SQLite knows the size of a stored cell
+    /// without reading it.
+    pub(crate) fn size(&self, columns: &[String]) -> String {
+        let size = |column: &String| format!("total(octet_length(\"{}\"))", column.replace('"', "\"\""));
+        let sizes: Vec<String> = columns.iter().map(size).collect();
+        format!("SELECT {} FROM {} WHERE {}", sizes.join(" + "), self.name, self.condition)
+    }
+
     /// Makes the file of a row, as [`SessionSource::rows`](translators::SessionSource::rows) describes it.
     pub(crate) fn file(&self, row: &SqliteRow) -> Result<SourceFile, sqlx::Error> {
         if self.name == CURSOR[0].name {

@@ -6,6 +6,7 @@ use serde_json::json;
 use session_databases::{DatabaseError, is_database, read};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode};
 use sqlx::{Connection, SqliteConnection};
+use translators::limits::SOURCE_BYTES;
 use translators::{Format, Settings, Translation, translate};
 
 /// A database with these statements executed, and the connection that wrote them.
@@ -97,6 +98,16 @@ async fn chats_of_cursors_composer_are_read() {
     assert_eq!(kinds, ["reasoning", "tool-call", "tool-result"]);
     assert_eq!(entries[1]["children"][1]["input"], json!({ "path": "a" }));
     assert_eq!(session["native"]["name"], "A chat");
+}
+
+#[tokio::test]
+async fn every_column_counts_for_the_size_also_a_computed_one() {
+    let (folder, mut writer) = database(OPENCODE).await;
+    let bytes = SOURCE_BYTES + 1;
+    let add = format!("ALTER TABLE session ADD COLUMN \"a \"\"b\"\"\" blob AS (zeroblob({bytes}))");
+    sqlx::raw_sql(sqlx::AssertSqlSafe(add)).execute(&mut writer).await.unwrap();
+    let refused = read(&folder.path().join("db"));
+    assert!(matches!(refused, Err(DatabaseError::TooLarge { .. })), "{:?}", refused.err());
 }
 
 #[tokio::test]

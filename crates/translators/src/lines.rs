@@ -145,6 +145,18 @@ pub(crate) fn parsed(arguments: Value) -> Value {
     }
 }
 
+/// Returns whether the first JSON text of a file has several lines, also if its end is missing. A line of changes that was cut
+/// off is none: the next line begins another text.
+pub(crate) fn begins_indented(bytes: &[u8]) -> bool {
+    let text = bytes.trim_ascii_start();
+    let mut stream = serde_json::Deserializer::from_slice(text).into_iter::<IgnoredAny>();
+    match stream.next() {
+        Some(Ok(_)) => text[..stream.byte_offset()].contains(&b'\n'),
+        Some(Err(error)) => error.line() > 2,
+        None => false,
+    }
+}
+
 /// Parses the first of the JSON texts that follow each other in a file.
 pub(crate) fn first_document(bytes: &[u8]) -> Option<Value> {
     let text = String::from_utf8_lossy(bytes);

@@ -27,6 +27,12 @@ impl Native {
         self.0.values().all(Value::is_null)
     }
 
+    /// Returns whether all members have one of these names, except for those that are null or an empty list.
+    pub fn has_only(&self, names: &[&str]) -> bool {
+        let says_nothing = |value: &Value| value.is_null() || value.as_array().is_some_and(Vec::is_empty);
+        self.0.iter().all(|(name, value)| names.contains(&name.as_str()) || says_nothing(value))
+    }
+
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.get(name).filter(|value| !value.is_null())
     }

@@ -440,8 +440,12 @@ impl Watching {
     }
 
     fn start_with(folder: &Folder, flags: &[&str]) -> Self {
+        Self::follow(folder, flags, "sessions")
+    }
+
+    fn follow(folder: &Folder, flags: &[&str], sessions: &str) -> Self {
         let arguments = ["record", "import", "--json", "--watch", "--every", "1", "--output", "records"];
-        let mut command = folder.command(&[&arguments, flags, &["sessions"]].concat());
+        let mut command = folder.command(&[&arguments, flags, &[sessions]].concat());
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap());
         Watching { _child: OwnedChild(child), lines, newest: String::new() }
@@ -469,6 +473,24 @@ impl Watching {
 #[test]
 fn watching_signs_a_chain_of_checkpoints_that_a_restart_continues() {
     follow_a_growing_session(&[]);
+}
+
+#[test]
+fn watching_continues_the_chain_of_a_session_however_its_folder_is_named() {
+    let folder = recorder();
+    fs::create_dir(folder.path("sessions")).unwrap();
+    std::os::unix::fs::symlink("sessions", folder.path("link")).unwrap();
+    let absolute = folder.path("sessions");
+    let mut last = Value::Null;
+    for (lines, name) in (1..).zip(["sessions", "./sessions", "link", absolute.to_str().unwrap()]) {
+        folder.write("sessions/a.jsonl", (0..lines).map(|number| line(number, "why?")).collect::<String>());
+        let mut watching = Watching::follow(&folder, &["--key", "key.pem"], name);
+        let (number, previous, digest) = watching.checkpoint(&folder);
+        assert_eq!((number, previous), (lines as u64, last), "{name}");
+        last = json!(digest);
+    }
+    let missing = ["record", "import", "--json", "--watch", "--key", "key.pem", "missing"];
+    assert_eq!(folder.run(&missing).must_end_with(5).error(), "file-not-found");
 }
 
 #[test]
@@ -613,7 +635,8 @@ fn watching_notes_a_link_that_it_does_not_follow() {
     BufReader::new(child.stderr.take().unwrap()).read_line(&mut note).unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
-    assert_eq!(note, "sessions/cursor.jsonl: a link, which is not followed\n");
+    let link = fs::canonicalize(folder.path("sessions")).unwrap().join("cursor.jsonl");
+    assert_eq!(note, format!("{}: a link, which is not followed\n", link.display()));
 }
 
 /// Makes a pipe, which nobody writes to.

@@ -53,7 +53,7 @@ pub(super) fn changes(call: &Entry, result: Option<&Entry>, named: Vec<FileChang
     }
     let Some(first) = named.first() else { return named };
     let hunks = (result.and_then(|result| structured_patch(result.native_value("toolUseResult")?)))
-        .or_else(|| diff::hunks(display(call, result)?.get("fileDiff")?.as_str()?))
+        .or_else(|| displayed_patch(display(call, result)?))
         .or_else(|| diff::hunks(metadata?.get("diff")?.as_str()?))
         .or_else(|| {
             diff::numbered_hunks(result?.native_value("message")?.pointer("/details/diff")?.as_str()?)
@@ -82,10 +82,25 @@ fn display<'e>(call: &'e Entry, result: Option<&'e Entry>) -> Option<&'e Value> 
     call.native_value("resultDisplay").or_else(of_result)
 }
 
+/// Returns the hunks of a displayed diff; none of them if the file had this content before.
+fn displayed_patch(display: &Value) -> Option<Vec<Hunk>> {
+    let text = |name: &str| display.get(name).and_then(Value::as_str);
+    let is_unchanged = text("originalContent").is_some_and(|before| text("newContent") == Some(before));
+    diff::hunks(text("fileDiff")?).or_else(|| is_unchanged.then(Vec::new))
+}
+
+/// Returns the hunks of a structured patch; none of them if the file had this content before.
 fn structured_patch(result: &Value) -> Option<Vec<Hunk>> {
     let hunks: Option<Vec<Hunk>> =
         result.get("structuredPatch")?.as_array()?.iter().map(structured_hunk).collect();
-    hunks.filter(|hunks| !hunks.is_empty())
+    hunks.filter(|hunks| !hunks.is_empty() || is_unchanged(result))
+}
+
+/// Returns whether a file that was there was written without a change, as far as the result states both contents.
+fn is_unchanged(result: &Value) -> bool {
+    let text = |name: &str| result.get(name).and_then(Value::as_str);
+    let differs = text("originalFile").zip(text("content")).is_some_and(|(before, after)| before != after);
+    text("type") == Some("update") && !differs
 }
 
 fn structured_hunk(hunk: &Value) -> Option<Hunk> {

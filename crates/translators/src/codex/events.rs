@@ -8,7 +8,11 @@ use crate::entry::Entry;
 use crate::lines::Line;
 use crate::native::Native;
 
-/// The texts of all response items. An event is an echo only if its text is among them, so that no text is lost.
+/// The members that an echo may have. `kind`, `phase` and `client_id` say nothing that was said or shown.
+const OF_ECHOES: [&str; 7] = ["type", "message", "text", "images", "kind", "phase", "client_id"];
+
+/// The texts and images of all response items. An event is an echo only if all of its own are among them, and it has nothing
+/// else, so that nothing is lost.
 pub(super) struct Echoes(HashSet<String>);
 
 impl Echoes {
@@ -22,13 +26,24 @@ impl Echoes {
     /// Returns whether an event repeats a response item.
     pub fn has(&self, kind: &str, event: &Native) -> bool {
         let texts = match kind {
-            "user_message" | "agent_message" => event.text("message").map(|text| vec![text]),
-            "agent_reasoning" | "agent_reasoning_raw_content" => event.text("text").map(|text| vec![text]),
+            "user_message" | "agent_message" => text_and_images(event, "message"),
+            "agent_reasoning" | "agent_reasoning_raw_content" => text_and_images(event, "text"),
             "item_completed" => event.get("item").and_then(texts_only),
             _ => None,
         };
         texts.is_some_and(|texts| !texts.is_empty() && texts.iter().all(|text| self.0.contains(*text)))
     }
+}
+
+/// Returns the text in a member of an event, and the addresses of its images; `None` if the event has anything else, such as
+/// the names of files.
+fn text_and_images<'e>(event: &'e Native, member: &str) -> Option<Vec<&'e str>> {
+    let text = event.text(member).filter(|_| event.has_only(&OF_ECHOES))?;
+    let images = match event.get("images") {
+        Some(images) => images.as_array()?.as_slice(),
+        None => &[],
+    };
+    std::iter::once(Some(text)).chain(images.iter().map(Value::as_str)).collect()
 }
 
 /// Returns the texts of an item that is a message or reasoning; `None` if it has anything else.
@@ -44,7 +59,7 @@ fn texts_only(item: &Value) -> Option<Vec<&str>> {
 
 fn texts(item: &Value) -> impl Iterator<Item = &str> {
     let parts = ["content", "summary"].into_iter().filter_map(|name| item.get(name)?.as_array()).flatten();
-    parts.filter_map(|part| part.get("text")?.as_str())
+    parts.filter_map(|part| part.get("text").or_else(|| part.get("image_url"))?.as_str())
 }
 
 pub(super) fn entry(mut event: Native) -> Entry {

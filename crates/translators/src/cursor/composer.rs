@@ -19,6 +19,8 @@ use crate::usage::{TokenUsage, count};
 
 const CHAT: &str = "composerData:";
 const MESSAGE: &str = "bubbleId:";
+/// The states of a call that did not do what it should.
+const FAILED: [&str; 2] = ["error", "cancelled"];
 
 /// Returns whether rows are those of the composer.
 pub(crate) fn recognizes(source: &SessionSource) -> bool {
@@ -29,25 +31,36 @@ pub(crate) fn recognizes(source: &SessionSource) -> bool {
 pub(crate) fn read(source: &SessionSource, account: &mut TranslationAccount) -> Vec<Session> {
     let (chats, others): (Vec<&SourceFile>, Vec<&SourceFile>) =
         source.files().iter().partition(|row| row.path.starts_with(CHAT));
-    let mut messages: BTreeMap<String, BTreeMap<String, Native>> = BTreeMap::new();
-    for row in others {
-        let key = row.path.strip_prefix(MESSAGE).and_then(|key| key.split_once(':'));
-        if let (Some(value), Some((chat, message))) = (object(row, account), key) {
-            messages.entry(chat.to_owned()).or_default().insert(message.to_owned(), value);
-        }
-    }
+    let mut messages = stored_messages(&others, account);
     let mut sessions = Vec::new();
     for row in chats {
+        let Some(chat) = object(row, account) else { continue };
         let id = row.path[CHAT.len()..].to_owned();
         let own = messages.remove(&id).unwrap_or_default();
-        if let Some(chat) = object(row, account) {
-            sessions.extend(session(id, chat, own, account));
-        }
+        sessions.extend(session(id, chat, own, account));
     }
     for _ in messages.into_values().flatten() {
         account.entry("bubbleId", NativeOutcome::Skipped("belongs to no session of the source"));
     }
     sessions
+}
+
+/// Returns the messages in rows of their own, by chat and message.
+fn stored_messages(
+    rows: &[&SourceFile],
+    account: &mut TranslationAccount,
+) -> BTreeMap<String, BTreeMap<String, Native>> {
+    let mut messages: BTreeMap<String, BTreeMap<String, Native>> = BTreeMap::new();
+    for row in rows {
+        let Some(value) = object(row, account) else { continue };
+        match row.path.strip_prefix(MESSAGE).and_then(|key| key.split_once(':')) {
+            Some((chat, message)) => {
+                messages.entry(chat.to_owned()).or_default().insert(message.to_owned(), value);
+            }
+            None => account.entry("bubbleId", NativeOutcome::Skipped("its key names no chat and message")),
+        }
+    }
+    messages
 }
 
 /// Parses the value of a row; `None` if it is broken.
@@ -146,7 +159,9 @@ fn call_and_result(mut call: Native, account: &mut TranslationAccount) -> Vec<En
     let result = call.take("result").map(|output| {
         account.part("toolFormerData/result", NativeOutcome::Kept(TOOL_RESULT));
         let status = call.take_text("status");
-        let is_error = status.as_deref().map(|status| status == "error");
+        let is_rejected = call.text("userDecision") == Some("rejected");
+        let is_failed = status.as_deref().map(|status| FAILED.contains(&status));
+        let is_error = if is_rejected { Some(true) } else { is_failed };
         let result = Entry::tool_result(Some(output)).with("call-id", id.clone());
         result.with("status", status).with("is-error", is_error)
     });

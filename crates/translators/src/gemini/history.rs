@@ -1,4 +1,4 @@
-//! The messages of a Gemini session, restored from a document or from the lines of changes.
+//! The messages of a Gemini session, restored from a document, or from lines of changes and documents that follow each other.
 //!
 //! A message with the identifier of an earlier one replaces it, since it is the same message with more content.
 //! Messages that a `$rewindTo` or `$set.messages` removes from the chat did happen, so they stay in the record,
@@ -11,7 +11,6 @@ use serde_json::{Map, Value};
 use super::message;
 use crate::account::{NativeOutcome, TranslationAccount};
 use crate::entry::Entry;
-use crate::lines::Line;
 use crate::native::Native;
 
 /// A session's metadata and what happened in it, in order.
@@ -20,7 +19,7 @@ pub(super) struct History {
     /// Members of the session other than its messages.
     pub head: Native,
     pub items: Vec<Item>,
-    /// Sessions other than that of the head which lines describe.
+    /// Sessions other than that of the head which the file describes.
     pub other_sessions: BTreeSet<String>,
     /// Places of the messages that the chat shows, in its order.
     visible: Vec<usize>,
@@ -67,24 +66,21 @@ impl History {
     pub fn of_document(mut document: Native, account: &mut TranslationAccount) -> History {
         let messages = document.take_array("messages").unwrap_or_default();
         let mut history = History { head: document, ..History::default() };
-        for message in messages {
-            account.total += 1;
-            history.add_message(message, account);
-        }
+        history.add_messages(messages, account);
         history
     }
 
-    /// Restores the session of lines.
-    pub fn of_lines(lines: Vec<Line>, account: &mut TranslationAccount) -> History {
+    /// Restores the session of texts that follow each other: lines of changes, or documents.
+    pub fn of_texts(texts: Vec<Value>, account: &mut TranslationAccount) -> History {
         let mut history = History::default();
-        for line in lines {
-            history.apply(line.value, account);
+        for text in texts {
+            history.apply(text, account);
         }
         history
     }
 
-    fn apply(&mut self, line: Value, account: &mut TranslationAccount) {
-        let mut line = match Native::of(line) {
+    fn apply(&mut self, text: Value, account: &mut TranslationAccount) {
+        let mut line = match Native::of(text) {
             Ok(line) => line,
             Err(value) => return self.add_message(value, account),
         };
@@ -102,8 +98,15 @@ impl History {
         }
     }
 
-    /// Handles a line with metadata. The session of the first one stays; what describes another one is an event.
-    fn describe(&mut self, metadata: Native, account: &mut TranslationAccount) {
+    /// Handles a line with metadata, or a document, which has messages too.
+    fn describe(&mut self, mut metadata: Native, account: &mut TranslationAccount) {
+        let messages = metadata.take_array("messages").unwrap_or_default();
+        self.add_metadata(metadata, account);
+        self.add_messages(messages, account);
+    }
+
+    /// Adds metadata. The session of the first ones stays; what describes another one is an event.
+    fn add_metadata(&mut self, metadata: Native, account: &mut TranslationAccount) {
         let is_known = |known: &str| metadata.text("sessionId") == Some(known);
         if self.head.text("sessionId").is_none_or(is_known) {
             account.entry("metadata", NativeOutcome::Kept("session"));
@@ -119,14 +122,18 @@ impl History {
         account.entry("$set", NativeOutcome::Kept("session"));
         if let Some(messages) = changes.take_array("messages") {
             self.withdraw(0, "replaced");
-            for message in messages {
-                account.total += 1;
-                self.add_message(message, account);
-            }
+            self.add_messages(messages, account);
         }
         self.head.extend(changes);
         if !unmapped.is_empty() {
             self.items.push(Item::Event { kind: "set", data: Map::new(), unmapped });
+        }
+    }
+
+    fn add_messages(&mut self, messages: Vec<Value>, account: &mut TranslationAccount) {
+        for message in messages {
+            account.total += 1;
+            self.add_message(message, account);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Reader for Gemini CLI: `~/.gemini/tmp/PROJECT/chats/session-*.json` and `.jsonl`.
 //!
 //! Older versions write one JSON object with all messages. Newer ones write a line for each change, from which
-//! `history` restores the messages.
+//! `history` restores the messages. Files of either kind may be joined or cut off.
 
 mod history;
 mod message;
@@ -29,10 +29,18 @@ pub(crate) fn read(file: &SourceFile, account: &mut TranslationAccount) -> Vec<S
             Ok(document) => History::of_document(document, account),
             Err(_) => return Vec::new(),
         },
-        Err(_) => History::of_lines(lines::read(file, account), account),
+        Err(_) => History::of_texts(texts(file, account), account),
     };
     let nothing = history.items.is_empty() && history.head.text("sessionId").is_none();
     if nothing { Vec::new() } else { vec![session(file, history, account)] }
+}
+
+/// Reads the JSON texts of a file: lines of changes, or documents.
+fn texts(file: &SourceFile, account: &mut TranslationAccount) -> Vec<Value> {
+    match lines::begins_indented(file.content()) {
+        true => lines::documents(file, account),
+        false => lines::read(file, account).into_iter().map(|line| line.value).collect(),
+    }
 }
 
 fn session(file: &SourceFile, history: History, account: &mut TranslationAccount) -> Session {

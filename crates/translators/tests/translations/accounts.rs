@@ -42,6 +42,28 @@ fn echoes_are_counted_and_other_events_of_the_same_type_are_kept() {
 }
 
 #[test]
+fn an_event_that_says_more_than_a_response_item_is_no_echo_of_it() {
+    let line = |kind: &str, payload: Value| json!({ "type": kind, "payload": payload }).to_string() + "\n";
+    let content =
+        json!([{ "type": "input_text", "text": "go on" }, { "type": "input_image", "image_url": "data:x" }]);
+    let item = line("response_item", json!({ "type": "message", "role": "user", "content": content }));
+    let nothing = json!({ "kind": "plain", "images": null, "local_images": [], "text_elements": [] });
+    for (more, skipped) in [
+        (nothing, 1),
+        (json!({ "images": ["data:x"] }), 1),
+        (json!({ "images": ["data:y"] }), 0),
+        (json!({ "local_images": ["/srv/shop/p.png"] }), 0),
+        (json!({ "of_tomorrow": 1 }), 0),
+    ] {
+        let mut event = json!({ "type": "user_message", "message": "go on" });
+        event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let text = item.clone() + &line("event_msg", event);
+        let account = translated(&SessionSource::file("s.jsonl", text)).account;
+        assert_eq!(account.skipped().values().sum::<u64>(), skipped, "{more}");
+    }
+}
+
+#[test]
 fn two_runs_give_the_same_bytes() {
     for source in sources() {
         let (one, two) = (translated(&source), translated(&source));
@@ -168,6 +190,53 @@ fn files_that_were_joined_lose_nothing_but_what_was_cut_off() {
     let cut = [line("one").trim_end(), r#"{"type":"us"#, "\n", &line("two")].concat();
     let translation = translated(&SessionSource::file("s.jsonl", cut));
     assert_eq!(contents(&translation), ["one", "two"]);
+    assert_eq!((translation.account.total, translation.account.broken.len()), (3, 1));
+}
+
+#[test]
+fn documents_that_were_joined_lose_nothing_but_what_was_cut_off() {
+    let session = |id: &str| {
+        let call =
+            json!({ "id": "c", "name": "t", "args": { "files": ["a.txt", "b.txt"] }, "status": "success" });
+        let messages = json!([
+            { "id": format!("{id}-1"), "type": "user", "content": format!("{id} asks") },
+            { "id": format!("{id}-2"), "type": "gemini", "content": format!("{id} hears"), "toolCalls": [call] },
+        ]);
+        json!({ "sessionId": id, "projectHash": "h", "messages": messages })
+    };
+    let indented = |id: &str| serde_json::to_string_pretty(&session(id)).unwrap();
+    let compact = |id: &str| session(id).to_string();
+    let (one, both) = (&["s asks", "s hears"][..], &["s asks", "s hears", "r asks", "r hears"][..]);
+    for (text, expected, broken) in [
+        (indented("s") + "\n{\n  \"sessionId\": \"r\",\n  \"mess", one, 1),
+        (indented("s") + "\n}\n", one, 1),
+        (indented("s") + &indented("r"), both, 0),
+        (compact("s") + "\n" + &indented("r")[..9], one, 2),
+        (compact("s") + "\n" + &compact("r"), both, 0),
+    ] {
+        let translation = translated(&SessionSource::file("s.json", text.clone()));
+        let account = &translation.account;
+        assert_eq!((account.broken.len(), account.accounted()), (broken, account.total), "{text}");
+        let record = translation.records[0].0.value();
+        let entries = record["session"]["entries"].as_array().unwrap();
+        let said: Vec<&str> = entries.iter().filter_map(|entry| entry["content"].as_str()).collect();
+        assert_eq!((said.as_slice(), translation.records[0].0.session_id()), (expected, "s"), "{text}");
+    }
+    let settings = Settings { format: Some(Format::Gemini), ..Settings::default() };
+    let whole = indented("s");
+    let cut = SessionSource::file("s.json", &whole[..whole.len() - 20]);
+    let error = translate(&cut, &settings).unwrap_err().to_string();
+    assert!(error.contains("no session in gemini-json found"), "{error}");
+}
+
+#[test]
+fn lines_after_one_that_was_cut_off_at_the_beginning_of_a_gemini_session_are_kept() {
+    let message = json!({ "id": "1", "type": "user", "content": "one" });
+    let end = json!({ "$set": { "lastUpdated": "2026-03-01T10:00:00Z" } });
+    let text = format!("{{\"sessionId\":\"s\",\n{message}\n{end}\n");
+    let settings = Settings { format: Some(Format::Gemini), ..Settings::default() };
+    let translation = translate(&SessionSource::file("s.jsonl", text), &settings).unwrap();
+    assert_eq!(contents(&translation), ["one"]);
     assert_eq!((translation.account.total, translation.account.broken.len()), (3, 1));
 }
 

@@ -96,6 +96,34 @@ fn hunks_of_a_result_name_the_lines_of_a_file_that_the_session_did_not_write() {
 }
 
 #[test]
+fn a_file_that_is_written_with_the_content_that_it_had_stays_whose_it_was() {
+    let input = json!({ "file_path": "/srv/shop/src/a.rs", "content": "one\ntwo\n" });
+    let unchanged = claude("c1", "Write", input, json!({ "type": "update", "structuredPatch": [] }));
+    assert!(claude_record(std::slice::from_ref(&unchanged)).get("file-attribution").is_none());
+    let edited = claude_record(&[unchanged.clone(), replaced("c2", "two", "2")]);
+    assert_eq!(by_model(&edited, "src/a.rs"), [(2, 2)], "its content is known");
+    let mut without_diff = unchanged;
+    without_diff[1]["toolUseResult"]["content"] = json!("one\ntwo\n");
+    for (before, expected) in [("one\ntwo\n", &[][..]), ("two\n", &[(1, 2)])] {
+        without_diff[1]["toolUseResult"]["originalFile"] = json!(before);
+        let rewritten = claude_record(std::slice::from_ref(&without_diff));
+        assert_eq!(by_model(&rewritten, "src/a.rs"), expected, "{before:?}");
+    }
+    for (before, expected) in [("one\n", &[][..]), ("", &[(1, 1)])] {
+        let display =
+            json!({ "fileDiff": "Index: a.rs\n===\n", "originalContent": before, "newContent": "one\n" });
+        let call = json!({
+            "id": "c", "name": "write_file", "args": { "file_path": "a.rs", "content": "one\n" }, "status": "success",
+            "result": [{}], "resultDisplay": display,
+        });
+        let message =
+            json!({ "type": "gemini", "id": "1", "model": "m", "content": "", "toolCalls": [call] });
+        let session = json!({ "sessionId": "s", "projectHash": "p", "messages": [message] });
+        assert_eq!(by_model(&record("s.json", &[session], None), "a.rs"), expected, "{before:?}");
+    }
+}
+
+#[test]
 fn replacements_in_a_known_file_attribute_the_lines_that_differ() {
     let record = claude_record(&[written("c1", "a\nb\nc\n"), replaced("c2", "a\nb\nc", "a\nb\nb2\nc")]);
     assert_eq!(by_model(&record, "src/a.rs"), [(1, 4)]);

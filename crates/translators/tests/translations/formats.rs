@@ -1,7 +1,7 @@
 //! The mapping of each format.
 
 use serde_json::{Value, json};
-use translators::{NativeOutcome, SessionSource};
+use translators::{NativeOutcome, SessionSource, SourceFile};
 
 use crate::fixtures::{
     entries, file, of_type, opencode_export, opencode_objects, opencode_tree, record, translated, usages,
@@ -161,6 +161,30 @@ fn gemini_repeats_results_as_what_the_user_says() {
     let other = crate::fixtures::record(&SessionSource::file("s.json", other.to_string()));
     assert_eq!(of_type(&other, "user").len(), 2);
     assert_eq!(of_type(&other, "tool-result")[0]["is-error"], true, "a call that was cancelled");
+}
+
+#[test]
+fn a_call_of_cursors_composer_that_was_cancelled_or_rejected_has_failed() {
+    for (status, decision, expected) in [
+        (json!("completed"), json!("accepted"), json!(false)),
+        (json!("completed"), json!("rejected"), json!(true)),
+        (json!("cancelled"), Value::Null, json!(true)),
+        (json!("error"), Value::Null, json!(true)),
+        (Value::Null, json!("rejected"), json!(true)),
+        (Value::Null, Value::Null, Value::Null),
+    ] {
+        let call = json!({ "toolCallId": "t", "name": "edit_file", "result": "x", "status": status, "userDecision": decision });
+        let row = |path: &str, value: Value| SourceFile {
+            path: path.to_owned(),
+            bytes: value.to_string().into_bytes(),
+        };
+        let rows = vec![
+            row("composerData:c", json!({ "composerId": "c" })),
+            row("bubbleId:c:b", json!({ "type": 2, "toolFormerData": call })),
+        ];
+        let record = record(&SessionSource::rows(rows));
+        assert_eq!(of_type(&record, "tool-result")[0]["is-error"], expected, "{call}");
+    }
 }
 
 #[test]

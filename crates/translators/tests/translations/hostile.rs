@@ -109,6 +109,25 @@ proptest! {
 }
 
 #[test]
+fn messages_of_a_broken_chat_and_rows_with_odd_keys_are_accounted_for() {
+    let message = json!({ "type": 1, "text": "x" }).to_string();
+    let rows = [
+        ("composerData:a", "{}"),
+        ("composerData:b", "{"),
+        ("bubbleId:a:1", message.as_str()),
+        ("bubbleId:b:2", message.as_str()),
+        ("bubbleId:odd", message.as_str()),
+    ];
+    let row = |(path, value): (&str, &str)| SourceFile { path: path.to_owned(), bytes: value.into() };
+    let source = SessionSource::rows(rows.map(row).into());
+    check(&source, None);
+    let account = translate(&source, &Settings::default()).unwrap().account;
+    let reasons = ["belongs to no session of the source", "its key names no chat and message"];
+    assert_eq!(account.skipped(), reasons.map(|reason| (reason, 1)).into());
+    assert_eq!((account.total, account.broken.len()), (5, 1));
+}
+
+#[test]
 fn json_that_cannot_be_in_a_record_leaves_its_digest() {
     let first = json!({ "type": "user", "sessionId": "s", "message": { "role": "user", "content": "x" } });
     let deep = format!("{{\"type\":\"x\",\"d\":{}}}", in_text(&json!(1), 60).as_str().unwrap());

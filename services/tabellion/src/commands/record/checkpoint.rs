@@ -59,7 +59,7 @@ fn session_digest(records: impl Iterator<Item = impl Borrow<Value>>) -> String {
 pub struct SessionOrigin(String);
 
 impl SessionOrigin {
-    /// The origin of a session.
+    /// The origin of a session. The path of the source is one without links.
     pub fn of(source: &Path, session: &str) -> SessionOrigin {
         let origin = [source.as_os_str().as_encoded_bytes(), b"\0", session.as_bytes()].concat();
         SessionOrigin(EntryDigest::of(&origin).to_string().chars().take(ORIGIN_DIGITS).collect())

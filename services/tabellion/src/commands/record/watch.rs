@@ -71,7 +71,7 @@ impl Shrunk {
 #[derive(Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct State {
-    /// By path of the source, relative to the folder.
+    /// By path of the source, without links.
     sources: BTreeMap<String, SourceState>,
     /// Files of signed checkpoints that are not registered yet, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -91,7 +91,8 @@ struct SourceState {
 }
 
 impl Watch {
-    /// Opens the state in the folder of the records. If another process has it, waits for it up to `patience`.
+    /// Opens the state in the folder of the records. If another process has it, waits for it up to `patience`. The folder is
+    /// followed by its path without links, so that its sessions have the same chains however it is named.
     pub fn new(
         folder: &Path,
         output: &Path,
@@ -101,13 +102,13 @@ impl Watch {
         log: Option<CheckpointLog>,
         patience: Duration,
     ) -> Result<Self, Failure> {
-        fs::metadata(folder).map_err(|error| files::unreadable(folder, &error))?;
+        let folder = without_links(folder)?;
         let lock = Lock::wait(&output.join(WATCH_LOCK), FileAccess::Secret, patience).map_err(|error| {
             Failure::new(Exit::Failure, "watch-locked", format!("{} is in use", output.display()))
                 .fact("because", error.to_string())
         })?;
         Ok(Watch {
-            folder: folder.to_owned(),
+            folder,
             output: output.to_owned(),
             every,
             settings,
@@ -143,9 +144,10 @@ impl Watch {
     }
 
     /// Signs a checkpoint of one source if it has grown, and registers what waits for it.
-    pub fn record(mut self, context: &Context, source: &NamedSource) -> Result<(), Failure> {
+    pub fn record(mut self, context: &Context, source: NamedSource) -> Result<(), Failure> {
+        let source = NamedSource { path: without_links(&source.path)?, ..source };
         let content = sources::complete_lines(&source.read()?);
-        self.look_at(context, source, source.path.display().to_string(), &content)?;
+        self.look_at(context, &source, source.path.display().to_string(), &content)?;
         self.register(context)
     }
 
@@ -362,6 +364,11 @@ impl Watch {
             self.state.unregistered.push(name.to_string_lossy().into_owned());
         }
     }
+}
+
+/// Returns the path of a source or folder without links and relative steps.
+fn without_links(path: &Path) -> Result<PathBuf, Failure> {
+    fs::canonicalize(path).map_err(|error| files::unreadable(path, &error))
 }
 
 /// A record of a checkpoint whose files and state are written.

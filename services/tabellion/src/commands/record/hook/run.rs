@@ -171,7 +171,7 @@ impl Run {
         let every = Duration::ZERO;
         let watch = Watch::new(sessions, &folder, every, writing::settings(), recorder, log, PATIENCE)?;
         let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        watch.record(context, &NamedSource { path: file.to_owned(), name, named: true })
+        watch.record(context, NamedSource { path: file.to_owned(), name, named: true })
     }
 
     fn log(&self, folder: &Path, failure: &Failure) -> Result<(), Failure> {
