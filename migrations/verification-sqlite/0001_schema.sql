@@ -32,7 +32,9 @@ CREATE TABLE statement (
   receipt     BLOB    NOT NULL,                                -- the verification receipt, canonical JSON
   statement   BLOB    NOT NULL,                                -- the bytes that are sent
   log_receipt BLOB,                                            -- the log's receipt, once it has answered
-  UNIQUE (issuer, subject, position)
+  delivered   INTEGER,                                         -- when the log's receipt was stored
+  UNIQUE (issuer, subject, position),
+  CHECK ((log_receipt IS NULL) = (delivered IS NULL))
 ) STRICT;
 
 CREATE TRIGGER statement_is_never_changed BEFORE UPDATE ON statement
@@ -40,6 +42,8 @@ WHEN NEW.no IS NOT OLD.no OR NEW.id IS NOT OLD.id OR NEW.issuer IS NOT OLD.issue
   OR NEW.position IS NOT OLD.position OR NEW.at IS NOT OLD.at OR NEW.receipt IS NOT OLD.receipt
   OR NEW.statement IS NOT OLD.statement OR (OLD.log_receipt IS NOT NULL AND NEW.log_receipt IS NULL)
 BEGIN SELECT RAISE(ABORT, 'statement: a signed statement is never changed'); END;
+
+CREATE INDEX statement_delivered ON statement (delivered);
 
 -- Statements that wait for their delivery to the log.
 -- Invariant: a statement waits here from the commit that made it until it is delivered.
@@ -52,18 +56,19 @@ CREATE TRIGGER statement_waits BEFORE DELETE ON statement
 WHEN EXISTS (SELECT 1 FROM outbox WHERE statement = OLD.no)
 BEGIN SELECT RAISE(ABORT, 'statement: it waits for the log'); END;
 
--- Invariant: a client's request has one job, and a job one statement.
+-- Invariant: a client's request about an agent has one job, and a job one statement.
 CREATE TABLE job (
   id        TEXT    NOT NULL PRIMARY KEY,
   client    TEXT    NOT NULL,
   digest    TEXT    NOT NULL,                                  -- of the canonical form of the request
+  subject   TEXT    NOT NULL,                                  -- the agent, named by the request or the configuration; '': none
   request   BLOB    NOT NULL,
-  at        INTEGER NOT NULL,
+  at        INTEGER NOT NULL,                                  -- when the request was accepted, or repeated after a failure
   unended   INTEGER NOT NULL DEFAULT 0 CHECK (unended >= 0),   -- how often its checks began, and the process ended before them
   failed    TEXT,                                              -- code of the failure; NULL: pending or done
   reason    TEXT,                                              -- why it failed, in words
   statement INTEGER UNIQUE REFERENCES statement (no) ON DELETE CASCADE,
-  UNIQUE (client, digest),
+  UNIQUE (client, digest, subject),
   CHECK (failed IS NULL OR statement IS NULL),
   CHECK ((failed IS NULL) = (reason IS NULL))
 ) STRICT, WITHOUT ROWID;

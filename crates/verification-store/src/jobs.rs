@@ -1,5 +1,6 @@
 //! Requests of clients and their results.
 
+use bytes::Bytes;
 use sqlite::signed;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{AssertSqlSafe, Row};
@@ -10,46 +11,55 @@ use crate::limits::PRUNED_AT_ONCE;
 use crate::model::{JobState, NewJob, StoredJob, StoredReceipt};
 use crate::rows;
 
-/// Jobs with their statements, to be followed by a condition.
-const JOBS: &str = "SELECT j.id, j.client, j.request, j.unended, j.failed, j.reason, s.id AS entry, s.subject, s.position, s.receipt, s.statement,
+/// Jobs with their statements, to be followed by a condition. The texts of requests are left out: they are much longer.
+const JOBS: &str = "SELECT j.id, j.client, j.subject AS agent, j.unended, j.failed, j.reason, s.id AS entry, s.subject, s.position, s.receipt, s.statement,
     s.log_receipt, o.refused
   FROM job j LEFT JOIN statement s ON s.no = j.statement LEFT JOIN outbox o ON o.statement = s.no";
+/// The condition for the job of a request.
+const OF_REQUEST: &str = "j.client = ? AND j.digest = ? AND j.subject = ?";
 
 impl VerificationStore {
-    /// Stores a request, and returns its job: the earlier one if the client has made the same request before.
+    /// Stores a request, and returns its job: the earlier one if the client has made the same request about the same agent
+    /// before.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
     pub async fn add_job(&self, new: &NewJob) -> Result<StoredJob, StoreError> {
+        let subject = new.subject.as_deref().unwrap_or_default();
         let row = self
             .database
             .write(async |connection| {
                 sqlx::query(
-                    "INSERT INTO job (id, client, digest, request, at) VALUES (?, ?, ?, ?, ?)
-                     ON CONFLICT (client, digest) DO NOTHING",
+                    "INSERT INTO job (id, client, digest, subject, request, at) VALUES (?, ?, ?, ?, ?, ?)
+                     ON CONFLICT (client, digest, subject) DO NOTHING",
                 )
                 .bind(&new.id)
                 .bind(&new.client)
                 .bind(&new.digest)
+                .bind(subject)
                 .bind(&new.request[..])
                 .bind(signed(new.at))
                 .execute(&mut *connection)
                 .await?;
-                let text = format!("{JOBS} WHERE j.client = ? AND j.digest = ?");
-                let select = sqlx::query(AssertSqlSafe(text)).bind(&new.client).bind(&new.digest);
-                select.fetch_one(connection).await
+                let select = sqlx::query(AssertSqlSafe(format!("{JOBS} WHERE {OF_REQUEST}")));
+                select.bind(&new.client).bind(&new.digest).bind(subject).fetch_one(connection).await
             })
             .await?;
         job_of(&row)
     }
 
-    /// Finds the job of a client's request.
+    /// Finds the job of a client's request about an agent, or about none.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
-    pub async fn job_of_request(&self, client: &str, digest: &str) -> Result<Option<StoredJob>, StoreError> {
-        let text = format!("{JOBS} WHERE j.client = ? AND j.digest = ?");
-        let select = sqlx::query(AssertSqlSafe(text)).bind(client).bind(digest);
+    pub async fn job_of_request(
+        &self,
+        client: &str,
+        digest: &str,
+        subject: Option<&str>,
+    ) -> Result<Option<StoredJob>, StoreError> {
+        let select = sqlx::query(AssertSqlSafe(format!("{JOBS} WHERE {OF_REQUEST}")));
+        let select = select.bind(client).bind(digest).bind(subject.unwrap_or_default());
         self.database
             .read(async |connection| select.fetch_optional(connection).await)
             .await?
@@ -67,6 +77,21 @@ impl VerificationStore {
             .read(async |connection| select.fetch_optional(connection).await)
             .await?
             .map(|row| job_of(&row))
+            .transpose()
+    }
+
+    /// Reads the text of a job's request; `None` if the job is not pending.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database does not answer.
+    pub async fn request_text(&self, id: &str) -> Result<Option<Bytes>, StoreError> {
+        let select =
+            sqlx::query("SELECT request FROM job WHERE id = ? AND statement IS NULL AND failed IS NULL");
+        let select = select.bind(id);
+        self.database
+            .read(async |connection| select.fetch_optional(connection).await)
+            .await?
+            .map(|row| rows::bytes(&row, "request"))
             .transpose()
     }
 
@@ -150,20 +175,21 @@ impl VerificationStore {
         Ok(())
     }
 
-    /// Makes a failed job pending again, with the text of its repeated request. Returns whether it had failed: of several
-    /// calls, one is told so.
+    /// Makes a failed job pending again, with the text and the time (Unix seconds) of its repeated request. Returns whether it
+    /// had failed: of several calls, one is told so.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
-    pub async fn retry_job(&self, id: &str, request: &[u8]) -> Result<bool, StoreError> {
+    pub async fn retry_job(&self, id: &str, request: &[u8], at: u64) -> Result<bool, StoreError> {
         let changed = self
             .database
             .write(async |connection| {
                 sqlx::query(
-                    "UPDATE job SET failed = NULL, reason = NULL, request = ?
+                    "UPDATE job SET failed = NULL, reason = NULL, request = ?, at = ?
                      WHERE id = ? AND failed IS NOT NULL",
                 )
                 .bind(request)
+                .bind(signed(at))
                 .bind(id)
                 .execute(connection)
                 .await
@@ -172,8 +198,9 @@ impl VerificationStore {
         Ok(changed.rows_affected() == 1)
     }
 
-    /// Removes jobs from before `before` (Unix seconds) that have failed or whose statement is delivered, with their
-    /// statements; a bounded number in each transaction. The ends of chains stay. Returns the number of removed jobs.
+    /// Removes jobs whose statement was delivered before `before` (Unix seconds), with their statements, and those from before
+    /// that time that have failed; a bounded number in each transaction. The ends of chains stay. Returns the number of removed
+    /// jobs.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
@@ -191,9 +218,7 @@ impl VerificationStore {
         self.database
             .write(async |connection| {
                 let delivered = sqlx::query(
-                    "DELETE FROM statement WHERE no IN (
-                       SELECT s.no FROM job j JOIN statement s ON s.no = j.statement
-                       WHERE j.at < ? AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.statement = s.no) LIMIT ?)",
+                    "DELETE FROM statement WHERE no IN (SELECT no FROM statement WHERE delivered < ? LIMIT ?)",
                 )
                 .bind(signed(before))
                 .bind(PRUNED_AT_ONCE)
@@ -216,7 +241,7 @@ fn job_of(row: &SqliteRow) -> Result<StoredJob, StoreError> {
     Ok(StoredJob {
         id: rows::text(row, "id")?,
         client: rows::text(row, "client")?,
-        request: rows::bytes(row, "request")?,
+        subject: Some(rows::text(row, "agent")?).filter(|subject| !subject.is_empty()),
         unended: rows::number(row, "unended")?,
         state: state_of(row)?,
     })
@@ -254,8 +279,8 @@ mod tests {
         let added = store.database.write(async |connection: &mut SqliteConnection| {
             sqlx::query(
                 "WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < ?)
-                 INSERT INTO job (id, client, digest, request, at, failed, reason)
-                 SELECT n, 'c', n, x'', 100, 'code', 'why' FROM number",
+                 INSERT INTO job (id, client, digest, subject, request, at, failed, reason)
+                 SELECT n, 'c', n, '', x'', 100, 'code', 'why' FROM number",
             )
             .bind(jobs)
             .execute(connection)

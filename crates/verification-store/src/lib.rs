@@ -1,7 +1,7 @@
 //! The durable state of a verification service, in one SQLite file that one process has at a time.
 //!
 //! Promises: a change is on the disk before its function returns `Ok`. A position of a chain has at most one statement, a
-//! client's request one job, and a job one statement; the transaction that stores a statement also moves its chain, ends
+//! client's request about an agent one job, and a job one statement; the transaction that stores a statement also moves its chain, ends
 //! its job, and puts it into the outbox. After an error of a write, its outcome is unknown until the next read.
 //!
 //! | module | content |

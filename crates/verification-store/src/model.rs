@@ -23,21 +23,24 @@ pub struct NewJob {
     pub client: String,
     /// The digest of the request's canonical form.
     pub digest: String,
+    /// The agent (`sub`), if there is one.
+    pub subject: Option<String>,
     /// The request as it was received.
     pub request: Bytes,
     /// The time in Unix seconds.
     pub at: u64,
 }
 
-/// A request and what became of it.
+/// A request and what became of it, without the text of the request: see
+/// [`request_text`](crate::VerificationStore::request_text).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredJob {
     /// The name of the job, a UUID.
     pub id: String,
     /// The name of the client.
     pub client: String,
-    /// The request as it was received, while the job is pending; empty once it has ended.
-    pub request: Bytes,
+    /// The agent (`sub`), if there is one.
+    pub subject: Option<String>,
     /// How often its checks began, and the process ended before them.
     pub unended: u64,
     /// The state.
@@ -120,4 +123,6 @@ pub struct DeliveredEntry {
     pub id: EntryDigest,
     /// The log's receipt.
     pub receipt: Bytes,
+    /// The time in Unix seconds.
+    pub at: u64,
 }

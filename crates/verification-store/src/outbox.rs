@@ -1,6 +1,7 @@
 //! Statements that wait for the log.
 
 use merkle::EntryDigest;
+use sqlite::signed;
 use sqlx::sqlite::SqliteRow;
 
 use crate::VerificationStore;
@@ -35,11 +36,15 @@ impl VerificationStore {
         self.database
             .write(async |connection| {
                 for one in delivered {
-                    sqlx::query("UPDATE statement SET log_receipt = coalesce(log_receipt, ?) WHERE id = ?")
-                        .bind(&one.receipt[..])
-                        .bind(key(&one.id))
-                        .execute(&mut *connection)
-                        .await?;
+                    sqlx::query(
+                        "UPDATE statement SET log_receipt = coalesce(log_receipt, ?), delivered = coalesce(delivered, ?)
+                         WHERE id = ?",
+                    )
+                    .bind(&one.receipt[..])
+                    .bind(signed(one.at))
+                    .bind(key(&one.id))
+                    .execute(&mut *connection)
+                    .await?;
                     sqlx::query(
                         "DELETE FROM outbox WHERE statement = (SELECT no FROM statement WHERE id = ?)",
                     )

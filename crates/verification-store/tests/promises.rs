@@ -49,9 +49,9 @@ impl Site {
         self.store.sendable(10).await.unwrap().into_iter().map(|waiting| waiting.id).collect()
     }
 
-    async fn deliver(&self, id: EntryDigest) {
+    async fn deliver(&self, id: EntryDigest, at: u64) {
         let receipt = Bytes::from_static(b"receipt");
-        self.store.delivered(&[DeliveredEntry { id, receipt }]).await.unwrap();
+        self.store.delivered(&[DeliveredEntry { id, receipt, at }]).await.unwrap();
     }
 }
 
@@ -66,6 +66,7 @@ fn new_job(name: &str) -> NewJob {
         id: format!("job-{name}"),
         client: "c".into(),
         digest: format!("sha256:{name}"),
+        subject: None,
         request: Bytes::from_static(b"{}"),
         at: 100,
     }
@@ -120,8 +121,8 @@ async fn a_statement_is_sent_after_its_predecessor_and_a_refused_one_holds_up_it
     assert_eq!(site.sendable().await, [alone]);
     assert_eq!(site.store.backlog().await.unwrap(), (2, 1));
     assert_eq!(site.store.retry_refused().await.unwrap(), 1);
-    site.deliver(first).await;
-    site.deliver(first).await;
+    site.deliver(first, 100).await;
+    site.deliver(first, 200).await;
     assert_eq!(site.sendable().await, [second, alone]);
 }
 
@@ -164,25 +165,52 @@ async fn a_request_has_one_job_which_can_fail_and_be_tried_again() {
     site.store.fail_job(&job, "code", "why").await.unwrap();
     let failed = JobState::Failed { code: "code".into(), reason: "why".into() };
     assert_eq!(site.store.job(&job).await.unwrap().unwrap().state, failed);
-    assert!(site.store.retry_job(&job, b"{}").await.unwrap());
-    assert!(!site.store.retry_job(&job, b"{}").await.unwrap(), "it is pending");
+    assert!(site.store.retry_job(&job, b"{}", 100).await.unwrap());
+    assert!(!site.store.retry_job(&job, b"{}", 100).await.unwrap(), "it is pending");
     site.store.conclude(&job, &receipt("a", Some(0))).await.unwrap();
     assert!(matches!(site.store.job(&job).await.unwrap().unwrap().state, JobState::Done(_)));
-    assert!(!site.store.retry_job(&job, b"{}").await.unwrap(), "it is done");
+    assert!(!site.store.retry_job(&job, b"{}", 100).await.unwrap(), "it is done");
+}
+
+#[tokio::test]
+async fn the_same_request_about_another_agent_has_a_job_of_its_own() {
+    let site = Site::new().await;
+    let job = site.job("a").await;
+    let subject = Some(AGENT.to_owned());
+    let about_agent = NewJob { id: "other".into(), subject: subject.clone(), ..new_job("a") };
+    let added = site.store.add_job(&about_agent).await.unwrap();
+    assert_eq!((added.id.as_str(), &added.subject), ("other", &subject));
+    for (agent, expected) in
+        [(None, Some(job.as_str())), (Some(AGENT), Some("other")), (Some("urn:x:third"), None)]
+    {
+        let found = site.store.job_of_request("c", "sha256:a", agent).await.unwrap();
+        assert_eq!(found.as_ref().map(|job| job.id.as_str()), expected, "{agent:?}");
+        assert!(found.is_none_or(|job| job.subject.as_deref() == agent), "{agent:?}");
+    }
 }
 
 #[tokio::test]
 async fn the_text_of_a_request_is_stored_only_while_its_job_is_pending() {
     let site = Site::new().await;
     let job = site.job("a").await;
-    let request = async || site.store.job(&job).await.unwrap().unwrap().request;
-    assert_eq!(request().await, "{}");
+    let request = async || site.store.request_text(&job).await.unwrap();
+    assert_eq!(request().await.as_deref(), Some(&b"{}"[..]));
     site.store.fail_job(&job, "code", "why").await.unwrap();
-    assert!(request().await.is_empty());
-    site.store.retry_job(&job, b"{ }").await.unwrap();
-    assert_eq!(request().await, "{ }");
+    assert_eq!(request().await, None);
+    site.store.retry_job(&job, b"{ }", 100).await.unwrap();
+    assert_eq!(request().await.as_deref(), Some(&b"{ }"[..]));
     site.store.conclude(&job, &receipt("a", Some(0))).await.unwrap();
-    assert!(request().await.is_empty());
+    assert_eq!(request().await, None);
+}
+
+#[tokio::test]
+async fn jobs_are_read_without_the_texts_of_their_requests() {
+    let site = Site::new().await;
+    let new = NewJob { request: Bytes::from_static(b"a long text"), ..new_job("a") };
+    let added = site.store.add_job(&new).await.unwrap();
+    let pending = site.store.pending_jobs().await.unwrap();
+    let read = format!("{added:?} {pending:?} {:?}", site.store.job(&new.id).await.unwrap());
+    assert!(!read.contains("a long text"), "{read}");
 }
 
 #[tokio::test]
@@ -208,12 +236,33 @@ async fn old_results_are_removed_once_delivered_and_the_end_of_the_chain_stays()
     let site = Site::new().await;
     let first = site.signed("a", Some(0)).await.unwrap();
     site.signed("b", Some(1)).await.unwrap();
-    site.deliver(first).await;
+    site.deliver(first, 100).await;
     assert_eq!(site.store.prune(100).await.unwrap(), 0, "it is not older");
     assert_eq!(site.store.prune(101).await.unwrap(), 1);
     assert!(site.store.job("job-a").await.unwrap().is_none());
     assert!(site.store.job("job-b").await.unwrap().is_some(), "it waits for the log");
     assert_eq!(site.next().await, 2);
+}
+
+#[tokio::test]
+async fn a_result_is_kept_from_its_delivery_on() {
+    let site = Site::new().await;
+    let id = site.signed("a", Some(0)).await.unwrap();
+    site.deliver(id, 500).await;
+    site.deliver(id, 900).await;
+    assert_eq!(site.store.prune(500).await.unwrap(), 0);
+    assert_eq!(site.store.prune(501).await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn a_failed_job_is_kept_from_its_last_repetition_on() {
+    let site = Site::new().await;
+    let job = site.job("a").await;
+    site.store.fail_job(&job, "code", "why").await.unwrap();
+    site.store.retry_job(&job, b"{}", 500).await.unwrap();
+    site.store.fail_job(&job, "code", "why").await.unwrap();
+    assert_eq!(site.store.prune(500).await.unwrap(), 0);
+    assert_eq!(site.store.prune(501).await.unwrap(), 1);
 }
 
 #[tokio::test]

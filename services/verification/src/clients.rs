@@ -21,7 +21,7 @@ const ANONYMOUS: &str = "anonymous";
 pub struct Client {
     /// The name in the configuration.
     pub name: String,
-    /// The only agent whose work the client may send, if there is one.
+    /// The only agent whose work the client may send, if there is one; a request need not name it.
     pub subject: Option<String>,
     /// Its place in the configuration, by which its requests are counted.
     number: usize,
@@ -82,11 +82,6 @@ impl ClientTokens {
         let (scheme, token) = value.split_once(' ')?;
         let hash: [u8; 32] = Sha256::digest(token.trim().as_bytes()).into();
         self.by_token.get(&hash).filter(|_| scheme.eq_ignore_ascii_case("bearer")).cloned()
-    }
-
-    /// Returns the agent whose work is meant, if a request of this client names none.
-    pub fn default_subject(&self, name: &str) -> Option<&str> {
-        self.by_token.values().find(|client| client.name == name)?.subject.as_deref()
     }
 }
 

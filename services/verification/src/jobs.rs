@@ -7,6 +7,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use checks::{CheckRequest, Report, RunChecks, RunError, Stamp};
 use serde_json::Value;
 use serving::request_span;
@@ -18,7 +19,7 @@ use uuid::Uuid;
 use verification_store::{JobState, NewJob, StoreError, StoredJob, VerificationStore};
 
 use crate::chain_signer::{ChainSigner, NotSigned};
-use crate::clients::{Client, ClientTokens};
+use crate::clients::Client;
 use crate::limits::{SIGN_FIRST_WAIT, SIGN_LONGEST_WAIT, UNENDED_CHECKS};
 use crate::metrics::Metrics;
 use crate::queue::{JobPlace, JobQueue, NoPlace};
@@ -78,7 +79,6 @@ pub struct Jobs {
     pub store: Arc<VerificationStore>,
     pub chain_signer: ChainSigner,
     pub runner: Arc<dyn RunChecks>,
-    pub clients: Arc<ClientTokens>,
     pub metrics: Arc<Metrics>,
     pub running: Arc<RunningJobs>,
     /// Changed when the state of any job changed.
@@ -111,8 +111,8 @@ impl Jobs {
         self.tasks.len()
     }
 
-    /// Accepts a request, or finds the job that the client's request had before. A failed job is tried again, and a
-    /// pending one that nothing runs is started.
+    /// Accepts a request, or finds the job that the client's request about the same agent had before. A failed job is tried
+    /// again, and a pending one that nothing runs is started.
     ///
     /// # Errors
     /// [`NotAccepted`]; a new request is then forgotten.
@@ -122,15 +122,15 @@ impl Jobs {
         request: &CheckRequest,
         text: &[u8],
     ) -> Result<StoredJob, NotAccepted> {
-        let digest = request.digest();
-        let earlier = match self.store.job_of_request(&client.name, &digest).await? {
+        let (digest, subject) = (request.digest(), request.subject().or(client.subject.as_deref()));
+        let earlier = match self.store.job_of_request(&client.name, &digest, subject).await? {
             Some(job) if self.needs_no_start(&job) => return Ok(job),
             earlier => earlier,
         };
         let place = self.queue.place(&client.name)?;
         let job = match earlier {
             Some(job) => self.pending_again(job, text).await?,
-            None => self.store.add_job(&new_job(client, digest, text)).await?,
+            None => self.store.add_job(&new_job(client, digest, subject, text)).await?,
         };
         self.start(job.clone(), place);
         Ok(job)
@@ -148,7 +148,7 @@ impl Jobs {
     async fn pending_again(&self, job: StoredJob, text: &[u8]) -> Result<StoredJob, StoreError> {
         // The run that failed may still be ending.
         self.running.ended(&job.id).await;
-        self.store.retry_job(&job.id, text).await?;
+        self.store.retry_job(&job.id, text, now()).await?;
         let job = self.store.job(&job.id).await?;
         job.ok_or_else(|| StoreError::Unavailable("the job was removed just now".into()))
     }
@@ -198,7 +198,9 @@ impl Jobs {
     async fn receipt_of(&self, job: StoredJob, place: &JobPlace) -> Result<Option<UnsignedReceipt>, Failure> {
         let failed = |error: &dyn Display| Failure { code: RUNNER_FAILED, reason: error.to_string() };
         let worker = place.worker().await.map_err(|error| failed(&error))?;
-        let request = CheckRequest::parse(&job.request).map_err(|error| failed(&error))?;
+        let Some(text) = self.request_text(&job.id).await else { return Ok(None) };
+        let request = CheckRequest::parse(&text).map_err(|error| failed(&error))?;
+        drop(text);
         if !self.begin_checks(&job.id).await {
             return Ok(None);
         }
@@ -209,9 +211,16 @@ impl Jobs {
         let verdict = report.verdict().as_str();
         tracing::info!(job = job.id, verdict, "checked");
         spans::judged(&Span::current(), request.tier(), verdict);
-        let default = self.clients.default_subject(&job.client);
-        let subject = request.subject().or(default).map(str::to_owned);
-        Ok(Some(UnsignedReceipt { subject, receipt: checks::receipt(&request, &report, stamp()) }))
+        let receipt = checks::receipt(&request, &report, stamp());
+        Ok(Some(UnsignedReceipt { subject: job.subject, receipt }))
+    }
+
+    /// Reads the text of a job's request; `None` if the job is not pending, or the database does not answer.
+    async fn request_text(&self, job: &str) -> Option<Bytes> {
+        self.store.request_text(job).await.unwrap_or_else(|error| {
+            tracing::error!(job, %error, "a repeated request or the next start runs it");
+            None
+        })
     }
 
     /// Records that the checks of a job begin. Returns whether they may: the job is pending, and the database answers.
@@ -314,9 +323,15 @@ async fn in_span<T>(span: Span, part: impl Future<Output = Result<T, Failure>>) 
     ended
 }
 
-fn new_job(client: &Client, digest: String, text: &[u8]) -> NewJob {
-    let (id, request) = (Uuid::new_v4().to_string(), bytes::Bytes::copy_from_slice(text));
-    NewJob { id, client: client.name.clone(), digest, request, at: now() }
+fn new_job(client: &Client, digest: String, subject: Option<&str>, text: &[u8]) -> NewJob {
+    NewJob {
+        id: Uuid::new_v4().to_string(),
+        client: client.name.clone(),
+        digest,
+        subject: subject.map(str::to_owned),
+        request: Bytes::copy_from_slice(text),
+        at: now(),
+    }
 }
 
 fn stamp() -> Stamp {

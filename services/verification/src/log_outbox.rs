@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use verification_store::{DeliveredEntry, StoreError, VerificationStore, WaitingStatement};
 
 use crate::metrics::Metrics;
+use crate::time::now;
 
 /// Visited when the log has answered, and the answer is not stored yet.
 const ANSWERED: &str = "log-answered";
@@ -37,9 +38,10 @@ impl Outbox for LogOutbox {
 
     async fn delivered(&self, delivered: &[DeliveredStatement]) -> Result<(), StorageError> {
         crash::visit(ANSWERED);
+        let at = now();
         let entries: Vec<DeliveredEntry> = delivered
             .iter()
-            .map(|one| DeliveredEntry { id: one.sent.id, receipt: one.receipt.clone() })
+            .map(|one| DeliveredEntry { id: one.sent.id, receipt: one.receipt.clone(), at })
             .collect();
         self.store.delivered(&entries).await.map_err(storage_error)?;
         self.metrics.delivered(entries.len());

@@ -107,7 +107,6 @@ impl VerificationService {
             chain_signer: ChainSigner::new(key, store.clone(), log.client.clone(), stored.clone()),
             store: store.clone(),
             runner,
-            clients: clients.clone(),
             metrics: metrics.clone(),
             running: RunningJobs::new(changes.clone()),
             changes: changes.clone(),
@@ -204,7 +203,7 @@ fn log_connection(config: &LogConfig) -> Result<LogConnection, StartError> {
     Ok(LogConnection { url: config.url.clone(), client, trust })
 }
 
-/// Removes results that are older than `keep`, until `stop` is cancelled.
+/// Removes results that were delivered longer than `keep` ago, until `stop` is cancelled.
 async fn prune(store: Arc<VerificationStore>, keep: Duration, stop: CancellationToken) {
     let mut interval = tokio::time::interval(PRUNE_EVERY);
     loop {

@@ -47,6 +47,7 @@ struct Check<'a, 's> {
     property: &'a Property,
     session: &'s mut Session<'a>,
     elapsed_ms: u64,
+    /// The number of cases that were run.
     cases: u64,
 }
 
@@ -73,15 +74,15 @@ impl Check<'_, '_> {
 
     /// Returns the first case that fails, with its number; if none does, the first that could not be decided.
     fn search(&mut self, mut inputs: Inputs<'_>) -> Result<Option<(u64, Counterexample)>, RunError> {
-        let mut undecided = None;
+        let (mut undecided, mut numbers) = (None, 1_u64..);
         while undecided.is_none() || self.session.deadline().check().is_ok() {
             let batch: Vec<Vec<Value>> = inputs.by_ref().take(CASES_A_BATCH).collect();
             if batch.is_empty() {
                 break;
             }
-            let before = self.cases;
-            self.cases += batch.len() as u64;
-            for (number, found) in (before + 1..).zip(self.judge(batch)?) {
+            let ends = self.call_function(&batch)?;
+            self.cases += ends.iter().filter(|end| **end != JobEnd::NotStarted).count() as u64;
+            for (found, number) in self.judge(batch, &ends)?.zip(numbers.by_ref()) {
                 match found {
                     Some(found) if found.cause.status == Status::Fail => return Ok(Some((number, found))),
                     Some(found) => drop(undecided.get_or_insert((number, found))),
@@ -139,18 +140,25 @@ impl Check<'_, '_> {
                 return Ok(None);
             }
             *runs += batch.len();
-            if let Some(smaller) = self.judge(batch)?.flatten().next() {
+            let ends = self.call_function(&batch)?;
+            if let Some(smaller) = self.judge(batch, &ends)?.flatten().next() {
                 return Ok(Some(smaller));
             }
         }
     }
 
-    /// Runs cases; each that does not pass is a counterexample.
+    /// Calls the function with the arguments of each case.
+    fn call_function(&mut self, batch: &[Vec<Value>]) -> Result<Vec<JobEnd>, RunError> {
+        let property = self.property;
+        self.call(&property.function, batch.to_vec())
+    }
+
+    /// Judges cases by the ends of their calls; each that does not pass is a counterexample.
     fn judge(
         &mut self,
         batch: Vec<Vec<Value>>,
+        ends: &[JobEnd],
     ) -> Result<impl Iterator<Item = Option<Counterexample>>, RunError> {
-        let ends = self.call(&self.property.function.clone(), batch.clone())?;
         let outputs: Vec<Result<Value, Cause>> = ends.iter().map(|end| returned(ran(end)?)).collect();
         let again = self.call_again(&outputs)?;
         Ok(batch.into_iter().zip(outputs).zip(again).map(|((arguments, output), again)| {

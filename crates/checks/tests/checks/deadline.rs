@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use checks::jobs::NoEngines;
 use checks::limits::COMPARISON_TIME;
-use checks::{RunJobs, run_checks};
+use checks::{JobEnd, RunJobs, run_checks};
 use sandbox::Ending;
 use serde_json::{Value, json};
 
@@ -85,6 +85,23 @@ fn a_case_that_came_back_is_judged_after_the_time_of_the_request() {
     assert_eq!(statuses(&report), ["fail"]);
     let message = report.details[0].message.as_ref().unwrap();
     assert!(message.contains("not made smaller"), "{message}");
+}
+
+#[test]
+fn cases_that_were_not_started_are_not_counted_as_run() {
+    let value = json!({
+        "tier": 2, "artifact": { "language": "javascript", "content": "…" },
+        "properties": [{ "name": "p", "arguments": [{ "type": "integer" }], "property": "true", "cases": 25 }],
+    });
+    let calls = Cell::new(0);
+    let runner = Fake::new(|_| match calls.replace(calls.get() + 1) {
+        0..22 => returned("1"),
+        _ => JobEnd::NotStarted,
+    });
+    let report = run_checks(&request(&value), &runner, &|| Duration::ZERO).unwrap();
+    assert_eq!((statuses(&report), report.cases), (vec!["error"], Some(22)));
+    let message = report.details[0].message.as_ref().unwrap();
+    assert!(message.starts_with("case 23: "), "{message}");
 }
 
 #[test]

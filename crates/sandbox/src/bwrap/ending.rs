@@ -1,7 +1,9 @@
 //! Endings, read from exit codes and from the channel of the driver.
 //!
 //! What a program prints decides nothing: a correct one may print "out of memory". A program that exhausts its memory ends
-//! with an exit code or a signal like any other.
+//! with an exit code or a signal like any other. So does one that reaches the bound on processor time or on the size of a
+//! file. A program can choose each of these codes itself, so none of them means that wall time or output are used up: the
+//! supervisor reports that.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -13,7 +15,7 @@ use crate::checks::{exception, read_value};
 pub(super) const KIND_LIMIT: usize = 16;
 
 /// Names of signals by their number on Linux.
-const SIGNALS: [(i32, &str); 15] = [
+const SIGNALS: [(i32, &str); 17] = [
     (libc::SIGHUP, "SIGHUP"),
     (libc::SIGINT, "SIGINT"),
     (libc::SIGQUIT, "SIGQUIT"),
@@ -28,6 +30,8 @@ const SIGNALS: [(i32, &str); 15] = [
     (libc::SIGPIPE, "SIGPIPE"),
     (libc::SIGALRM, "SIGALRM"),
     (libc::SIGTERM, "SIGTERM"),
+    (libc::SIGXCPU, "SIGXCPU"),
+    (libc::SIGXFSZ, "SIGXFSZ"),
     (libc::SIGSYS, "SIGSYS"),
 ];
 
@@ -68,8 +72,6 @@ pub(super) fn of_function(code: i32, channel: &[u8]) -> (Ending, Option<String>)
 pub(super) fn of_code(code: i32) -> Ending {
     match code - 128 {
         _ if code == 0 => Ending::Finished,
-        libc::SIGXCPU => Ending::OutOfTime,
-        libc::SIGXFSZ => Ending::TooMuchOutput,
         signal => match SIGNALS.iter().find(|(number, _)| *number == signal) {
             Some((_, name)) => Ending::Crashed((*name).to_owned()),
             None => Ending::Exited(code),
@@ -93,7 +95,8 @@ mod tests {
         assert_eq!(of_code(0), Ending::Finished);
         assert_eq!(of_code(137), Ending::Crashed("SIGKILL".to_owned()));
         assert_eq!(of_code(139), Ending::Crashed("SIGSEGV".to_owned()));
-        assert_eq!(of_code(152), Ending::OutOfTime);
+        assert_eq!(of_code(152), Ending::Crashed("SIGXCPU".to_owned()));
+        assert_eq!(of_code(153), Ending::Crashed("SIGXFSZ".to_owned()));
         assert_eq!(of_code(200), Ending::Exited(200));
     }
 

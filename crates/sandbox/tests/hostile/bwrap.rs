@@ -230,6 +230,18 @@ fn what_a_program_prints_about_memory_does_not_change_how_it_ended() {
 }
 
 #[test]
+fn a_program_cannot_end_as_if_its_wall_time_or_output_were_used_up() {
+    for (script, signal) in [
+        ("exit 152", "SIGXCPU"),
+        ("kill -XCPU $$", "SIGXCPU"),
+        ("exit 153", "SIGXFSZ"),
+        ("exec truncate -s 1T /tmp/big", "SIGXFSZ"),
+    ] {
+        assert_eq!(run(&shell(script, b"")).ending, Ending::Crashed(signal.to_owned()), "{script}");
+    }
+}
+
+#[test]
 fn a_program_that_does_not_read_its_input_does_not_block() {
     let outcome = run(&shell("exec 0<&-; echo done", &vec![b'x'; 1 << 20]));
 

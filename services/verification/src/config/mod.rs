@@ -35,7 +35,7 @@ pub struct Config {
     pub queue: usize,
     /// Maximum size of a request in bytes.
     pub body_bytes: usize,
-    /// The time for which results are kept, and repeated requests are recognized.
+    /// The time for which results are kept after their delivery to the log, and repeated requests are recognized.
     pub keep: Duration,
     /// The log.
     pub log: LogConfig,

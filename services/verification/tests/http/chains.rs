@@ -6,9 +6,19 @@ use log_for_tests::LocalLog;
 use registration::vrf::{VrfRecord, VrfStatement};
 use scitt::SignedStatement;
 use serde_json::Value;
+use verification::ClientConfig;
 use verifier::TrustStore;
 
-use crate::site::{AGENT, Site, request, request_about_agent};
+use crate::site::{AGENT, Site, client, request, request_about_agent};
+
+/// Another agent than [`AGENT`].
+const OTHER_AGENT: &str = "did:web:other.example";
+const TOKEN: Option<&str> = Some("token-of-a");
+
+/// The only client, whose agent this is.
+fn client_of(agent: &str) -> Vec<ClientConfig> {
+    vec![ClientConfig { subject: Some(agent.into()), ..client("a", "token-of-a", 60) }]
+}
 
 fn stopped_log() -> LocalLog {
     LocalLog::stopped(&testkit::policy_toml())
@@ -103,6 +113,45 @@ async fn nothing_is_signed_for_an_unknown_chain_while_the_log_does_not_answer() 
     log.go_on().await;
     site.answer_when(&request_about_agent("pass", "0"), is_delivered).await;
     expect_whole(&log, &site.issuer, 1).await;
+}
+
+#[tokio::test]
+async fn a_request_that_names_no_agent_has_another_receipt_once_its_client_has_another_agent() {
+    let log = running_log().await;
+    let mut site = Site::start(&log.url(), |config| config.receipt_wait = config.wait).await;
+    let mut answers: Vec<Value> = Vec::new();
+    for agent in [AGENT, OTHER_AGENT, AGENT] {
+        site.stop().await;
+        site.configure(|config| config.clients = client_of(agent));
+        site.go_on().await;
+        let answer: Value = site.post(TOKEN, &request("pass", "0")).await.json().await.unwrap();
+        assert_eq!(answer["subject"], agent, "{answer}");
+        answers.push(answer);
+    }
+    assert_eq!((&answers[0], site.runner.runs()), (&answers[2], 2));
+}
+
+#[tokio::test]
+async fn a_pending_request_keeps_the_agent_that_its_client_had() {
+    let mut log = stopped_log();
+    let pending = |config: &mut verification::Config| {
+        (config.clients, config.wait) = (client_of(AGENT), std::time::Duration::from_millis(200));
+    };
+    let mut site = Site::start(&log.url(), pending).await;
+    let accepted: Value = site.post(TOKEN, &request("pass", "0")).await.json().await.unwrap();
+    site.stop().await;
+    site.configure(|config| config.clients = client_of(OTHER_AGENT));
+    site.go_on().await;
+    log.go_on().await;
+    let path = format!("/jobs/{}", accepted["job"].as_str().unwrap());
+    let ended = loop {
+        let job: Value = site.get(TOKEN, &path).await.json().await.unwrap();
+        if job["state"] != "pending" {
+            break job;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    };
+    assert_eq!(ended["subject"], AGENT, "{ended}");
 }
 
 #[tokio::test]

@@ -48,6 +48,11 @@ impl Site {
         site
     }
 
+    /// Changes the configuration of the next start.
+    pub fn configure(&mut self, change: impl FnOnce(&mut Config)) {
+        change(&mut self.config);
+    }
+
     /// Starts the service again, with the state that it had.
     pub async fn go_on(&mut self) {
         let (config, runner) = (self.config.clone(), self.runner.clone());
