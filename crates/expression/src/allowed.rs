@@ -5,14 +5,13 @@
 //! while the time limit is checked only between calls (`numbers.range`, `replace`, `concat`, `sprintf`, `product`,
 //! `bits.lsh`, searches that compare all with all).
 
-use std::ops::Range;
-
 use serde_json::Value;
 
 use crate::error::CompileError;
 use crate::limits::{MULTIPLICATIONS, NUMBER_CHARACTERS, STATEMENTS};
 use crate::pattern::{self, Patterns};
 use crate::source::{self, RULE};
+use crate::syntax::{self, list, name, node};
 
 /// The functions that a condition may call.
 const FUNCTIONS: &[&str] = &[
@@ -80,7 +79,7 @@ impl Walk<'_> {
         };
         let head = &rule["Spec"]["head"]["Compr"];
         let ours = list(&module["imports"]).is_empty()
-            && self.name(&head["refr"]).as_deref() == Some(RULE)
+            && name(&head["refr"]).as_deref() == Some(RULE)
             && head["assign"].is_null()
             && body["assign"].is_null();
         if !ours {
@@ -94,7 +93,7 @@ impl Walk<'_> {
     /// always holds; then the statement includes the braces.
     fn is_within(&self, statement: &Value) -> Walked {
         let text = source::range(self.text);
-        match span(&statement["span"]) {
+        match syntax::range(&statement["span"]) {
             Some(range) if text.start <= range.start && range.end <= text.end => Ok(()),
             _ => {
                 Err(CompileError::at_start("statements are separated by `;` or stand on lines of their own"))
@@ -117,7 +116,7 @@ impl Walk<'_> {
         if !list(&statement["with_mods"]).is_empty() {
             return Err(self.refused(statement, "`with` is not allowed"));
         }
-        let (kind, parts) = self.node(&statement["literal"])?;
+        let (kind, parts) = node(&statement["literal"])?;
         match kind {
             "SomeVars" => list(&parts["vars"]).iter().try_for_each(|name| self.declared(name)),
             "SomeIn" => {
@@ -137,7 +136,7 @@ impl Walk<'_> {
     }
 
     fn expression(&mut self, expression: &Value) -> Walked {
-        let (kind, parts) = self.node(expression)?;
+        let (kind, parts) = node(expression)?;
         match kind {
             "String" | "RawString" | "Bool" | "Null" => Ok(()),
             "Number" => self.number(parts),
@@ -171,7 +170,7 @@ impl Walk<'_> {
     }
 
     fn number(&self, number: &Value) -> Walked {
-        if self.written(&number["span"]).chars().count() > NUMBER_CHARACTERS {
+        if syntax::written(self.text, &number["span"]).chars().count() > NUMBER_CHARACTERS {
             return Err(self.refused(number, format!("a number of more than {NUMBER_CHARACTERS} characters")));
         }
         Ok(())
@@ -195,7 +194,7 @@ impl Walk<'_> {
     }
 
     fn call(&mut self, call: &Value) -> Walked {
-        let name = self.name(&call["fcn"]).unwrap_or_default();
+        let name = name(&call["fcn"]).unwrap_or_default();
         if !FUNCTIONS.contains(&name.as_str()) {
             return Err(self.refused(first(&call["fcn"]), format!("the function `{name}` is not allowed")));
         }
@@ -217,38 +216,12 @@ impl Walk<'_> {
             .map_err(|_| self.refused(literal, "the pattern is not a regular expression, or too large a one"))
     }
 
-    /// Returns a name, dotted or not, as written.
-    fn name(&self, expression: &Value) -> Option<String> {
-        let (kind, parts) = self.node(expression).ok()?;
-        match kind {
-            "Var" => Some(parts["value"].as_str()?.to_owned()),
-            "RefDot" => Some(format!("{}.{}", self.name(&parts["refr"])?, parts["field"][1].as_str()?)),
-            _ => None,
-        }
-    }
-
-    /// Returns a node's kind and parts. Each node is an object with one member, named after its kind.
-    fn node<'v>(&self, node: &'v Value) -> Result<(&'v str, &'v Value), CompileError> {
-        let only =
-            node.as_object().filter(|members| members.len() == 1).and_then(|members| members.iter().next());
-        only.map(|(kind, parts)| (kind.as_str(), parts))
-            .ok_or_else(|| CompileError::at_start("the condition cannot be read"))
-    }
-
     /// Checks a variable that a statement declares. It must not be `input`, which always is the document.
     fn declared(&self, span: &Value) -> Walked {
-        match self.written(span) {
-            "input" => Err(self.refused_at(span, "`input` is the document: declare another name")),
+        match syntax::written(self.text, span) {
+            "input" => Err(syntax::refused(self.text, span, "`input` is the document: declare another name")),
             _ => Ok(()),
         }
-    }
-
-    /// Returns the source text of a part.
-    fn written(&self, part: &Value) -> &str {
-        let start = source::range(self.text).start;
-        let range =
-            span(part).and_then(|range| Some(range.start.checked_sub(start)?..range.end.checked_sub(start)?));
-        range.and_then(|range| self.text.get(range)).unwrap_or_default()
     }
 
     fn unknown(&self, parts: &Value, kind: &str) -> CompileError {
@@ -261,23 +234,8 @@ impl Walk<'_> {
     }
 
     fn refused(&self, part: &Value, why: impl Into<String>) -> CompileError {
-        self.refused_at(&part["span"], why)
+        syntax::refused(self.text, &part["span"], why)
     }
-
-    fn refused_at(&self, span: &Value, why: impl Into<String>) -> CompileError {
-        let at = |name: &str| span[name].as_u64().and_then(|at| usize::try_from(at).ok()).unwrap_or(0);
-        source::place(self.text, at("line"), at("col"), why)
-    }
-}
-
-/// Returns the byte range of a part in the module.
-fn span(part: &Value) -> Option<Range<usize>> {
-    let at = |end: &str| part[end].as_u64().and_then(|at| usize::try_from(at).ok());
-    Some(at("start")?..at("end")?)
-}
-
-fn list(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
 }
 
 /// Returns the first name of a dotted name. The engine gives the position of the last dot for the whole.

@@ -13,7 +13,9 @@
 //!
 //! In Rego, a comparison with an absent member does not hold. A rule that denies must not be evaded by omitting a
 //! member, so [`Expression::answer`] distinguishes "does not hold" from "refers to a member that the document does not
-//! have".
+//! have". For this, a condition names each member that it reads: by a path from `input`, or from a variable that stands
+//! for a part of the document (`x := input.a`, `some x in input.a`, `every x in input.a`). A condition that reads a member
+//! in another way is refused, such as `sort(input.a)[0].size` or `input[name]` for a `name` with a value.
 //!
 //! This crate alone uses the engine (`regorus`), and its interface exposes nothing of it.
 //!
@@ -39,6 +41,7 @@ pub mod limits;
 mod members;
 mod pattern;
 mod source;
+mod syntax;
 
 pub use error::{CompileError, EvalError};
 pub use input::Input;
@@ -92,7 +95,7 @@ impl Expression {
         engine
             .compile_with_entrypoint(&source::RULE_PATH.into())
             .map_err(|why| source::located(text, &why))?;
-        let statements = members::statements(text, &tree).into();
+        let statements = members::statements(text, &tree)?.into();
         Ok(Self { text: text.to_owned(), engine, statements, alone: Arc::default() })
     }
 
@@ -122,9 +125,9 @@ impl Expression {
     }
 
     /// Evaluates the condition and distinguishes absent members from "does not hold": a statement counts against the
-    /// condition only if the document has every member that the statement refers to. Members under `not` and those read
-    /// with `object.get` may be absent. A member that is compared with `null` or passed to a function such as `is_null`
-    /// may be null.
+    /// condition only if the document has every member that the statement refers to. Members under `not`, except in
+    /// a comprehension there, and those read with `object.get` may be absent. A member that is compared with `null` or
+    /// passed to a function such as `is_null` may be null.
     ///
     /// # Errors
     /// Those of [`Expression::holds`].

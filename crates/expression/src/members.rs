@@ -1,16 +1,33 @@
 //! The members of the document that a condition refers to, and the check whether a document has them.
 //!
+//! A read of a member that the document lacks has no result, and must not pass for "does not hold". So every read is
+//! traced to a path from `input`, and one that cannot be traced is refused. Variables are traced in the order of the
+//! text: each is declared once, before its use, and not under a name that is visible there.
+//!
 //! Not here: the allowed elements of a condition (`allowed`).
 
-use std::collections::BTreeMap;
+use std::mem;
 
 use serde_json::Value;
 
+use crate::error::CompileError;
 use crate::source;
+use crate::syntax::{self, list, name, node};
 
 /// Functions that accept `null` as an ordinary argument.
 const TAKE_NULL: &[&str] =
     &["is_array", "is_boolean", "is_null", "is_number", "is_object", "is_set", "is_string", "type_name"];
+
+/// Functions whose result may contain parts of their arguments. All others return numbers, texts or names.
+const PASS_ON: &[&str] = &["array.slice", "max", "min", "object.get", "sort"];
+
+const DERIVED: &str =
+    "name the member of the document directly: a value that was made from the document has no known members";
+const COMPARED: &str = "name the member of the document directly, in place of comparing its name";
+const DESTRUCTURED: &str =
+    "name the member of the document directly: a pattern does not say which one it reads";
+const INDEX: &str = "name the member of the document directly: \
+    an index is written out, or a variable that `some` declares for the items of this one list or object";
 
 /// A statement of a condition.
 #[derive(Debug)]
@@ -23,56 +40,75 @@ pub(crate) struct Statement {
 /// A member that a statement refers to.
 #[derive(Debug)]
 struct Member {
-    path: Vec<Step>,
-    /// `true` if the statement is meaningful without the member.
-    may_be_absent: bool,
-    /// `true` if `null` is an ordinary value of the member in this statement.
-    may_be_null: bool,
+    path: Path,
+    allowed: Allowed,
 }
+
+/// The values besides those of a member that a statement is meaningful with.
+#[derive(Clone, Copy, Debug)]
+struct Allowed {
+    absent: bool,
+    null: bool,
+}
+
+const REQUIRED: Allowed = Allowed { absent: false, null: false };
+
+/// The steps from the document to a part of it.
+type Path = Vec<Step>;
 
 /// A step from a value to a part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
     /// The member with this name.
     Name(String),
-    /// Every item or member, for an index that is not a literal name.
-    Each,
+    /// The item with this index.
+    Item(usize),
+    /// Every item or member, in this iteration of the condition.
+    Each(usize),
 }
 
 impl Step {
     fn name(&self) -> Option<&str> {
         match self {
             Step::Name(name) => Some(name),
-            Step::Each => None,
+            Step::Item(_) | Step::Each(_) => None,
         }
     }
 }
 
-/// The paths in the document that variables stand for.
-type Variables = BTreeMap<String, Vec<Step>>;
+/// The origin of a value.
+#[derive(Clone, Debug)]
+enum Origin {
+    /// The part of the document at this path.
+    Part(Path),
+    /// The name or index of the current item, in this iteration over the part at this path.
+    Key(Path, usize),
+    /// A value that may contain parts of the document.
+    Derived,
+    /// A value without parts of the document: a literal, a count, a text.
+    Apart,
+}
+
+type Traced<T> = Result<T, CompileError>;
 
 /// Returns the statements of a syntax tree.
-pub(crate) fn statements(text: &str, tree: &Value) -> Vec<Statement> {
-    let query = &tree[0]["ast"]["rules"][0]["Spec"]["bodies"][0]["query"]["stmts"];
-    let start = source::range(text).start;
-    let place = |span: &Value, end: &str| usize::try_from(span[end].as_u64()?).ok()?.checked_sub(start);
-    let written = |span: &Value| text.get(place(span, "start")?..place(span, "end")?);
-    let mut variables = Variables::new();
-    declare(query, &written, &mut variables);
-    let all = query.as_array().map_or(&[][..], Vec::as_slice);
-    let starts: Vec<usize> = all
-        .iter()
-        .map(|statement| unquoted(text, place(&statement["span"], "start").unwrap_or_default()))
-        .collect();
+pub(crate) fn statements(text: &str, tree: &Value) -> Traced<Vec<Statement>> {
+    let all = list(&tree[0]["ast"]["rules"][0]["Spec"]["bodies"][0]["query"]["stmts"]);
+    let start = |statement: &Value| {
+        let start = syntax::range(&statement["span"])
+            .and_then(|range| range.start.checked_sub(source::range(text).start));
+        unquoted(text, start.unwrap_or_default())
+    };
+    let starts: Vec<usize> = all.iter().map(start).collect();
+    let mut trace = Trace { text, variables: Vec::new(), iterations: 0, members: Vec::new() };
     let statement = |(at, statement): (usize, &Value)| {
-        let mut members = Vec::new();
-        collect(&statement["literal"], &variables, (false, false), &mut members);
+        trace.statement(&statement["literal"])?;
         let end = starts.get(at + 1).copied().unwrap_or(text.len());
         let text = text.get(starts[at]..end).unwrap_or_default();
         let text = text.trim_end_matches(|end: char| end == ';' || end.is_whitespace());
         let mut tree = statement["literal"].clone();
         forget_places(&mut tree);
-        Statement { text: text.to_owned(), tree, members }
+        Ok(Statement { text: text.to_owned(), tree, members: mem::take(&mut trace.members) })
     };
     all.iter().enumerate().map(statement).collect()
 }
@@ -98,110 +134,276 @@ fn forget_places(node: &mut Value) {
     }
 }
 
-/// Collects the variables that stand for a part of the document: `some x in input.a`, `every x in input.a`,
-/// `x := input.a`.
-fn declare<'t>(node: &Value, written: &impl Fn(&Value) -> Option<&'t str>, variables: &mut Variables) {
-    match node {
-        Value::Array(items) => items.iter().for_each(|item| declare(item, written, variables)),
-        Value::Object(members) => {
-            for (kind, parts) in members {
-                let found = match kind.as_str() {
-                    "SomeIn" => item(&parts["collection"], variables).zip(variable(&parts["value"])),
-                    "Every" => item(&parts["domain"], variables).zip(written(&parts["value"])),
-                    "AssignExpr" => path(&parts["rhs"], variables).zip(variable(&parts["lhs"])),
-                    _ => None,
-                };
-                if let Some((path, name)) = found {
-                    variables.insert(name.to_owned(), path);
+/// The tracing of a condition's values to the document.
+struct Trace<'t> {
+    text: &'t str,
+    /// The visible variables. One that `some` declared without a value has no origin until it is used as an index.
+    variables: Vec<(String, Option<Origin>)>,
+    iterations: usize,
+    /// The members that were found since the beginning of the statement.
+    members: Vec<Member>,
+}
+
+impl Trace<'_> {
+    fn statement(&mut self, literal: &Value) -> Traced<()> {
+        let (kind, parts) = node(literal)?;
+        match kind {
+            "SomeVars" => list(&parts["vars"]).iter().try_for_each(|name| self.declare(name, None)),
+            "SomeIn" => {
+                let collection = self.value(&parts["collection"], REQUIRED)?;
+                let declared = [&parts["key"], &parts["value"]];
+                if let Some(pattern) = declared.into_iter().find(|part| !part.is_null() && !is_variable(part))
+                {
+                    return Err(self.refused(pattern, DESTRUCTURED));
                 }
-                declare(parts, written, variables);
+                let [key, value] = declared.map(|variable| &variable["Var"]["span"]);
+                self.iterate(collection, key, value)
+            }
+            "Every" => {
+                let domain = self.value(&parts["domain"], REQUIRED)?;
+                self.scope(|scope| {
+                    scope.iterate(domain, &parts["key"], &parts["value"])?;
+                    scope.query(&parts["query"])
+                })
+            }
+            "NotExpr" => self.value(&parts["expr"], Allowed { absent: true, null: true }).map(drop),
+            _ => self.value(&parts["expr"], REQUIRED).map(drop),
+        }
+    }
+
+    fn query(&mut self, query: &Value) -> Traced<()> {
+        list(&query["stmts"]).iter().try_for_each(|statement| self.statement(&statement["literal"]))
+    }
+
+    /// Traces a part of the condition whose variables are not visible outside of it.
+    fn scope<T>(&mut self, part: impl FnOnce(&mut Self) -> Traced<T>) -> Traced<T> {
+        let outside = self.variables.len();
+        let traced = part(self);
+        self.variables.truncate(outside);
+        traced
+    }
+
+    /// Declares the variables of an iteration, at their places in the text. The place of an absent one is null.
+    fn iterate(&mut self, collection: Origin, key: &Value, value: &Value) -> Traced<()> {
+        let (each_key, each_value) = match collection {
+            Origin::Part(path) => {
+                let iteration = self.next_iteration();
+                (Origin::Key(path.clone(), iteration), Origin::Part(extended(path, Step::Each(iteration))))
+            }
+            Origin::Apart => (Origin::Apart, Origin::Apart),
+            Origin::Key(..) | Origin::Derived => (Origin::Derived, Origin::Derived),
+        };
+        self.declare(key, Some(each_key))?;
+        self.declare(value, Some(each_value))
+    }
+
+    fn declare(&mut self, span: &Value, origin: Option<Origin>) -> Traced<()> {
+        let name = syntax::written(self.text, span);
+        if self.variables.iter().any(|(known, _)| known == name) {
+            let why = format!("`{name}` already stands for something here: declare another name");
+            return Err(syntax::refused(self.text, span, why));
+        }
+        if !matches!(name, "" | "_") {
+            self.variables.push((name.to_owned(), origin));
+        }
+        Ok(())
+    }
+
+    /// Traces an expression, and notes the members that it refers to.
+    fn value(&mut self, expression: &Value, allowed: Allowed) -> Traced<Origin> {
+        let (kind, parts) = node(expression)?;
+        match kind {
+            "Var" | "RefDot" | "RefBrack" => {
+                let origin = self.reference(expression, allowed)?;
+                if let Origin::Part(path) = &origin
+                    && !path.is_empty()
+                {
+                    self.members.push(Member { path: path.clone(), allowed });
+                }
+                Ok(origin)
+            }
+            "ArrayCompr" | "SetCompr" => self.comprehension(&parts["query"], [&parts["term"]]),
+            "ObjectCompr" => self.comprehension(&parts["query"], [&parts["key"], &parts["value"]]),
+            "Call" => self.call(parts, allowed),
+            "AssignExpr" if parts["op"] == "ColEq" => self.assignment(parts, allowed),
+            "AssignExpr" | "BoolExpr" => self.comparison(parts, allowed),
+            "Membership" => self.membership(parts, allowed),
+            "Array" | "Set" => self.all(list(&parts["items"]), allowed),
+            "Object" => {
+                self.all(list(&parts["fields"]).iter().flat_map(|field| [&field[1], &field[2]]), allowed)
+            }
+            "UnaryExpr" => self.all([&parts["expr"]], allowed),
+            "BinExpr" | "ArithExpr" => self.all([&parts["lhs"], &parts["rhs"]], allowed),
+            _ => Ok(Origin::Apart),
+        }
+    }
+
+    /// Traces the parts of an expression, and returns the origin of a value that is made of them.
+    fn all<'v>(&mut self, parts: impl IntoIterator<Item = &'v Value>, allowed: Allowed) -> Traced<Origin> {
+        let mut made = Origin::Apart;
+        for part in parts {
+            if !matches!(self.value(part, allowed)?, Origin::Apart) {
+                made = Origin::Derived;
             }
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        Ok(made)
     }
-}
 
-fn variable(expression: &Value) -> Option<&str> {
-    expression["Var"]["value"].as_str()
-}
-
-/// Returns the path of the items of a collection.
-fn item(collection: &Value, variables: &Variables) -> Option<Vec<Step>> {
-    let mut path = path(collection, variables)?;
-    path.push(Step::Each);
-    Some(path)
-}
-
-/// Returns the path in the document that an expression denotes, if it is one.
-fn path(expression: &Value, variables: &Variables) -> Option<Vec<Step>> {
-    if let Some(name) = variable(expression) {
-        return if name == "input" { Some(Vec::new()) } else { variables.get(name).cloned() };
+    /// Traces a comprehension, which has a result even where a member in it is absent: so under `not` too, its members
+    /// may not be.
+    fn comprehension<const N: usize>(&mut self, query: &Value, terms: [&Value; N]) -> Traced<Origin> {
+        self.scope(|scope| {
+            scope.query(query)?;
+            scope.all(terms, REQUIRED)
+        })
     }
-    let (of, step) = match (&expression["RefDot"], &expression["RefBrack"]) {
-        (Value::Object(dot), _) => (&dot["refr"], dot["field"][1].as_str()),
-        (_, Value::Object(bracket)) => {
-            let index = &bracket["index"];
-            let name = index["String"]["value"].as_str().or_else(|| index["RawString"]["value"].as_str());
-            (&bracket["refr"], name)
-        }
-        _ => return None,
-    };
-    let mut path = path(of, variables)?;
-    path.push(step.map_or(Step::Each, |name| Step::Name(name.to_owned())));
-    Some(path)
-}
 
-/// Collects the members that a node refers to, and whether they may be absent or null there.
-fn collect(
-    node: &Value,
-    variables: &Variables,
-    (may_be_absent, may_be_null): (bool, bool),
-    members: &mut Vec<Member>,
-) {
-    if let Some(path) = path(node, variables) {
-        if !path.is_empty() {
-            members.push(Member { path, may_be_absent, may_be_null });
-        }
-        return indices(node, variables, may_be_absent, members);
+    fn call(&mut self, call: &Value, allowed: Allowed) -> Traced<Origin> {
+        let function = name(&call["fcn"]).unwrap_or_default();
+        let null = TAKE_NULL.contains(&function.as_str());
+        let arguments = self.all(list(&call["params"]), Allowed { null, ..allowed })?;
+        Ok(if PASS_ON.contains(&function.as_str()) { arguments } else { Origin::Apart })
     }
-    match node {
-        Value::Array(items) => {
-            items.iter().for_each(|item| collect(item, variables, (may_be_absent, may_be_null), members));
+
+    fn assignment(&mut self, parts: &Value, allowed: Allowed) -> Traced<Origin> {
+        let origin = self.value(&parts["rhs"], allowed)?;
+        if !is_variable(&parts["lhs"]) {
+            return Err(self.refused(&parts["lhs"], DESTRUCTURED));
         }
-        Value::Object(parts) => {
-            for (kind, part) in parts {
-                let (part, allowed) = match kind.as_str() {
-                    "NotExpr" => (part, (true, true)),
-                    "SomeIn" => (&part["collection"], (may_be_absent, false)),
-                    "Call" => (&part["params"], (may_be_absent, takes_null(part))),
-                    "BoolExpr" => (part, (may_be_absent, is_null(&part["lhs"]) || is_null(&part["rhs"]))),
-                    _ => (part, (may_be_absent, may_be_null)),
-                };
-                collect(part, variables, allowed, members);
+        self.declare(&parts["lhs"]["Var"]["span"], Some(origin))?;
+        Ok(Origin::Apart)
+    }
+
+    fn comparison(&mut self, parts: &Value, allowed: Allowed) -> Traced<Origin> {
+        let sides = [&parts["lhs"], &parts["rhs"]];
+        let allowed = Allowed { null: sides.iter().any(|side| !side["Null"].is_null()), ..allowed };
+        for side in sides {
+            let origin = self.value(side, allowed)?;
+            if parts["op"] == "Eq" && matches!(origin, Origin::Key(..)) {
+                return Err(self.refused(side, COMPARED));
             }
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        Ok(Origin::Apart)
     }
-}
 
-/// Collects the members in the indices of a path.
-fn indices(node: &Value, variables: &Variables, may_be_absent: bool, members: &mut Vec<Member>) {
-    match (&node["RefDot"], &node["RefBrack"]) {
-        (Value::Object(dot), _) => indices(&dot["refr"], variables, may_be_absent, members),
-        (_, Value::Object(bracket)) => {
-            collect(&bracket["index"], variables, (may_be_absent, false), members);
-            indices(&bracket["refr"], variables, may_be_absent, members);
+    fn membership(&mut self, parts: &Value, allowed: Allowed) -> Traced<Origin> {
+        if !parts["key"].is_null() {
+            return Err(self.refused(&parts["key"], COMPARED));
         }
-        _ => {}
+        let allowed = Allowed { null: false, ..allowed };
+        if let Origin::Key(..) = self.value(&parts["value"], allowed)? {
+            return Err(self.refused(&parts["value"], COMPARED));
+        }
+        self.value(&parts["collection"], allowed)?;
+        Ok(Origin::Apart)
+    }
+
+    /// Traces a variable, or a path from one or from another expression.
+    fn reference(&mut self, expression: &Value, allowed: Allowed) -> Traced<Origin> {
+        let (kind, parts) = node(expression)?;
+        let of = match kind {
+            "Var" => return self.variable(expression),
+            "RefDot" | "RefBrack" => self.reference(&parts["refr"], allowed)?,
+            _ => return self.value(expression, allowed),
+        };
+        match of {
+            Origin::Part(path) if kind == "RefDot" => {
+                let name = parts["field"][1].as_str().unwrap_or_default();
+                Ok(Origin::Part(extended(path, Step::Name(name.to_owned()))))
+            }
+            Origin::Part(path) => {
+                let step = self.index(&path, &parts["index"])?;
+                Ok(Origin::Part(extended(path, step)))
+            }
+            Origin::Apart if kind == "RefDot" => Ok(Origin::Apart),
+            Origin::Apart => self.index_apart(&parts["index"], allowed),
+            Origin::Key(..) | Origin::Derived => Err(self.refused(expression, DERIVED)),
+        }
+    }
+
+    fn variable(&self, expression: &Value) -> Traced<Origin> {
+        let name = expression["Var"]["value"].as_str().unwrap_or_default();
+        if name == "input" {
+            return Ok(Origin::Part(Path::new()));
+        }
+        let known = self.variables.iter().find(|(known, _)| known == name);
+        known.and_then(|(_, origin)| origin.clone()).ok_or_else(|| {
+            let why = format!("`{name}` has no value yet: give it one before, with `:=` or `some {name} in`");
+            self.refused(expression, why)
+        })
+    }
+
+    /// Traces an index of a part of the document.
+    fn index(&mut self, path: &Path, index: &Value) -> Traced<Step> {
+        let (kind, parts) = node(index)?;
+        let step = match (kind, &parts["value"]) {
+            ("String" | "RawString", Value::String(name)) => Some(Step::Name(name.clone())),
+            ("Number", Value::Number(at)) => {
+                at.as_u64().and_then(|at| usize::try_from(at).ok()).map(Step::Item)
+            }
+            ("Var", Value::String(name)) => self.iteration(path, name).map(Step::Each),
+            _ => None,
+        };
+        step.ok_or_else(|| self.refused(index, INDEX))
+    }
+
+    /// Returns the iteration over a part of the document that a variable in its index stands for.
+    fn iteration(&mut self, path: &Path, name: &str) -> Option<usize> {
+        let next = self.next_iteration();
+        if name == "_" {
+            return Some(next);
+        }
+        let (_, origin) = self.variables.iter_mut().find(|(known, _)| known == name)?;
+        match origin.get_or_insert_with(|| Origin::Key(path.clone(), next)) {
+            Origin::Key(of, iteration) if of == path => Some(*iteration),
+            _ => None,
+        }
+    }
+
+    /// Traces an index of a value without parts of the document, such as a table of limits.
+    fn index_apart(&mut self, index: &Value, allowed: Allowed) -> Traced<Origin> {
+        let name = index["Var"]["value"].as_str();
+        if name == Some("_") {
+            return Ok(Origin::Apart);
+        }
+        if let Some((_, origin @ None)) =
+            self.variables.iter_mut().find(|(known, _)| Some(known.as_str()) == name)
+        {
+            *origin = Some(Origin::Apart);
+        }
+        match self.value(index, Allowed { null: false, ..allowed })? {
+            Origin::Key(..) => Err(self.refused(index, COMPARED)),
+            _ => Ok(Origin::Apart),
+        }
+    }
+
+    fn next_iteration(&mut self) -> usize {
+        self.iterations += 1;
+        self.iterations
+    }
+
+    fn refused(&self, expression: &Value, why: impl Into<String>) -> CompileError {
+        syntax::refused(self.text, begin(expression), why)
     }
 }
 
-fn takes_null(call: &Value) -> bool {
-    variable(&call["fcn"]).is_some_and(|name| TAKE_NULL.contains(&name))
+fn is_variable(expression: &Value) -> bool {
+    !expression["Var"].is_null()
 }
 
-fn is_null(expression: &Value) -> bool {
-    !expression["Null"].is_null()
+fn extended(mut path: Path, step: Step) -> Path {
+    path.push(step);
+    path
+}
+
+/// Returns the place of an expression's first word. The engine gives the place of the last step for a path.
+fn begin(expression: &Value) -> &Value {
+    match node(expression) {
+        Ok(("RefDot" | "RefBrack", parts)) => begin(&parts["refr"]),
+        Ok(("Call", parts)) => begin(&parts["fcn"]),
+        Ok((_, parts)) => &parts["span"],
+        Err(_) => &Value::Null,
+    }
 }
 
 impl Statement {
@@ -223,7 +425,7 @@ impl Statement {
     pub(crate) fn is_complete(&self, document: &regorus::Value) -> bool {
         self.members
             .iter()
-            .all(|member| member.may_be_absent || is_there(document, &member.path, member.may_be_null))
+            .all(|member| member.allowed.absent || is_there(document, &member.path, member.allowed.null))
     }
 }
 
@@ -235,10 +437,13 @@ fn is_there(value: &regorus::Value, path: &[Step], may_be_null: bool) -> bool {
         (Step::Name(name), regorus::Value::Object(members)) => {
             members.get(&name.as_str().into()).is_some_and(|member| is_there(member, rest, may_be_null))
         }
-        (Step::Each, regorus::Value::Object(members)) => {
+        (Step::Item(at), regorus::Value::Array(items)) => {
+            items.get(*at).is_some_and(|item| is_there(item, rest, may_be_null))
+        }
+        (Step::Each(_), regorus::Value::Object(members)) => {
             members.values().all(|member| is_there(member, rest, may_be_null))
         }
-        (Step::Each, regorus::Value::Array(items)) => {
+        (Step::Each(_), regorus::Value::Array(items)) => {
             items.iter().all(|item| is_there(item, rest, may_be_null))
         }
         _ => false,

@@ -416,6 +416,90 @@ fn a_member_that_is_left_out_of_one_item_of_many_is_missing() {
 }
 
 #[test]
+fn a_member_is_read_by_its_path_from_the_document() {
+    for (condition, place) in [
+        ("xs := [i | some i in input.a; i.kind == `pay`]; xs[_].size > 10", (1, 49)),
+        ("some k in [`amount`, `total`]\ninput.record[k] > 1000", (2, 14)),
+        ("k := `amount`; input.record[k] > 1000", (1, 29)),
+        ("input.record[input.record.field] > 1000", (1, 14)),
+        ("input[lower(`AMOUNT`)] > 1000", (1, 7)),
+        ("[p, q] := input.record.pair; p.size > 10", (1, 1)),
+        ("some [p, q] in input.record.pairs; p.size > 10", (1, 6)),
+        ("some `amount`, value in input.record; value > 10", (1, 7)),
+        ("input.record.o = x; x.size > 10", (1, 18)),
+        ("some x; x = input.record.o; x.size > 10", (1, 9)),
+        ("{`size`: size} = input.record.o; size > 10", (1, 10)),
+        ("x := sort(input.record.a)[0]; x.size > 10", (1, 6)),
+        ("x := [input.record.o]; x[0].size > 10", (1, 24)),
+        ("some x in [input.record.o]; x.size > 10", (1, 29)),
+        ("every x in [input.record.o] { x.size > 10 }", (1, 31)),
+        ("x := object.get(input.record, `o`, {}); x.size > 10", (1, 41)),
+        ("not max(input.record.a).size > 10", (1, 5)),
+        ("`amount`, 1000 in input.record", (1, 2)),
+        ("some name, value in input.record; name == `amount`; value > 10", (1, 35)),
+        ("some name, value in input.record; name in {`amount`}; value > 10", (1, 35)),
+        ("limits := {`amount`: 10}; some name, value in input.record; value > limits[name]", (1, 76)),
+        ("limits := {`amount`: 10}; some name; input.record[name] > limits[name]", (1, 66)),
+        ("some i; input.sizes[i] > 10; input.kinds[i] == `pay`", (1, 42)),
+        ("some i; input.a[_].b[i].size > 10; input.a[_].b[i].kind == `pay`", (1, 49)),
+        ("some x in input.a; count([x | some x in input.b; x.size > 10]) > 0", (1, 36)),
+    ] {
+        let why = refused(condition);
+        assert_eq!((why.line, why.column), place, "{condition}: {why}");
+    }
+    assert!(refused("sort(input.a)[0].size > 10").why.contains("name the member of the document directly"));
+}
+
+#[test]
+fn a_member_of_what_a_variable_stands_for_is_missing_where_it_is_left_out() {
+    let items = |a: Value, b: Value| json!({ "a": a, "b": b });
+    let (large, small, hidden) = (json!([{ "size": 99 }]), json!([{ "size": 1 }]), json!([{ "Size": 99 }]));
+    let twice = "count([x | some x in input.arguments.a; x.size > 10]) > 0; \
+                 count([x | some x in input.arguments.b; x.size > 10]) > 0";
+    assert_eq!(answer(twice, items(large.clone(), large.clone())), Answer::Holds);
+    assert_eq!(answer(twice, items(small.clone(), hidden.clone())), Answer::DoesNotHold);
+    for condition in [
+        twice,
+        "some i; input.arguments.a[i].size > 10; input.arguments.b[0].size > 10",
+        "some i, _ in input.arguments.a; input.arguments.a[i].size > 10; input.arguments.b[_].size > 10",
+        "some size in [input.arguments.a[0].size, input.arguments.b[0].size]; size > 100",
+        "not count([x | some x in input.arguments.a; x.size > 10]) == 0",
+    ] {
+        assert_eq!(
+            answer(condition, items(hidden.clone(), large.clone())),
+            Answer::MissingMember,
+            "{condition}"
+        );
+        let nothing = answer(condition, items(small.clone(), small.clone()));
+        assert_eq!(nothing, Answer::DoesNotHold, "{condition}");
+    }
+}
+
+#[test]
+fn an_item_that_a_condition_numbers_is_missing_where_there_is_none() {
+    let condition = "input.arguments.items[0].amount > 1000";
+    assert_eq!(answer(condition, json!({ "items": [{ "amount": 1 }, {}] })), Answer::DoesNotHold);
+    for items in [json!([]), json!({}), json!({ "0": { "amount": 1 } }), json!([{}])] {
+        assert_eq!(answer(condition, json!({ "items": items })), Answer::MissingMember, "{items}");
+    }
+}
+
+#[test]
+fn a_value_that_is_no_part_of_the_document_is_read_freely() {
+    for condition in [
+        "split(input.iss, `:`)[0] == `https`",
+        "{`fail`: 5, `pass`: 9}[input.record.verdict] == 5",
+        "limits := {`fail`: 5}; limits.fail == 5; limits[input.record.verdict] > 1",
+        "some i; [1, 2][i] == 2",
+        "[1, 2][_] == 2; {`a`: [count(input.record.runs)]}.a[0] == 3",
+        "some name, value in input.record.hashes; startswith(name, `out`); name != `iat`; contains(value, `:`)",
+        "n := max(input.record.runs); n * 2 == 6; n = 3",
+    ] {
+        assert!(holds(condition), "{condition}");
+    }
+}
+
+#[test]
 fn a_statement_that_is_false_by_itself_decides_whatever_else_is_missing() {
     let condition = r#"input.arguments.action == "transfer"; input.arguments.amount > 1000"#;
     assert_eq!(answer(condition, json!({ "action": "read" })), Answer::DoesNotHold);
@@ -462,8 +546,5 @@ fn the_members_that_a_condition_names_are_known() {
         let members = condition.members();
         members.into_iter().map(|path| path.join(".")).collect::<Vec<_>>()
     };
-    assert_eq!(
-        named("not input.a.b; input.c[_].d > 1; x := input.e; x.f == 2"),
-        ["a.b", "c", "e", "e", "e.f"]
-    );
+    assert_eq!(named("not input.a.b; input.c[_].d > 1; x := input.e; x.f == 2"), ["a.b", "c", "e", "e.f"]);
 }

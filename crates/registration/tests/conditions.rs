@@ -220,6 +220,38 @@ fn a_condition_that_names_what_no_statement_of_its_type_has_is_a_mistake_of_the_
 }
 
 #[test]
+fn a_condition_that_reads_a_member_without_its_path_is_a_mistake_of_the_policy() {
+    for when in [
+        "some name in [`amount`, `total`]; input.record[name] > 1000",
+        "payments := [p | some p in input.record.a; p.kind == `pay`]; payments[_].size > 10",
+        "input.record.order = order; order.size > 10",
+    ] {
+        let types = format!(
+            "[[type]]\ncontent_type = \"application/json\"\n[[type.rule]]\nname = \"r\"\nwhen = '{when}'\nthen = \"refuse\"\n"
+        );
+        let told = Policy::from_toml(&policy_text(&types)).map(drop).unwrap_err().to_string();
+        assert!(told.contains("type[0].rule[0].when: line 1, column "), "{told}");
+    }
+}
+
+#[test]
+fn two_comprehensions_that_use_one_name_refuse_what_either_of_them_lacks() {
+    let policy = policy_of(
+        "[[type]]\ncontent_type = \"application/json\"\n[[type.rule]]\nname = \"large\"\n\
+         when = \"count([x | some x in input.record.a; x.size > 10]) > 0; \
+         count([x | some x in input.record.b; x.size > 10]) > 0\"\nthen = \"refuse\"\n",
+    );
+    let paid = |payload: &[u8]| {
+        let issuer = verifier().public_key().did_key();
+        signed(StatementBuilder::new(payload).content_type("application/json").iss(&issuer).sub("s"))
+    };
+    let hidden = paid(br#"{"a":[{"Size":5000}],"b":[{"size":99}]}"#);
+    assert_eq!(refusal(&hidden, &policy).rule.as_str(), "large");
+    let small = paid(br#"{"a":[{"size":1}],"b":[{"size":99}]}"#);
+    assert_eq!(rule_that_admits(&small, &policy), "application/json");
+}
+
+#[test]
 fn no_condition_admits_what_a_typed_check_refuses() {
     let types = "[[type]]\ncontent_type = \"application/json\"\nalgorithms = [\"ES256\"]\n\
                  [[type.rule]]\nname = \"all\"\nwhen = \"true\"\nthen = \"admit\"\n";
