@@ -54,6 +54,14 @@ impl Answers {
         self.guards.insert(guard, leaf);
     }
 
+    /// Returns the answers of the log as it was before a leaf: only those that name entries below it.
+    pub fn below(&self, leaf: LeafIndex) -> Answers {
+        let mut below = self.clone();
+        below.entries.retain(|_, found| *found < leaf);
+        below.guards.retain(|_, holder| *holder < leaf);
+        below
+    }
+
     /// Returns the leaf of a statement, or `None` if it is absent.
     pub fn entry(&self, digest: &EntryDigest) -> Option<LeafIndex> {
         self.entries.get(digest).copied()

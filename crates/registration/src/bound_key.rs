@@ -21,8 +21,8 @@ pub struct BoundKey {
 /// Parses a key, alone or in a table with its name.
 pub(crate) fn bound_key(value: &Value, at: &str, notes: &Notebook) -> Option<BoundKey> {
     if let Value::String(_) = value {
-        let key = public_key(value).map_err(|problem| notes.note(at, problem)).ok()?;
-        return Some(bind(key, None));
+        let bound = public_key(value).and_then(|key| bind(key, None));
+        return bound.map_err(|problem| notes.note(at, problem)).ok();
     }
     let mut section = Section::open(value, at, notes)?;
     let key = section.required("key", public_key);
@@ -31,13 +31,19 @@ pub(crate) fn bound_key(value: &Value, at: &str, notes: &Notebook) -> Option<Bou
     if text_kid.is_some() && hex_kid.is_some() {
         section.note("kid_hex", "give `kid` or `kid_hex`, not both");
     }
+    let bound = key.map(|key| bind(key, text_kid.or(hex_kid)));
+    let bound = bound.and_then(|bound| bound.map_err(|problem| section.note("key", problem)).ok());
     section.close();
-    Some(bind(key?, text_kid.or(hex_kid)))
+    bound
 }
 
-fn bind(CoseKey { key, kid: own, .. }: CoseKey, given: Option<Vec<u8>>) -> BoundKey {
+/// Names a key: with the given name, else with the `kid` of its COSE_Key, else with its thumbprint.
+fn bind(CoseKey { key, kid: own, .. }: CoseKey, given: Option<Vec<u8>>) -> Result<BoundKey, String> {
     let kid = given.or(own).unwrap_or_else(|| key.thumbprint().to_vec());
-    BoundKey { kid, key }
+    match kid.is_empty() {
+        false => Ok(BoundKey { kid, key }),
+        true => Err("the kid of this COSE_Key is empty: name the key with `kid` or `kid_hex`".to_owned()),
+    }
 }
 
 /// Parses a public key.

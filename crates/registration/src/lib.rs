@@ -72,7 +72,7 @@ pub use erasure::ERASURE_CONTENT_TYPE;
 pub use guard::{Guard, GuardKind};
 pub use opaque::OpaqueRecord;
 pub use operator::{OPERATOR_ACTION_CONTENT_TYPE, OPERATOR_APPROVAL_CONTENT_TYPE};
-pub use outline::Outline;
+pub use outline::{AdmittedStatement, Outline};
 pub use policy::{POLICY_CONTENT_TYPE, Policy, PolicyDigest};
 pub use profile::{PayloadHash, TypeProfile, TypedRecord};
 pub use record::Record;

@@ -1,5 +1,5 @@
 //! Re-checks of admitted statements for audits: the decisions of the protected header of a statement whose payload was
-//! not kept, and the claims of any other statement without a second signature check.
+//! not kept, and the claims of any other statement.
 //!
 //! A policy may discard payloads (`keep_payload = false`). The signature can then no longer be verified, nor the typed
 //! record parsed. The issuer's key, the rule of the content type, its requirements on headers and claims, and the
@@ -9,8 +9,9 @@
 use merkle::{LeafIndex, TreeSize};
 use scitt::{SignedStatement, X5Chain};
 
-use crate::answers::Answers;
-use crate::authenticate::{SideData, unsigned};
+use crate::answers::{Answers, Questions};
+use crate::authenticate::{SideData, authenticate, unsigned};
+use crate::authenticated::Authenticated;
 use crate::decide::{PolicyInForce, check_common, claimed_times, revision_guard};
 use crate::guard::Guard;
 use crate::guard::permanent_guard;
@@ -25,6 +26,14 @@ pub struct Outline<'p> {
     rule: &'p TypeRule,
     bounds: Vec<Bound>,
     largest_tree: Option<TreeSize>,
+}
+
+/// An admitted statement that was read again for its claims. It admits nothing: the signature of a statement that
+/// holds its payload is not checked.
+#[derive(Debug)]
+pub struct AdmittedStatement<'s> {
+    stated: Authenticated<'s>,
+    record: Record,
 }
 
 impl PolicyInForce {
@@ -49,26 +58,57 @@ impl PolicyInForce {
         Ok(Outline { rule, bounds, largest_tree: log_end.largest_tree() })
     }
 
-    /// Derives the guards that an admitted statement claimed from its bytes. Returns `None` if its payload is detached
-    /// or this policy does not admit it. Signatures are not checked, and the result admits nothing.
-    pub fn claimed_again(&self, statement: &SignedStatement) -> Option<Vec<Guard>> {
-        statement.payload()?;
-        let stated = unsigned(statement, SideData::default(), self.policy()).ok()?;
+    /// Reads an admitted statement again, with what is stored beside it. Returns `None` if its detached payload is not
+    /// given or not the signed one, or this policy does not know its issuer.
+    pub fn read_again<'s>(
+        &self,
+        statement: &'s SignedStatement,
+        side_data: SideData<'s>,
+    ) -> Option<AdmittedStatement<'s>> {
+        let stated = match statement.is_detached() {
+            true => authenticate(statement, side_data, self.policy()),
+            false => unsigned(statement, side_data, self.policy()),
+        };
+        let stated = stated.ok()?;
         let record = Record::read(&stated).ok()?;
-        match &record {
-            Record::Erasure(erasure) => return Some(erasure.guards(&statement.digest()).to_vec()),
-            Record::OperatorAction(action) => return Some(action.guards(&statement.digest()).to_vec()),
-            Record::OperatorApproval(approval) => {
-                let thumbprint = stated.key().thumbprint();
-                return Some(approval.guards(&statement.digest(), &thumbprint).to_vec());
-            }
-            Record::Policy(policy) => {
-                return Some(vec![revision_guard(policy), permanent_guard(&statement.digest())]);
-            }
-            _ => {}
+        Some(AdmittedStatement { stated, record })
+    }
+
+    /// Returns the questions to the log that [`claimed_again`](Self::claimed_again) needs answered.
+    pub fn questions_again(&self, admitted: &AdmittedStatement<'_>) -> Questions {
+        match admitted.own_guards() {
+            Some(_) => Questions::default(),
+            None => self.questions(&admitted.stated, &admitted.record),
         }
-        let permit = self.decide(&stated, &record, &Answers::none()).into_permit().ok()?;
+    }
+
+    /// Derives the guards that an admitted statement claimed; `log` has the answers from below its leaf. If they do
+    /// not admit it, because the log lost something else, these are the guards that it claimed in any log. Returns
+    /// `None` if this policy does not admit it even then.
+    pub fn claimed_again(&self, admitted: &AdmittedStatement<'_>, log: &Answers) -> Option<Vec<Guard>> {
+        if let Some(guards) = admitted.own_guards() {
+            return Some(guards);
+        }
+        let decide = |log: &Answers| self.decide(&admitted.stated, &admitted.record, log).into_permit();
+        let permit = decide(log).or_else(|_| decide(&Answers::none())).ok()?;
         Some(permit.guards().to_vec())
+    }
+}
+
+impl AdmittedStatement<'_> {
+    /// Returns the guards of a statement whose claims do not depend on the log; `None` for any other.
+    fn own_guards(&self) -> Option<Vec<Guard>> {
+        let digest = self.stated.digest();
+        match &self.record {
+            Record::Erasure(erasure) => Some(erasure.guards(&digest).to_vec()),
+            Record::OperatorAction(action) => Some(action.guards(&digest).to_vec()),
+            Record::OperatorApproval(approval) => {
+                let thumbprint = self.stated.key().thumbprint();
+                Some(approval.guards(&digest, &thumbprint).to_vec())
+            }
+            Record::Policy(policy) => Some(vec![revision_guard(policy), permanent_guard(&digest)]),
+            Record::ClockCorrection(_) | Record::IndexHead(_) | Record::Typed(_) => None,
+        }
     }
 }
 

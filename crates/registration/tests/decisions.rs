@@ -399,6 +399,25 @@ fn a_strict_policy_wants_every_predecessor_first() {
 }
 
 #[test]
+fn the_claims_of_an_admitted_receipt_are_derived_again_from_the_entries_below_it() {
+    let first = testkit::receipt(0).sign(&verifier()).unwrap();
+    let second = testkit::receipt(1).after(first.digest(), 1).sign(&verifier()).unwrap();
+    for mode in ["chain = \"linked\"", "chain = \"strict\""] {
+        let policy = with_vrf(mode);
+        let log = log_of(&policy, &[&first]);
+        let permit = decide_after(&second, &policy, &log).unwrap();
+        let in_force = PolicyInForce::new(policy.clone(), LeafIndex::new(7));
+        let admitted = in_force.read_again(&second, SideData::default()).unwrap();
+        let answers = log(&in_force.questions_again(&admitted));
+        let claimed = in_force.claimed_again(&admitted, &answers.below(LeafIndex::new(40))).unwrap();
+        assert_eq!(claimed, permit.guards(), "{mode}");
+        let nothing_below = answers.below(LeafIndex::new(20));
+        let claimed = in_force.claimed_again(&admitted, &nothing_below);
+        assert_ne!(claimed.as_deref(), Some(permit.guards()), "{mode}: leaf 20 has the first receipt");
+    }
+}
+
+#[test]
 fn a_policy_that_keeps_no_chains_asks_nothing_of_the_log() {
     let off = with_vrf("chain = \"off\"");
     let second = testkit::receipt(1).after(testkit::vrf(9).digest(), 1).sign(&verifier()).unwrap();

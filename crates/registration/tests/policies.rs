@@ -8,12 +8,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use data_encoding::BASE64URL_NOPAD;
 use registration::policy::{Identity, Mistake, Trusted, for_dev, for_init};
 use registration::{Policy, PolicyDigest};
 use scitt::Signer;
 use serde_json::{Value, json};
 use testkit::vectors::assert_kind_matches_source;
-use testkit::{GATEWAY, ISSUER, LOG_ISS, ORIGIN, es256, gateway, operator, policy_toml, verifier};
+use testkit::{GATEWAY, ISSUER, KID, LOG_ISS, ORIGIN, es256, gateway, operator, policy_toml, verifier};
 
 fn folder(kind: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/policy").join(kind)
@@ -78,6 +79,20 @@ fn a_policy_comes_back_out_of_its_payload() {
             Policy::from_payload(typed.payload()).unwrap_or_else(|mistakes| panic!("{name}: {mistakes}"));
         assert_eq!(read.contents(), typed.contents(), "{name}");
         assert_eq!((read.digest(), read.payload()), (typed.digest(), typed.payload()), "{name}");
+    }
+}
+
+#[test]
+fn a_key_whose_own_kid_is_empty_is_a_mistake_unless_it_is_given_a_name() {
+    let did = es256().public_key().did_key();
+    let key = BASE64URL_NOPAD.encode(&es256().public_key().to_cose_key(Some(b""), None));
+    let named = policy_toml().replace(&did, &key);
+    assert_eq!(Policy::from_toml(&named).unwrap(), Policy::from_toml(&policy_toml()).unwrap());
+    let table = format!("{{ key = \"{key}\", kid = \"{KID}\" }}");
+    for unnamed in [format!("\"{key}\""), format!("{{ key = \"{key}\" }}")] {
+        let mistakes = Policy::from_toml(&named.replace(&table, &unnamed)).unwrap_err().to_string();
+        assert!(mistakes.starts_with("issuer[0].keys[0]"), "{mistakes}");
+        assert!(mistakes.ends_with("name the key with `kid` or `kid_hex`"), "{mistakes}");
     }
 }
 

@@ -82,7 +82,9 @@ async fn fill(store: &Arc<Sqlite>, size: u64) -> Vec<Vec<u8>> {
             .collect();
         let entries: Vec<Entry> =
             (from..).zip(&statements).map(|(n, statement)| entry(n, statement)).collect();
-        meaning.prepare(&**store, &entries.iter().collect::<Vec<_>>()).await.unwrap();
+        let prepared: Vec<&Entry> = entries.iter().collect();
+        meaning.prepare(&**store, &prepared).await.unwrap();
+        meaning.prepare_guards(&**store, &prepared).await.unwrap();
         let new = entries.iter().map(|entry| new_entry(entry, &meaning)).collect();
         let AppendedBatch { batch, tiles: open, .. } =
             Batch::append(&head, &tiles, head.at + 1, new).unwrap();

@@ -3,7 +3,7 @@
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
-use black_box::{Connection, Log, Service, on_both_databases};
+use black_box::{Cell, Connection, Holds, Log, Service, on_both_databases};
 use scitt::SignedStatement;
 use serde_json::Value;
 use testkit::{receipt_about, verifier};
@@ -12,6 +12,14 @@ use testkit::{receipt_about, verifier};
 const CHAINS: u64 = 3;
 /// Who race for one place.
 const RIVALS: u64 = 4;
+
+/// The guards of entry 2, a receipt after another one: its ID, its place, its position, and that it is the successor.
+const GUARDS: [&str; 4] = [
+    "key = (SELECT key FROM guard WHERE idx = 2 ORDER BY key LIMIT 1)",
+    "key = (SELECT key FROM guard WHERE idx = 2 ORDER BY key LIMIT 1 OFFSET 1)",
+    "key = (SELECT key FROM guard WHERE idx = 2 ORDER BY key LIMIT 1 OFFSET 2)",
+    "key = (SELECT key FROM guard WHERE idx = 2 ORDER BY key LIMIT 1 OFFSET 3)",
+];
 
 /// The `n`th receipt of a chain: the first one, or one after another.
 fn receipt(chain: u64, n: u64, previous: Option<&SignedStatement>) -> SignedStatement {
@@ -77,6 +85,26 @@ on_both_databases! {
         let service = log.serve();
         scenario_of(&log, &[&service]);
         service.stop();
+        log.must_be_sound();
+    }
+
+    fn each_lost_guard_of_a_receipt_after_another_is_named_by_a_check(log: Log) {
+        let service = log.serve();
+        let mut connection = service.connection();
+        let first = receipt(0, 0, None);
+        let second = receipt(0, 1, Some(&first));
+        for statement in [&first, &second] {
+            assert!(matches!(settled(&mut connection, statement), 200 | 201));
+        }
+        service.stop();
+        log.must_be_sound();
+        for row in GUARDS {
+            let key =
+                Cell { table: "guard", column: "key", sqlite: row, postgres: None, holds: Holds::Bytes };
+            log.database().flip(&key, 0);
+            log.fsck_must_name("guard: a guard of entry 2");
+            log.database().mend("guard");
+        }
         log.must_be_sound();
     }
 }

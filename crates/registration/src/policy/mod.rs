@@ -88,14 +88,15 @@ impl PartialEq for Policy {
 impl Eq for Policy {}
 
 impl Policy {
-    /// Parses an operator's file. All mistakes are reported, each with the path of its key.
+    /// Parses an operator's file. All mistakes are reported, each with the path of its key. A policy whose payload
+    /// [`from_payload`](Policy::from_payload) refuses is refused here.
     pub fn from_toml(text: &str) -> Result<Policy, Mistakes> {
         let document: toml::Table =
             toml::from_str(text).map_err(|error| Mistakes::one(error.to_string().trim_end()))?;
         let document = serde_json::to_value(document).map_err(|error| Mistakes::one(error.to_string()))?;
         let policy = resolve::resolve(&document).map(Policy::new)?;
         match policy.payload().len() {
-            0..=MAX_POLICY => Ok(policy),
+            0..=MAX_POLICY => Policy::from_payload(policy.payload()),
             size => Err(Mistakes::one(format!(
                 "the policy takes {size} bytes on the log, at most {MAX_POLICY} are read"
             ))),

@@ -69,6 +69,11 @@ pub trait FsckFacts: Send + Sync {
         Ok(())
     }
 
+    /// Loads the data needed for the guards of these entries; called before [`guards`](Self::guards).
+    async fn prepare_guards(&self, _: &dyn LogReader, _: &[&Entry]) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     /// Returns the guards that this entry must hold.
     fn guards(&self, entry: &Entry) -> Vec<GuardKey>;
 

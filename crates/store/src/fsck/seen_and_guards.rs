@@ -61,6 +61,9 @@ impl Fsck<'_> {
         entries: &[&Entry],
         report: &mut FsckReport,
     ) -> Result<Result<(), String>, StoreError> {
+        if let Err(why) = damage(self.facts.prepare_guards(self.store, entries).await)? {
+            return Ok(Err(why));
+        }
         let guarded: Vec<(GuardKey, LeafIndex)> = entries
             .iter()
             .flat_map(|entry| self.facts.guards(entry).into_iter().map(|key| (key, entry.index)))

@@ -1,21 +1,21 @@
 //! Interpretation of a log's bytes for the check of its storage (`store::fsck`), which does not know COSE.
 //!
-//! Guards and twins are derived again from statement and policy, so a lost row is detected. No guards are derived for
-//! an entry whose issuer was established by a certificate outside the statement, because the collateral is not
-//! available here.
+//! Guards and twins are derived again from statement, policy, and the entries below, so a lost row is detected. No
+//! guards are derived for an entry without bytes, or without its detached payload.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex};
-use registration::{Policy, PolicyInForce};
-use scitt::SignedStatement;
+use registration::{COLLATERAL_PAYLOAD, COLLATERAL_X5CHAIN, Policy, PolicyInForce, Questions, SideData};
+use scitt::{SignedStatement, X5Chain};
 use store::fsck::FsckFacts;
 use store::lookup::EntryTerms;
 use store::{
-    CommittedHead, Cosignature, Entry, FsckStore, GuardKey, HeadSignature, LogKey, LogReader, SignatureKind,
-    StoreError,
+    Collateral, CommittedHead, Cosignature, Entry, FsckStore, GuardKey, HeadSignature, LogKey, LogReader,
+    SignatureKind, StoreError,
 };
 use tlog::checkpoint::{Checkpoint, Origin};
 use tlog::cosignature;
@@ -25,6 +25,7 @@ use tlog::note::{NotANote, Note};
 use crate::index;
 use crate::keys::recorded::{check_head_signature, check_key};
 use crate::limits::POLICIES_AT_HAND;
+use crate::log::admission::ask;
 use crate::log::erasures;
 use crate::log::terms::entry_terms;
 use crate::operator::effects;
@@ -49,7 +50,12 @@ struct FactsCache {
     erased: HashSet<LeafIndex>,
     /// The number of erasures read.
     erasures: u64,
+    /// The guards of the entries for which they were last requested.
+    guards: DerivedGuards,
 }
+
+/// Guards by the leaf of the entry that claimed them.
+type DerivedGuards = BTreeMap<LeafIndex, Vec<GuardKey>>;
 
 impl LogFacts {
     /// Creates the interpretation for the log with this origin.
@@ -98,6 +104,67 @@ impl LogFacts {
     fn policy_of(&self, entry: &Entry) -> Option<PolicyInForce> {
         self.known().policies.get(&entry.policy).cloned().flatten()
     }
+
+    fn stored(&self, entry: &Entry) -> Option<StoredStatement> {
+        let (policy, statement) = self.policy_of(entry).zip(parse(entry))?;
+        Some(StoredStatement { leaf: entry.index, policy, statement, payload: None, x5chain: None })
+    }
+}
+
+/// The statement of an entry with the policy that admitted it, and what is stored beside it.
+struct StoredStatement {
+    leaf: LeafIndex,
+    policy: PolicyInForce,
+    statement: SignedStatement,
+    payload: Option<Bytes>,
+    x5chain: Option<X5Chain>,
+}
+
+impl StoredStatement {
+    /// Returns `true` if it was decided with bytes that are stored beside it.
+    fn needs_collateral(&self) -> bool {
+        let header = self.statement.header();
+        self.statement.is_detached() || (header.x5t().is_some() && header.x5chain().is_none())
+    }
+
+    async fn read_collateral(&mut self, store: &dyn LogReader) -> Result<(), StoreError> {
+        for Collateral { kind, bytes } in store.collateral(self.leaf).await? {
+            match kind {
+                COLLATERAL_PAYLOAD => self.payload = Some(bytes),
+                COLLATERAL_X5CHAIN => self.x5chain = X5Chain::decode(&bytes).ok(),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn side_data(&self) -> SideData<'_> {
+        SideData { payload: self.payload.as_deref(), x5chain: self.x5chain.as_ref() }
+    }
+}
+
+/// Derives the guards that these statements claimed, each from the entries below it.
+async fn derive_guards(
+    store: &dyn LogReader,
+    stored: &[StoredStatement],
+) -> Result<DerivedGuards, StoreError> {
+    let (mut read, mut asked) = (Vec::with_capacity(stored.len()), Questions::default());
+    for stored in stored {
+        let admitted = stored.policy.read_again(&stored.statement, stored.side_data());
+        let Some(admitted) = admitted else { continue };
+        let Questions { digests, guards } = stored.policy.questions_again(&admitted);
+        asked.digests.extend(digests);
+        asked.guards.extend(guards);
+        read.push((stored, admitted));
+    }
+    let known = ask(store, asked).await?;
+    let mut derived = DerivedGuards::new();
+    for (stored, admitted) in &read {
+        let guards = stored.policy.claimed_again(admitted, &known.below(stored.leaf)).unwrap_or_default();
+        let keys = guards.iter().map(|guard| GuardKey(guard.as_bytes().to_vec()));
+        derived.insert(stored.leaf, keys.collect());
+    }
+    Ok(derived)
 }
 
 #[async_trait]
@@ -115,10 +182,22 @@ impl FsckFacts for LogFacts {
         }
     }
 
+    async fn prepare_guards(&self, store: &dyn LogReader, entries: &[&Entry]) -> Result<(), StoreError> {
+        let stored: Vec<StoredStatement> = entries.iter().filter_map(|entry| self.stored(entry)).collect();
+        let (incomplete, whole): (Vec<_>, Vec<_>) =
+            stored.into_iter().partition(StoredStatement::needs_collateral);
+        let mut guards = derive_guards(store, &whole).await?;
+        // One at a time: a payload may be as large as the statements of a whole page.
+        for mut statement in incomplete {
+            statement.read_collateral(store).await?;
+            guards.extend(derive_guards(store, &[statement]).await?);
+        }
+        self.known().guards = guards;
+        Ok(())
+    }
+
     fn guards(&self, entry: &Entry) -> Vec<GuardKey> {
-        let Some((policy, statement)) = self.policy_of(entry).zip(parse(entry)) else { return Vec::new() };
-        let guards = policy.claimed_again(&statement).unwrap_or_default();
-        guards.iter().map(|guard| GuardKey(guard.as_bytes().to_vec())).collect()
+        self.known().guards.get(&entry.index).cloned().unwrap_or_default()
     }
 
     fn twin(&self, entry: &Entry) -> Option<EntryDigest> {

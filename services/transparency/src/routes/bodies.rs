@@ -1,15 +1,19 @@
 //! Permission to read the bytes of an entry. Each read of a closed body is counted, and logged with its reader.
 
 use http::StatusCode;
+use registration::conversation::AGENT_CONVERSATION;
+use registration::policy::essence;
 use serde_json::Value;
 use store::Entry;
 
 use crate::config::roles::CallerRole;
 use crate::edge::access::AuthenticatedCaller;
+use crate::edge::media;
 use crate::edge::problem::Problem;
 use crate::routes::app::App;
 use crate::run_blocking::run_blocking;
 use crate::view::entry_facts::facts_of;
+use crate::view::entry_view::EntryView;
 
 /// Access of a caller to the body of an entry.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -50,14 +54,32 @@ pub fn may_read_type(
     !is_closed || caller.may_read_closed(iss, content_type)
 }
 
-fn body_access(app: &App, caller: &AuthenticatedCaller, entry: &Entry) -> BodyAccess {
+/// Returns the answer of [`may_read`] for the entry of a view.
+pub fn may_read_viewed(app: &App, caller: &AuthenticatedCaller, view: &EntryView) -> bool {
+    let (iss, content_type) = (view.iss.as_deref(), view.content_type.as_deref());
+    let closed = content_type.is_none() || is_closed(app, content_type, view.facts.get(RECORD_ID));
+    !closed || caller.may_read_closed(iss, content_type)
+}
+
+/// The fact that every conversation record has, and no payload that was not read as a record.
+const RECORD_ID: &str = "record_id";
+
+/// Returns `true` if bodies of this content type are closed. Conversation records may be registered as
+/// `application/json` (`accept_application_json`), and are then closed like those of their own type.
+fn is_closed(app: &App, content_type: Option<&str>, record_id: Option<&Value>) -> bool {
     let closed = app.edge.access.closed_types();
+    let is_json = content_type.is_some_and(|name| essence(name) == media::JSON);
+    let is_record = is_json && record_id.is_some();
+    closed.holds(content_type) || (is_record && closed.holds(Some(AGENT_CONVERSATION)))
+}
+
+fn body_access(app: &App, caller: &AuthenticatedCaller, entry: &Entry) -> BodyAccess {
     let size = entry.statement.as_ref().map_or(0, bytes::Bytes::len);
     let facts = run_blocking(size, || facts_of(entry));
     let text = |name: &str| facts.get(name).and_then(Value::as_str);
     let (iss, content_type) = (text("iss"), text("content_type"));
     let is_readable = content_type.is_some() || entry.statement.is_none();
-    if is_readable && !closed.holds(content_type) {
+    if is_readable && !is_closed(app, content_type, facts.get(RECORD_ID)) {
         BodyAccess::Open
     } else if caller.may_read_closed(iss, content_type) {
         BodyAccess::Permitted

@@ -1,8 +1,8 @@
 //! `POST /v1/policy/evaluate`: a dry run of a registration. A refusal is a 200 response, not an error.
 
-use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use http::header::CACHE_CONTROL;
 use merkle::LeafIndex;
 use registration::{TimeWindow, Violation};
@@ -11,7 +11,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Binary;
-use super::entries::DetachedForm;
+use super::entries::{DetachedForm, must_cover};
+use crate::edge::access::AuthenticatedCaller;
 use crate::edge::problem::{Problem, shortened};
 use crate::edge::request_parsing::SubmittedStatement;
 use crate::log::dry_run::DryRun;
@@ -112,9 +113,14 @@ pub struct ValidView {
         (status = 503, description = "The policy was not evaluated in time, or the log does not register now or does not answer; Retry-After gives the time to wait")
     )
 )]
-pub async fn evaluate(State(app): State<App>, handed_in: SubmittedStatement) -> Result<Response, Problem> {
+pub async fn evaluate(
+    State(app): State<App>,
+    Extension(caller): Extension<AuthenticatedCaller>,
+    handed_in: SubmittedStatement,
+) -> Result<Response, Problem> {
     let bytes = handed_in.statement.clone();
     let statement = run_blocking(bytes.len(), || SignedStatement::parse(bytes))?;
+    must_cover(&caller, &statement)?;
     let run = app.log.dry_run(&statement, handed_in.payload.as_ref()).await?;
     let view = EvaluationView::of(statement.digest().to_string(), &run);
     Ok(([(CACHE_CONTROL, "no-store")], Json(view)).into_response())

@@ -18,7 +18,7 @@ use crate::edge::problem::Problem;
 use crate::edge::rate_limit::RequestCharge;
 use crate::limits::SESSION_STREAMS;
 use crate::routes::app::App;
-use crate::routes::bodies::may_read_type;
+use crate::routes::bodies::may_read_viewed;
 use crate::routes::paging::wrong_page_query;
 use crate::routes::plain_number;
 use crate::routes::sessions::{self, SessionPaging, StreamReference};
@@ -69,9 +69,7 @@ async fn read(reader: PageReader<'_>, session: String, paging: &SessionPaging) -
     let streams = streams(app, charge, &view.streams).await?;
     let chains = delegations::chains(reader, &view.entries).await?;
     let misplaced = previous_records::misplaced(reader, &view.session, &view.entries).await?;
-    let is_readable = |entry: &EntryView| {
-        !entry.erased && may_read_type(app, caller, entry.iss.as_deref(), entry.content_type.as_deref())
-    };
+    let is_readable = |entry: &EntryView| !entry.erased && may_read_viewed(app, caller, entry);
     let session = SessionPage {
         timeline: timeline(&view.entries, &streams, chains, misplaced),
         receipts: rows(&view.receipts),

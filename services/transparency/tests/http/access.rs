@@ -152,6 +152,29 @@ async fn a_closed_body_is_nowhere_in_what_a_reader_gets() {
 }
 
 #[tokio::test]
+async fn a_conversation_record_in_plain_json_is_closed_like_any_other() {
+    let place = Place::new();
+    let opaque = "[[type]]\ncontent_type = \"application/json\"\ndetached = true\nhash_envelope = true\n";
+    let policy = testkit::policy_toml();
+    assert!(policy.contains(opaque) && policy.ends_with(testkit::conversation_type()));
+    let as_json = "[type.conversation]\naccept_application_json = true\n";
+    place.write_policy(&(policy.replace(opaque, "") + as_json));
+    let site = place.start_with(|config| config.access.tokens = tokens()).await;
+    let record = testkit::conversation_json(1).to_string().into_bytes();
+    let statement = testkit::conversation_of(record, "session-1").content_type("application/json");
+    let statement = statement.sign(&testkit::recorder()).unwrap();
+    site.registered(&statement).await;
+    let part = |part: &str| format!("/v1/entries/{}/{part}", statement.digest());
+    for path in ["statement", "payload", "transparent"].map(part) {
+        assert_eq!(get_as(&site, &path, Some(READER)).await.status, 403, "{path}");
+    }
+    assert_eq!(get_as(&site, &part("statement"), Some(AUDITOR)).await.status, 200);
+    let page = get_as(&site, "/v1/evidence", Some(READER)).await.json();
+    let evidence = &page["evidence"][1];
+    assert_eq!((&evidence["statement"], &evidence["closed"]), (&Value::Null, &json!(true)));
+}
+
+#[tokio::test]
 async fn each_read_of_a_closed_body_is_counted() {
     let (site, statement) = site(CallerRole::Reader).await;
     let path = format!("/v1/entries/{}/payload", statement.digest());
@@ -181,6 +204,19 @@ async fn a_token_registers_what_it_is_bound_to_and_nothing_else() {
     let refused = site.send(Method::POST, "/entries", &headers, statement.bytes().clone()).await;
     assert_eq!(refused.refusal(), refusal(403, "Forbidden", "token-scope"));
     site.registered(&statement).await;
+}
+
+#[tokio::test]
+async fn a_dry_run_refuses_what_the_token_may_not_register() {
+    let (site, _) = site(CallerRole::Reader).await;
+    let statement = testkit::opaque("bound", &json!({}));
+    for (token, status) in [(BOUND, 403), (AUDITOR, 200)] {
+        let bearer = format!("Bearer {token}");
+        let headers = [("content-type", COSE), ("authorization", &*bearer)];
+        let path = "/v1/policy/evaluate";
+        let answer = site.send(Method::POST, path, &headers, statement.bytes().clone()).await;
+        assert_eq!(answer.status, status, "{token}: {answer:?}");
+    }
 }
 
 #[tokio::test]
