@@ -221,7 +221,7 @@ pub enum Halt {
     WitnessAhead {
         /// Name of the witness.
         witness: String,
-        /// Newest signed size in the database.
+        /// Committed size.
         database: TreeSize,
         /// Size that the witness has seen.
         signed: TreeSize,
@@ -250,7 +250,8 @@ pub enum Halt {
     /// The wall clock was set while the process ran, by more than
     /// [`CLOCK_TOLERANCE`](crate::CLOCK_TOLERANCE).
     #[error(
-        "the clock says {found} where {expected} was expected ({} s off): once it is set right, sequencing continues",
+        "the clock says {found} where {expected} was expected ({} s off): once it is set right, sequencing continues. If it is \
+         right now and was wrong when the process started, start the process again",
         found.abs_diff(*expected)
     )]
     ClockStepped {

@@ -136,7 +136,7 @@ impl Driver {
     async fn run(mut self) {
         let mut failures = 0;
         loop {
-            let lease = match self.follow(failures).await {
+            let lease = match self.follow(&mut failures).await {
                 Followed::Stopped => break,
                 Followed::Lease(lease) => lease,
             };
@@ -159,6 +159,10 @@ impl Driver {
                     if !tries_again {
                         break;
                     }
+                    // A correction that arrived during the halt is tried at once.
+                    if self.correction.is_some() {
+                        failures = 0;
+                    }
                 }
             }
         }
@@ -166,17 +170,22 @@ impl Driver {
     }
 
     /// Follows until this process has the lease. After failures the lease is not asked for at once: two processes
-    /// that cannot lead must not fence each other continuously.
-    async fn follow(&mut self, failures: u32) -> Followed {
+    /// that cannot lead must not fence each other continuously. The failures before a clock correction arrived do not
+    /// count.
+    async fn follow(&mut self, failures: &mut u32) -> Followed {
         let limits = &self.context.parts.limits;
-        let failures = if self.correction.is_some() { 0 } else { failures };
-        let pause = match (failures, self.context.status().borrow().ineligible.is_some()) {
+        let waited = self.correction.is_some();
+        let pause = match (*failures, self.context.status().borrow().ineligible.is_some()) {
             (0, _) => Duration::ZERO,
-            (_, false) => limits.pause(failures),
-            (_, true) => limits.wait(failures),
+            (_, false) => limits.pause(*failures),
+            (_, true) => limits.wait(*failures),
         };
         let mut follower = Follower::new(&self.context, pause);
-        follower.run(&mut self.commands, &mut self.correction, &mut self.ready).await
+        let followed = follower.run(&mut self.commands, &mut self.correction, &mut self.ready).await;
+        if !waited && self.correction.is_some() {
+            *failures = 0;
+        }
+        followed
     }
 
     /// Takes over and leads, while the lease is held.

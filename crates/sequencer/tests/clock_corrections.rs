@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use merkle::TreeSize;
 use sequencer::{ClockCorrection, Halt, Role, Submission, SubmitError, TimeWindow};
-use store::LogReader;
+use store::{Fault, LogReader, StoreMethod};
 use support::{Log, START, statement};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 const YEAR: i64 = 365 * 86_400;
 
@@ -100,6 +100,20 @@ async fn r36_a_process_whose_correction_is_not_admitted_places_nothing_else() {
     assert!(matches!(process.halt(), Some(Halt::ClockBehind { .. })), "{:?}", process.role());
     log.submit(&process, statement(10)).await.unwrap_err();
     assert_eq!(log.size().await, 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_correction_waits_longer_after_each_failure_of_the_database() {
+    let log = ahead().await;
+    let process = log.start().await;
+    let failures = 6;
+    for n in 1..=failures {
+        process.store.fail(StoreMethod::TakeOver, n, Fault::Refused);
+    }
+    let since = Instant::now();
+    process.handle.submit(right()).await.unwrap();
+    let pauses: Duration = (0..failures as u32).map(|n| log.limits.first_pause * 2u32.pow(n)).sum();
+    assert!(since.elapsed() >= pauses, "{:?}", since.elapsed());
 }
 
 #[tokio::test(start_paused = true)]

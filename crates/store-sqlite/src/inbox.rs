@@ -150,9 +150,12 @@ pub(crate) async fn trim(pool: &SqlitePool, limit: usize) -> Result<u64, StoreEr
     for attempt in &finished {
         let inbox = sqlx::query("DELETE FROM inbox WHERE attempt = ?").bind(attempt);
         inbox.execute(&mut *transaction).await.map_err(store_error)?;
-        let outcome =
-            sqlx::query("DELETE FROM inbox_outcome WHERE attempt = ? AND idx IS NOT NULL").bind(attempt);
-        outcome.execute(&mut *transaction).await.map_err(store_error)?;
+        // A registered statement is found in the log: its earlier failures are not needed any more.
+        let outcomes = sqlx::query(
+            "DELETE FROM inbox_outcome WHERE digest =
+               (SELECT digest FROM inbox_outcome WHERE attempt = ? AND idx IS NOT NULL)",
+        );
+        outcomes.bind(attempt).execute(&mut *transaction).await.map_err(store_error)?;
     }
     transaction.commit().await.map_err(store_error)?;
     Ok(finished.len() as u64)

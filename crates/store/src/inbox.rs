@@ -51,7 +51,8 @@ pub trait Inbox: Send + Sync + 'static {
     async fn refuse(&self, digest: &EntryDigest, failure: &str) -> Result<(), StoreError>;
 
     /// Removes at most `limit` finished inbox attempts and returns their number. Of a failed attempt only the
-    /// submission is removed: [`progress`](Self::progress) still returns the reason.
+    /// submission is removed: [`progress`](Self::progress) still returns the reason, until the statement is registered by a later
+    /// attempt and that one is removed.
     async fn trim_inbox(&self, limit: usize) -> Result<u64, StoreError>;
 
     /// Reads up to `limit` pending inbox items in order of arrival, each with its number. The next page begins

@@ -142,6 +142,23 @@ pub async fn a_failure_outlives_the_trimming(database: &impl LogDatabase) {
     assert_eq!(store.pending(10).await.unwrap(), [item(1)]);
 }
 
+/// Checks that a failure is kept no longer than until the statement was registered and its outcome trimmed.
+pub async fn trimming_a_registered_statement_forgets_its_earlier_failures(database: &impl LogDatabase) {
+    let store = database.handle().await;
+    let mut appender = Appender::with(Arc::clone(&store), 1).await;
+    for why in ["first", "second"] {
+        store.enqueue(&item(1)).await.unwrap();
+        store.refuse(&entry(1).digest, why).await.unwrap();
+        store.trim_inbox(10).await.unwrap();
+    }
+    store.enqueue(&item(1)).await.unwrap();
+    let mut batch = appender.batch(vec![entry(1)]);
+    batch.settled = vec![settled(1)];
+    appender.commit(&batch).await.unwrap();
+    store.trim_inbox(10).await.unwrap();
+    assert_eq!(progress(&*store, 1).await, None);
+}
+
 /// Checks `pending_keys`, which lists pending items without loading their statements.
 pub async fn pending_keys_come_in_order_of_arrival_with_issuer_size_and_time(database: &impl LogDatabase) {
     let store = database.handle().await;

@@ -3,7 +3,7 @@
 //! An erasure takes effect once it is an entry. The leading process walks the erasures by number and deletes the bytes; of
 //! a frozen log, which has no leader, each process does. Deleting is idempotent: work that a crash left undone is done by
 //! the next start, which begins with the newest. An entry on hold keeps its bytes, and its erasure stays open until the
-//! hold ends. An unreadable erasure does not block the others.
+//! hold ends. An erasure that cannot be carried out does not block the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -48,8 +48,8 @@ struct Eraser {
     looked_at: TreeSize,
     /// Entries kept by a hold, by the number of their erasure.
     held: BTreeMap<u64, Vec<LeafIndex>>,
-    /// Numbers of erasures that cannot be read.
-    unreadable: BTreeSet<u64>,
+    /// Numbers of erasures that failed for good; only a new start tries them again.
+    failed: BTreeSet<u64>,
 }
 
 impl Eraser {
@@ -77,17 +77,31 @@ impl Eraser {
     /// The number of erasures, if all of them are carried out.
     fn carried_out(&self) -> Option<u64> {
         let seen = self.seen.as_ref().filter(|seen| seen.start == 0);
-        seen.filter(|_| self.held.is_empty() && self.unreadable.is_empty()).map(|seen| seen.end)
+        seen.filter(|_| self.held.is_empty() && self.failed.is_empty()).map(|seen| seen.end)
     }
 
     /// Tries again the erasures with entries on hold. They are removed once done, and not before.
     async fn again(&mut self, store: &dyn ErasureStore) -> Result<(), StoreError> {
         for (number, leaves) in self.held.clone() {
             if store.held(&leaves).await?.len() < leaves.len() {
-                self.erase(store, number, &leaves).await?;
+                let outcome = self.erase(store, number, &leaves).await;
+                self.pass_over(number, outcome)?;
             }
         }
         Ok(())
+    }
+
+    /// Passes over an erasure that failed for good, so that it does not block the others. Other errors are returned.
+    fn pass_over(&mut self, number: u64, outcome: Result<(), StoreError>) -> Result<(), StoreError> {
+        match outcome {
+            Err(error @ (StoreError::Damaged(_) | StoreError::Refused(_))) => {
+                tracing::error!(erasure = number, %error, "the bytes that it erases may still be stored");
+                self.held.remove(&number);
+                self.failed.insert(number);
+                Ok(())
+            }
+            outcome => outcome,
+        }
     }
 
     /// Executes the erasures registered since the last call; the first call only notes their number.
@@ -123,14 +137,11 @@ impl Eraser {
     async fn look(&mut self, store: &dyn ErasureStore, numbers: Range<u64>) -> Result<u64, StoreError> {
         let found = leaves(store, numbers.clone()).await?;
         for (number, index) in numbers.zip(&found) {
-            match at(store, *index).await {
-                Ok(registered) => self.execute(store, number, &registered.erasure).await?,
-                Err(StoreError::Damaged(why)) => {
-                    tracing::error!(erasure = number, why, "the bytes that it erases may still be stored");
-                    self.unreadable.insert(number);
-                }
-                Err(error) => return Err(error),
-            }
+            let outcome = match at(store, *index).await {
+                Ok(registered) => self.execute(store, number, &registered.erasure).await,
+                Err(error) => Err(error),
+            };
+            self.pass_over(number, outcome)?;
         }
         Ok(found.len() as u64)
     }

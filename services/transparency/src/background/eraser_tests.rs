@@ -141,6 +141,25 @@ async fn an_erasure_that_cannot_be_read_keeps_no_other_from_being_done() {
 }
 
 #[tokio::test]
+async fn an_erasure_that_fails_for_good_keeps_no_other_from_being_done() {
+    let mut log = Unguarded::with(3).await;
+    for n in [0, 1, 2] {
+        log.erase(n, &[statement(n + 1).digest()]).await;
+    }
+    log.store.hold(LeafIndex::new(3), "case", 7).await.unwrap();
+    log.store.fail(StoreMethod::Erase, 1, Fault::Ended);
+    let mut eraser = Eraser::default();
+    eraser.start(&log.store).await.unwrap();
+    assert!(log.has(1).await && !log.has(2).await && log.has(3).await);
+    assert_eq!(eraser.carried_out(), None, "one is not done");
+    log.store.release(LeafIndex::new(3), "case", 8).await.unwrap();
+    log.store.fail(StoreMethod::Erase, 1, Fault::Ended);
+    eraser.again(&log.store).await.unwrap();
+    assert!(log.has(3).await && eraser.held.is_empty());
+    assert_eq!(eraser.carried_out(), None, "two are not done");
+}
+
+#[tokio::test]
 async fn a_start_does_new_erasures_before_it_walks_the_old_ones() {
     let old = 2 * AT_ONCE + 3;
     let mut log = Unguarded::with(old + 1).await;

@@ -225,8 +225,10 @@ impl LogSigner {
         let keys = self.undamaged(self.store.keys().await?);
         let before = self.ring.load_full();
         let changed = before.keys != keys || before.announced != announced;
-        if changed || before.missing.is_some() || before.at_hand.len() < announced.len() {
+        // The file of an announced key may appear, or go away, at any time.
+        if changed || before.missing.is_some() || !announced.is_empty() {
             let ring = self.ring_of(keys, announced, &before);
+            warn_of_lost_files(&before, &ring);
             if let Some(why) = ring.missing.as_ref().filter(|why| before.missing.as_ref() != Some(*why)) {
                 tracing::warn!(why, "this process cannot lead");
             }
@@ -376,6 +378,8 @@ impl HeadSigner for LogSigner {
     async fn take_up(&self, epoch: u64) -> Result<(), SignFailed> {
         let failed = |error: StoreError| SignFailed(error.to_string());
         let mut noticed = self.noticed.lock().await;
+        // Taking a key up cannot be undone, so its file must be here now.
+        self.read_table(&mut noticed).await.map_err(failed)?;
         let at_hand = self.ring.load().at_hand.clone();
         for kid in at_hand.iter().filter(|kid| is_due(&noticed, kid)) {
             if let Some(key) = self.store.take_up_key(kid, epoch, now()).await.map_err(failed)? {
@@ -385,6 +389,16 @@ impl HeadSigner for LogSigner {
         }
         self.read_table(&mut noticed).await.map_err(failed)?;
         self.missing().map_or(Ok(()), |why| Err(SignFailed(why)))
+    }
+}
+
+/// Logs the announced keys whose files were on this machine and are not any more.
+fn warn_of_lost_files(before: &KeyRing, now: &KeyRing) {
+    let is_lost =
+        |key: &&KeyAnnouncement| before.at_hand.contains(&key.kid) && !now.at_hand.contains(&key.kid);
+    for key in now.announced.iter().filter(is_lost) {
+        let kid = BASE64URL_NOPAD.encode(&key.kid);
+        tracing::warn!(kid, "the file of an announced key is gone: the key before it goes on signing");
     }
 }
 

@@ -115,3 +115,24 @@ async fn a_key_announced_a_moment_ago_is_not_taken_up_with_one_that_is_due() {
     log.signer.take_up(log.epoch).await.unwrap();
     assert!(log.announced().await.is_empty());
 }
+
+#[tokio::test]
+async fn a_key_whose_file_has_gone_is_not_taken_up_until_it_is_back() {
+    let log = Rotated::log().await;
+    let old = log.signer.kid();
+    let new = log.announce_receipt_key().await;
+    let long_ago = Instant::now().checked_sub(KEY_LISTED).unwrap();
+    log.signer.noticed.lock().await.insert(new.clone(), long_ago);
+    let file = file_of_kid(&log.folder.path().join("receipt.pem"), &new);
+    let elsewhere = log.folder.path().join("elsewhere.pem");
+    fs::rename(&file, &elsewhere).unwrap();
+    log.signer.take_up(log.epoch).await.unwrap();
+    assert_eq!(log.announced().await, std::slice::from_ref(&new));
+    assert_eq!((log.signer.kid(), log.signer.missing()), (old, None));
+    assert!(!*log.signer.waits.borrow(), "nothing can be taken up");
+    fs::rename(&elsewhere, &file).unwrap();
+    log.signer.reload().await.unwrap();
+    assert!(*log.signer.waits.borrow());
+    log.signer.take_up(log.epoch).await.unwrap();
+    assert_eq!(log.signer.kid(), BASE64URL_NOPAD.encode(&new));
+}

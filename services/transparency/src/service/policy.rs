@@ -2,7 +2,7 @@
 //!
 //! A policy takes effect once it is an entry. If the configured policy has the content of the one in force, there is
 //! nothing to do. If it is the next revision, it is signed and registered. Anything else is refused with an error that
-//! names both.
+//! names both. A policy that is configured while this process registers nothing is published once it registers again.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use registration::operator::SignError;
 use registration::policy_statement::{self as statement, PolicyConflict, Step};
 use registration::{Policy, SideData};
 use scitt::{SignedStatement, SigningKey};
-use sequencer::{Role, Submission, SubmitError};
+use sequencer::{Role, Status, Submission, SubmitError};
+use tokio::sync::watch;
 
 use crate::config::Config;
 use crate::keys::key_files::{KeyFileError, signing_key};
@@ -24,6 +25,8 @@ use crate::log::state::Log;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Interval between two reads of the policy in force.
 const POLICY_POLL: Duration = Duration::from_millis(50);
+/// Pause before an outstanding policy is published again after a failure.
+const PUBLICATION_RETRY: Duration = Duration::from_secs(5);
 
 /// Reason why the configured policy is not in force.
 #[derive(Debug, thiserror::Error)]
@@ -70,8 +73,14 @@ pub enum PolicyError {
     NotInForce,
 }
 
+/// The configured policy, with the key file for its signature.
+pub struct ConfiguredPolicy {
+    policy: Policy,
+    operator_key: Option<PathBuf>,
+}
+
 /// Reads the configured policy file, and checks that it is for this log.
-pub fn read(config: &Config) -> Result<Policy, PolicyError> {
+pub fn read(config: &Config) -> Result<ConfiguredPolicy, PolicyError> {
     let failed = |why: String| PolicyError::File { path: config.policy.clone(), why };
     let text = std::fs::read_to_string(&config.policy).map_err(|why| failed(why.to_string()))?;
     let policy = Policy::from_toml(&text).map_err(|mistakes| failed(mistakes.to_string()))?;
@@ -81,33 +90,79 @@ pub fn read(config: &Config) -> Result<Policy, PolicyError> {
         let (policy, configured) = (name(&contents.iss, &contents.origin), name(&config.iss, &config.origin));
         return Err(PolicyError::AnotherLog { policy, configured });
     }
-    Ok(policy)
+    Ok(ConfiguredPolicy { policy, operator_key: config.keys.operator.clone() })
 }
 
-/// Publishes the configured policy if it is not in force, and returns the policy then in force.
-pub async fn publish(
-    log: &Log,
-    configured: &Policy,
-    config: &Config,
-) -> Result<Arc<PolicyEntry>, PolicyError> {
+/// Publishes each outstanding policy once this process registers. A newer one replaces it, and `None` cancels it.
+pub async fn publish_later(log: Arc<Log>, mut outstanding: watch::Receiver<Option<Arc<ConfiguredPolicy>>>) {
+    loop {
+        let configured = outstanding.borrow_and_update().clone();
+        let publishing = async {
+            if let Some(configured) = configured {
+                publish_when_possible(&log, &configured).await;
+            }
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = publishing => {}
+            changed = outstanding.changed() => if changed.is_err() { return },
+        }
+    }
+}
+
+/// Publishes a policy as soon as this process can; repeats after failures, except if the policy cannot follow the one in
+/// force.
+async fn publish_when_possible(log: &Log, configured: &ConfiguredPolicy) {
+    let mut status = log.sequencer.status();
+    loop {
+        let is_possible = status.wait_for(can_publish).await.is_ok();
+        if !is_possible {
+            return;
+        }
+        match publish(log, configured).await {
+            Ok(()) => return tracing::info!("the configured policy is in force now"),
+            Err(error @ PolicyError::Conflict(_)) => {
+                return tracing::error!(%error, "the configured policy is not put in force");
+            }
+            Err(error) => tracing::warn!(%error, "the configured policy is not in force yet"),
+        }
+        tokio::time::sleep(PUBLICATION_RETRY).await;
+    }
+}
+
+/// Returns `true` if this process leads, or another one does that has registered a policy.
+fn can_publish(status: &Status) -> bool {
+    let leads = matches!(status.role, Role::Leading { .. });
+    status.obstacle().is_none() && (leads || status.size.get() > 0)
+}
+
+/// Publishes the configured policy, and returns once it is in force.
+pub async fn publish(log: &Log, configured: &ConfiguredPolicy) -> Result<(), PolicyError> {
     match in_force(log).await? {
-        None => first(log, configured, config).await?,
-        Some(current) => match statement::step(current.in_force.policy(), configured)? {
-            Step::Keep => return Ok(current),
-            Step::Publish => next(log, &current, configured, config).await?,
+        None => first(log, configured).await?,
+        Some(current) => match statement::step(current.in_force.policy(), &configured.policy)? {
+            Step::Keep => return Ok(()),
+            Step::Publish => next(log, &current, configured).await?,
         },
     }
-    settled(log, configured).await
+    settled(log, &configured.policy).await
+}
+
+/// Reads the log's policy, and returns whether it is the configured one.
+pub async fn is_in_force(log: &Log, configured: &ConfiguredPolicy) -> Result<bool, PolicyError> {
+    Ok(in_force(log).await?.is_some_and(|current| {
+        statement::step(current.in_force.policy(), &configured.policy) == Ok(Step::Keep)
+    }))
 }
 
 /// Waits until the configured policy is in force: another process may be the one that registers it.
-async fn settled(log: &Log, configured: &Policy) -> Result<Arc<PolicyEntry>, PolicyError> {
+async fn settled(log: &Log, configured: &Policy) -> Result<(), PolicyError> {
     let looking = async {
         loop {
             if let Some(current) = in_force(log).await?
                 && statement::step(current.in_force.policy(), configured)? == Step::Keep
             {
-                return Ok(current);
+                return Ok(());
             }
             tokio::time::sleep(POLICY_POLL).await;
         }
@@ -125,28 +180,28 @@ async fn in_force(log: &Log) -> Result<Option<Arc<PolicyEntry>>, PolicyError> {
 }
 
 /// Submits the policy as entry 0. A process that does not lead leaves this to the leader.
-async fn first(log: &Log, policy: &Policy, config: &Config) -> Result<(), PolicyError> {
+async fn first(log: &Log, configured: &ConfiguredPolicy) -> Result<(), PolicyError> {
     if !matches!(log.sequencer.status().borrow().role, Role::Leading { .. }) {
         return Ok(());
     }
-    let signed = sign(policy, policy, config)?;
+    let signed = sign(configured, &configured.policy)?;
     let (_, permit) =
         statement::genesis(&signed).map_err(|violation| PolicyError::NotAdmitted(violation.to_string()))?;
     submit(log, admission::genesis(&signed, &permit)).await
 }
 
-async fn next(log: &Log, current: &PolicyEntry, policy: &Policy, config: &Config) -> Result<(), PolicyError> {
-    let signed = sign(policy, current.in_force.policy(), config)?;
+async fn next(log: &Log, current: &PolicyEntry, configured: &ConfiguredPolicy) -> Result<(), PolicyError> {
+    let signed = sign(configured, current.in_force.policy())?;
     let (store, metrics) = (&*log.store, &log.metrics);
     let admitted = admission::admit(&signed, SideData::default(), &current.in_force, store, metrics, None);
     let admitted = admitted.await.map_err(|why| PolicyError::NotAdmitted(why.to_string()))?;
     submit(log, admitted.submission).await
 }
 
-fn sign(policy: &Policy, in_force: &Policy, config: &Config) -> Result<SignedStatement, PolicyError> {
-    let path = config.keys.operator.as_ref().ok_or(PolicyError::NoOperatorKey)?;
+fn sign(configured: &ConfiguredPolicy, in_force: &Policy) -> Result<SignedStatement, PolicyError> {
+    let path = configured.operator_key.as_ref().ok_or(PolicyError::NoOperatorKey)?;
     let key: SigningKey = signing_key(path)?;
-    Ok(statement::sign(policy, in_force, &key)?)
+    Ok(statement::sign(&configured.policy, in_force, &key)?)
 }
 
 async fn submit(log: &Log, submission: Submission) -> Result<(), PolicyError> {

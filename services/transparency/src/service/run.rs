@@ -23,12 +23,12 @@ use crate::config::{Config, InvalidSetting};
 use crate::edge::state::{EdgeState, origin_of};
 use crate::index::Index;
 use crate::limits::{HYPER_HEAD_BYTES, HYPER_HEADERS, SHARE_PART, STOP_TIME};
-use crate::log::policies::{PolicyEntry, PolicyUnreadable};
+use crate::log::policies::PolicyEntry;
 use crate::log::state::{Identity, Log};
 use crate::metrics::Metrics;
 use crate::router;
 use crate::routes::app::App;
-use crate::service::policy::{self, PolicyError};
+use crate::service::policy::{self, ConfiguredPolicy, PolicyError};
 use crate::service::startup::{StartError, name_the_port, open_log, refuse_mistakes};
 use crate::storage;
 use crate::tail::EntryTails;
@@ -45,6 +45,8 @@ pub struct Service {
     tls: Option<Arc<Tls>>,
     background: BackgroundTasks,
     hangup: Arc<Notify>,
+    /// The newest configured policy, if it could not be published yet.
+    outstanding_policy: watch::Sender<Option<Arc<ConfiguredPolicy>>>,
 }
 
 /// The addresses that a service listens on.
@@ -67,7 +69,7 @@ pub enum ReloadError {
     /// The new certificate cannot be used; the old one stays.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The new policy cannot be published; the old one stays.
+    /// The new policy is not in force; the old one stays, or stays until this process registers again.
     #[error(transparent)]
     Policy(#[from] PolicyError),
 }
@@ -99,16 +101,22 @@ impl Service {
             (config.error_documentation.clone(), origin_of(&config.public_url));
         let edge = Arc::new(EdgeState { error_documentation, own_origin, ..edge });
         let log = Arc::new(open_log(&config, store, &edge, metrics).await?);
-        if let Err(error) = put_policy_in_force(&log, &config).await {
-            // Release the lease and the database: the operator may correct the policy and restart at once.
-            log.sequencer.stop().await;
-            return Err(error.into());
-        }
+        let outstanding = match put_policy_in_force(&log, &config).await {
+            Ok(outstanding) => outstanding,
+            Err(error) => {
+                // Release the lease and the database: the operator may correct the policy and restart at once.
+                log.sequencer.stop().await;
+                return Err(error.into());
+            }
+        };
+        let outstanding_policy = watch::Sender::new(outstanding.map(|outstanding| outstanding.policy));
         let index = Index::new(log.clone());
         let tail = EntryTails::new(log.clone(), index.clone(), config.limits.tail);
         let app = App { log: log.clone(), edge: edge.clone(), index: index.clone(), tail: tail.clone() };
         let background = BackgroundTasks::default();
         start_watching(&log, &index, &config, &background);
+        let publishing = policy::publish_later(log.clone(), outstanding_policy.subscribe());
+        background.spawn("the publication of the policy", publishing);
         let addresses = ListenAddresses {
             public: public.address().unwrap_or(config.listen),
             admin: admin.iter().find_map(Listener::address),
@@ -120,7 +128,7 @@ impl Service {
         let routes = admin_router::router(&log, index, edge.access.clone());
         let admin = admin.into_iter().map(|listener| listener.serve(routes.clone())).collect();
         tracing::info!(public = %addresses.public, admin = ?addresses.admin, origin = log.identity.origin, "serving");
-        Ok(Self { public, admin, addresses, log, edge, tail, tls, background, hangup })
+        Ok(Self { public, admin, addresses, log, edge, tail, tls, background, hangup, outstanding_policy })
     }
 
     /// The addresses of the listeners.
@@ -158,12 +166,23 @@ impl Service {
         if let (Some(tls), Some(files)) = (&self.tls, &config.tls) {
             failed.extend(tls.reload(files).err().map(ReloadError::Tls));
         }
-        failed.extend(put_policy_in_force(&self.log, config).await.err().map(ReloadError::Policy));
+        failed.extend(self.reload_policy(config).await.err().map(ReloadError::Policy));
         if failed.is_empty() {
             tracing::info!("configuration reloaded");
             return Ok(());
         }
         Err(failed)
+    }
+
+    /// Publishes the configured policy, or leaves that to the background task while nothing is registered.
+    async fn reload_policy(&self, config: &Config) -> Result<(), PolicyError> {
+        let outstanding = put_policy_in_force(&self.log, config).await?;
+        let (policy, why) = outstanding.map(|outstanding| (outstanding.policy, outstanding.why)).unzip();
+        self.outstanding_policy.send_replace(policy);
+        match why {
+            Some(why) => Err(PolicyError::NotRegistered(format!("{why}; it is registered once that ends"))),
+            None => Ok(()),
+        }
     }
 
     /// Serves until `shutdown` resolves, then stops. `reread` is called on SIGHUP and returns the configuration to
@@ -291,17 +310,25 @@ async fn reload(service: &Service, reread: Result<Config, String>) {
     }
 }
 
-/// Publishes the configured policy, or, if this process registers nothing, follows the log's policy: a halted log is
-/// still served.
-async fn put_policy_in_force(log: &Log, config: &Config) -> Result<(), PolicyError> {
+/// A configured policy that cannot be published yet.
+struct OutstandingPolicy {
+    policy: Arc<ConfiguredPolicy>,
+    /// The reason why this process registers nothing.
+    why: Halt,
+}
+
+/// Publishes the configured policy. If this process registers nothing, it follows the log's policy, because a halted log
+/// is still served, and the configured one is returned unless it is in force or the log is frozen.
+async fn put_policy_in_force(log: &Log, config: &Config) -> Result<Option<OutstandingPolicy>, PolicyError> {
     let configured = policy::read(config)?;
-    let registers_nothing = log.sequencer.status().borrow().obstacle().is_some();
-    if registers_nothing {
-        let head = log.store.head().await.map_err(PolicyUnreadable::from)?;
-        if head.size().get() > 0 {
-            log.policies.follow(head.policy).await?;
-        }
-        return Ok(());
+    let obstacle = log.sequencer.status().borrow().obstacle().cloned();
+    let Some(why) = obstacle else {
+        policy::publish(log, &configured).await?;
+        return Ok(None);
+    };
+    if policy::is_in_force(log, &configured).await? || why == Halt::Frozen {
+        return Ok(None);
     }
-    policy::publish(log, &configured, config).await.map(|_| ())
+    tracing::warn!(%why, "the configured policy is published once this process registers");
+    Ok(Some(OutstandingPolicy { policy: Arc::new(configured), why }))
 }

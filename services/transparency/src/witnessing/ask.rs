@@ -4,8 +4,8 @@
 //! knows another size responds with it (409), and gets a proof from there. A cosignature is stored only if it verifies
 //! with the witness's key; other lines are ignored.
 //!
-//! A witness contradicts the database if it has seen a larger tree than the newest one signed there, or another tree.
-//! The newest head is read again before a contradiction is reported, because another process may lead by now.
+//! A witness contradicts the database if it has seen a larger tree than the committed one, or another tree. The
+//! committed head is read again before a contradiction is reported, because another process may lead by now.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use merkle::{RootHash, TreeSize, verify};
 use sequencer::{Clock, Halt, Now, SystemClock};
 use store::{Cosignature, StoreError};
 use thiserror::Error;
-use tlog::checkpoint::Origin;
+use tlog::checkpoint::{Checkpoint, Origin};
 use tlog::cosignature;
 use tlog::note::{Note, SignatureLine};
 use tlog::witness::AddCheckpoint;
@@ -53,7 +53,7 @@ pub enum WitnessError {
     /// a newer one, and would count as fresh until then.
     #[error("its clock is {0} s ahead of ours")]
     Clock(u64),
-    /// Another process has sent the witness a newer head meanwhile.
+    /// The witness has seen a newer head, from another process or from a client.
     #[error("it has been shown a larger tree meanwhile")]
     Overtaken,
     /// The witness has seen a tree that the database does not contain.
@@ -166,13 +166,26 @@ impl Witnessing {
 
     /// Handles a witness that has seen a larger tree than the one it was sent.
     async fn beyond(&self, witness: &Arc<HttpWitness>, seen: TreeSize) -> Result<WitnessError, WitnessError> {
-        let newest = self.newest().await?.map_or(TreeSize::EMPTY, |newest| newest.size);
-        if seen <= newest {
-            witness.has_seen(seen);
-            return Ok(WitnessError::Overtaken);
+        let mut objection = self.objection(witness, seen, None).await?;
+        if objection.is_none() {
+            let root = self.shown_root(witness, seen).await;
+            objection = self.objection(witness, seen, root).await?;
         }
-        let halt = Halt::WitnessAhead { witness: witness.name.clone(), database: newest, signed: seen };
-        Ok(self.contradicts(witness, seen, halt))
+        Ok(match objection {
+            Some(halt) => self.contradicts(witness, seen, halt),
+            None => {
+                witness.has_seen(seen);
+                WitnessError::Overtaken
+            }
+        })
+    }
+
+    /// The root of the checkpoint that the witness shows, if it shows one of this size.
+    async fn shown_root(&self, witness: &HttpWitness, size: TreeSize) -> Option<RootHash> {
+        let origin: Origin = self.origin.parse().ok()?;
+        let note = witness.client.latest(&origin).await.ok()??;
+        let checkpoint = checkpoint_of(&note, &origin).filter(|checkpoint| checkpoint.size() == size)?;
+        Some(checkpoint.root())
     }
 
     /// Handles a witness that rejects the consistency proof: either it has seen another tree, or the proof is wrong,
@@ -225,6 +238,11 @@ async fn record_outcome(witness: Arc<HttpWitness>, origin: Origin) {
         Ok(None) => tracing::warn!(witness = witness.name, "the witness shows no checkpoint of this log"),
         Err(error) => tracing::warn!(witness = witness.name, %error, "the witness shows no checkpoint"),
     }
+}
+
+/// The checkpoint in a note that a witness shows, not verified; `None` if it is not one of this log.
+pub(super) fn checkpoint_of(note: &Note, origin: &Origin) -> Option<Checkpoint> {
+    Checkpoint::parse_text(note.text()).ok().filter(|checkpoint| checkpoint.origin() == origin)
 }
 
 /// The newest valid cosignature of this witness.

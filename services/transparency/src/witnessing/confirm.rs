@@ -9,13 +9,15 @@ use std::time::Duration;
 use async_trait::async_trait;
 use merkle::TreeSize;
 use sequencer::{ClockOpinion, Confirmation, Halt, Now};
-use tlog::checkpoint::{Checkpoint, Origin};
+use store::StoreError;
+use tlog::checkpoint::Origin;
 use tlog::note::Note;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::Witnessing;
-use super::ask::{SubmittedHead, WitnessError};
+use super::ask::{SubmittedHead, WitnessError, checkpoint_of};
+use super::witness::HttpWitness;
 
 /// The witnesses, behind the sequencer's interface.
 pub struct WitnessConfirmation(pub Arc<Witnessing>);
@@ -100,7 +102,8 @@ impl WitnessConfirmation {
         }
     }
 
-    /// Handles a database without a signed head: the log is new, or lost. A witness has no checkpoint of a new log.
+    /// Handles a database without a signed head: the log is new, or lost, or its first signature was not stored. A
+    /// witness has no checkpoint of a new log.
     async fn report_lost_log(&self, responses: &mut WitnessResponses) {
         responses.trouble("no checkpoint is signed that they could confirm");
         let Ok(origin) = self.0.origin.parse::<Origin>() else { return };
@@ -115,18 +118,16 @@ impl WitnessConfirmation {
         while let Some(answer) = asked.join_next().await {
             match answer {
                 Ok((_, Ok(None))) => {}
-                Ok((witness, Ok(Some(note)))) => {
-                    let checkpoint = Checkpoint::parse_text(note.text()).ok();
-                    let checkpoint = checkpoint.filter(|checkpoint| *checkpoint.origin() == origin);
-                    let signed = checkpoint.map_or(TreeSize::EMPTY, |checkpoint| checkpoint.size());
-                    if signed > TreeSize::EMPTY {
+                Ok((witness, Ok(Some(note)))) => match self.shown_objection(&witness, &note, &origin).await {
+                    Ok(None) => {}
+                    Ok(Some((signed, halt))) => {
                         tracing::error!(witness = witness.name, checkpoint = %note, "the checkpoint that the witness shows");
                         witness.contradicts(signed);
                         witness.shows(note);
-                        let (witness, database) = (witness.name.clone(), TreeSize::EMPTY);
-                        return self.0.contradicted(Halt::WitnessAhead { witness, database, signed });
+                        return self.0.contradicted(halt);
                     }
-                }
+                    Err(error) => responses.trouble(error),
+                },
                 Ok((witness, Err(error))) => {
                     tracing::warn!(witness = witness.name, %error, "it is not known whether the witness has seen this log");
                     responses.trouble(format!("{}: {error}", witness.name));
@@ -134,6 +135,19 @@ impl WitnessConfirmation {
                 Err(error) => responses.trouble(error),
             }
         }
+    }
+
+    /// The contradiction between the database and the checkpoint that a witness shows, with the size of the checkpoint.
+    async fn shown_objection(
+        &self,
+        witness: &HttpWitness,
+        note: &Note,
+        origin: &Origin,
+    ) -> Result<Option<(TreeSize, Halt)>, StoreError> {
+        let shown = checkpoint_of(note, origin).filter(|checkpoint| checkpoint.size() > TreeSize::EMPTY);
+        let Some(shown) = shown else { return Ok(None) };
+        let halt = self.0.objection(witness, shown.size(), Some(shown.root())).await?;
+        Ok(halt.map(|halt| (shown.size(), halt)))
     }
 
     fn ask_all(

@@ -26,6 +26,7 @@ use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use client::ClientError;
+use merkle::{RootHash, TreeSize};
 use sequencer::Halt;
 use store::{CosignedLog, SignatureKind, StoreError};
 use tlog::note::Note;
@@ -124,8 +125,9 @@ impl Witnessing {
         self.remote.iter().filter_map(|witness| witness.contradiction()).collect()
     }
 
-    /// The newest head whose signed checkpoint is stored in the database. Only stored heads are sent, so a witness
-    /// never sees more than a database that lost nothing.
+    /// The newest head whose signed checkpoint is stored in the database. Only stored heads are sent. A client may have
+    /// shown a witness a newer one, published a moment before its signature was stored: the database has at least its
+    /// committed head, which is signed again after a restart.
     async fn newest(&self) -> Result<Option<SubmittedHead>, StoreError> {
         let Some(signed) = self.store.newest_signed(SignatureKind::Checkpoint).await? else {
             return Ok(None);
@@ -135,6 +137,27 @@ impl Witnessing {
             StoreError::Damaged(format!("the checkpoint of size {}: {why}", signed.head.size))
         })?;
         Ok(Some(SubmittedHead { size: signed.head.size, root: signed.head.root, note }))
+    }
+
+    /// The contradiction between the committed heads and a tree that a witness has seen; `None` if there is none. Without
+    /// a root only the size is compared: the next consistency proof to the witness shows whether the trees agree.
+    async fn objection(
+        &self,
+        witness: &HttpWitness,
+        seen: TreeSize,
+        root: Option<RootHash>,
+    ) -> Result<Option<Halt>, StoreError> {
+        // Read before the head of that size, which another process may commit meanwhile.
+        let committed = self.store.head().await?.size();
+        let head = self.store.head_of_size(seen).await?;
+        let witness = witness.name.clone();
+        Ok(match head {
+            Some(head) if root.is_none_or(|root| root == head.root) => None,
+            None if seen > committed => {
+                Some(Halt::WitnessAhead { witness, database: committed, signed: seen })
+            }
+            _ => Some(Halt::WitnessDisagrees { witness, size: seen }),
+        })
     }
 
     /// Reports a contradiction: from here on nothing is signed.

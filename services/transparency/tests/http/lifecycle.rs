@@ -200,6 +200,51 @@ async fn the_next_revision_is_published_and_any_other_policy_is_refused_naming_b
     place.start().await.service.stop().await;
 }
 
+/// A time of the database's server because of which this process may not lead.
+fn far_away() -> Option<Duration> {
+    Some(Duration::from_secs(4_000_000_000))
+}
+
+/// Waits until the policy of this revision is in force.
+async fn until_in_force(site: &Site, revision: u64) {
+    let published = async {
+        loop {
+            let policy = site.service.policy();
+            if policy.is_some_and(|policy| policy.in_force.policy().contents().revision == revision) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), published).await.expect("it is never in force");
+}
+
+#[tokio::test]
+async fn a_policy_that_cannot_be_published_at_the_start_is_published_once_the_log_registers() {
+    let (place, memory) = (Place::new(), Memory::new());
+    memory.set_clock(far_away());
+    let site = place.start_on(memory.clone(), |_| {}).await;
+    assert!(site.service.policy().is_none());
+    memory.set_clock(None);
+    until_in_force(&site, 0).await;
+    site.registered(&statement(1)).await;
+}
+
+#[tokio::test]
+async fn a_reload_while_nothing_is_registered_says_so_and_its_policy_is_published_later() {
+    let (place, memory) = (Place::new(), Memory::new());
+    place.start_on(memory.clone(), |_| {}).await.service.stop().await;
+    memory.set_clock(far_away());
+    let site = place.start_on(memory.clone(), |_| {}).await;
+    site.service.reload(&place.config()).await.unwrap();
+    place.write_policy(&revision(1));
+    let failures = site.service.reload(&place.config()).await.unwrap_err();
+    assert!(failures[0].to_string().contains("it is registered once that ends"), "{failures:?}");
+    assert_eq!(site.service.policy().unwrap().in_force.policy().contents().revision, 0);
+    memory.set_clock(None);
+    until_in_force(&site, 1).await;
+}
+
 #[tokio::test]
 async fn a_policy_for_another_log_is_refused() {
     let place = Place::new();

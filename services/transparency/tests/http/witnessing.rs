@@ -7,7 +7,10 @@ use crate::common::{Place, Site, backup_with_signatures, refusal, statement};
 use merkle::{RootHash, TreeSize};
 use sequencer::Role;
 use serde_json::json;
-use store::{Cosignature, Cosignatures, Lifecycle, LogReader, Memory, SignatureKind, SignatureStore};
+use store::{
+    Cosignature, Cosignatures, FailingStore, Lifecycle, LogReader, Memory, SignatureKind, SignatureStore,
+    StoreMethod,
+};
 use tlog::checkpoint::Checkpoint;
 use tlog::note::Note;
 use tlog::policy::WitnessPolicy;
@@ -472,6 +475,70 @@ async fn a_log_that_lost_database_and_pin_does_not_begin_again_while_a_witness_r
     let said = "the database is at 0, this log has signed 2: the witness w2 has seen it";
     assert_eq!(until_halted(&site).await.to_string(), said);
     assert_eq!(lost.head().await.unwrap().size(), TreeSize::EMPTY);
+}
+
+/// Lets the log grow to this size, and returns the database as a power cut leaves it before the signature over the newest
+/// head is stored, and that head as clients have read it.
+async fn power_cut(place: &Place, memory: &Memory, policy: &WitnessPolicy, size: u64) -> (Memory, Note) {
+    let store = FailingStore::new(memory.clone());
+    store.fail_every(StoreMethod::KeepSignatures);
+    let site = place.start_on(store.clone(), witnessed_by(policy)).await;
+    for n in 1..size {
+        site.registered(&statement(n)).await;
+    }
+    let head = site.get(&format!("/v1/checkpoints/{size}")).await;
+    let (left, head) = (memory.backup(), Note::parse(&head.body).unwrap());
+    let newest = left.newest_signed(SignatureKind::Checkpoint).await.unwrap();
+    assert!(newest.is_none_or(|newest| newest.head.size < TreeSize::new(size)), "the signature is stored");
+    store.heal();
+    site.service.stop().await;
+    (left, head)
+}
+
+#[tokio::test]
+async fn a_witness_that_has_seen_a_head_whose_signature_is_lost_gets_it_again() {
+    for size in [1, 2] {
+        let w1 = TestWitness::start("w1").await;
+        let (place, memory, policy) = (Place::new(), Memory::new(), policy(&[&w1], "quorum w1"));
+        if size > 1 {
+            let site = start(&place, &memory, &policy, &[&w1]).await;
+            until_served(&site, &policy, 1, &["w1"]).await;
+            site.service.stop().await;
+        }
+        let (left, head) = power_cut(&place, &memory, &policy, size).await;
+        w1.has_cosigned(head);
+        let site = start(&place, &left, &policy, &[&w1]).await;
+        until_served(&site, &policy, size, &["w1"]).await;
+        site.registered(&statement(9)).await;
+        until_served(&site, &policy, size + 1, &["w1"]).await;
+        site.service.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_head_whose_signature_is_lost_is_not_signed_again_if_a_witness_has_seen_another_of_its_size() {
+    use tlog::note::LocalKey;
+    for size in [1, 2] {
+        let w1 = TestWitness::start("w1").await;
+        let (place, memory, policy) = (Place::new(), Memory::new(), policy(&[&w1], "quorum w1"));
+        if size > 1 {
+            let site = start(&place, &memory, &policy, &[&w1]).await;
+            until_served(&site, &policy, 1, &["w1"]).await;
+            site.service.stop().await;
+        }
+        let (left, _) = power_cut(&place, &memory, &policy, size).await;
+        let origin = testkit::ORIGIN.parse().unwrap();
+        let other = Checkpoint::new(origin, TreeSize::new(size), RootHash::from_bytes([7; 32])).unwrap();
+        let pem = std::fs::read_to_string(place.path("checkpoint.pem")).unwrap();
+        let key = LocalKey::from_pkcs8_pem(testkit::ORIGIN.parse().unwrap(), &pem).unwrap();
+        w1.has_cosigned(other.sign(&key).unwrap());
+        let site = start(&place, &left, &policy, &[&w1]).await;
+        let expected = Halt::WitnessDisagrees { witness: "w1".into(), size: TreeSize::new(size) };
+        assert_eq!(until_halted(&site).await, expected);
+        let signed = left.newest_signed(SignatureKind::Checkpoint).await.unwrap();
+        assert!(signed.is_none_or(|signed| signed.head.size < TreeSize::new(size)));
+        site.service.stop().await;
+    }
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use merkle::{EntryDigest, TreeSize};
 use scitt::{Algorithm, SigningKey};
+use tlog::checkpoint::Checkpoint;
 use tlog::cosignature::cosign;
 use tlog::key::VerifierKey;
 use tlog::note::{LocalKey, Note, NoteSigner};
@@ -110,6 +111,14 @@ impl TestWitness {
         let line = cosign(&self.shared.signer, checkpoint.text(), unix_now()).unwrap();
         checkpoint.add(line).unwrap();
         self.told().newest = Some(checkpoint);
+    }
+
+    /// Has cosigned this checkpoint, which somebody else than the log has sent.
+    pub fn has_cosigned(&self, checkpoint: Note) {
+        let parsed = Checkpoint::parse_text(checkpoint.text()).unwrap();
+        let mut told = self.told();
+        told.seen = Some(SeenTree { size: parsed.size(), root: parsed.root() });
+        told.newest = Some(checkpoint);
     }
 
     /// Nobody listens at its address any more.
