@@ -78,7 +78,7 @@ pub const fn explain(reason: &Reason) -> Explanation {
         Reason::Unanswered => ("The question was not answered in time.", "Call again, to be asked again."),
         Reason::InvalidState => ("The answer came with a state that is not ours, not for this call, expired or used.", "Call again without it, to be asked again."),
         Reason::CarrierFailed => ("The request that carried the message failed, so the message is void.", "Send the message again with a request that succeeds."),
-        Reason::Roa(_) => ("The delegation chain of the call (AgentROA) does not authorize it for this caller.", "The execution receipt in dev.tabellion/aer names the reason, the hop and the dimension: see tabellion help roa."),
+        Reason::Roa(_) => ("The delegation chain of the call (AgentROA) does not authorize it for this caller.", "The execution receipt in dev.tabellion/aer, if the answer has one, names the reason, the hop and the dimension: see tabellion help roa."),
         Reason::Policy(_) => ("A rule of the operator denied the call, or wants it confirmed.", "The rule's name is in the reason; ask the operator."),
     };
     Explanation { what, remedy }

@@ -90,7 +90,7 @@ impl TryFrom<String> for Grant {
     fn try_from(text: String) -> Result<Self, NotOfForm> {
         let parts = text
             .strip_prefix("mcp:")
-            .filter(|_| text.len() <= MAX_NAME)
+            .filter(|_| text.chars().count() <= MAX_NAME)
             .and_then(|pair| pair.split_once('.'));
         let grant =
             parts.filter(|(server, tool)| is_server(server) && is_tool(tool)).map(|(server, tool)| Grant {
@@ -239,6 +239,13 @@ mod tests {
         assert!(
             wildcard.admit(&tool("files", "read"), false) && !wildcard.admit(&tool("files", "write"), true)
         );
+    }
+
+    #[test]
+    fn a_name_is_as_long_as_its_characters() {
+        let name = |length: usize| format!("mcp:a.{}", "é".repeat(length - 6));
+        assert!(Grant::try_from(name(MAX_NAME)).is_ok());
+        assert!(Grant::try_from(name(MAX_NAME + 1)).is_err());
     }
 
     #[test]

@@ -26,6 +26,9 @@ pub const MAX_CAPABILITIES: usize = 1024;
 pub const MAX_SIGNATURES: usize = 16;
 /// Maximum number of entries in each list of a registry.
 pub const MAX_ENTRIES: usize = 65_536;
+/// Maximum number of ledgers whose spent amounts are kept for one root envelope: one for each object under it that declares
+/// a budget and was called under.
+pub const MAX_LEDGERS: usize = 4096;
 /// Maximum length in characters of names.
 pub const MAX_NAME: usize = 256;
 /// Maximum length in characters of references, such as an address, or a device attestation.

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::capability::Capability;
 use crate::denial::{Denial, DenialReason, Dimension, SPENT};
+use crate::limits::MAX_LEDGERS;
 use crate::registry::{Presenter, Registry};
 use crate::text::{AgentId, Sha256Digest, Text, UtcTime};
 use crate::verify::VerifiedChain;
@@ -90,7 +91,8 @@ impl EnvelopeUse {
     /// Reserves the cost of a call on every ledger of its chain; `cost` is the highest cost expected in a unit.
     ///
     /// # Errors
-    /// [`DenialReason::BudgetExpansionDenied`] with the hop whose budget is spent. Nothing is reserved then.
+    /// [`DenialReason::BudgetExpansionDenied`] with the hop whose budget is spent, or with the code `ledgers` if more than
+    /// [`MAX_LEDGERS`] amounts would have to be kept. Nothing is reserved then.
     pub fn reserve(
         &mut self,
         chain: &VerifiedChain,
@@ -110,10 +112,25 @@ impl EnvelopeUse {
                     .on(Dimension::Budget));
             }
         }
+        self.check_room(chain)?;
         let spending =
             Spending { ledgers: chain.ledgers().iter().map(|ledger| ledger.object).collect(), unit, amount };
         spending.ledgers.iter().for_each(|ledger| self.add(*ledger, amount));
         Ok(spending)
+    }
+
+    /// Checks that there is room for the amounts of the chain's ledgers, which are kept until the envelope ends.
+    fn check_room(&self, chain: &VerifiedChain) -> Result<(), Denial> {
+        let new = chain.ledgers().iter().filter(|ledger| !self.spent.contains_key(&ledger.object)).count();
+        match new == 0 || self.spent.len() + new <= MAX_LEDGERS {
+            true => Ok(()),
+            false => {
+                let detail =
+                    format!("calls under {MAX_LEDGERS} budgets of this envelope are counted already");
+                let denial = Denial::new(DenialReason::BudgetExpansionDenied, "ledgers", detail);
+                Err(denial.on(Dimension::Budget))
+            }
+        }
     }
 
     /// Replaces a reserved amount with the real cost of the call.

@@ -156,6 +156,19 @@ pub fn verify_chain(
     })
 }
 
+/// Returns whether a chain is signed throughout by those whose scopes it passes on: an authorizer signed the root, and the
+/// holder of each object the attestation that refers to it. Anyone else can write a chain for which this is `false`. Times,
+/// scopes, and revocations of envelopes and attestations do not matter; a revoked key signs for nobody.
+pub fn is_signed_throughout(chain: &Chain, registry: &Registry) -> bool {
+    let mut parent = Parent::of_root(chain.root());
+    let is_by_holder = |hop: &Signed<Attestation>| {
+        let is_delegated = parent.check_delegation(hop, registry).is_ok();
+        parent = Parent::of_hop(hop);
+        is_delegated
+    };
+    verify_authorizers(chain.root(), registry).is_ok() && chain.hops().iter().all(is_by_holder)
+}
+
 /// Returns a ledger for the root and each hop that declares a budget.
 fn ledgers(chain: &Chain) -> Vec<ChainLedger> {
     let root = (chain.root().content_digest(), chain.root().document().declared_scope().budget);
@@ -172,19 +185,7 @@ fn verify_root(
     now: UtcTime,
 ) -> Result<usize, Denial> {
     let envelope = root.document();
-    let organization = envelope.session.agent_id.organization();
-    let has_authority = |key: &KeyEntry| {
-        key.role == KeyRole::Authorizer
-            && key.organization.as_str() == organization
-            && (key.policies.is_empty() || key.policies.contains(&envelope.policy.policy_id))
-    };
-    let signers = verify_signatures(root, registry, envelope.issued_at)?;
-    let authorizers = signers.iter().filter(|key| has_authority(key)).map(|key| &key.signer);
-    let authorizers = registry.count_authorizers(authorizers);
-    if authorizers == 0 {
-        let detail = format!("no signature is by an authorizer of {organization} for this policy");
-        return Err(Denial::new(DenialReason::InvalidSignature, "role", detail));
-    }
+    let authorizers = verify_authorizers(root, registry)?;
     if let Some(position) = registry.revocation(&RevokedSubject::Envelope(envelope.envelope_id.clone())) {
         return Err(Denial::revoked(position, "the envelope"));
     }
@@ -200,6 +201,26 @@ fn verify_root(
     }
     not_from_the_future(envelope.issued_at, now, bounds.clock_skew_seconds)?;
     Ok(authorizers)
+}
+
+/// Verifies the signatures of the root envelope, and returns the number of different authorizers among the signers.
+fn verify_authorizers(root: &Signed<Envelope>, registry: &Registry) -> Result<usize, Denial> {
+    let envelope = root.document();
+    let organization = envelope.session.agent_id.organization();
+    let has_authority = |key: &KeyEntry| {
+        key.role == KeyRole::Authorizer
+            && key.organization.as_str() == organization
+            && (key.policies.is_empty() || key.policies.contains(&envelope.policy.policy_id))
+    };
+    let signers = verify_signatures(root, registry, envelope.issued_at)?;
+    let authorizers = signers.iter().filter(|key| has_authority(key)).map(|key| &key.signer);
+    match registry.count_authorizers(authorizers) {
+        0 => {
+            let detail = format!("no signature is by an authorizer of {organization} for this policy");
+            Err(Denial::new(DenialReason::InvalidSignature, "role", detail))
+        }
+        authorizers => Ok(authorizers),
+    }
 }
 
 /// Verifies all signatures of an object with keys that were valid when it was issued, and returns the entries of these: a
@@ -274,6 +295,53 @@ impl Parent {
             session: None,
         }
     }
+
+    /// Checks that an attestation refers to this object, and that the agent that holds its scope signed it.
+    fn check_delegation(&self, hop: &Signed<Attestation>, registry: &Registry) -> Result<(), Denial> {
+        self.check_reference(hop.document())?;
+        self.check_holder(hop.document())?;
+        self.check_signatures(hop, registry)
+    }
+
+    /// Checks that the attestation refers to the object before it.
+    fn check_reference(&self, attestation: &Attestation) -> Result<(), Denial> {
+        let reference = &attestation.upstream_ref;
+        let fits = reference.ref_digest == self.digest
+            && reference.ref_type == self.kind
+            && reference.ref_id.as_str() == self.id;
+        match fits {
+            true => Ok(()),
+            false => {
+                let detail = "upstream_ref is not the object before it in the chain";
+                Err(Denial::new(DenialReason::ChainIntegrityViolation, "upstream_ref", detail))
+            }
+        }
+    }
+
+    /// Checks that the scope is delegated by the agent that holds it.
+    fn check_holder(&self, attestation: &Attestation) -> Result<(), Denial> {
+        let agent = &attestation.delegating_agent;
+        let same_session = self.session.as_ref().is_none_or(|session| agent.session_id == *session);
+        match agent.agent_id == self.holder && same_session {
+            true => Ok(()),
+            false => {
+                let detail = format!("delegated by {}, but held by {}", agent.agent_id, self.holder);
+                Err(Denial::new(DenialReason::ChainIntegrityViolation, "holder", detail))
+            }
+        }
+    }
+
+    fn check_signatures(&self, hop: &Signed<Attestation>, registry: &Registry) -> Result<(), Denial> {
+        let signers = verify_signatures(hop, registry, hop.document().issued_at)?;
+        let holder = &self.holder;
+        match signers.iter().any(|key| key.role == KeyRole::Agent && key.agent_id.as_ref() == Some(holder)) {
+            true => Ok(()),
+            false => {
+                let detail = format!("no signature is by {holder}");
+                Err(Denial::new(DenialReason::InvalidSignature, "role", detail))
+            }
+        }
+    }
 }
 
 /// The state of a verification between two hops.
@@ -289,9 +357,8 @@ struct Walk<'c> {
 impl Walk<'_> {
     fn step(&mut self, hop: &Signed<Attestation>) -> Result<(), Denial> {
         let attestation = hop.document();
-        self.check_reference(attestation)?;
-        self.check_holder(attestation)?;
-        self.check_signatures(hop)?;
+        self.parent.check_delegation(hop, self.registry)?;
+        self.check_revocation(attestation)?;
         self.check_times(attestation)?;
         self.check_organization(attestation)?;
         let scope = self.scopes.last().expect("a chain has a root");
@@ -300,42 +367,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Checks that the attestation refers to the object before it.
-    fn check_reference(&self, attestation: &Attestation) -> Result<(), Denial> {
-        let reference = &attestation.upstream_ref;
-        let fits = reference.ref_digest == self.parent.digest
-            && reference.ref_type == self.parent.kind
-            && reference.ref_id.as_str() == self.parent.id;
-        match fits {
-            true => Ok(()),
-            false => {
-                let detail = "upstream_ref is not the object before it in the chain";
-                Err(Denial::new(DenialReason::ChainIntegrityViolation, "upstream_ref", detail))
-            }
-        }
-    }
-
-    /// Checks that the scope is delegated by the agent that holds it.
-    fn check_holder(&self, attestation: &Attestation) -> Result<(), Denial> {
-        let agent = &attestation.delegating_agent;
-        let same_session = self.parent.session.as_ref().is_none_or(|session| agent.session_id == *session);
-        match agent.agent_id == self.parent.holder && same_session {
-            true => Ok(()),
-            false => {
-                let detail = format!("delegated by {}, but held by {}", agent.agent_id, self.parent.holder);
-                Err(Denial::new(DenialReason::ChainIntegrityViolation, "holder", detail))
-            }
-        }
-    }
-
-    fn check_signatures(&self, hop: &Signed<Attestation>) -> Result<(), Denial> {
-        let attestation = hop.document();
-        let signers = verify_signatures(hop, self.registry, attestation.issued_at)?;
-        let holder = &self.parent.holder;
-        if !signers.iter().any(|key| key.role == KeyRole::Agent && key.agent_id.as_ref() == Some(holder)) {
-            let detail = format!("no signature is by {holder}");
-            return Err(Denial::new(DenialReason::InvalidSignature, "role", detail));
-        }
+    fn check_revocation(&self, attestation: &Attestation) -> Result<(), Denial> {
         match self.registry.revocation(&RevokedSubject::Attestation(attestation.ara_id.clone())) {
             Some(position) => Err(Denial::revoked(position, "the attestation")),
             None => Ok(()),

@@ -1,6 +1,7 @@
 //! Fetching of small documents that the configuration names by URL: issuers' keys, resource metadata, registries.
 
 use client::https;
+use http::header::CACHE_CONTROL;
 use url::Url;
 
 use crate::limits::JWKS_FETCH_TIME;
@@ -33,8 +34,17 @@ pub fn http_client(urls: &[&Url], roots: Option<&[u8]>) -> Result<reqwest::Clien
 
 /// Returns the body of an answer with status 200, at most `most` bytes.
 pub async fn get_bounded(http: &reqwest::Client, url: &Url, most: usize) -> Result<Vec<u8>, FetchError> {
+    read_bounded(http.get(url.clone()), most).await
+}
+
+/// Returns the body like [`get_bounded`], as the server has it now: a cache on the way asks the server.
+pub async fn get_current(http: &reqwest::Client, url: &Url, most: usize) -> Result<Vec<u8>, FetchError> {
+    read_bounded(http.get(url.clone()).header(CACHE_CONTROL, "no-cache"), most).await
+}
+
+async fn read_bounded(request: reqwest::RequestBuilder, most: usize) -> Result<Vec<u8>, FetchError> {
     let unreachable = |error: reqwest::Error| FetchError::Unreachable(error.without_url().to_string());
-    let mut answer = http.get(url.clone()).send().await.map_err(unreachable)?;
+    let mut answer = request.send().await.map_err(unreachable)?;
     if answer.status() != http::StatusCode::OK {
         return Err(FetchError::Unreachable(format!("answered {}", answer.status())));
     }

@@ -165,6 +165,24 @@ fn revocations_are_also_appended_to_a_list_of_deltas() {
 }
 
 #[test]
+fn revocations_at_the_same_time_are_all_in_the_registry_and_its_deltas() {
+    let folder = organisation();
+    let revoke = |number: u32| {
+        let files = "registry.json --key operator.pem --deltas deltas.json";
+        run(&folder, &format!("registry revoke {files} --envelope env:{number:016x}"))
+    };
+    std::thread::scope(|threads| {
+        for number in 0..8 {
+            threads.spawn(move || revoke(number));
+        }
+    });
+    let shown = run(&folder, &format!("registry show {VERIFY}"));
+    assert_eq!((&shown["sequence"], &shown["revocations"]), (&json!(13), &json!(8)));
+    let list: Value = serde_json::from_slice(&folder.read("deltas.json")).unwrap();
+    assert_eq!(list.as_array().map(Vec::len), Some(8));
+}
+
+#[test]
 fn an_agent_proves_a_call() {
     let folder = organisation();
     issue(&folder);

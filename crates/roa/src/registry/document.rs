@@ -272,6 +272,7 @@ impl Document for RegistryDocument {
             return broken("/keys", "the organization of an agent's key is that of the agent");
         }
         check_version(self.version())?;
+        self.check_lengths()?;
         if self.revocations.iter().any(|revocation| revocation.sequence > self.sequence) {
             return broken("/revocations", "a revocation of a later version");
         }
@@ -294,6 +295,21 @@ impl Document for RegistryDocument {
     }
 }
 
+impl RegistryDocument {
+    fn check_lengths(&self) -> Result<(), BrokenMemberRule> {
+        let lists = [
+            ("/keys", self.keys.len()),
+            ("/keys", self.keys.iter().map(|key| key.policies.len()).max().unwrap_or(0)),
+            ("/agents", self.agents.len()),
+            ("/servers", self.servers.len()),
+            ("/policies", self.policies.len()),
+            ("/classifications", self.classifications.len()),
+            ("/revocations", self.revocations.len()),
+        ];
+        lists.into_iter().try_for_each(|(pointer, length)| check_length(pointer, length))
+    }
+}
+
 impl Document for RevocationDelta {
     const LIMITS: Limits = limits::REGISTRY;
 
@@ -303,6 +319,10 @@ impl Document for RevocationDelta {
 
     fn check(&self) -> Result<(), BrokenMemberRule> {
         check_version(self.version())?;
+        check_length("/revocations", self.revocations.len())?;
+        if self.revocations.is_empty() {
+            return Err(BrokenMemberRule { pointer: "/revocations", rule: "at least one revocation" });
+        }
         let fits =
             |entry: &RevocationEntry| (self.previous_sequence + 1..=self.sequence).contains(&entry.sequence);
         match self.sequence > self.previous_sequence && self.revocations.iter().all(fits) {
@@ -322,6 +342,14 @@ fn check_version(version: RevocationPosition) -> Result<(), BrokenMemberRule> {
     match members.into_iter().find(|(_, number)| *number > MAX_INTEGER) {
         None => Ok(()),
         Some((pointer, _)) => Err(BrokenMemberRule { pointer, rule }),
+    }
+}
+
+/// Checks that a list has at most [`MAX_ENTRIES`] entries.
+fn check_length(pointer: &'static str, length: usize) -> Result<(), BrokenMemberRule> {
+    match length <= MAX_ENTRIES {
+        true => Ok(()),
+        false => Err(BrokenMemberRule { pointer, rule: "at most 65536 entries" }),
     }
 }
 

@@ -1,10 +1,13 @@
 //! Enforce: capability, policy, approval, presenter and classes of the tool, in this order.
 
+use decimal::Decimal;
 use roa::capability::Capability;
 use roa::chain::Chain;
 use roa::enforce::{RequestedCall, ToolClasses, enforce};
+use roa::limits::MAX_LEDGERS;
 use roa::registry::{OAuthClient, Presenter, Registry};
-use roa::text::{AgentId, Text};
+use roa::text::{AgentId, Sha256Digest, Text};
+use roa::usage::EnvelopeUse;
 use roa::verify::verify_chain;
 use serde_json::{Value, json};
 
@@ -212,4 +215,26 @@ fn the_first_failure_in_order_is_the_denial() {
     let call = |tool| Call { tool, presenter: None, ..Call::default() };
     assert_eq!(decide(&chain, call(("mail", "send"))).unwrap_err().0, "capability_not_in_scope");
     assert_eq!(decide(&chain, call(("github", "read"))).unwrap_err().0, "policy_digest_mismatch");
+}
+
+#[test]
+fn r_43_the_spent_amounts_of_an_envelope_are_kept_for_a_limited_number_of_budgets() {
+    let chain = root_chain(|root| {
+        root["authorized_scope"]["budget_ceiling"] = 5.into();
+        root["authorized_scope"]["budget_unit"] = "USD".into();
+    });
+    let below = delegate(&chain, |hop| {
+        hop["delegated_scope"]["budget_ceiling"] = 4.into();
+        hop["delegated_scope"]["budget_unit"] = "USD".into();
+    });
+    let (chain, below) = (verify(&chain).unwrap(), verify(&below).unwrap());
+    let mut members = serde_json::to_value(EnvelopeUse::begin(&chain, &registry())).unwrap();
+    for number in 1..MAX_LEDGERS {
+        members["spent"][Sha256Digest::of(&number.to_be_bytes()).to_string()] = "1".into();
+    }
+    let mut used: EnvelopeUse = serde_json::from_value(members).unwrap();
+    used.reserve(&chain, |_| Decimal::from(1)).unwrap();
+    let denial = used.reserve(&below, |_| Decimal::from(1)).unwrap_err();
+    assert_eq!(summary(&denial), ("budget_expansion_denied", "ledgers", None));
+    used.reserve(&chain, |_| Decimal::from(1)).unwrap();
 }

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use roa::aer::SignedReceipt;
 use roa::attestation::Attestation;
 use roa::envelope::Envelope;
+use roa::limits::{MAX_ENTRIES, MAX_NAME};
 use roa::registry::{RegistryDocument, RevocationDelta};
+use roa::signed::{Document, Signed};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Value, json};
 
@@ -87,10 +89,50 @@ fn the_schema_takes_what_the_reader_takes() {
         let mut edited = good.clone();
         *edited.pointer_mut(pointer).unwrap() = bad;
         assert!(!envelope.is_valid(&edited), "{pointer}");
-        let parsed = roa::signed::Signed::<Envelope>::parse(edited.to_string().as_bytes());
+        let parsed = Signed::<Envelope>::parse(edited.to_string().as_bytes());
         assert!(parsed.is_err(), "{pointer}");
     }
     let attestation = jsonschema::validator_for(&schema::<Attestation>()).unwrap();
     let hop: Value = serde_json::from_slice(chain_of(1).hops()[0].canonical()).unwrap();
     assert!(attestation.is_valid(&hop));
+}
+
+/// Returns whether an object is valid, on which its schema and the reader must agree.
+#[track_caller]
+fn is_valid<D: Document + JsonSchema>(object: &Value) -> bool {
+    let is_read = Signed::<D>::parse(object.to_string().as_bytes()).is_ok();
+    assert_eq!(jsonschema::validator_for(&schema::<D>()).unwrap().is_valid(object), is_read);
+    is_read
+}
+
+#[test]
+fn the_schema_and_the_reader_have_the_same_lengths() {
+    let envelope = |length: usize| {
+        let mut members = root_members();
+        let name = format!("mcp:a.{}", "é".repeat(length - 6));
+        members["authorized_scope"]["capabilities"] = json!([name]);
+        signed_value(members, &["acme:authorizer:1"])
+    };
+    assert!(is_valid::<Envelope>(&envelope(MAX_NAME)));
+    assert!(!is_valid::<Envelope>(&envelope(MAX_NAME + 1)));
+    let registry = |entries: usize| {
+        let mut members = registry_members();
+        members["classifications"] = (0..entries).map(|number| number.to_string()).collect();
+        signed_value(members, &["operator"])
+    };
+    assert!(is_valid::<RegistryDocument>(&registry(MAX_ENTRIES)));
+    assert!(!is_valid::<RegistryDocument>(&registry(MAX_ENTRIES + 1)));
+    let delta = |revocations: Value| {
+        let members = json!({
+            "schema_version": "1.0", "registry_id": "registry.acme.example", "epoch": 1,
+            "previous_sequence": 3, "sequence": 4, "issued_at": "2026-04-08T14:04:00Z",
+            "revocations": revocations,
+        });
+        signed_value(members, &["operator"])
+    };
+    let revocation = json!({
+        "sequence": 4, "revoked_at": "2026-04-08T14:04:00Z", "subject": { "envelope": "env:0000000000000001" },
+    });
+    assert!(is_valid::<RevocationDelta>(&delta(json!([revocation]))));
+    assert!(!is_valid::<RevocationDelta>(&delta(json!([]))));
 }

@@ -3,7 +3,7 @@
 use roa::chain::Chain;
 use roa::denial::RevocationPosition;
 use roa::signed::Signed;
-use roa::verify::verify_chain;
+use roa::verify::{is_signed_throughout, verify_chain};
 use scitt::Signer;
 use serde_json::json;
 
@@ -155,6 +155,26 @@ fn r_30_and_r_41_what_is_revoked_denies_with_the_position_of_the_revocation() {
         assert_eq!(summary(&denial), ("envelope_revoked", "revoked", Some(hop)));
         assert_eq!(denial.revocation, Some(RevocationPosition { epoch: 1, sequence: 2 }));
     }
+}
+
+#[test]
+fn r_47_a_chain_is_signed_throughout_by_those_whose_scopes_it_passes_on() {
+    let wide = delegate(&chain_of(1), |hop| hop["delegated_scope"]["capabilities"] = json!(["mcp:mail.*"]));
+    assert!(verify(&wide).is_err() && is_signed_throughout(&wide, &registry()));
+    let grafted =
+        delegate(&chain_of(1), |hop| hop["upstream_ref"]["ref_digest"] = policy_digest("other").into());
+    let forged = Chain::new(root_with(|_| ()), vec![signed(hop_members(&chain_of(0)), &[AGENTS[3]])]);
+    let by_agent = Chain::new(signed(root_members(), &[AGENTS[0]]), Vec::new());
+    for chain in [&grafted, &forged, &by_agent] {
+        assert!(!is_signed_throughout(chain, &registry()), "{:?}", denied(chain));
+    }
+    let thumbprint = key(AGENTS[0]).public_key().jwk_thumbprint();
+    let revoked = registry_with(|registry| {
+        let subject = json!({ "key": thumbprint });
+        registry["revocations"] =
+            json!([{ "sequence": 2, "revoked_at": "2026-04-08T14:04:00Z", "subject": subject }]);
+    });
+    assert!(!is_signed_throughout(&by_agent, &revoked));
 }
 
 #[test]

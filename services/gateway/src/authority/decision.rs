@@ -139,8 +139,8 @@ impl AgentRoa {
         Ok(ReservedUse { used, spending })
     }
 
-    /// Returns the chain as verified under the registry in force. A chain that was verified under an earlier version is
-    /// verified again, so that a revocation reaches a call that waited.
+    /// Returns the chain as verified under the registry in force. Under another version than at its arrival, it is verified
+    /// again, so that a revocation reaches a call that waited.
     fn verified_now(
         &self,
         presented: &PresentedChain,
@@ -148,12 +148,11 @@ impl AgentRoa {
         registry: &Registry,
         now: UtcTime,
     ) -> Result<Arc<VerifiedChain>, Denial> {
-        match &presented.verified {
-            Ok(verified) if verified.version() == registry.version() => {
-                not_ended(verified, now).map(|()| verified.clone())
-            }
-            _ => self.verified(chain, registry, now),
+        if presented.version != Some(registry.version()) {
+            return self.verified(chain, registry, now);
         }
+        let verified = presented.verified.clone()?;
+        not_ended(&verified, now).map(|()| verified)
     }
 }
 

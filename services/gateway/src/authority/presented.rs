@@ -9,7 +9,7 @@ use roa::capability::Capability;
 use roa::chain::Chain;
 use roa::denial::{Denial, DenialReason};
 use roa::proof::{Proof, ProvenCall, verify_proof};
-use roa::registry::{OAuthClient, Presenter, Registry};
+use roa::registry::{OAuthClient, Presenter, Registry, RegistryVersion};
 use roa::text::{Sha256Digest, UtcTime};
 use roa::verify::{VerifiedChain, verify_chain};
 
@@ -60,6 +60,10 @@ pub struct PresentedChain {
     pub chain: Result<Arc<Chain>, Denial>,
     /// The verified chain.
     pub verified: Result<Arc<VerifiedChain>, Denial>,
+    /// The version of the registry under which it was verified; `None` if it was not.
+    pub version: Option<RegistryVersion>,
+    /// `true` if the chain may be registered although it is denied.
+    pub is_registrable: bool,
     /// The identity of the caller, if one is proven.
     pub presenter: Result<Option<Presenter>, Denial>,
     /// The proof of possession, of which the `jti` may be used once.
@@ -120,7 +124,8 @@ impl PresentedChain {
     #[must_use]
     pub fn absent() -> Self {
         let (chain, verified) = (Err(Denial::no_envelope()), Err(Denial::no_envelope()));
-        Self { chain, verified, presenter: Ok(None), proof: None }
+        let (version, is_registrable) = (None, false);
+        Self { chain, verified, version, is_registrable, presenter: Ok(None), proof: None }
     }
 }
 
@@ -139,6 +144,13 @@ impl AgentRoa {
         if let (Ok(chain), Ok(_)) = (&chain, &verified) {
             self.verified.remember(material, chain);
         }
+        let (version, is_registrable) = match (&chain, &current) {
+            (Ok(chain), Some(current)) => {
+                let registry = &current.registry;
+                (Some(registry.version()), self.is_registrable(chain, &verified, registry))
+            }
+            _ => (None, false),
+        };
         let proof = match (&chain, &current, material.proof()) {
             (Ok(chain), Some(current), Ok(Some(text))) => {
                 Some(self.proof(text, chain, call, &current.registry, now))
@@ -151,7 +163,7 @@ impl AgentRoa {
             Some(Err(denial)) => (Err(denial), None),
             None => (Ok(presenter_of(call.caller, &chain, current.as_deref())), None),
         };
-        PresentedChain { chain, verified, presenter, proof }
+        PresentedChain { chain, verified, version, is_registrable, presenter, proof }
     }
 
     /// Reads the chain. If it is in the message and in the header, both must be equal.

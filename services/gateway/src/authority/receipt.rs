@@ -7,8 +7,11 @@ use data_encoding::HEXLOWER;
 use jiff::Timestamp;
 use merkle::EntryDigest;
 use roa::aer::{CalledTool, DecidedCall, ExecutionReceipt, GatewayIdentity, SignReceiptError, SignedReceipt};
-use roa::denial::{Denial, DenialReason};
+use roa::chain::Chain;
+use roa::denial::Denial;
+use roa::registry::Registry;
 use roa::text::{NotOfForm, Sha256Digest, Text, UtcTime};
+use roa::verify::{VerifiedChain, is_signed_throughout};
 use scitt::Signer;
 
 use super::{AgentRoa, AuthorityDecision, PresentedChain};
@@ -95,10 +98,19 @@ impl AgentRoa {
         chain.map(|chain| chain.digest())
     }
 
-    /// Returns the chain to register with the receipt of a decision.
-    ///
-    /// A chain whose root no authorizer signed is left out, since anyone can write one, and so is one whose canonical form is
-    /// longer than readers accept.
+    /// Returns whether a chain may be registered although it is denied. One that is not signed throughout is left out, since
+    /// anyone who has seen a root envelope can write one.
+    pub(super) fn is_registrable(
+        &self,
+        chain: &Chain,
+        verified: &Result<Arc<VerifiedChain>, Denial>,
+        registry: &Registry,
+    ) -> bool {
+        verified.is_ok() || (self.receipts.registers_chains && is_signed_throughout(chain, registry))
+    }
+
+    /// Returns the chain to register with the receipt of a decision, unless its canonical form is longer than readers
+    /// accept.
     #[must_use]
     pub fn chain_to_register(
         &self,
@@ -106,12 +118,8 @@ impl AgentRoa {
         decision: &AuthorityDecision,
     ) -> Option<ChainToRegister> {
         let digest = self.registered_digest(presented)?;
-        let is_of_authorizer = match &presented.verified {
-            _ if decision.denial.is_none() => true,
-            Ok(_) => true,
-            Err(denial) => denial.reason != DenialReason::InvalidSignature || denial.hop > Some(0),
-        };
-        let canonical = presented.chain.as_ref().ok().filter(|_| is_of_authorizer)?.canonical();
+        let is_registrable = decision.denial.is_none() || presented.is_registrable;
+        let canonical = presented.chain.as_ref().ok().filter(|_| is_registrable)?.canonical();
         (canonical.len() <= roa::limits::CHAIN.bytes).then_some(ChainToRegister { digest, canonical })
     }
 

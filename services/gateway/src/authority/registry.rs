@@ -26,7 +26,7 @@ use tokio::io::AsyncReadExt;
 use tokio::sync::Notify;
 use url::Url;
 
-use crate::bounded_fetch::{FetchError, get_bounded, http_client};
+use crate::bounded_fetch::{FetchError, get_current, http_client};
 use crate::config::RegistrySource;
 use crate::limits::{MAX_REGISTRY_BYTES, REGISTRY_BEHIND_WAIT};
 
@@ -269,7 +269,7 @@ impl RegistryState {
     async fn read(&self, source: &RegistrySource) -> Result<Vec<u8>, RegistryReadError> {
         let bytes = match source {
             RegistrySource::File(path) => read_beginning(path).await?,
-            RegistrySource::Url(url) => get_bounded(&self.http, url, MAX_REGISTRY_BYTES).await?,
+            RegistrySource::Url(url) => get_current(&self.http, url, MAX_REGISTRY_BYTES).await?,
         };
         match bytes.len() <= MAX_REGISTRY_BYTES {
             true => Ok(bytes),

@@ -51,6 +51,12 @@ impl CallJob {
         self.envelope.as_ref()?.as_ref().ok()
     }
 
+    /// Returns whether a registered agent signed the call, with a verified proof of possession.
+    #[must_use]
+    pub fn is_proven(&self) -> bool {
+        self.chain.as_ref().is_some_and(|presented| presented.proof.is_some())
+    }
+
     /// Returns the size of the arguments and of the message, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {

@@ -11,15 +11,15 @@ use super::error::WriterError;
 use super::jobs::CallJob;
 
 impl DecisionWriter {
-    /// Denies a call without VAP, from a caller without token and certificate, if the route's rules deny it to every
+    /// Denies a call without VAP, from a caller without token, certificate and proof, if the route's rules deny it to every
     /// caller. `None` if the call is to be decided or recorded.
     ///
     /// A few such calls each minute are decided and recorded like any other. The others are denied here: they need
     /// neither the canonical form of their arguments nor a slot in the writer's queue.
     #[must_use]
     pub fn refused_at_once(&self, job: &CallJob) -> Option<DecisionAnswer> {
-        let is_unidentified =
-            job.envelope.is_none() && job.caller.token.is_none() && job.caller.certificate.is_none();
+        let is_known = job.caller.token.is_some() || job.caller.certificate.is_some() || job.is_proven();
+        let is_unidentified = job.envelope.is_none() && !is_known;
         let now = self.inner.context.clock.seconds();
         if !is_unidentified || self.inner.denials.can_record_unidentified(now) {
             return None;

@@ -4,8 +4,9 @@ use std::str::FromStr;
 
 use admission::arguments::CallArguments;
 use admission::authenticated::Authenticated;
-use admission::decide::{Advised, JudgeFinding};
+use admission::decide::{Advised, Authority, JudgeFinding, ToolCall};
 use admission::principal::Caller;
+use admission::rules::AuthorityDemand;
 use evidence::{RecordKind, StoredRecord};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -150,6 +151,12 @@ enum NotReplayable {
     DeniedAfterwards,
     #[error("it depends on record {0}, which cannot be decided again")]
     Follows(u64),
+    #[error("the route requires a delegation chain (AgentROA), and no decision about one was recorded")]
+    NoAuthority,
+    #[error(
+        "the route does not enforce AgentROA, and it was not recorded whether the denied call had a chain"
+    )]
+    UnknownChain,
 }
 
 impl From<NotWhole> for NotReplayable {
@@ -200,10 +207,27 @@ fn decided_again(
         (None, envelope) => {
             let arguments = inputs.arguments.as_ref().or(arguments);
             let arguments = CallArguments::new(whole(arguments)?.unwrap_or("{}"));
-            let call = inputs.call(envelope, &arguments)?;
+            let demand =
+                again.rules(&inputs.route).map_or(AuthorityDemand::Off, |rules| rules.authority.demand);
+            let authority = authority_under(demand, &inputs.authority)?;
+            let call = ToolCall { authority: &authority, ..inputs.call(envelope, &arguments)? };
             again.call(&rounds, &call, Some(&stored.record.id.to_string()))
         }
     })
+}
+
+/// Returns the decision of AgentROA on a route with this demand. The chain is not decided again: its registry and the use of
+/// its envelope are not kept.
+fn authority_under(demand: AuthorityDemand, recorded: &Authority) -> Result<Authority, NotReplayable> {
+    match (demand, recorded) {
+        (AuthorityDemand::Advisory, _) => Ok(Authority::NotRequired),
+        (AuthorityDemand::Required, Authority::NotRequired | Authority::NotEnforced) => {
+            Err(NotReplayable::NoAuthority)
+        }
+        (AuthorityDemand::Off, Authority::Permitted) => Ok(Authority::NotEnforced),
+        (AuthorityDemand::Off, Authority::Denied(_)) => Err(NotReplayable::UnknownChain),
+        (AuthorityDemand::Off | AuthorityDemand::Required, _) => Ok(recorded.clone()),
+    }
 }
 
 fn rounds_of<'a>(
@@ -339,5 +363,29 @@ impl VerdictWords {
         let known = reason.as_deref().and_then(|code| Reason::from_str(code).ok());
         let because = known.as_ref().map(|reason| admission::explain::explain(reason).what);
         Self { verdict: verdict.to_owned(), reason, because }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recorded_decision_about_a_chain_counts_as_the_route_treats_chains_now() {
+        let denied = Authority::Denied(Reason::RoaNotEnforced);
+        let under = |demand, recorded: &Authority| authority_under(demand, recorded).ok();
+        for recorded in [Authority::NotRequired, Authority::NotEnforced, Authority::Permitted, denied.clone()]
+        {
+            assert_eq!(under(AuthorityDemand::Advisory, &recorded), Some(Authority::NotRequired));
+        }
+        for (recorded, off, required) in [
+            (Authority::NotRequired, Some(Authority::NotRequired), None),
+            (Authority::NotEnforced, Some(Authority::NotEnforced), None),
+            (Authority::Permitted, Some(Authority::NotEnforced), Some(Authority::Permitted)),
+            (denied.clone(), None, Some(denied.clone())),
+        ] {
+            assert_eq!(under(AuthorityDemand::Off, &recorded), off, "{recorded:?}");
+            assert_eq!(under(AuthorityDemand::Required, &recorded), required, "{recorded:?}");
+        }
     }
 }

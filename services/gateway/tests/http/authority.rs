@@ -419,6 +419,19 @@ async fn a_call_without_a_chain_is_denied_and_has_a_receipt_of_its_own() {
 }
 
 #[tokio::test]
+async fn a_denial_of_an_agent_with_a_proof_has_a_receipt_however_many_strangers_are_denied() {
+    let site = Site::new().await;
+    for _ in 0..12 {
+        site.client().plain("crm.read", json!({})).await.denied("roa:chain_integrity_violation");
+    }
+    let chain = root(|members| members["authorized_scope"]["capabilities"] = json!(["mcp:crm.crm.read"]));
+    let denied = site.call(&chain, "pay").await.denied("roa:capability_not_in_scope");
+    assert_eq!(receipt(&denied)["enforcement_outcome"], "deny", "{denied:?}");
+    let thief = site.call_by(&chain, AGENTS[1], "crm.read").await;
+    assert_denied(&site, &thief, Denial::without_hop("auth_strength_insufficient", "presenter_mismatch"));
+}
+
+#[tokio::test]
 async fn an_envelope_serves_only_its_agent_with_a_proof_for_the_call() {
     let site = Site::new().await;
     let chain = root(|_| ());
@@ -722,7 +735,7 @@ async fn a_budget_of_calls_is_one_for_all_descendants_and_outlives_a_restart() {
     assert_eq!(receipt(&answer)["denial_detail"]["dimension"], "budget");
 }
 
-/// Serves a document to whoever connects, and returns its address.
+/// Serves a document to everyone who takes none from a cache, and returns its address.
 async fn serve(document: Vec<u8>) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/registry.json", listener.local_addr().unwrap());
@@ -730,6 +743,9 @@ async fn serve(document: Vec<u8>) -> String {
         while let Ok((mut client, _)) = listener.accept().await {
             let mut request = [0; 4096];
             let _ = client.read(&mut request).await;
+            if !String::from_utf8_lossy(&request).contains("cache-control: no-cache") {
+                continue;
+            }
             let head =
                 format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", document.len());
             let _ = client.write_all(&[head.as_bytes(), &document].concat()).await;
@@ -833,6 +849,25 @@ async fn two_gateways_on_one_database_register_a_chain_once_between_them() {
         streams.iter().map(|stream| (stream.next_seq, stream.closed)).collect::<Vec<_>>(),
         [(1, true)]
     );
+}
+
+#[tokio::test]
+async fn a_denied_chain_is_registered_only_if_its_agents_signed_it() {
+    let database = Database::fresh().await;
+    let site = Site::on(&database).await;
+    let chain = root(|_| ());
+    let wide = delegated(&chain, |hop| hop["delegated_scope"]["capabilities"] = json!(["mcp:mail.*"]));
+    let other = Sha256Digest::of(b"another object").to_string();
+    let grafted = delegated(&chain, |hop| hop["upstream_ref"]["ref_digest"] = other.into());
+    site.call(&wide, "crm.read").await.denied("roa:scope_expansion_violation");
+    site.call(&grafted, "crm.read").await.denied("roa:chain_integrity_violation");
+    let store = database.store("reader").await;
+    let streams = store.list(None, 1000).await.unwrap();
+    let is_registered = |chain: &Chain| {
+        let name = format!("unbound:.roa-chain:{}", chain.digest());
+        streams.iter().any(|stream| stream.stream == name && stream.next_seq > 0)
+    };
+    assert!(is_registered(&wide) && !is_registered(&grafted));
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use gateway::{Config, Gateway};
 use reqwest::{Client, Response};
 use serde_json::{Value, json};
 use testkit::McpServer;
+use testkit::agentroa::{registry_table, write_registry};
 
 use crate::client::{Agent, Answer};
 use crate::front::until;
@@ -274,6 +275,19 @@ async fn a_replay_under_other_rules_marks_the_answers_that_differ() {
     assert_eq!((now(2).verdict.as_str(), now(2).reason.as_deref()), ("denied", Some("policy:large")));
     assert_eq!((now(3).verdict.as_str(), compared[3].differs), ("served", true));
     assert_eq!(compared.iter().filter(|decision| decision.differs).count(), 2);
+}
+
+#[tokio::test]
+async fn a_replay_under_a_route_that_requires_chains_decides_no_call_without_one() {
+    let stopped = recorded_session().await;
+    write_registry(stopped.folder.path(), |_| ());
+    let required = format!("server_id = \"crm\"\nroa = \"required\"\n{}", registry_table());
+    let config = stopped.config(&required);
+    let records = replay::records(&config, SESSION).await.unwrap();
+    let compared = replay::replay(&mut ReplayedSession::under(&config), &records).unwrap();
+    assert!(compared[0].now.is_some(), "the commitment needs no chain");
+    assert_eq!(compared[1].now, None);
+    assert!(compared[1].note.as_ref().unwrap().contains("AgentROA"), "{compared:#?}");
 }
 
 #[tokio::test]

@@ -237,6 +237,7 @@ impl CallWork {
         decide::call(&self.context(&caller, batch), state, &self.call(batch))
     }
 
+    /// Returns whether a denial is counted instead of recorded. One of an agent that a proof identifies is recorded.
     fn is_only_counted(
         &self,
         batch: &Batch<'_>,
@@ -244,7 +245,8 @@ impl CallWork {
         denial: &decide::Ruling,
     ) -> bool {
         let sent = self.sent(&working.caller, batch);
-        self.request.writer.is_only_counted(batch, &sent, working.session.as_ref(), denial)
+        let session = working.session.as_ref();
+        !self.job.is_proven() && self.request.writer.is_only_counted(batch, &sent, session, denial)
     }
 
     fn settlement_wait(&self, working: SessionWithAccount) -> SettlementWait {

@@ -6,9 +6,11 @@ mod serve;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use display::counted;
+use durable::{FileAccess, Lock};
 use jose::json::JsonError;
 use roa::envelope::SchemaVersion;
 use roa::registry::{
@@ -25,6 +27,9 @@ use crate::console::files::{self, Access, Existing};
 use crate::console::{Exit, Failure, Report, safe};
 use crate::context::Context;
 use crate::keyfile;
+
+/// The longest time that an edit of a registry waits for another one.
+const OTHER_EDIT: Duration = Duration::from_secs(30);
 
 /// The name of the operator's key in the signatures of a registry.
 const OPERATOR: &str = "operator";
@@ -190,8 +195,10 @@ impl Show {
     }
 }
 
-/// A registry that is edited: each write is the next version.
+/// A registry that is edited: each write is the next version. Until then, other edits of the file wait: the version of one
+/// that had read the same file would lack this one's changes.
 pub struct RegistryEdit {
+    _lock: Option<Lock>,
     file: PathBuf,
     key: SigningKey,
     document: RegistryDocument,
@@ -201,6 +208,7 @@ impl RegistryEdit {
     /// Reads a registry, which the operator must have signed.
     pub fn open(file: &Path, key: &Path) -> Result<RegistryEdit, Failure> {
         let key = keyfile::read(key)?;
+        let lock = lock(file)?;
         let signed = read(file)?;
         if VerifiedRegistry::open(&signed, &[key.public_key().clone()]).is_err() {
             let what = format!("{} is not signed with this key", file.display());
@@ -210,7 +218,7 @@ impl RegistryEdit {
         let mut document = signed.document().clone();
         document.sequence += 1;
         document.issued_at = now();
-        Ok(RegistryEdit { file: file.to_owned(), key, document })
+        Ok(RegistryEdit { _lock: lock, file: file.to_owned(), key, document })
     }
 
     /// Adds a revocation.
@@ -257,9 +265,19 @@ impl RegistryEdit {
     }
 
     /// Signs the next version, and replaces the file.
-    pub fn write(self, context: &Context) -> Result<(), Failure> {
+    pub fn write(&self, context: &Context) -> Result<(), Failure> {
         write(context, &self.file, &self.document, &self.key, Existing::Replace)
     }
+}
+
+/// Takes the lock `FILE.lock`. `None` if there is no such registry to edit, or it is standard input.
+fn lock(file: &Path) -> Result<Option<Lock>, Failure> {
+    if files::is_stream(file) || !file.exists() {
+        return Ok(None);
+    }
+    let lock = files::with_extension(file, "lock");
+    let taken = Lock::wait(&lock, FileAccess::Public, OTHER_EDIT);
+    taken.map(Some).map_err(|error| files::unwritable(&lock, &io::Error::other(error)))
 }
 
 fn read(file: &Path) -> Result<Signed<RegistryDocument>, Failure> {
