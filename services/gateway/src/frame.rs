@@ -34,6 +34,8 @@ use crate::limits::MAX_DEPTH;
 pub const TOOLS_CALL: &str = "tools/call";
 /// The MCP method `notifications/cancelled`, with which either side gives up a request that it sent.
 pub const NOTIFICATIONS_CANCELLED: &str = "notifications/cancelled";
+/// The MCP method `subscriptions/listen` of the modern era. Its answer does not end by itself.
+pub const SUBSCRIBE: &str = "subscriptions/listen";
 
 /// Members of the JSON-RPC envelope. Another spelling of one of them is refused, because a case-insensitive reader
 /// would take it for the member.

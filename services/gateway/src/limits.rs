@@ -21,7 +21,8 @@ pub const QUESTION_KEEP_ALIVE: Duration = Duration::from_secs(15);
 pub const MAX_KNOWN_TASKS: u64 = 100_000;
 /// Idle time after which a task is forgotten (see [`MAX_KNOWN_TASKS`]).
 pub const KNOWN_TASK_IDLE: Duration = Duration::from_secs(24 * 3600);
-/// Maximum wait for the answer of a legacy server that it has yet to send on another stream.
+/// Time for which the answer to a call is awaited on another stream after its own has ended (legacy era). It is awaited
+/// until the call's own limit (see [`CALL_TIME`]) if that is later.
 pub const LATE_ANSWER_TIME: Duration = Duration::from_secs(600);
 /// Maximum time for a server to take the notification that a request was given up.
 pub const CANCELLATION_TIME: Duration = Duration::from_secs(10);
@@ -195,6 +196,9 @@ pub const CHILD_OPEN_FILES: u64 = 4_096;
 pub const MAX_CHILD_RULES: usize = 65_536;
 /// Maximum number of processes for local clients with one configuration at a time.
 pub const LOCAL_STATES: usize = 64;
+/// Maximum time for a local client to read the last messages after the process was told to stop. SDKs kill a process
+/// that goes on for 2 s.
+pub const LOCAL_READ_TIME: Duration = Duration::from_secs(1);
 /// Pause before the stream of a local client's server is opened again.
 pub const LOCAL_STREAM_PAUSE: Duration = Duration::from_secs(1);
 /// Capacity of the queues of messages to a child and from it.

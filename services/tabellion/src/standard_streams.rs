@@ -2,13 +2,33 @@
 //! be cancelled, and would keep the runtime from ending.
 
 use std::io::{self, Read, Write};
-use std::thread::JoinHandle;
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 
 /// Bytes between a stream and its thread.
 const BUFFER: usize = 64 << 10;
+/// Longest wait, after a stop signal, for a client that does not read its messages.
+const UNREAD_TIME: Duration = Duration::from_secs(1);
+
+/// End of the thread that writes standard output.
+pub struct OutputEnd(oneshot::Receiver<()>);
+
+impl OutputEnd {
+    /// Waits until all is written or the client is gone; after `stop`, at most [`UNREAD_TIME`] longer.
+    pub async fn wait(self, stop: impl Future<Output = ()>) {
+        let unread = async {
+            stop.await;
+            tokio::time::sleep(UNREAD_TIME).await;
+        };
+        tokio::select! {
+            _ = self.0 => {}
+            () = unread => {}
+        }
+    }
+}
 
 /// Returns standard input.
 pub fn input() -> DuplexStream {
@@ -29,21 +49,28 @@ pub fn input() -> DuplexStream {
     stream
 }
 
-/// Returns standard output, and the thread that ends when all is written after the stream is dropped.
-pub fn output() -> (DuplexStream, JoinHandle<io::Result<()>>) {
-    let (stream, mut from_stream) = tokio::io::duplex(BUFFER);
+/// Returns standard output, and the end of its thread: all is written after the stream is dropped.
+pub fn output() -> (DuplexStream, OutputEnd) {
+    let (stream, from_stream) = tokio::io::duplex(BUFFER);
+    let (ended, end) = oneshot::channel();
     let runtime = Handle::current();
-    let writing = std::thread::spawn(move || {
-        let mut bytes = vec![0; BUFFER];
-        loop {
-            let read = runtime.block_on(from_stream.read(&mut bytes))?;
-            if read == 0 {
-                return Ok(());
-            }
-            let mut out = io::stdout().lock();
-            out.write_all(&bytes[..read])?;
-            out.flush()?;
-        }
+    std::thread::spawn(move || {
+        // A client that is gone reads nothing.
+        let _ = write(&runtime, from_stream);
+        let _ = ended.send(());
     });
-    (stream, writing)
+    (stream, OutputEnd(end))
+}
+
+fn write(runtime: &Handle, mut from_stream: DuplexStream) -> io::Result<()> {
+    let mut bytes = vec![0; BUFFER];
+    loop {
+        let read = runtime.block_on(from_stream.read(&mut bytes))?;
+        if read == 0 {
+            return Ok(());
+        }
+        let mut out = io::stdout().lock();
+        out.write_all(&bytes[..read])?;
+        out.flush()?;
+    }
 }

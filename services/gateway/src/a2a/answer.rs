@@ -1,7 +1,8 @@
 //! An agent's answer as it passes to the client: the receipt is added, and the outcome is recorded.
 //!
 //! The answer to `message/send` is one response. That to `message/stream` is a stream of responses with the same id; it
-//! ends with a message, a final status, or the end of the stream.
+//! ends with an error, a message, a final status, a task that has ended, or the end of the stream. That result is recorded,
+//! so a caller that gets the receipt gets no result after it.
 
 use admission::decide::VerdictDelivery;
 use async_trait::async_trait;
@@ -126,6 +127,10 @@ impl Tap for AnswerTap {
             }
             return if is_withheld { Passing::Withheld } else { Passing::Untouched };
         };
+        // The outcome is that of another result.
+        if self.is_annotated && self.call.is_none() && reply.answers(&self.id) {
+            return Passing::Withheld;
+        }
         self.take_outcome(&reply).await;
         if !self.is_annotated {
             return Passing::Untouched;
@@ -186,11 +191,11 @@ impl AgentResult {
         let is_state = |states: &[&str]| state.as_deref().is_some_and(|state| states.contains(&state));
         let is_message =
             reply.result_member("kind") == Some("\"message\"") || reply.result_member("message").is_some();
+        // A2A 0.3 says of each status update whether others follow.
+        let is_final =
+            reply.result_member("final").map_or_else(|| is_state(&ENDED), |is_final| is_final == "true");
         Self {
-            is_last: reply.is_error()
-                || is_message
-                || reply.result_member("final") == Some("true")
-                || is_state(&ENDED),
+            is_last: reply.is_error() || is_message || is_final,
             has_failed: reply.is_error() || is_state(&FAILED),
         }
     }
@@ -229,6 +234,8 @@ mod tests {
         assert_eq!(view(r#"{"kind":"task","id":"t","status":{"state":"failed"}}"#), (true, true));
         let asks = r#"{"kind":"status-update","final":true,"status":{"state":"input-required"}}"#;
         assert_eq!(view(asks), (true, false));
+        let goes_on = r#"{"kind":"status-update","final":false,"status":{"state":"completed"}}"#;
+        assert_eq!(view(goes_on), (false, false));
         assert_eq!(view(r#"{"kind":"message","parts":[]}"#), (true, false));
         let cut = r#"{"kind":"task","id":"t","status":{"state":"failed","message":"\ud83d","n":1e400}}"#;
         assert_eq!(view(cut), (true, true), "what else the status holds is the agent's");

@@ -7,8 +7,8 @@
 //! capability, and its client cannot make a new commitment; earlier commitments stay in force (V-2).
 
 use std::sync::Arc;
-use std::time::Duration;
 
+use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 use serde_json::Value;
 
@@ -41,12 +41,16 @@ struct KnownClient {
 
 impl Default for Clients {
     fn default() -> Self {
-        let idle: Duration = KNOWN_CLIENT_IDLE;
-        Self(Cache::builder().max_capacity(MAX_KNOWN_CLIENTS).time_to_idle(idle).build())
+        Self::with_capacity(MAX_KNOWN_CLIENTS)
     }
 }
 
 impl Clients {
+    fn with_capacity(most: u64) -> Self {
+        let all = Cache::builder().max_capacity(most).time_to_idle(KNOWN_CLIENT_IDLE);
+        Self(all.eviction_policy(EvictionPolicy::lru()).build())
+    }
+
     /// Remembers the data of an `initialize` request and of its answer, once that named the session.
     pub fn met(&self, route: &str, mcp_session: &str, initialize: &Frame, answer: &Reply) {
         let can_be_asked = initialize.param("capabilities").is_some_and(has_form);
@@ -133,7 +137,33 @@ fn has_form(capabilities: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use bytes::Bytes;
+
     use super::*;
+
+    #[test]
+    fn a_new_session_takes_the_place_of_the_one_that_was_used_least_recently() {
+        let clients = Clients::with_capacity(2);
+        let initialize = br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#;
+        let initialize = Frame::parse(Bytes::from_static(initialize)).unwrap();
+        let answer = Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+        let answer = Reply::parse(answer).unwrap();
+        let meet = |session| {
+            clients.met("/mcp", session, &initialize, &answer);
+            clients.0.run_pending_tasks();
+        };
+        meet("first");
+        meet("second");
+        for _ in 0..8 {
+            assert!(clients.knows("/mcp", "first") && clients.knows("/mcp", "second"));
+        }
+        clients.0.run_pending_tasks();
+        meet("third");
+        assert!(clients.knows("/mcp", "third") && clients.knows("/mcp", "second"));
+        assert!(!clients.knows("/mcp", "first"));
+    }
 
     #[test]
     fn elicitation_without_a_mode_is_the_form() {

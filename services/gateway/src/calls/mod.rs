@@ -108,7 +108,7 @@ pub struct Shared {
 pub struct Patience {
     /// Longest wait for a person's answer (V-26).
     pub question: Duration,
-    /// Longest wait for an answer that a legacy server may send on another stream.
+    /// Wait for an answer that a legacy server may send on another stream, unless the limit of the call is later.
     pub late_answer: Duration,
     /// Longest wait for the answer to a call that its client cancelled (legacy era).
     pub cancelled: Duration,

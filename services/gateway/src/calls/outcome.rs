@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::StatusCode;
+use tokio::time::Instant;
 
 use super::Calls;
 use super::answer_stream::{AnswerStream, unreadable};
@@ -71,8 +72,9 @@ impl Calls {
         // cancellation finds the call in one of the two.
         let listed = self.shared.unanswered.list(ending);
         let limit = self.limit(listed.cancelled());
-        let (refused, is_unsent, spoiled) = (false, false, false);
-        let mut outcome = OutcomeTap { listed, id, refused, is_unsent, spoiled, passage, cancellation };
+        let (refused, is_unsent, spoiled, deadline) = (false, false, false, limit.deadline());
+        let mut outcome =
+            OutcomeTap { listed, id, refused, is_unsent, spoiled, passage, cancellation, deadline };
         if call.unsent.end() || (era == Era::Modern && call.client.is_gone()) {
             outcome.is_unsent = true;
             return Err(outcome.without_answer(CANCELLED).await);
@@ -120,6 +122,8 @@ struct OutcomeTap {
     passage: AnswerStream,
     /// The notification to a legacy server if the call takes too long.
     cancellation: Option<Cancellation>,
+    /// The time until which an answer on another stream is awaited at least.
+    deadline: Instant,
 }
 
 #[async_trait]
@@ -138,7 +142,7 @@ impl Tap for OutcomeTap {
         match how {
             // A legacy server may end this stream and answer on another, but nothing follows an HTTP error.
             Over::Complete { may_follow: true } | Over::Resumed if is_legacy && !is_lost && !self.refused => {
-                self.passage.shared.unanswered.keep(&self.listed);
+                self.passage.shared.unanswered.keep(&self.listed, self.deadline);
                 None
             }
             Over::Complete { .. } | Over::Resumed => {

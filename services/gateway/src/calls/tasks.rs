@@ -16,6 +16,7 @@ use admission::principal::{Caller, Era, Principal};
 use admission::rules::Posture;
 use async_trait::async_trait;
 use bytes::Bytes;
+use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 use vap::audit::CallStatus;
 use vap::reason::Reason;
@@ -77,7 +78,8 @@ struct KnownTask {
 
 impl Default for Tasks {
     fn default() -> Self {
-        Self(Cache::builder().max_capacity(MAX_KNOWN_TASKS).time_to_idle(KNOWN_TASK_IDLE).build())
+        let all = Cache::builder().max_capacity(MAX_KNOWN_TASKS).time_to_idle(KNOWN_TASK_IDLE);
+        Self(all.eviction_policy(EvictionPolicy::lru()).build())
     }
 }
 

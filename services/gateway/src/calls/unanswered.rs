@@ -11,8 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use admission::principal::Caller;
+use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 use sha2::{Digest, Sha256};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::additions::Additions;
@@ -103,11 +105,12 @@ impl Drop for UnansweredEntry {
 }
 
 impl UnansweredCalls {
-    /// An empty table. A call is kept for `patience` after the end of its own stream, and for `grace` after its
-    /// cancellation.
+    /// An empty table. A call is kept for `patience` after the end of its own stream, or until its own limit if that is
+    /// later, and for `grace` after its cancellation.
     pub fn new(patience: Duration, grace: Duration) -> Self {
         let given = Cache::builder().max_capacity(MAX_REMEMBERED_ANSWERS).time_to_live(patience);
-        Self { table: Arc::default(), given: given.build(), patience, grace }
+        let given = given.eviction_policy(EvictionPolicy::lru()).build();
+        Self { table: Arc::default(), given, patience, grace }
     }
 
     /// Adds a call that is about to be forwarded.
@@ -139,16 +142,16 @@ impl UnansweredCalls {
         });
     }
 
-    /// Keeps an unsettled call for some time after the end of its own stream.
-    pub fn keep(&self, listed: &UnansweredEntry) {
+    /// Keeps an unsettled call for some time after the end of its own stream, and at least until its `limit`.
+    pub fn keep(&self, listed: &UnansweredEntry, limit: Instant) {
         let Some(name) = &listed.name else { return };
         if !lock(&self.table).keep(name, &listed.owes) {
             return;
         }
-        let (table, name, patience) = (self.table.clone(), name.clone(), self.patience);
-        let owes = Arc::downgrade(&listed.owes);
+        let (table, name) = (self.table.clone(), name.clone());
+        let (owes, until) = (Arc::downgrade(&listed.owes), limit.max(Instant::now() + self.patience));
         tokio::spawn(async move {
-            tokio::time::sleep(patience).await;
+            tokio::time::sleep_until(until).await;
             lock(&table).remove(&name, |open| Weak::ptr_eq(&open.owes, &owes));
         });
     }

@@ -16,18 +16,16 @@ use super::refusal::McpRefusal;
 use super::taps::Listening;
 use super::timed::Timed;
 use super::{Endpoint, Inbound, McpSessions, mirrors};
-use crate::frame::{Frame, TOOLS_CALL};
+use crate::frame::{Frame, SUBSCRIBE, TOOLS_CALL};
 use crate::front::watched::{ending_with, watched};
 use crate::front::{AuthorizedRequest, RequestRefusal, unanswered};
-use crate::limits::RESUME_PAUSE;
+use crate::limits::{CLOSE_TIME, RESUME_PAUSE};
 use crate::relay::{self, Client, Response};
 use crate::upstream::request::{LAST_EVENT, SESSION, speaks_modern};
 use crate::upstream::{Exchange, Upstream, UpstreamAnswer, UpstreamError, fields};
 
 /// The legacy method that opens a session.
 const INITIALIZE: &str = "initialize";
-/// The modern method whose answer does not end by itself.
-const SUBSCRIBE: &str = "subscriptions/listen";
 
 /// One request at one endpoint.
 pub struct Visit<'a> {
@@ -128,7 +126,8 @@ impl Visit<'_> {
 
     async fn delete(self) -> Response {
         let caller = self.caller(self.era());
-        match self.endpoint.upstream.exchange(self.request.exchange(Bytes::new())).await {
+        let exchange = Exchange { time_limit: Some(CLOSE_TIME), ..self.request.exchange(Bytes::new()) };
+        match self.endpoint.upstream.exchange(exchange).await {
             Ok(answer) => {
                 if answer.status.is_success() || answer.status == StatusCode::NOT_FOUND {
                     self.endpoint.handlers.ended(&caller).await;

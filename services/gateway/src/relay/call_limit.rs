@@ -31,6 +31,11 @@ impl CallLimit {
         Self { deadline: Instant::now() + most, cancelled }
     }
 
+    /// The time from which on the answer is not awaited.
+    pub const fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
     /// Returns the reason, if the call is given up.
     pub fn reached(&self) -> Option<GivenUp> {
         if self.cancelled.is_cancelled() {

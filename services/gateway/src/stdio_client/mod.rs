@@ -12,12 +12,12 @@ mod answer;
 mod open_requests;
 mod request;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use http::StatusCode;
+use futures::{FutureExt, StreamExt};
+use http::{HeaderMap, StatusCode};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -25,9 +25,11 @@ use tokio_util::sync::CancellationToken;
 use crate::frame::error_code::PARSE_ERROR;
 use crate::frame::{Frame, Kind, NOTIFICATIONS_CANCELLED, RawId, reply};
 use crate::front::Front;
-use crate::limits::{CHILD_QUEUE, LOCAL_STREAM_PAUSE, MAX_LINE_BYTES};
+use crate::limits::{CHILD_QUEUE, LOCAL_READ_TIME, LOCAL_STREAM_PAUSE, MAX_LINE_BYTES};
 use crate::lines::{Line, read_line, skip_line};
 use crate::relay::Response;
+use crate::upstream::stdio::ToolHeaders;
+use crate::upstream::text::RpcMessage;
 use open_requests::OpenRequests;
 use request::{McpSession, is_modern};
 
@@ -37,6 +39,8 @@ pub struct StdioClient {
     front: Arc<Front>,
     route: Arc<str>,
     session: Arc<Mutex<McpSession>>,
+    /// The tools that the client has listed, whose calls may have headers for their parameters.
+    tools: Arc<Mutex<ToolHeaders>>,
     /// Cancelled once the server has lost the session.
     lost: CancellationToken,
 }
@@ -44,11 +48,12 @@ pub struct StdioClient {
 impl StdioClient {
     /// A client that uses this route of the front end.
     pub fn new(front: Arc<Front>, route: &str) -> Self {
-        Self { front, route: route.into(), session: Arc::default(), lost: CancellationToken::new() }
+        let (session, tools) = (Arc::default(), Arc::default());
+        Self { front, route: route.into(), session, tools, lost: CancellationToken::new() }
     }
 
-    /// Serves the client until its input ends, its server has lost its MCP session, or `stop` resolves, and ends that
-    /// session.
+    /// Serves the client until its input ends, its output is closed, its server has lost its MCP session, or `stop`
+    /// resolves, and ends that session. After `stop` the last messages wait at most [`LOCAL_READ_TIME`] for the client.
     ///
     /// # Errors
     /// If the input cannot be read.
@@ -59,24 +64,45 @@ impl StdioClient {
         stop: impl Future<Output = ()>,
     ) -> std::io::Result<()> {
         let (sender, receiver) = mpsc::channel(CHILD_QUEUE);
-        let written = tokio::spawn(write(output, receiver));
-        let over = CancellationToken::new();
-        let ended = tokio::select! {
-            ended = self.messages(input, &sender, &over) => ended,
-            () = stop => Ok(()),
+        let mut written = tokio::spawn(write(output, receiver));
+        let (over, stop) = (CancellationToken::new(), stop.shared());
+        let served = async {
+            let ended = tokio::select! {
+                ended = self.messages(input, &sender, &over) => ended,
+                () = sender.closed() => Ok(()),
+            };
+            self.end_session(&over).await;
+            ended
         };
+        let ended = tokio::select! {
+            ended = served => ended,
+            () = stop.clone() => Ok(()),
+        };
+        self.end_session(&over).await;
+        drop(sender);
+        let unread = async {
+            stop.await;
+            tokio::time::sleep(LOCAL_READ_TIME).await;
+        };
+        tokio::select! {
+            _ = &mut written => {}
+            () = unread => written.abort(),
+        }
+        ended
+    }
+
+    /// Ends the client's MCP session, unless that was begun already, and the stream of the server's own messages.
+    async fn end_session(&self, over: &CancellationToken) {
         over.cancel();
         let end = self.session().end(&self.route);
         if let Some(request) = end {
             self.front.answer_local(request).await;
         }
-        drop(sender);
-        let _ = written.await;
-        ended
     }
 
-    /// Handles the messages of the input in their order. Requests run side by side, and those in flight are waited for. In a
-    /// session that is lost, what the client has sent already is still answered.
+    /// Handles the messages of the input in their order. Requests run side by side, and at the end of the input those in
+    /// flight are waited for, but for subscriptions. In a session that is lost, what the client has sent already is still
+    /// answered.
     async fn messages(
         &self,
         input: impl AsyncRead + Unpin + Send + 'static,
@@ -114,16 +140,18 @@ impl StdioClient {
                 }
             }
         }
+        open.cancel_subscriptions();
         while running.next().await.is_some() {}
         reading.await.unwrap_or(Ok(()))
     }
 
     /// Sends a message to the front end, and notes whether its answer says that the server has lost the client's session.
     async fn post(&self, message: &Frame) -> Response {
-        let (request, is_in_session) = {
+        let (mut request, is_in_session) = {
             let session = self.session();
             (session.post(&self.route, message), session.has_id() && !is_modern(message))
         };
+        request.headers_mut().extend(self.parameter_headers(message));
         let response = self.front.answer_local(request).await;
         if is_in_session && response.status() == StatusCode::NOT_FOUND && !self.lost.is_cancelled() {
             tracing::warn!(route = %self.route, "the server has lost the client's session; this process ends");
@@ -141,7 +169,13 @@ impl StdioClient {
     ) -> Option<RawId> {
         let answered = async {
             let response = self.post(&frame).await;
-            answer::forward(response, frame.id(), |message| send(output, message)).await;
+            let passed = |message: Bytes| {
+                if request::is_tools_list(&frame) {
+                    self.learn_tools(&message);
+                }
+                send(output, message)
+            };
+            answer::forward(response, frame.id(), passed).await;
         };
         tokio::select! {
             biased;
@@ -203,7 +237,26 @@ impl StdioClient {
         }
     }
 
-    fn session(&self) -> std::sync::MutexGuard<'_, McpSession> {
+    /// Returns the headers for the parameters of a modern call, which a client over HTTP would send.
+    fn parameter_headers(&self, message: &Frame) -> HeaderMap {
+        if !message.is_tool_call() || !is_modern(message) {
+            return HeaderMap::new();
+        }
+        let call = RpcMessage::read_bytes(message.text());
+        call.map(|call| self.tools().of_call(&call)).unwrap_or_default()
+    }
+
+    fn learn_tools(&self, message: &Bytes) {
+        if let Some(page) = RpcMessage::read_bytes(message) {
+            self.tools().learn(&page);
+        }
+    }
+
+    fn tools(&self) -> MutexGuard<'_, ToolHeaders> {
+        self.tools.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn session(&self) -> MutexGuard<'_, McpSession> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -245,7 +298,7 @@ async fn too_long(output: &mpsc::Sender<Bytes>) {
     send(output, reply::error(None, PARSE_ERROR, &words, None)).await;
 }
 
-/// Queues a message for the client. A client that is gone reads nothing.
+/// Queues a message for the client. One for a client that is gone is dropped.
 async fn send(output: &mpsc::Sender<Bytes>, message: Bytes) {
     let _gone = output.send(crate::lines::as_line(&message)).await;
 }

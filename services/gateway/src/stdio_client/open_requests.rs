@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tokio_util::sync::CancellationToken;
 
 use super::request::is_modern;
-use crate::frame::{Frame, RawId};
+use crate::frame::{Frame, RawId, SUBSCRIBE};
 
 /// The modern requests that are not answered.
 #[derive(Default)]
@@ -16,6 +16,8 @@ pub struct OpenRequests(HashMap<RawId, OpenRequest>);
 struct OpenRequest {
     cancelled: CancellationToken,
     count: usize,
+    /// `true` if one of them is a subscription, whose answer does not end by itself.
+    has_subscription: bool,
 }
 
 impl OpenRequests {
@@ -26,6 +28,7 @@ impl OpenRequests {
             Some(id) => {
                 let open = self.0.entry(id.clone()).or_default();
                 open.count += 1;
+                open.has_subscription |= request.method() == Some(SUBSCRIBE);
                 open.cancelled.clone()
             }
             None => CancellationToken::new(),
@@ -50,5 +53,10 @@ impl OpenRequests {
             open.cancelled.cancel();
         }
         open.is_some()
+    }
+
+    /// Ends the open subscriptions.
+    pub fn cancel_subscriptions(&self) {
+        self.0.values().filter(|open| open.has_subscription).for_each(|open| open.cancelled.cancel());
     }
 }

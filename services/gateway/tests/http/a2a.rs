@@ -391,6 +391,22 @@ async fn a_readable_event_after_an_unreadable_one_settles_the_request() {
 }
 
 #[tokio::test]
+async fn a_result_after_the_last_one_is_withheld_since_the_record_has_another() {
+    let site = Site::answering(|seen, agent| {
+        let id = seen.id().unwrap();
+        let event = |result: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
+        agent.stream();
+        agent.event(&event(r#"{"kind":"message","messageId":"harmless","role":"agent","parts":[]}"#));
+        agent.event(&event(r#"{"kind":"status-update","final":true,"status":{"state":"failed"}}"#));
+    })
+    .await;
+    let (_, text) = site.post(&request(&envelope(), "message/stream")).await;
+    assert!(text.contains("harmless") && !text.contains("status-update"), "{text}");
+    assert!(!text.contains("-31001"), "{text}");
+    assert_eq!(site.outcome().await, "executed");
+}
+
+#[tokio::test]
 async fn an_extended_card_is_refused() {
     let site = Site::answering(|seen, agent| agent.result(seen, r#"{"url":"http://agent.example/"}"#)).await;
     let answer = site.ask(&envelope(), "agent/getAuthenticatedExtendedCard").await;

@@ -4,11 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use admission::rules::Posture;
+use async_trait::async_trait;
 use gateway::stdio_client::StdioClient;
 use gateway::upstream::stdio::Stdio;
+use gateway::upstream::{Exchange, Upstream, UpstreamAnswer, UpstreamError, answer};
+use http::{HeaderValue, Method, StatusCode};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, duplex};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, duplex};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 use crate::client::PATIENCE;
 use crate::scripted::{Client, cancellation, modern, program};
@@ -23,10 +28,14 @@ struct LocalClient {
 
 impl LocalClient {
     fn of(world: &World) -> Self {
+        Self::until(world, std::future::pending())
+    }
+
+    fn until(world: &World, stop: impl Future<Output = ()> + Send + 'static) -> Self {
         let (input, to_read) = duplex(1 << 16);
         let (to_write, output) = duplex(1 << 16);
         let client = StdioClient::new(world.front.clone(), "/mcp");
-        let served = tokio::spawn(client.serve(to_read, to_write, std::future::pending()));
+        let served = tokio::spawn(client.serve(to_read, to_write, stop));
         Self { input, output: BufReader::new(output).lines(), served }
     }
 
@@ -228,4 +237,114 @@ async fn a_modern_request_for_something_unknown_does_not_end_the_client() {
         assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(id), &json!(-32601)), "{answer}");
     }
     assert_eq!(client.end().await, [""; 0]);
+}
+
+#[tokio::test]
+async fn the_end_of_the_input_ends_an_open_subscription() {
+    let server = Arc::new(Stdio::new(program("modern"), "modern"));
+    let world = World::with(|wishes| {
+        wishes.upstream = Some(server.clone());
+        wishes.rules.posture = Posture::Advisory;
+    })
+    .await;
+    let mut client = LocalClient::of(&world);
+    client.say(modern(json!(1), "subscriptions/listen", json!({ "notifications": {} }), json!({}))).await;
+    assert_eq!(client.next().await["method"], "notifications/subscriptions/acknowledged");
+    assert_eq!(client.end().await, [""; 0]);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_that_is_gone_is_not_served_on_although_a_call_is_open() {
+    let server = Arc::new(Stdio::new(program("old"), "old"));
+    let world = World::with(|wishes| {
+        wishes.upstream = Some(server.clone());
+        wishes.rules.posture = Posture::Advisory;
+    })
+    .await;
+    let mut client = LocalClient::of(&world);
+    client.say(crate::scripted::initialize("2025-06-18")).await;
+    client.next().await;
+    let call = |id: u64, tool: &str| {
+        let params = json!({ "name": tool, "arguments": {} });
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+    };
+    client.say(call(1, "hold")).await;
+    let LocalClient { mut input, output, served } = client;
+    drop(output);
+    input.write_all(format!("{}\n", call(2, "echo")).as_bytes()).await.unwrap();
+    tokio::time::timeout(PATIENCE, served).await.expect("it ends by itself").unwrap().unwrap();
+    drop(input);
+    server.stop().await;
+}
+
+/// A server that opens sessions and does not answer to their end. It sends on how long that is awaited.
+struct WithoutEnd(mpsc::UnboundedSender<Option<Duration>>);
+
+#[async_trait]
+impl Upstream for WithoutEnd {
+    async fn exchange(&self, request: Exchange) -> Result<UpstreamAnswer, UpstreamError> {
+        if request.method == Method::DELETE {
+            self.0.send(request.time_limit).unwrap();
+            std::future::pending::<()>().await;
+        }
+        let result = json!({ "protocolVersion": "2025-06-18", "capabilities": {} });
+        let opened = json!({ "jsonrpc": "2.0", "id": 0, "result": result }).to_string();
+        let mut answer = answer::json(StatusCode::OK, opened.into());
+        answer.headers.insert("mcp-session-id", HeaderValue::from_static("s"));
+        Ok(answer)
+    }
+}
+
+#[tokio::test]
+async fn a_stop_does_not_wait_for_a_server_that_does_not_answer_to_the_end_of_its_session() {
+    let (sender, mut limits) = mpsc::unbounded_channel();
+    let world = World::with(|wishes| wishes.upstream = Some(Arc::new(WithoutEnd(sender)))).await;
+    let stop = CancellationToken::new();
+    let mut client = LocalClient::until(&world, stop.clone().cancelled_owned());
+    client.say(crate::scripted::initialize("2025-06-18")).await;
+    client.next().await;
+    let LocalClient { input, output, served } = client;
+    drop(input);
+    let limit = tokio::time::timeout(PATIENCE, limits.recv()).await.unwrap().unwrap();
+    assert_eq!(limit, Some(gateway::limits::CLOSE_TIME), "without a stop");
+    stop.cancel();
+    let ended = tokio::time::timeout(gateway::limits::CLOSE_TIME / 2, served).await;
+    ended.expect("it ends at once").unwrap().unwrap();
+    drop(output);
+}
+
+#[tokio::test]
+async fn a_stop_does_not_wait_for_a_client_that_does_not_read() {
+    let world = World::new().await;
+    let (mut input, to_read) = duplex(1 << 16);
+    let (to_write, mut output) = duplex(16);
+    let stop = CancellationToken::new();
+    let client = StdioClient::new(world.front.clone(), "/mcp");
+    let served = tokio::spawn(client.serve(to_read, to_write, stop.clone().cancelled_owned()));
+    input.write_all(b"{\n").await.unwrap();
+    // The error for that line is longer than what fits.
+    assert_eq!(output.read_u8().await.unwrap(), b'{');
+    stop.cancel();
+    tokio::time::timeout(PATIENCE, served).await.expect("it ends by itself").unwrap().unwrap();
+    drop((input, output));
+}
+
+#[tokio::test]
+async fn a_modern_call_of_a_listed_tool_has_the_headers_of_its_parameters() {
+    let server = Arc::new(Stdio::new(program("modern"), "modern"));
+    let world = World::with(|wishes| {
+        wishes.upstream = Some(server.clone());
+        wishes.rules.posture = Posture::Advisory;
+    })
+    .await;
+    let mut client = LocalClient::of(&world);
+    client.say(modern(json!(1), "tools/list", json!({ "cursor": "more" }), json!({}))).await;
+    assert_eq!(client.next().await["result"]["tools"][0]["name"], "last");
+    let params = json!({ "name": "last", "arguments": { "region": "gr\u{fc}n" } });
+    client.say(modern(json!(2), "tools/call", params, json!({}))).await;
+    let answer = client.next().await;
+    assert!(answer["id"] == 2 && answer["result"]["line"].is_string(), "{answer}");
+    assert_eq!(client.end().await, [""; 0]);
+    server.stop().await;
 }

@@ -14,6 +14,7 @@ mod tools;
 use std::path::PathBuf;
 
 use clap::Args;
+use futures::FutureExt;
 use rmcp::ServiceExt;
 use serving::signals::stop_signal;
 
@@ -67,8 +68,8 @@ impl Mcp {
 
 /// Serves until the client closes standard input, or a stop signal.
 async fn serve(server: ToolServer) -> Result<(), Failure> {
-    let stop = stop_signal();
-    let (output, writing) = standard_streams::output();
+    let stop = stop_signal().shared();
+    let (output, written) = standard_streams::output();
     let serving = async {
         let running = server.serve((standard_streams::input(), output)).await;
         running.map_err(|error| failed(&error))?.waiting().await.map_err(|error| failed(&error))?;
@@ -76,10 +77,9 @@ async fn serve(server: ToolServer) -> Result<(), Failure> {
     };
     tokio::select! {
         result = serving => result?,
-        () = stop => {}
+        () = stop.clone() => {}
     }
-    // A client that is gone reads nothing.
-    let _ = tokio::task::spawn_blocking(|| writing.join()).await;
+    written.wait(stop).await;
     Ok(())
 }
 

@@ -3,14 +3,43 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use http::HeaderMap;
+
 use super::mirrors::{DeclaredHeader, declared};
 use crate::limits;
 use crate::upstream::text::{Json, RpcMessage, meta, quoted};
 
-/// The cached header parameters, by tool.
+/// The header parameters of listed tools, by tool.
+#[derive(Debug, Default)]
+pub struct ToolHeaders(HashMap<String, Vec<DeclaredHeader>>);
+
+impl ToolHeaders {
+    /// Adds a page of `tools/list`.
+    pub fn learn(&mut self, answer: &RpcMessage<'_>) {
+        for tool in answer.at(&["result", "tools"]).map(Json::items).unwrap_or_default() {
+            let (Some(name), Some(schema)) =
+                (tool.get("name").and_then(Json::string), tool.get("inputSchema"))
+            else {
+                continue;
+            };
+            if self.0.len() < limits::CATALOG_TOOLS || self.0.contains_key(&name) {
+                self.0.insert(name, declared(schema));
+            }
+        }
+    }
+
+    /// The headers for the parameters of a call. Empty if its tool is not listed.
+    pub fn of_call(&self, call: &RpcMessage<'_>) -> HeaderMap {
+        let tool = call.param("name").and_then(Json::string);
+        let declared = tool.and_then(|tool| self.0.get(&tool)).into_iter().flatten();
+        declared.filter_map(|one| one.for_arguments(call.param("arguments"))).collect()
+    }
+}
+
+/// The cached header parameters of the child's tools.
 #[derive(Debug, Default)]
 pub struct Catalog {
-    tools: HashMap<String, Vec<DeclaredHeader>>,
+    tools: ToolHeaders,
     asked: Option<Instant>,
 }
 
@@ -19,29 +48,20 @@ impl Catalog {
     /// one second, because not every client may see every tool, but not for every call.
     pub fn get(&self, tool: &str) -> Option<&[DeclaredHeader]> {
         let age = self.asked.map(|asked| asked.elapsed());
-        let known = self.tools.get(tool).map(Vec::as_slice);
+        let known = self.tools.0.get(tool).map(Vec::as_slice);
         let fresh = if known.is_some() { limits::CATALOG_TIME } else { Duration::from_secs(1) };
         age.filter(|age| *age < fresh).map(|_| known.unwrap_or_default())
     }
 
     /// Empties the cache, before the child is asked.
     pub fn asking(&mut self) {
-        self.tools.clear();
+        self.tools.0.clear();
         self.asked = Some(Instant::now());
     }
 
     /// Adds a page of `tools/list`, and returns the cursor of the next page.
     pub fn learn(&mut self, answer: &RpcMessage<'_>) -> Option<String> {
-        for tool in answer.at(&["result", "tools"]).map(Json::items).unwrap_or_default() {
-            let (Some(name), Some(schema)) =
-                (tool.get("name").and_then(Json::string), tool.get("inputSchema"))
-            else {
-                continue;
-            };
-            if self.tools.len() < limits::CATALOG_TOOLS {
-                self.tools.insert(name, declared(schema));
-            }
-        }
+        self.tools.learn(answer);
         answer.at(&["result", "nextCursor"])?.string()
     }
 }

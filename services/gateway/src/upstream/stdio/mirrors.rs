@@ -6,9 +6,9 @@
 //! missing header is refused like a different value, and so is a header for an argument that the body does not have.
 
 use data_encoding::BASE64;
-use http::{HeaderMap, HeaderName, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
-use crate::frame::error_code;
+use crate::frame::{error_code, mirrored_value};
 use crate::limits;
 use crate::upstream::request::{METHOD, NAME, VERSION, mirrored_member};
 use crate::upstream::text::{Json, RpcMessage, meta};
@@ -26,6 +26,20 @@ pub struct DeclaredHeader {
     path: Vec<String>,
     header: HeaderName,
     is_integer: bool,
+}
+
+impl DeclaredHeader {
+    /// The parameter in the arguments of a call. `None` if it is absent or `null`.
+    fn parameter<'a>(&self, arguments: Option<Json<'a>>) -> Option<Json<'a>> {
+        let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
+        arguments?.at(&path).filter(|value| value.raw() != "null")
+    }
+
+    /// The header of a call with these arguments. `None` if the parameter is absent, or of a type that has no header.
+    pub fn for_arguments(&self, arguments: Option<Json<'_>>) -> Option<(HeaderName, HeaderValue)> {
+        let value = rendered(self.parameter(arguments)?)?;
+        Some((self.header.clone(), mirrored_value(&value)))
+    }
 }
 
 /// Checks that a modern request has its required `_meta` members, and that its headers match its body.
@@ -70,11 +84,7 @@ pub fn check_parameters(
     message: &RpcMessage<'_>,
 ) -> Result<(), Box<UpstreamAnswer>> {
     let arguments = message.param("arguments");
-    let wrong = declared.iter().find(|one| {
-        let path: Vec<&str> = one.path.iter().map(String::as_str).collect();
-        let value = arguments.and_then(|arguments| arguments.at(&path)).filter(|value| value.raw() != "null");
-        !agrees(one, headers, value)
-    });
+    let wrong = declared.iter().find(|one| !agrees(one, headers, one.parameter(arguments)));
     match wrong {
         None => Ok(()),
         Some(one) => {
@@ -131,12 +141,7 @@ fn marks_elsewhere(schema: Json<'_>, found: usize) -> bool {
 
 fn agrees(one: &DeclaredHeader, headers: &HeaderMap, value: Option<Json<'_>>) -> bool {
     let given: Vec<_> = headers.get_all(&one.header).iter().collect();
-    let rendered = value.and_then(|value| match value.raw() {
-        "true" | "false" => Some(value.raw().to_owned()),
-        raw if raw.starts_with(['{', '[']) => None,
-        raw => Some(value.string().unwrap_or_else(|| raw.to_owned())),
-    });
-    match (&*given, rendered) {
+    match (&*given, value.and_then(rendered)) {
         ([], None) => true,
         ([given], Some(rendered)) => {
             let Some(given) = given.to_str().ok().and_then(decoded) else { return false };
@@ -144,6 +149,14 @@ fn agrees(one: &DeclaredHeader, headers: &HeaderMap, value: Option<Json<'_>>) ->
             given == rendered || (one.is_integer && as_numbers() == Some(true))
         }
         _ => false,
+    }
+}
+
+/// The text of a parameter in its header. `None` if it is an object or an array.
+fn rendered(value: Json<'_>) -> Option<String> {
+    match value.raw() {
+        raw if raw.starts_with(['{', '[']) => None,
+        raw => Some(value.string().unwrap_or_else(|| raw.to_owned())),
     }
 }
 

@@ -28,6 +28,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
+pub use self::catalog::ToolHeaders;
 pub use self::child::Program;
 use self::session::{Begun, StdioSession};
 use self::shared::SharedChild;

@@ -63,12 +63,28 @@ async fn a_call_whose_answer_never_comes_has_an_unknown_outcome() {
     let world = World::with(|wishes| {
         wishes.script = polled(CALL);
         wishes.patience.late_answer = Duration::from_millis(100);
+        wishes.call_time = Duration::from_secs(1);
     })
     .await;
     let agent = world.legacy().await;
     agent.commit().await;
     agent.call("crm.read", json!({})).await;
     assert_eq!(world.outcome_status(&agent.session).await, "unknown");
+}
+
+#[tokio::test]
+async fn an_answer_within_the_time_of_its_call_settles_it_however_long_its_stream_has_ended() {
+    let world = World::with(|wishes| {
+        wishes.script = polled(CALL);
+        wishes.patience.late_answer = Duration::from_millis(50);
+    })
+    .await;
+    let agent = world.legacy().await;
+    agent.commit().await;
+    agent.call("crm.read", json!({})).await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    agent.get("e-1").await.served();
+    assert_eq!(world.outcome_status(&agent.session).await, "executed");
 }
 
 #[tokio::test]

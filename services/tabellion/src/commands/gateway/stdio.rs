@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use clap::Args;
+use futures::FutureExt;
 use gateway::config::Server;
 use gateway::{Config, LocalGateway};
 use serving::signals::stop_signal;
@@ -45,7 +46,7 @@ impl Stdio {
     }
 
     async fn serve(self, context: &Context) -> Result<(), Failure> {
-        let mut stop = std::pin::pin!(stop_signal());
+        let stop = stop_signal().shared();
         let mut config = self.config(context)?;
         config.unsafe_shared_user = self.unsafe_shared_user;
         let route = self.route(&config)?;
@@ -54,12 +55,11 @@ impl Stdio {
         let _level = LogLevel::at_usual_level(spans.listener(), "warn", &context.console)?;
         let gateway = tokio::select! {
             started = LocalGateway::start(config) => started.map_err(not_started)?,
-            () = &mut stop => return Ok(()),
+            () = stop.clone() => return Ok(()),
         };
-        let (output, writing) = standard_streams::output();
-        gateway.run_until(&route, (standard_streams::input(), output), stop).await?;
-        // A client that is gone reads nothing.
-        let _ = tokio::task::spawn_blocking(|| writing.join()).await;
+        let (output, written) = standard_streams::output();
+        gateway.run_until(&route, (standard_streams::input(), output), stop.clone()).await?;
+        written.wait(stop).await;
         spans.finish().await;
         Ok(())
     }
