@@ -4,10 +4,12 @@
 
 mod cose;
 mod count;
+mod json;
 mod safe_text;
 mod url;
 
 pub use cose::{cbor, header, time};
 pub use count::counted;
+pub use json::indented_json;
 pub use safe_text::{is_plain, safe};
 pub use url::percent_encoded;

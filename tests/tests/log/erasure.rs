@@ -78,6 +78,23 @@ on_both_databases! {
         log.must_be_sound();
     }
 
+    fn an_erasure_that_is_repeated_registers_no_other_one(log: Log) {
+        let service = log.serve();
+        let mut connection = service.connection();
+        let (first, second) = (log.statement(), log.statement());
+        connection.register(&first);
+        connection.register(&second);
+        let (first, second) = (first.digest().to_string(), second.digest().to_string());
+        let done = erase(&log, &service, &[&first]).must_succeed().json();
+        assert_eq!(erase(&log, &service, &[&first]).must_succeed().json(), done);
+        assert_eq!(json(&mut connection, "/v1/erasures")["next_sequence"], 1);
+        let both = erase(&log, &service, &[&first, &second]).must_succeed().json();
+        assert_eq!((&both[0]["erased"][0], &both[1]), (&second.into(), &done[0]), "{both}");
+        assert_eq!(both[0]["erased"].as_array().unwrap().len(), 1, "{both}");
+        service.stop();
+        log.must_be_sound();
+    }
+
     fn a_statement_that_somebody_took_out_without_a_word_is_found(log: Log) {
         let service = log.serve();
         let statement = log.statement();

@@ -47,14 +47,16 @@ fn must_be_refused(ran: &Ran, word: &str) {
 
 /// A log with a second operator, where both must agree to what cannot be undone.
 fn of_two(log: &Log) -> String {
+    with_second(log, "[operator_actions]\nrequired = 2\n\n")
+}
+
+/// A log with a second operator, whose key is ES256, and with these tables in its policy.
+fn with_second(log: &Log, tables: &str) -> String {
     log.tabellion(&["issuer", "new", "--output", SECOND]).must_succeed();
     let second = SigningKey::from_pkcs8_pem(&fs::read_to_string(log.path(SECOND)).unwrap()).unwrap();
     let policy = testkit::policy_toml().replacen(
         "[[issuer]]",
-        &format!(
-            "[[operator]]\nkey = \"{}\"\n\n[operator_actions]\nrequired = 2\n\n[[issuer]]",
-            second.public_key().did_key()
-        ),
+        &format!("[[operator]]\nkey = \"{}\"\n\n{tables}[[issuer]]", second.public_key().did_key()),
         1,
     );
     log.set_policy(&policy);
@@ -101,6 +103,19 @@ on_both_databases! {
         log.configure(&format!("db = \"{}\"", to.url()));
         let service = log.serve();
         must_be_frozen(&log, &service);
+        service.stop();
+        log.must_be_sound();
+    }
+
+    fn a_freeze_is_repeated_with_any_signature_and_another_one_is_refused(log: Log) {
+        with_second(&log, "");
+        let service = log.serve();
+        let frozen = freeze(&log, &service, SECOND).must_succeed().json();
+        for key in [SECOND, FIRST] {
+            assert_eq!(freeze(&log, &service, key).must_succeed().json(), frozen, "signed by {key}");
+        }
+        let other = ["log", "freeze", "--for-ever", "--reason", "once more", "--key", SECOND];
+        must_be_refused(&log.on_admin(&service, &other), "Frozen Already");
         service.stop();
         log.must_be_sound();
     }
@@ -254,6 +269,22 @@ fn a_service_does_not_publish_a_policy_that_needs_two_operators() {
     log.set_policy(&policy.replace("revision = 0", "revision = 1"));
     let ran = log.serve_in_vain();
     assert!(ran.stderr.contains("1 of 2 operators"), "{ran}");
+}
+
+/// To raise the revision of the older file would undo what was published.
+#[test]
+fn a_service_whose_policy_file_is_older_than_the_published_policy_says_so() {
+    let log = Log::sqlite();
+    let service = log.serve();
+    let next = fs::read_to_string(log.path("policy.toml")).unwrap().replace("revision = 0", "revision = 1");
+    fs::write(log.path("next.toml"), &next).unwrap();
+    on_url(&log, &service, &["policy", "publish", "next.toml", "--key", FIRST]).must_succeed();
+    service.stop();
+    let ran = log.serve_in_vain();
+    assert!(ran.stderr.contains("older than the policy in force"), "{ran}");
+    assert!(ran.stderr.contains("tabellion policy show") && !ran.stderr.contains("set revision"), "{ran}");
+    log.set_policy(&next);
+    log.serve().stop();
 }
 
 #[test]

@@ -127,6 +127,24 @@ fn what_was_registered_before_a_rotation_is_verified_by_who_trusts_the_new_key_o
 }
 
 #[test]
+fn an_issuer_without_the_new_key_learns_that_its_statement_is_registered_and_gets_the_receipt_with_it() {
+    let log = Log::sqlite();
+    let service = with_receipts(&log);
+    let rotated = log.on_admin(&service, &["key", "rotate", "receipt"]).must_succeed().json();
+    fs::write(log.path("s.cose"), signed(4, AGENT, receipt_json(4)).bytes()).unwrap();
+    let refused = must_end_with(ask(&log, &service, &["register", "s.cose"]), 4);
+    assert_eq!(refused["error"]["code"], "unknown-log-key", "{refused}");
+    assert!(refused.to_string().contains("the statement is registered"), "{refused}");
+    assert!(!log.path("s.cose.receipt").exists());
+    let kid = rotated["kid"].as_str().unwrap();
+    let flags = ["trust", "add", "log", "--trust", "trust.toml", "--kid", kid, "--url", service.url()];
+    until(SOON, || "the new key is not published", || log.tabellion(&flags).code == Some(0));
+    must_end_with(ask(&log, &service, &["register", "s.cose"]), 0);
+    assert!(log.path("s.cose.receipt").exists());
+    service.stop();
+}
+
+#[test]
 fn a_statement_that_has_ended_since_is_verified_and_bundled_by_the_receipt_of_its_registration() {
     let log = Log::sqlite();
     let service = with_receipts(&log);

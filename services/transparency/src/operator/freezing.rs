@@ -11,14 +11,16 @@ use axum::extract::rejection::JsonRejection;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use registration::operator::Action;
+use scitt::SignedStatement;
 use sequencer::{Halt, Role};
 use serving::problem::JsonProblem;
-use store::{SequencerStore, SignatureKind, SignatureStore, StoreError};
+use store::{LogReader, SequencerStore, SignatureKind, SignatureStore, State as LogState, StoreError};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::limits::FREEZE_TIME;
+use crate::log::freezing::frozen_by;
 use crate::log::state::Log;
 use crate::operator::effects;
 use crate::operator::statements::{self, OperatorRequest};
@@ -117,7 +119,7 @@ async fn signed(store: &dyn SignatureStore) -> Result<u64, StoreError> {
     responses(
         (status = 200, description = "The last state of the log", body = Frozen),
         (status = 400, description = "Not JSON, or the statement is not a freeze or refused (freeze)"),
-        (status = 409, description = "The service has another log (another-log), or the log halted (freeze)"),
+        (status = 409, description = "The service has another log (another-log), the log halted, or it is frozen already (freeze)"),
         (status = 503, description = "The database cannot be read or written (freeze)")
     )
 )]
@@ -153,7 +155,34 @@ async fn by_statement(log: &Log, statement: &str) -> Result<(), Box<Response>> {
     if !matches!(effects::action_of(&statement), Some(Action::Freeze { .. })) {
         return Err(Box::new(problem(StatusCode::BAD_REQUEST, "freeze", "the statement is not a freeze")));
     }
-    statements::register(log, &statement).await.map(drop).map_err(refused)
+    match log.store.state().await {
+        Err(error) => Err(Box::new(explain_freeze_error(&error))),
+        Ok(LogState::Frozen { .. }) => repeated(log, &statement).await,
+        Ok(LogState::Open | LogState::Filling { .. }) => {
+            statements::register(log, &statement).await.map(drop).map_err(refused)
+        }
+    }
+}
+
+/// Accepts the freeze of a frozen log if it has the payload of the one that ended the log: an operator whose key signs
+/// differently each time repeats it.
+async fn repeated(log: &Log, statement: &SignedStatement) -> Result<(), Box<Response>> {
+    match freeze_of(&*log.store).await {
+        Err(error) => Err(Box::new(explain_freeze_error(&error))),
+        Ok(Some(last)) if last.payload() == statement.payload() => Ok(()),
+        Ok(_) => {
+            let detail = "this log is frozen already, and not by this statement".to_owned();
+            let frozen = JsonProblem::new(StatusCode::CONFLICT, "freeze", detail).titled("Frozen Already");
+            Err(Box::new(frozen.into_response()))
+        }
+    }
+}
+
+/// The statement that ended the log for ever; `None` also for a log that was frozen to move.
+async fn freeze_of(store: &dyn LogReader) -> Result<Option<SignedStatement>, StoreError> {
+    let Some(leaf) = frozen_by(store).await? else { return Ok(None) };
+    let bytes = store.entry(leaf).await?.and_then(|entry| entry.statement);
+    Ok(bytes.and_then(|bytes| SignedStatement::parse(bytes).ok()))
 }
 
 /// Freezes the log in this database only. Refused if the policy requires several operators for a freeze, since one

@@ -39,15 +39,22 @@ pub fn frame(log: &Log) -> PageFrame {
 
 /// What this process does, in words.
 pub fn state(log: &Log) -> &'static str {
-    match &log.sequencer.status().borrow().role {
-        Role::Leading { .. } => "registers statements",
-        Role::Following => "reads the log; another process registers statements",
+    let status = log.sequencer.status().borrow().clone();
+    match &status.role {
         Role::Halted(Halt::Frozen) => {
             "frozen: no more entries are added; all entries can still be read and proven"
         }
         Role::Halted(_) => "registration stopped",
         Role::Stopped => "stopping",
+        _ if status.obstacle().is_some() || refuses(log) => "registration stopped",
+        Role::Leading { .. } => "registers statements",
+        Role::Following => "reads the log; another process registers statements",
     }
+}
+
+/// Returns whether this process refuses statements for another reason than the state of its sequencer.
+fn refuses(log: &Log) -> bool {
+    log.obstacle.load().is_some() || log.space.low().is_some() || log.failed_write.reported().is_some()
 }
 
 /// The text of the banner while the stored log contradicts what was signed, or sequencing stopped for that reason.

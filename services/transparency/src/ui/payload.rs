@@ -25,12 +25,11 @@ pub fn content(content_type: Option<&str>, payload: &[u8]) -> PayloadText {
     }
 }
 
-/// Indents JSON. A document that parsers could read differently, for example with a member twice, is not decoded.
+/// Indents JSON. A document that parsers could read differently, for example with a member twice, stays as it is.
 fn json_text(payload: &[u8]) -> Option<String> {
     let limits = jose::json::Limits { bytes: DECODED_PAYLOAD_BYTES, depth: PAYLOAD_DEPTH };
-    let json =
-        jose::json::parse_strict(payload, limits).ok().filter(|json| json.is_object() || json.is_array())?;
-    serde_json::to_string_pretty(&json).ok()
+    let text = display::indented_json(jose::json::check(payload, limits).ok()?.text());
+    text.starts_with(['{', '[']).then_some(text)
 }
 
 fn cbor_text(payload: &[u8]) -> Option<String> {
@@ -57,6 +56,8 @@ mod tests {
             decoded("application/vrf+cbor", b"\xa1\x61a\x01"),
             ("CBOR, decoded", "{\n  \"a\": 1\n}".into())
         );
+        let numbers = (b"[1e2,-0,12345678901234567890123]", "[\n  1e2,\n  -0,\n  12345678901234567890123\n]");
+        assert_eq!(decoded("application/json", numbers.0), ("JSON, indented", numbers.1.into()));
         assert_eq!(decoded("text/plain", b"{}"), ("Text", "{}".into()));
         assert_eq!(decoded("image/png", b"\xff\x00"), ("Bytes, in hexadecimal", "ff 00\n".into()));
         assert_eq!(decoded("application/vrf+cbor", b"abc"), ("Bytes, in hexadecimal", "61 62 63\n".into()));

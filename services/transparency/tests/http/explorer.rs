@@ -966,6 +966,28 @@ async fn an_issuer_has_its_numbers_and_its_chain_with_forks() {
     );
 }
 
+#[tokio::test]
+async fn the_pages_say_that_registration_stopped_without_space_or_a_pin() {
+    let place = Place::new();
+    let site = place.start().await;
+    site.registered(&testkit::opaque("build/7", &json!({ "n": 1 }))).await;
+    site.service.stop().await;
+    let site = place.start_with(|config| config.limits.min_free_bytes = u64::MAX).await;
+    for path in ["/ui", "/ui/status"] {
+        let html = page(&site, path).await;
+        assert!(html.contains("registration stopped"), "{path}: {html}");
+    }
+    site.service.stop().await;
+    for file in std::fs::read_dir(place.path("state")).unwrap().map(Result::unwrap) {
+        if file.file_name().to_string_lossy().starts_with("pin.") {
+            std::fs::remove_file(file.path()).unwrap();
+        }
+    }
+    let site = place.start().await;
+    page_with(&site, "/ui", "registration stopped").await;
+    page_with(&site, "/ui/status", "registration stopped").await;
+}
+
 /// Makes a log of two entries, stops it, and replaces its pin by one with another root of that size. Returns the root in
 /// the pin, and the one in the database.
 async fn contradict_the_pin(place: &Place) -> [RootHash; 2] {

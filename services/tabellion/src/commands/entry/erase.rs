@@ -1,9 +1,9 @@
 //! `tabellion entry erase`: erases the bytes of entries with a statement of the log's operator.
 //!
 //! The statement, which names the entries, the reason and the person who decided, is registered first; then the log
-//! erases. Positions, digests and proofs remain.
+//! erases. Positions, digests and proofs remain. Entries that an erasure names already are not named again.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
@@ -15,13 +15,14 @@ use registration::limits::MAX_ERASED;
 use registration::{ERASURE_CONTENT_TYPE, Policy};
 use scitt::SigningKey;
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
 
 use crate::commands::operator::{self, Proposals, Signer, Signing};
 use crate::commands::receipt::entry_named;
 use crate::commands::verify::now;
 use crate::console::{Exit, Failure};
 use crate::context::Context;
-use crate::service::{Service, ServiceArgs};
+use crate::service::{Service, ServiceArgs, nonsense};
 
 /// Number of attempts, if another operator registers the erasure's number first.
 const TRIES: usize = 5;
@@ -52,30 +53,45 @@ pub struct Erase {
 impl Erase {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let signer = self.signing.signer()?;
-        let entries: BTreeSet<String> = self
+        let asked: BTreeSet<String> = self
             .entries
             .iter()
             .map(|entry| Ok(entry_named(entry)?.to_string()))
             .collect::<Result<_, Failure>>()?;
-        let entries: Vec<EntryDigest> = entries.iter().filter_map(|entry| entry.parse().ok()).collect();
+        let entries: Vec<EntryDigest> = asked.iter().filter_map(|entry| entry.parse().ok()).collect();
         let service = self.service.connect(context)?;
-        let key = match signer {
-            Signer::Key(key) => key,
-            Signer::Write(proposals) => return self.write(context, &service, &proposals, &entries),
+        let (entries, earlier) = without_erased(&service, entries)?;
+        let mut done = match (entries.is_empty(), signer) {
+            (true, _) => Vec::new(),
+            (false, Signer::Key(key)) => self.erase(&service, &key, &entries)?,
+            (false, Signer::Write(proposals)) => return self.write(context, &service, &proposals, &entries),
         };
-        let policy = operator::policy_of(&service)?;
-        let mut done = Vec::new();
-        for some in entries.chunks(MAX_ERASED) {
-            let (sequence, entry) = self.register(&service, &policy, &key, some)?;
-            done.push(self.wait(&service, sequence, &entry)?);
+        for (sequence, entry) in &earlier {
+            done.push(self.wait(&service, *sequence, entry)?);
         }
-        let left = done.iter().any(|erasure| !erasure.held.is_empty() || !erasure.pending.is_empty());
+        let left = done.iter().any(|erasure| erasure.left().any(|entry| asked.contains(entry)));
         context.console.print(&done, |out| done.iter().try_for_each(|erasure| lines(out, erasure)))?;
         match left {
             false => Ok(()),
             true => Err(Failure::new(Exit::TryAgain, "not-erased-yet", "some bytes are still there")
                 .why("because of a hold, or because the service was too slow: it continues automatically")),
         }
+    }
+
+    /// Registers erasures of the entries, and waits for each.
+    fn erase(
+        &self,
+        service: &Service,
+        key: &SigningKey,
+        entries: &[EntryDigest],
+    ) -> Result<Vec<Erasure>, Failure> {
+        let policy = operator::policy_of(service)?;
+        let mut done = Vec::new();
+        for some in entries.chunks(MAX_ERASED) {
+            let (sequence, entry) = self.register(service, &policy, key, some)?;
+            done.push(self.wait(service, sequence, &entry)?);
+        }
+        Ok(done)
     }
 
     /// Writes the erasure with the next number to a file for approval.
@@ -159,6 +175,44 @@ impl Erase {
     }
 }
 
+/// Removes the entries that an erasure names already, and returns the others and those erasures by number. A second
+/// erasure would erase nothing, and stay on the log.
+fn without_erased(
+    service: &Service,
+    entries: Vec<EntryDigest>,
+) -> Result<(Vec<EntryDigest>, BTreeMap<u64, EntryDigest>), Failure> {
+    let (mut others, mut earlier) = (Vec::new(), BTreeMap::new());
+    for entry in entries {
+        match erasure_of(service, &entry)? {
+            Some(erasure) => {
+                earlier.insert(sequence_of(service, &erasure)?, erasure);
+            }
+            None => others.push(entry),
+        }
+    }
+    Ok((others, earlier))
+}
+
+/// Returns the first erasure that names the entry. `None` also for an unknown entry, and for a caller who may not read
+/// links: the log itself decides about their erasure.
+fn erasure_of(service: &Service, entry: &EntryDigest) -> Result<Option<EntryDigest>, Failure> {
+    let path = format!("v1/entries/{entry}/links");
+    let links: Json = match service.drive(service.client.json(&path)) {
+        Ok(links) => links,
+        Err(ClientError::NotFound(_) | ClientError::Refused { .. }) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let mut links = links["links"].as_array().into_iter().flatten();
+    let erasure = links.find(|link| link["by"] == "erased_by");
+    Ok(erasure.and_then(|link| link["entries"][0]["entry_id"].as_str()?.parse::<EntryDigest>().ok()))
+}
+
+fn sequence_of(service: &Service, erasure: &EntryDigest) -> Result<u64, Failure> {
+    let statement = service.block_on(service.client.statement(erasure))?;
+    let read = erasure::Erasure::from_payload(statement.payload().unwrap_or_default());
+    Ok(read.map_err(nonsense)?.sequence)
+}
+
 fn next_sequence(service: &Service) -> Result<u64, Failure> {
     Ok(service.block_on(service.client.json::<ErasureAnnouncement>("v1/erasures?limit=1"))?.next_sequence)
 }
@@ -176,6 +230,13 @@ struct Erasure {
     erased: Vec<String>,
     held: Vec<String>,
     pending: Vec<String>,
+}
+
+impl Erasure {
+    /// The entries whose bytes are still there.
+    fn left(&self) -> impl Iterator<Item = &String> {
+        self.held.iter().chain(&self.pending)
+    }
 }
 
 fn lines(out: &mut dyn Write, erasure: &Erasure) -> io::Result<()> {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use client::{BATCH_STATEMENTS, ClientError};
 
-use super::work::{Prepared, RegistrationWork};
+use super::work::{Prepared, RegistrationWork, failed};
 use super::{RegistrationResult, now};
 use crate::console::Failure;
 
@@ -70,7 +70,7 @@ impl RegistrationWork<'_> {
                 return self.keep(prepared, None);
             }
             let answers = answers.as_mut().map_err(|failure| failure.clone())?;
-            let registered = answers.next().transpose()?;
+            let registered = answers.next().transpose().map_err(failed)?;
             self.keep(prepared, registered)
         });
         Some(results.collect())

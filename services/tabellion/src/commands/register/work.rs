@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use bytes::Bytes;
-use client::{Client, RegisteredStatement};
+use client::{Client, ClientError, RegisteredStatement};
 use futures::stream::{self, StreamExt};
 use scitt::{SignedStatement, transparent};
 use verifier::{Check, CheckName, CheckState, StatementEvidence, StatementVerdict};
@@ -85,10 +85,11 @@ impl RegistrationWork<'_> {
         let registered = match (&prepared.kept, payload) {
             (Some(_), _) => None,
             (None, Some(payload)) => {
-                Some(self.client.register_detached(statement, bytes, payload, store, now()).await?)
+                Some(self.client.register_detached(statement, bytes, payload, store, now()).await)
             }
-            (None, None) => Some(self.client.register_message(statement, bytes, store, now()).await?),
+            (None, None) => Some(self.client.register_message(statement, bytes, store, now()).await),
         };
+        let registered = registered.transpose().map_err(failed)?;
         self.keep(prepared, registered)
     }
 
@@ -126,6 +127,18 @@ impl RegistrationWork<'_> {
             fresh,
             took: started.elapsed(),
         })
+    }
+}
+
+/// Converts an error of a registration. A log that sent a receipt has registered the statement, as it says.
+pub(super) fn failed(error: ClientError) -> Failure {
+    let has_receipt = matches!(error, ClientError::Unverified(_));
+    let failure = Failure::from(error);
+    match has_receipt {
+        true => {
+            failure.why("the log says that the statement is registered; only its receipt was not written")
+        }
+        false => failure,
     }
 }
 

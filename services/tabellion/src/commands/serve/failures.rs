@@ -4,6 +4,7 @@
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 
+use registration::policy_statement::PolicyConflict;
 use sequencer::Halt;
 use sequencer::pin::PinError;
 use serving::listener::BindError;
@@ -136,6 +137,11 @@ fn cannot_listen(address: SocketAddr, error: &std::io::Error, config: &Config, d
 }
 
 fn policy(error: PolicyError) -> Failure {
+    if let PolicyError::Conflict(PolicyConflict::Revision { log, configured, .. }) = &error
+        && configured < log
+    {
+        return older_policy(*configured, *log);
+    }
     let code = match &error {
         PolicyError::Conflict(_) => "policy-conflict",
         PolicyError::AnotherLog { .. } => "policy-of-another-log",
@@ -150,6 +156,15 @@ fn policy(error: PolicyError) -> Failure {
         PolicyError::NotAdmitted(_) => failure,
         _ => failure.hint("tabellion policy validate policy.toml"),
     }
+}
+
+/// The failure for a policy file that is older than the policy in force.
+fn older_policy(configured: u64, in_force: u64) -> Failure {
+    Failure::new(Exit::Failure, "policy-conflict", "the policy file is older than the policy in force")
+        .fact("file", format!("revision {configured}"))
+        .fact("in force", format!("revision {in_force}"))
+        .why("put the published file in its place, or take the policy in force into it, with its revision")
+        .hint("tabellion policy show")
 }
 
 fn refused(code: &str, why: impl ToString) -> Failure {

@@ -1,6 +1,7 @@
 //! The page of an opened entry: its decoded parts, the checks of `tabellion verify`, and its payload, as lines that fit
 //! the screen.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use anstream::adapter::strip_str;
@@ -104,7 +105,7 @@ fn write_entry(out: &mut dyn Write, entry: &Json) -> io::Result<()> {
     }
 }
 
-/// Writes a payload that is text, JSON with indentation.
+/// Writes a payload that is text, strict JSON with indentation.
 fn write_payload(out: &mut dyn Write, statement: &SignedStatement) -> io::Result<()> {
     let Some(text) = statement.payload().and_then(|payload| std::str::from_utf8(payload).ok()) else {
         return Ok(());
@@ -112,9 +113,16 @@ fn write_payload(out: &mut dyn Write, statement: &SignedStatement) -> io::Result
     if text.len() > PAYLOAD_BYTES {
         return Ok(());
     }
-    let indented = serde_json::from_str(text).and_then(|json: Json| serde_json::to_string_pretty(&json));
     writeln!(out)?;
-    indented.as_deref().unwrap_or(text).lines().try_for_each(|line| writeln!(out, "{}", safe(line)))
+    indented(text).lines().try_for_each(|line| writeln!(out, "{}", safe(line)))
+}
+
+/// Indents strict JSON. Another text, for example JSON with a member twice, stays as it is.
+fn indented(text: &str) -> Cow<'_, str> {
+    match jose::json::check_text(text) {
+        Ok(json) => Cow::Owned(display::indented_json(json.text())),
+        Err(_) => Cow::Borrowed(text),
+    }
 }
 
 /// Splits a line into parts of at most `columns` characters; at least one.
@@ -139,6 +147,14 @@ mod tests {
         page.scroll(Movement::Lines(isize::MIN));
         page.fit(80, 9);
         assert_eq!(page.visible(), ["abcdef", "", "xyz"]);
+    }
+
+    #[test]
+    fn a_payload_is_shown_with_the_values_that_were_signed() {
+        assert_eq!(indented("{\"b\":1e2,\"a\":-0}"), "{\n  \"b\": 1e2,\n  \"a\": -0\n}");
+        for text in ["{\"a\":1,\"a\":2}", "no JSON"] {
+            assert_eq!(indented(text), text);
+        }
     }
 
     #[test]
