@@ -63,7 +63,7 @@ CREATE TABLE job (
   digest    TEXT    NOT NULL,                                  -- of the canonical form of the request
   subject   TEXT    NOT NULL,                                  -- the agent, named by the request or the configuration; '': none
   request   BLOB    NOT NULL,
-  at        INTEGER NOT NULL,                                  -- when the request was accepted, or repeated after a failure
+  at        INTEGER NOT NULL,                                  -- when the request was accepted, or has failed
   unended   INTEGER NOT NULL DEFAULT 0 CHECK (unended >= 0),   -- how often its checks began, and the process ended before them
   failed    TEXT,                                              -- code of the failure; NULL: pending or done
   reason    TEXT,                                              -- why it failed, in words

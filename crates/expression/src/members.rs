@@ -1,8 +1,9 @@
 //! The members of the document that a condition refers to, and the check whether a document has them.
 //!
 //! A read of a member that the document lacks has no result, and must not pass for "does not hold". So every read is
-//! traced to a path from `input`, and one that cannot be traced is refused. Variables are traced in the order of the
-//! text: each is declared once, before its use, and not under a name that is visible there.
+//! traced to a path from `input`, and one that cannot be traced is refused, but for names of members that pass through a
+//! function or a comprehension. Variables are traced in the order of the text: each is declared once, before its use, and not
+//! under a name that is visible there.
 //!
 //! Not here: the allowed elements of a condition (`allowed`).
 

@@ -146,13 +146,15 @@ pub(crate) fn parsed(arguments: Value) -> Value {
 }
 
 /// Returns whether the first JSON text of a file has several lines, also if its end is missing. A line of changes that was cut
-/// off is none: the next line begins another text.
+/// off is none: the next line begins another object.
 pub(crate) fn begins_indented(bytes: &[u8]) -> bool {
     let text = bytes.trim_ascii_start();
+    let second_line = text.split(|byte| *byte == b'\n').nth(1);
+    let begins_another = second_line.is_some_and(|line| line.trim_ascii_start().starts_with(b"{"));
     let mut stream = serde_json::Deserializer::from_slice(text).into_iter::<IgnoredAny>();
     match stream.next() {
         Some(Ok(_)) => text[..stream.byte_offset()].contains(&b'\n'),
-        Some(Err(error)) => error.line() > 2,
+        Some(Err(error)) => error.line() > 2 && !begins_another,
         None => false,
     }
 }

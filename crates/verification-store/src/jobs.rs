@@ -155,18 +155,21 @@ impl VerificationStore {
         Ok(())
     }
 
-    /// Marks a pending job as failed, with the code of the failure and the reason. The text of the request is dropped.
+    /// Marks a pending job as failed at `at` (Unix seconds), with the code of the failure and the reason. The text of the
+    /// request is dropped.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
-    pub async fn fail_job(&self, id: &str, code: &str, reason: &str) -> Result<(), StoreError> {
+    pub async fn fail_job(&self, id: &str, code: &str, reason: &str, at: u64) -> Result<(), StoreError> {
         self.database
             .write(async |connection| {
                 sqlx::query(
-                    "UPDATE job SET failed = ?, reason = ?, request = x'' WHERE id = ? AND statement IS NULL",
+                    "UPDATE job SET failed = ?, reason = ?, at = ?, request = x''
+                     WHERE id = ? AND statement IS NULL",
                 )
                 .bind(code)
                 .bind(reason)
+                .bind(signed(at))
                 .bind(id)
                 .execute(connection)
                 .await
@@ -175,21 +178,20 @@ impl VerificationStore {
         Ok(())
     }
 
-    /// Makes a failed job pending again, with the text and the time (Unix seconds) of its repeated request. Returns whether it
-    /// had failed: of several calls, one is told so.
+    /// Makes a failed job pending again, with the text of its repeated request. Returns whether it had failed: of several
+    /// calls, one is told so.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
-    pub async fn retry_job(&self, id: &str, request: &[u8], at: u64) -> Result<bool, StoreError> {
+    pub async fn retry_job(&self, id: &str, request: &[u8]) -> Result<bool, StoreError> {
         let changed = self
             .database
             .write(async |connection| {
                 sqlx::query(
-                    "UPDATE job SET failed = NULL, reason = NULL, request = ?, at = ?
+                    "UPDATE job SET failed = NULL, reason = NULL, request = ?
                      WHERE id = ? AND failed IS NOT NULL",
                 )
                 .bind(request)
-                .bind(signed(at))
                 .bind(id)
                 .execute(connection)
                 .await
@@ -198,8 +200,8 @@ impl VerificationStore {
         Ok(changed.rows_affected() == 1)
     }
 
-    /// Removes jobs whose statement was delivered before `before` (Unix seconds), with their statements, and those from before
-    /// that time that have failed; a bounded number in each transaction. The ends of chains stay. Returns the number of removed
+    /// Removes jobs whose statement was delivered before `before` (Unix seconds), with their statements, and those that
+    /// failed before that time; a bounded number in each transaction. The ends of chains stay. Returns the number of removed
     /// jobs.
     ///
     /// # Errors

@@ -162,14 +162,14 @@ async fn a_request_has_one_job_which_can_fail_and_be_tried_again() {
     let job = site.job("a").await;
     let repeated = site.store.add_job(&NewJob { id: "other".into(), ..new_job("a") }).await.unwrap();
     assert_eq!((&repeated.id, &repeated.state), (&job, &JobState::Pending));
-    site.store.fail_job(&job, "code", "why").await.unwrap();
+    site.store.fail_job(&job, "code", "why", 100).await.unwrap();
     let failed = JobState::Failed { code: "code".into(), reason: "why".into() };
     assert_eq!(site.store.job(&job).await.unwrap().unwrap().state, failed);
-    assert!(site.store.retry_job(&job, b"{}", 100).await.unwrap());
-    assert!(!site.store.retry_job(&job, b"{}", 100).await.unwrap(), "it is pending");
+    assert!(site.store.retry_job(&job, b"{}").await.unwrap());
+    assert!(!site.store.retry_job(&job, b"{}").await.unwrap(), "it is pending");
     site.store.conclude(&job, &receipt("a", Some(0))).await.unwrap();
     assert!(matches!(site.store.job(&job).await.unwrap().unwrap().state, JobState::Done(_)));
-    assert!(!site.store.retry_job(&job, b"{}", 100).await.unwrap(), "it is done");
+    assert!(!site.store.retry_job(&job, b"{}").await.unwrap(), "it is done");
 }
 
 #[tokio::test]
@@ -195,9 +195,9 @@ async fn the_text_of_a_request_is_stored_only_while_its_job_is_pending() {
     let job = site.job("a").await;
     let request = async || site.store.request_text(&job).await.unwrap();
     assert_eq!(request().await.as_deref(), Some(&b"{}"[..]));
-    site.store.fail_job(&job, "code", "why").await.unwrap();
+    site.store.fail_job(&job, "code", "why", 100).await.unwrap();
     assert_eq!(request().await, None);
-    site.store.retry_job(&job, b"{ }", 100).await.unwrap();
+    site.store.retry_job(&job, b"{ }").await.unwrap();
     assert_eq!(request().await.as_deref(), Some(&b"{ }"[..]));
     site.store.conclude(&job, &receipt("a", Some(0))).await.unwrap();
     assert_eq!(request().await, None);
@@ -255,12 +255,13 @@ async fn a_result_is_kept_from_its_delivery_on() {
 }
 
 #[tokio::test]
-async fn a_failed_job_is_kept_from_its_last_repetition_on() {
+async fn a_failed_job_is_kept_from_its_last_failure_on() {
     let site = Site::new().await;
     let job = site.job("a").await;
-    site.store.fail_job(&job, "code", "why").await.unwrap();
-    site.store.retry_job(&job, b"{}", 500).await.unwrap();
-    site.store.fail_job(&job, "code", "why").await.unwrap();
+    site.store.fail_job(&job, "code", "why", 200).await.unwrap();
+    site.store.retry_job(&job, b"{}").await.unwrap();
+    assert_eq!(site.store.prune(900).await.unwrap(), 0, "it is pending");
+    site.store.fail_job(&job, "code", "why", 500).await.unwrap();
     assert_eq!(site.store.prune(500).await.unwrap(), 0);
     assert_eq!(site.store.prune(501).await.unwrap(), 1);
 }

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 /// Bytes between a stream and its thread.
 const BUFFER: usize = 64 << 10;
 /// Longest wait, after a stop signal, for a client that does not read its messages.
-const UNREAD_TIME: Duration = Duration::from_secs(1);
+const UNREAD_TIME: Duration = Duration::from_millis(500);
 
 /// End of the thread that writes standard output.
 pub struct OutputEnd(oneshot::Receiver<()>);

@@ -148,7 +148,7 @@ impl Jobs {
     async fn pending_again(&self, job: StoredJob, text: &[u8]) -> Result<StoredJob, StoreError> {
         // The run that failed may still be ending.
         self.running.ended(&job.id).await;
-        self.store.retry_job(&job.id, text, now()).await?;
+        self.store.retry_job(&job.id, text).await?;
         let job = self.store.job(&job.id).await?;
         job.ok_or_else(|| StoreError::Unavailable("the job was removed just now".into()))
     }
@@ -189,7 +189,7 @@ impl Jobs {
     async fn fail(&self, job: &str, Failure { code, reason }: Failure) {
         tracing::warn!(job, code, reason, "a request could not be checked");
         self.metrics.failed(code);
-        if let Err(error) = self.store.fail_job(job, code, &reason).await {
+        if let Err(error) = self.store.fail_job(job, code, &reason, now()).await {
             tracing::error!(job, %error, "a repeated request or the next start tries it again");
         }
     }

@@ -8,8 +8,8 @@ use crate::entry::Entry;
 use crate::lines::Line;
 use crate::native::Native;
 
-/// The members that an echo may have. `kind`, `phase` and `client_id` say nothing that was said or shown.
-const OF_ECHOES: [&str; 7] = ["type", "message", "text", "images", "kind", "phase", "client_id"];
+/// The members that an echo may have beside its text. `kind`, `phase` and `client_id` say nothing that was said or shown.
+const OF_ECHOES: [&str; 5] = ["type", "images", "kind", "phase", "client_id"];
 
 /// The texts and images of all response items. An event is an echo only if all of its own are among them, and it has nothing
 /// else, so that nothing is lost.
@@ -38,7 +38,7 @@ impl Echoes {
 /// Returns the text in a member of an event, and the addresses of its images; `None` if the event has anything else, such as
 /// the names of files.
 fn text_and_images<'e>(event: &'e Native, member: &str) -> Option<Vec<&'e str>> {
-    let text = event.text(member).filter(|_| event.has_only(&OF_ECHOES))?;
+    let text = event.text(member).filter(|_| event.has_only(&[&OF_ECHOES[..], &[member]].concat()))?;
     let images = match event.get("images") {
         Some(images) => images.as_array()?.as_slice(),
         None => &[],

@@ -54,6 +54,7 @@ fn an_event_that_says_more_than_a_response_item_is_no_echo_of_it() {
         (json!({ "images": ["data:y"] }), 0),
         (json!({ "local_images": ["/srv/shop/p.png"] }), 0),
         (json!({ "of_tomorrow": 1 }), 0),
+        (json!({ "text": "another" }), 0),
     ] {
         let mut event = json!({ "type": "user_message", "message": "go on" });
         event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -233,11 +234,13 @@ fn documents_that_were_joined_lose_nothing_but_what_was_cut_off() {
 fn lines_after_one_that_was_cut_off_at_the_beginning_of_a_gemini_session_are_kept() {
     let message = json!({ "id": "1", "type": "user", "content": "one" });
     let end = json!({ "$set": { "lastUpdated": "2026-03-01T10:00:00Z" } });
-    let text = format!("{{\"sessionId\":\"s\",\n{message}\n{end}\n");
     let settings = Settings { format: Some(Format::Gemini), ..Settings::default() };
-    let translation = translate(&SessionSource::file("s.jsonl", text), &settings).unwrap();
-    assert_eq!(contents(&translation), ["one"]);
-    assert_eq!((translation.account.total, translation.account.broken.len()), (3, 1));
+    for cut in ["", "\"directories\":", "\"directories\":["] {
+        let text = format!("{{\"sessionId\":\"s\",{cut}\n{message}\n{end}\n");
+        let translation = translate(&SessionSource::file("s.jsonl", text), &settings).unwrap();
+        assert_eq!(contents(&translation), ["one"], "{cut}");
+        assert_eq!((translation.account.total, translation.account.broken.len()), (3, 1), "{cut}");
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ use admission::authenticated::Authenticated;
 use admission::principal::Caller;
 use admission::rules::OperatorSession;
 use moka::future::Cache;
+use moka::policy::EvictionPolicy;
 use vap::message::MessageType;
 use vap::message::slot::Unreadable;
 
@@ -22,7 +23,8 @@ pub struct OpenSessions(Cache<String, ()>);
 
 impl Default for OpenSessions {
     fn default() -> Self {
-        Self(Cache::builder().max_capacity(MAX_KNOWN_CLIENTS).time_to_idle(KNOWN_CLIENT_IDLE).build())
+        let all = Cache::builder().max_capacity(MAX_KNOWN_CLIENTS).time_to_idle(KNOWN_CLIENT_IDLE);
+        Self(all.eviction_policy(EvictionPolicy::lru()).build())
     }
 }
 

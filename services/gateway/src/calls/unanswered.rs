@@ -185,7 +185,10 @@ impl UnansweredCalls {
         if let Some(owes) = owing {
             let mut owes = owes.lock().await;
             if let Some(ending) = owes.take() {
-                return Some(ending.end(reply).await);
+                let passing = ending.end(reply).await;
+                drop(owes);
+                lock(&self.table).forget_paid(&name);
+                return Some(passing);
             }
         }
         lock(&self.table).forget_paid(&name);

@@ -207,9 +207,8 @@ fn decided_again(
         (None, envelope) => {
             let arguments = inputs.arguments.as_ref().or(arguments);
             let arguments = CallArguments::new(whole(arguments)?.unwrap_or("{}"));
-            let demand =
-                again.rules(&inputs.route).map_or(AuthorityDemand::Off, |rules| rules.authority.demand);
-            let authority = authority_under(demand, &inputs.authority)?;
+            let Some(rules) = again.rules(&inputs.route) else { return Ok(ReplayResult::NoRoute) };
+            let authority = authority_under(rules.authority.demand, &inputs.authority)?;
             let call = ToolCall { authority: &authority, ..inputs.call(envelope, &arguments)? };
             again.call(&rounds, &call, Some(&stored.record.id.to_string()))
         }

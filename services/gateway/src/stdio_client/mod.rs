@@ -76,9 +76,11 @@ impl StdioClient {
         };
         let ended = tokio::select! {
             ended = served => ended,
-            () = stop.clone() => Ok(()),
+            () = stop.clone() => {
+                let _ = tokio::time::timeout(LOCAL_READ_TIME, self.end_session(&over)).await;
+                Ok(())
+            }
         };
-        self.end_session(&over).await;
         drop(sender);
         let unread = async {
             stop.await;

@@ -3,7 +3,8 @@
 //! An erasure takes effect once it is an entry. The leading process walks the erasures by number and deletes the bytes; of
 //! a frozen log, which has no leader, each process does. Deleting is idempotent: work that a crash left undone is done by
 //! the next start, which begins with the newest. An entry on hold keeps its bytes, and its erasure stays open until the
-//! hold ends. An erasure that cannot be carried out does not block the others.
+//! hold ends. An erasure that cannot be carried out does not block the others, and one that the database refuses is tried
+//! again in each round.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -48,7 +49,9 @@ struct Eraser {
     looked_at: TreeSize,
     /// Entries kept by a hold, by the number of their erasure.
     held: BTreeMap<u64, Vec<LeafIndex>>,
-    /// Numbers of erasures that failed for good; only a new start tries them again.
+    /// Numbers of erasures that the database refused, for a reason that may end.
+    refused: BTreeSet<u64>,
+    /// Numbers of erasures whose data is damaged; only a new start tries them again.
     failed: BTreeSet<u64>,
 }
 
@@ -69,7 +72,7 @@ impl Eraser {
             }
             if !self.older(store).await? {
                 log.carried_out.set(self.carried_out());
-                return Ok(());
+                return self.retry_refused(store).await;
             }
         }
     }
@@ -77,7 +80,19 @@ impl Eraser {
     /// The number of erasures, if all of them are carried out.
     fn carried_out(&self) -> Option<u64> {
         let seen = self.seen.as_ref().filter(|seen| seen.start == 0);
-        seen.filter(|_| self.held.is_empty() && self.failed.is_empty()).map(|seen| seen.end)
+        let is_open = !(self.held.is_empty() && self.refused.is_empty() && self.failed.is_empty());
+        seen.filter(|_| !is_open).map(|seen| seen.end)
+    }
+
+    /// Tries again the erasures that the database refused. An error if it still refuses one.
+    async fn retry_refused(&mut self, store: &dyn ErasureStore) -> Result<(), StoreError> {
+        for number in self.refused.clone() {
+            self.look(store, number..number + 1).await?;
+        }
+        match self.refused.len() {
+            0 => Ok(()),
+            number => Err(StoreError::Refused(format!("the database refuses {number} erasures"))),
+        }
     }
 
     /// Tries again the erasures with entries on hold. They are removed once done, and not before.
@@ -91,13 +106,20 @@ impl Eraser {
         Ok(())
     }
 
-    /// Passes over an erasure that failed for good, so that it does not block the others. Other errors are returned.
+    /// Notes an erasure that failed by itself, so that it does not block the others. Other errors are returned.
     fn pass_over(&mut self, number: u64, outcome: Result<(), StoreError>) -> Result<(), StoreError> {
         match outcome {
             Err(error @ (StoreError::Damaged(_) | StoreError::Refused(_))) => {
                 tracing::error!(erasure = number, %error, "the bytes that it erases may still be stored");
                 self.held.remove(&number);
-                self.failed.insert(number);
+                match error {
+                    StoreError::Refused(_) => self.refused.insert(number),
+                    _ => self.failed.insert(number),
+                };
+                Ok(())
+            }
+            Ok(()) => {
+                self.refused.remove(&number);
                 Ok(())
             }
             outcome => outcome,

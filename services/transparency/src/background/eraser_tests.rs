@@ -141,7 +141,7 @@ async fn an_erasure_that_cannot_be_read_keeps_no_other_from_being_done() {
 }
 
 #[tokio::test]
-async fn an_erasure_that_fails_for_good_keeps_no_other_from_being_done() {
+async fn an_erasure_that_is_refused_keeps_no_other_from_being_done_and_is_tried_again() {
     let mut log = Unguarded::with(3).await;
     for n in [0, 1, 2] {
         log.erase(n, &[statement(n + 1).digest()]).await;
@@ -157,6 +157,9 @@ async fn an_erasure_that_fails_for_good_keeps_no_other_from_being_done() {
     eraser.again(&log.store).await.unwrap();
     assert!(log.has(3).await && eraser.held.is_empty());
     assert_eq!(eraser.carried_out(), None, "two are not done");
+    eraser.retry_refused(&log.store).await.unwrap();
+    assert!(!log.has(1).await && !log.has(3).await);
+    assert_eq!(eraser.carried_out(), Some(3));
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Interpretation of a log's bytes for the check of its storage (`store::fsck`), which does not know COSE.
 //!
 //! Guards and twins are derived again from statement, policy, and the entries below, so a lost row is detected. No
-//! guards are derived for an entry without bytes, or without its detached payload.
+//! guards are derived for an entry without bytes, or without its detached payload or certificates.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};

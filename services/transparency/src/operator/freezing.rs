@@ -10,6 +10,7 @@ use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
+use registration::SideData;
 use registration::operator::Action;
 use scitt::SignedStatement;
 use sequencer::{Halt, Role};
@@ -164,9 +165,13 @@ async fn by_statement(log: &Log, statement: &str) -> Result<(), Box<Response>> {
     }
 }
 
-/// Accepts the freeze of a frozen log if it has the payload of the one that ended the log: an operator whose key signs
-/// differently each time repeats it.
+/// Accepts an operator's freeze of a frozen log if it has the payload of the one that ended the log: a key may sign
+/// differently each time.
 async fn repeated(log: &Log, statement: &SignedStatement) -> Result<(), Box<Response>> {
+    if let Some(current) = log.policies.current() {
+        let authentic = current.in_force.authenticate(statement, SideData::default());
+        authentic.map_err(|why| Box::new(problem(StatusCode::BAD_REQUEST, "freeze", &why.to_string())))?;
+    }
     match freeze_of(&*log.store).await {
         Err(error) => Err(Box::new(explain_freeze_error(&error))),
         Ok(Some(last)) if last.payload() == statement.payload() => Ok(()),

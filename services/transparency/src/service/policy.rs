@@ -110,8 +110,8 @@ pub async fn publish_later(log: Arc<Log>, mut outstanding: watch::Receiver<Optio
     }
 }
 
-/// Publishes a policy as soon as this process can; repeats after failures, except if the policy cannot follow the one in
-/// force.
+/// Publishes a policy as soon as this process can; repeats after failures, except if it cannot follow the policy in force,
+/// or there is no key to sign it.
 async fn publish_when_possible(log: &Log, configured: &ConfiguredPolicy) {
     let mut status = log.sequencer.status();
     loop {
@@ -121,7 +121,7 @@ async fn publish_when_possible(log: &Log, configured: &ConfiguredPolicy) {
         }
         match publish(log, configured).await {
             Ok(()) => return tracing::info!("the configured policy is in force now"),
-            Err(error @ PolicyError::Conflict(_)) => {
+            Err(error @ (PolicyError::Conflict(_) | PolicyError::NoOperatorKey)) => {
                 return tracing::error!(%error, "the configured policy is not put in force");
             }
             Err(error) => tracing::warn!(%error, "the configured policy is not in force yet"),

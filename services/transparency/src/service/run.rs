@@ -176,6 +176,8 @@ impl Service {
 
     /// Publishes the configured policy, or leaves that to the background task while nothing is registered.
     async fn reload_policy(&self, config: &Config) -> Result<(), PolicyError> {
+        // What was configured before is not published any more.
+        self.outstanding_policy.send_replace(None);
         let outstanding = put_policy_in_force(&self.log, config).await?;
         let (policy, why) = outstanding.map(|outstanding| (outstanding.policy, outstanding.why)).unzip();
         self.outstanding_policy.send_replace(policy);

@@ -167,9 +167,10 @@ impl Witnessing {
     /// Handles a witness that has seen a larger tree than the one it was sent.
     async fn beyond(&self, witness: &Arc<HttpWitness>, seen: TreeSize) -> Result<WitnessError, WitnessError> {
         let mut objection = self.objection(witness, seen, None).await?;
-        if objection.is_none() {
-            let root = self.shown_root(witness, seen).await;
-            objection = self.objection(witness, seen, root).await?;
+        if objection.is_none()
+            && let Some(root) = self.shown_root(witness, seen).await
+        {
+            objection = self.objection(witness, seen, Some(root)).await?;
         }
         Ok(match objection {
             Some(halt) => self.contradicts(witness, seen, halt),

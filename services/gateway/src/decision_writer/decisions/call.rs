@@ -237,7 +237,8 @@ impl CallWork {
         decide::call(&self.context(&caller, batch), state, &self.call(batch))
     }
 
-    /// Returns whether a denial is counted instead of recorded. One of an agent that a proof identifies is recorded.
+    /// Returns whether a denial is counted instead of recorded. One of an agent that a proof identifies is recorded, unless
+    /// the proof was used before: anyone who has seen it can send it again.
     fn is_only_counted(
         &self,
         batch: &Batch<'_>,
@@ -246,7 +247,9 @@ impl CallWork {
     ) -> bool {
         let sent = self.sent(&working.caller, batch);
         let session = working.session.as_ref();
-        !self.job.is_proven() && self.request.writer.is_only_counted(batch, &sent, session, denial)
+        let is_used = authority::proof_claim(&self.job).is_some_and(|proof| batch.is_used(&proof));
+        let is_proven = self.job.is_proven() && !is_used;
+        !is_proven && self.request.writer.is_only_counted(batch, &sent, session, denial)
     }
 
     fn settlement_wait(&self, working: SessionWithAccount) -> SettlementWait {

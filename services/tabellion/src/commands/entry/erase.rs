@@ -53,12 +53,12 @@ pub struct Erase {
 impl Erase {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let signer = self.signing.signer()?;
-        let asked: BTreeSet<String> = self
+        let requested: BTreeSet<String> = self
             .entries
             .iter()
             .map(|entry| Ok(entry_named(entry)?.to_string()))
             .collect::<Result<_, Failure>>()?;
-        let entries: Vec<EntryDigest> = asked.iter().filter_map(|entry| entry.parse().ok()).collect();
+        let entries: Vec<EntryDigest> = requested.iter().filter_map(|entry| entry.parse().ok()).collect();
         let service = self.service.connect(context)?;
         let (entries, earlier) = without_erased(&service, entries)?;
         let mut done = match (entries.is_empty(), signer) {
@@ -69,7 +69,8 @@ impl Erase {
         for (sequence, entry) in &earlier {
             done.push(self.wait(&service, *sequence, entry)?);
         }
-        let left = done.iter().any(|erasure| erasure.left().any(|entry| asked.contains(entry)));
+        let is_erased = |entry: &String| done.iter().any(|erasure| erasure.erased.contains(entry));
+        let left = !requested.iter().all(is_erased);
         context.console.print(&done, |out| done.iter().try_for_each(|erasure| lines(out, erasure)))?;
         match left {
             false => Ok(()),
@@ -181,15 +182,17 @@ fn without_erased(
     service: &Service,
     entries: Vec<EntryDigest>,
 ) -> Result<(Vec<EntryDigest>, BTreeMap<u64, EntryDigest>), Failure> {
-    let (mut others, mut earlier) = (Vec::new(), BTreeMap::new());
+    let (mut others, mut erasures) = (Vec::new(), BTreeSet::new());
     for entry in entries {
         match erasure_of(service, &entry)? {
             Some(erasure) => {
-                earlier.insert(sequence_of(service, &erasure)?, erasure);
+                erasures.insert(erasure);
             }
             None => others.push(entry),
         }
     }
+    let numbered = |erasure: EntryDigest| Ok((sequence_of(service, &erasure)?, erasure));
+    let earlier = erasures.into_iter().map(numbered).collect::<Result<_, Failure>>()?;
     Ok((others, earlier))
 }
 
@@ -199,7 +202,8 @@ fn erasure_of(service: &Service, entry: &EntryDigest) -> Result<Option<EntryDige
     let path = format!("v1/entries/{entry}/links");
     let links: Json = match service.drive(service.client.json(&path)) {
         Ok(links) => links,
-        Err(ClientError::NotFound(_) | ClientError::Refused { .. }) => return Ok(None),
+        Err(ClientError::NotFound(_)) => return Ok(None),
+        Err(ClientError::Refused { status, .. }) if [401, 403].contains(&status.as_u16()) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
     let mut links = links["links"].as_array().into_iter().flatten();
@@ -230,13 +234,6 @@ struct Erasure {
     erased: Vec<String>,
     held: Vec<String>,
     pending: Vec<String>,
-}
-
-impl Erasure {
-    /// The entries whose bytes are still there.
-    fn left(&self) -> impl Iterator<Item = &String> {
-        self.held.iter().chain(&self.pending)
-    }
 }
 
 fn lines(out: &mut dyn Write, erasure: &Erasure) -> io::Result<()> {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use display::counted;
-use durable::{FileAccess, Lock};
+use durable::{FileAccess, Lock, LockError};
 use jose::json::JsonError;
 use roa::envelope::SchemaVersion;
 use roa::registry::{
@@ -277,7 +277,11 @@ fn lock(file: &Path) -> Result<Option<Lock>, Failure> {
     }
     let lock = files::with_extension(file, "lock");
     let taken = Lock::wait(&lock, FileAccess::Public, OTHER_EDIT);
-    taken.map(Some).map_err(|error| files::unwritable(&lock, &io::Error::other(error)))
+    taken.map(Some).map_err(|error| match error {
+        LockError::Taken => Failure::new(Exit::TryAgain, "try-again", "another process edits the registry")
+            .fact("registry", file.display().to_string()),
+        LockError::Io(error) => files::unwritable(&lock, &error),
+    })
 }
 
 fn read(file: &Path) -> Result<Signed<RegistryDocument>, Failure> {

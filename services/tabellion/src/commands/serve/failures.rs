@@ -163,8 +163,8 @@ fn older_policy(configured: u64, in_force: u64) -> Failure {
     Failure::new(Exit::Failure, "policy-conflict", "the policy file is older than the policy in force")
         .fact("file", format!("revision {configured}"))
         .fact("in force", format!("revision {in_force}"))
-        .why("put the published file in its place, or take the policy in force into it, with its revision")
-        .hint("tabellion policy show")
+        .why("put the published file in its place; a running service of the log shows the policy in force")
+        .hint("tabellion policy show --url URL")
 }
 
 fn refused(code: &str, why: impl ToString) -> Failure {
