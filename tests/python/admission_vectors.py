@@ -85,7 +85,7 @@ def message(case):
     told, name = case["expected"]["accept"], next((name for name in NESTED if name in slot), None)
     said = slot if "type" in slot else slot[name]
     raw = told.get("canon") == "raw"
-    return {**told, "digest": digest(case["text"] if raw else jcs(said)), "session_id": said["session_id"], "type": said["type"],
+    return {**told, "digest": digest(case["text"].strip(" \t\r\n") if raw else jcs(said)), "session_id": said["session_id"], "type": said["type"],
             "shape": "flat" if "type" in slot else "nested"}
 
 
