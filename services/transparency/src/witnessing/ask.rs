@@ -168,7 +168,7 @@ impl Witnessing {
     async fn beyond(&self, witness: &Arc<HttpWitness>, seen: TreeSize) -> Result<WitnessError, WitnessError> {
         let mut objection = self.objection(witness, seen, None).await?;
         if objection.is_none()
-            && let Some(root) = self.shown_root(witness, seen).await
+            && let Some(root) = self.latest_root(witness, seen).await
         {
             objection = self.objection(witness, seen, Some(root)).await?;
         }
@@ -182,7 +182,7 @@ impl Witnessing {
     }
 
     /// The root of the checkpoint that the witness shows, if it shows one of this size.
-    async fn shown_root(&self, witness: &HttpWitness, size: TreeSize) -> Option<RootHash> {
+    async fn latest_root(&self, witness: &HttpWitness, size: TreeSize) -> Option<RootHash> {
         let origin: Origin = self.origin.parse().ok()?;
         let note = witness.client.latest(&origin).await.ok()??;
         let checkpoint = checkpoint_of(&note, &origin).filter(|checkpoint| checkpoint.size() == size)?;

@@ -118,7 +118,7 @@ impl WitnessConfirmation {
         while let Some(answer) = asked.join_next().await {
             match answer {
                 Ok((_, Ok(None))) => {}
-                Ok((witness, Ok(Some(note)))) => match self.shown_objection(&witness, &note, &origin).await {
+                Ok((witness, Ok(Some(note)))) => match self.objection_to(&witness, &note, &origin).await {
                     Ok(None) => {}
                     Ok(Some((signed, halt))) => {
                         tracing::error!(witness = witness.name, checkpoint = %note, "the checkpoint that the witness shows");
@@ -138,16 +138,16 @@ impl WitnessConfirmation {
     }
 
     /// The contradiction between the database and the checkpoint that a witness shows, with the size of the checkpoint.
-    async fn shown_objection(
+    async fn objection_to(
         &self,
         witness: &HttpWitness,
         note: &Note,
         origin: &Origin,
     ) -> Result<Option<(TreeSize, Halt)>, StoreError> {
-        let shown = checkpoint_of(note, origin).filter(|checkpoint| checkpoint.size() > TreeSize::EMPTY);
-        let Some(shown) = shown else { return Ok(None) };
-        let halt = self.0.objection(witness, shown.size(), Some(shown.root())).await?;
-        Ok(halt.map(|halt| (shown.size(), halt)))
+        let latest = checkpoint_of(note, origin).filter(|checkpoint| checkpoint.size() > TreeSize::EMPTY);
+        let Some(latest) = latest else { return Ok(None) };
+        let halt = self.0.objection(witness, latest.size(), Some(latest.root())).await?;
+        Ok(halt.map(|halt| (latest.size(), halt)))
     }
 
     fn ask_all(
