@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use async_trait::async_trait;
 use merkle::{CompactRange, EntryDigest, Hash, LeafHash, LeafIndex, TreeSize};
 use sqlx::AssertSqlSafe;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
@@ -43,9 +44,15 @@ impl Toy {
     }
 }
 
+#[async_trait]
 impl FsckFacts for Toy {
-    fn guards(&self, entry: &Entry) -> Vec<GuardKey> {
-        entry.statement.iter().map(|bytes| Self::guard(bytes)).collect()
+    async fn guards(
+        &self,
+        _: &dyn LogReader,
+        entries: &[&Entry],
+    ) -> Result<Vec<(GuardKey, LeafIndex)>, StoreError> {
+        let guard = |entry: &&Entry| Some((Self::guard(entry.statement.as_ref()?), entry.index));
+        Ok(entries.iter().filter_map(guard).collect())
     }
 
     fn twin(&self, entry: &Entry) -> Option<EntryDigest> {

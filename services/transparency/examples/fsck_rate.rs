@@ -11,7 +11,7 @@ use std::time::Duration;
 use merkle::tile::OpenTiles;
 use merkle::{EntryDigest, LeafIndex};
 use store::fsck::{Fsck, FsckFacts, NoFacts};
-use store::{AppendedBatch, Batch, Entry, LogWriter, NewEntry};
+use store::{AppendedBatch, Batch, Entry, GuardKey, LogWriter, NewEntry};
 use store_sqlite::{Settings, Sqlite};
 use transparency::LogFacts;
 
@@ -84,8 +84,9 @@ async fn fill(store: &Arc<Sqlite>, size: u64) -> Vec<Vec<u8>> {
             (from..).zip(&statements).map(|(n, statement)| entry(n, statement)).collect();
         let prepared: Vec<&Entry> = entries.iter().collect();
         meaning.prepare(&**store, &prepared).await.unwrap();
-        meaning.prepare_guards(&**store, &prepared).await.unwrap();
-        let new = entries.iter().map(|entry| new_entry(entry, &meaning)).collect();
+        // The policy is not in the log yet when its own guards are asked for.
+        let guards = if from == 0 { Vec::new() } else { meaning.guards(&**store, &prepared).await.unwrap() };
+        let new = entries.iter().map(|entry| new_entry(entry, &meaning, &guards)).collect();
         let AppendedBatch { batch, tiles: open, .. } =
             Batch::append(&head, &tiles, head.at + 1, new).unwrap();
         store.commit(&batch).await.unwrap();
@@ -106,7 +107,8 @@ fn entry(n: u64, statement: &scitt::SignedStatement) -> Entry {
     }
 }
 
-fn new_entry(entry: &Entry, meaning: &LogFacts) -> NewEntry {
+fn new_entry(entry: &Entry, meaning: &LogFacts, guards: &[(GuardKey, LeafIndex)]) -> NewEntry {
+    let own = guards.iter().filter(|(_, leaf)| *leaf == entry.index);
     NewEntry {
         digest: entry.digest,
         twin: meaning.twin(entry),
@@ -114,8 +116,7 @@ fn new_entry(entry: &Entry, meaning: &LogFacts) -> NewEntry {
         policy: entry.policy,
         rule: entry.rule.clone(),
         facts: entry.facts.clone(),
-        // The policy is not in the log yet when its own guards are asked for.
-        guards: if entry.index.get() == 0 { Vec::new() } else { meaning.guards(entry) },
+        guards: own.map(|(guard, _)| guard.clone()).collect(),
         collateral: Vec::new(),
     }
 }

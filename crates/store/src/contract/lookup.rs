@@ -17,7 +17,7 @@ use crate::lookup::{
     Build, EntryTerms, FinishedRun, HeadRuns, ProveError, RunCatalog, SearchIndex, TERMS, VALUES_PER_TERM,
 };
 use crate::{
-    CommittedHead, Entry, GuardKey, HeadSignature, Indexed, LogKey, LogReader, LogStore, Order, Page, Query,
+    CommittedHead, Entry, HeadSignature, Indexed, LogKey, LogReader, LogStore, Order, Page, Query,
     StoreError, Term,
 };
 
@@ -516,10 +516,6 @@ struct MadeUpFacts(fn(u64) -> EntryTerms);
 
 #[async_trait]
 impl FsckFacts for MadeUpFacts {
-    fn guards(&self, _: &Entry) -> Vec<GuardKey> {
-        Vec::new()
-    }
-
     fn twin(&self, _: &Entry) -> Option<EntryDigest> {
         None
     }

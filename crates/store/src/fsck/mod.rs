@@ -69,13 +69,14 @@ pub trait FsckFacts: Send + Sync {
         Ok(())
     }
 
-    /// Loads the data needed for the guards of these entries; called before [`guards`](Self::guards).
-    async fn prepare_guards(&self, _: &dyn LogReader, _: &[&Entry]) -> Result<(), StoreError> {
-        Ok(())
+    /// Returns the guards that these entries must hold, each with the leaf of its entry, in the order of the leaves.
+    async fn guards(
+        &self,
+        _: &dyn LogReader,
+        _: &[&Entry],
+    ) -> Result<Vec<(GuardKey, LeafIndex)>, StoreError> {
+        Ok(Vec::new())
     }
-
-    /// Returns the guards that this entry must hold.
-    fn guards(&self, entry: &Entry) -> Vec<GuardKey>;
 
     /// Returns the digest of the other encoding of the entry's signature, which must lead to the entry.
     fn twin(&self, entry: &Entry) -> Option<EntryDigest>;
@@ -138,10 +139,6 @@ pub trait FsckFacts: Send + Sync {
 pub struct NoFacts;
 
 impl FsckFacts for NoFacts {
-    fn guards(&self, _: &Entry) -> Vec<GuardKey> {
-        Vec::new()
-    }
-
     fn twin(&self, _: &Entry) -> Option<EntryDigest> {
         None
     }

@@ -61,13 +61,10 @@ impl Fsck<'_> {
         entries: &[&Entry],
         report: &mut FsckReport,
     ) -> Result<Result<(), String>, StoreError> {
-        if let Err(why) = damage(self.facts.prepare_guards(self.store, entries).await)? {
-            return Ok(Err(why));
-        }
-        let guarded: Vec<(GuardKey, LeafIndex)> = entries
-            .iter()
-            .flat_map(|entry| self.facts.guards(entry).into_iter().map(|key| (key, entry.index)))
-            .collect();
+        let guarded = match damage(self.facts.guards(self.store, entries).await)? {
+            Ok(guarded) => guarded,
+            Err(why) => return Ok(Err(why)),
+        };
         let keys: Vec<GuardKey> = guarded.iter().map(|(key, _)| key.clone()).collect();
         let holders = match damage(self.store.guards(&keys).await)? {
             Ok(holders) => holders,

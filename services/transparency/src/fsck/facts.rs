@@ -50,12 +50,7 @@ struct FactsCache {
     erased: HashSet<LeafIndex>,
     /// The number of erasures read.
     erasures: u64,
-    /// The guards of the entries for which they were last requested.
-    guards: DerivedGuards,
 }
-
-/// Guards by the leaf of the entry that claimed them.
-type DerivedGuards = BTreeMap<LeafIndex, Vec<GuardKey>>;
 
 impl LogFacts {
     /// Creates the interpretation for the log with this origin.
@@ -147,7 +142,7 @@ impl StoredStatement {
 async fn derive_guards(
     store: &dyn LogReader,
     stored: &[StoredStatement],
-) -> Result<DerivedGuards, StoreError> {
+) -> Result<Vec<(GuardKey, LeafIndex)>, StoreError> {
     let (mut read, mut asked) = (Vec::with_capacity(stored.len()), Questions::default());
     for stored in stored {
         let admitted = stored.policy.read_again(&stored.statement, stored.side_data());
@@ -158,11 +153,10 @@ async fn derive_guards(
         read.push((stored, admitted));
     }
     let known = ask(store, asked).await?;
-    let mut derived = DerivedGuards::new();
+    let mut derived = Vec::new();
     for (stored, admitted) in &read {
         let guards = stored.policy.claimed_again(admitted, &known.below(stored.leaf)).unwrap_or_default();
-        let keys = guards.iter().map(|guard| GuardKey(guard.as_bytes().to_vec()));
-        derived.insert(stored.leaf, keys.collect());
+        derived.extend(guards.iter().map(|guard| (GuardKey(guard.as_bytes().to_vec()), stored.leaf)));
     }
     Ok(derived)
 }
@@ -182,7 +176,11 @@ impl FsckFacts for LogFacts {
         }
     }
 
-    async fn prepare_guards(&self, store: &dyn LogReader, entries: &[&Entry]) -> Result<(), StoreError> {
+    async fn guards(
+        &self,
+        store: &dyn LogReader,
+        entries: &[&Entry],
+    ) -> Result<Vec<(GuardKey, LeafIndex)>, StoreError> {
         let stored: Vec<StoredStatement> = entries.iter().filter_map(|entry| self.stored(entry)).collect();
         let (incomplete, whole): (Vec<_>, Vec<_>) =
             stored.into_iter().partition(StoredStatement::needs_collateral);
@@ -192,12 +190,8 @@ impl FsckFacts for LogFacts {
             statement.read_collateral(store).await?;
             guards.extend(derive_guards(store, &[statement]).await?);
         }
-        self.known().guards = guards;
-        Ok(())
-    }
-
-    fn guards(&self, entry: &Entry) -> Vec<GuardKey> {
-        self.known().guards.get(&entry.index).cloned().unwrap_or_default()
+        guards.sort_by_key(|(_, leaf)| *leaf);
+        Ok(guards)
     }
 
     fn twin(&self, entry: &Entry) -> Option<EntryDigest> {
