@@ -25,11 +25,7 @@ pub async fn obstacles(log: &Log) -> Vec<String> {
     found.extend(longer_than(STALLED_STEP, log.sequencer.activity()));
     let unread = log.sequencer.drained().filter(|age| *age > STALLED_DRAIN);
     found.extend(unread.map(|age| format!("the inbox could not be read for {} s", age.as_secs())));
-    if let Some(obstacle) = log.obstacle.load_full() {
-        found.push(obstacle.to_string());
-    }
-    found.extend(log.space.low().map(|why| format!("registration is refused: {why}")));
-    found.extend(log.failed_write.reported());
+    found.extend(refusals(log));
     found.extend(log.fsck.named());
     found.extend(log.signer.missing());
     if log.policies.current().is_none() {
@@ -40,6 +36,13 @@ pub async fn obstacles(log: &Log) -> Vec<String> {
         Ok(head) => found.extend(unsigned(&status, head.size(), head.at)),
     }
     found
+}
+
+/// Returns the reasons why this process refuses statements, besides the state of its sequencer.
+pub fn refusals(log: &Log) -> impl Iterator<Item = String> {
+    let obstacle = log.obstacle.load_full().map(|obstacle| obstacle.to_string());
+    let space = log.space.low().map(|why| format!("registration is refused: {why}"));
+    obstacle.into_iter().chain(space).chain(log.failed_write.reported())
 }
 
 /// Returns the reason why only a new process can help; `None` while this one works or recovers automatically.

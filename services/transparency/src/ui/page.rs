@@ -7,6 +7,7 @@ use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use sequencer::{Halt, Role};
 
+use crate::background::readiness::refusals;
 use crate::edge::html::{self, ErrorPage};
 use crate::edge::media;
 use crate::log::state::Log;
@@ -46,15 +47,10 @@ pub fn state(log: &Log) -> &'static str {
         }
         Role::Halted(_) => "registration stopped",
         Role::Stopped => "stopping",
-        _ if status.obstacle().is_some() || refuses(log) => "registration stopped",
+        _ if status.obstacle().is_some() || refusals(log).next().is_some() => "registration stopped",
         Role::Leading { .. } => "registers statements",
         Role::Following => "reads the log; another process registers statements",
     }
-}
-
-/// Returns whether this process refuses statements for another reason than the state of its sequencer.
-fn refuses(log: &Log) -> bool {
-    log.obstacle.load().is_some() || log.space.low().is_some() || log.failed_write.reported().is_some()
 }
 
 /// The text of the banner while the stored log contradicts what was signed, or sequencing stopped for that reason.
