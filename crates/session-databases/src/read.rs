@@ -56,7 +56,7 @@ async fn rows(path: &Path) -> Result<SessionSource, DatabaseError> {
     check_size(&mut transaction, tables).await?;
     let mut files: Vec<SourceFile> = Vec::new();
     for table in tables {
-        let mut found = sqlx::query(table.rows).fetch(&mut *transaction);
+        let mut found = sqlx::query(AssertSqlSafe(table.rows())).fetch(&mut *transaction);
         while let Some(row) = found.try_next().await? {
             files.push(table.file(&row)?);
         }

@@ -8,29 +8,36 @@ use translators::SourceFile;
 /// A query for rows with sessions.
 pub(crate) struct SessionTable {
     pub name: &'static str,
-    /// Selects the rows.
-    pub rows: &'static str,
-    /// The SQL condition that all of the rows fulfil.
+    columns: &'static str,
+    /// The SQL condition of the rows.
     condition: &'static str,
+    /// The column that they are ordered by.
+    order: &'static str,
 }
 
 /// The tables of OpenCode.
 pub(crate) const OPENCODE: [SessionTable; 3] = [
-    SessionTable { name: "session", rows: "SELECT * FROM session ORDER BY id", condition: "TRUE" },
-    SessionTable { name: "message", rows: "SELECT * FROM message ORDER BY id", condition: "TRUE" },
-    SessionTable { name: "part", rows: "SELECT * FROM part ORDER BY id", condition: "TRUE" },
+    SessionTable { name: "session", columns: "*", condition: "TRUE", order: "id" },
+    SessionTable { name: "message", columns: "*", condition: "TRUE", order: "id" },
+    SessionTable { name: "part", columns: "*", condition: "TRUE", order: "id" },
 ];
 
 /// The table of Cursor. The characters after the colon come before the semicolon.
 pub(crate) const CURSOR: [SessionTable; 1] = [SessionTable {
     name: "cursorDiskKV",
-    rows: "SELECT key, value FROM cursorDiskKV WHERE value IS NOT NULL \
-        AND (key >= 'bubbleId:' AND key < 'bubbleId;' OR key >= 'composerData:' AND key < 'composerData;') \
-        ORDER BY key",
-    condition: "key >= 'bubbleId:' AND key < 'bubbleId;' OR key >= 'composerData:' AND key < 'composerData;'",
+    columns: "key, value",
+    condition: "value IS NOT NULL \
+        AND (key >= 'bubbleId:' AND key < 'bubbleId;' OR key >= 'composerData:' AND key < 'composerData;')",
+    order: "key",
 }];
 
 impl SessionTable {
+    /// Returns the query for the rows.
+    pub(crate) fn rows(&self) -> String {
+        let Self { name, columns, condition, order } = self;
+        format!("SELECT {columns} FROM {name} WHERE {condition} ORDER BY {order}")
+    }
+
     /// Returns the query for the size of the rows in bytes, over all of these columns. SQLite knows the size of a stored cell
     /// without reading it.
     pub(crate) fn size(&self, columns: &[String]) -> String {
