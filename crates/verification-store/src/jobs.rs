@@ -80,21 +80,6 @@ impl VerificationStore {
             .transpose()
     }
 
-    /// Reads the text of a job's request; `None` if the job is not pending.
-    ///
-    /// # Errors
-    /// [`StoreError`] if the database does not answer.
-    pub async fn request_text(&self, id: &str) -> Result<Option<Bytes>, StoreError> {
-        let select =
-            sqlx::query("SELECT request FROM job WHERE id = ? AND statement IS NULL AND failed IS NULL");
-        let select = select.bind(id);
-        self.database
-            .read(async |connection| select.fetch_optional(connection).await)
-            .await?
-            .map(|row| rows::bytes(&row, "request"))
-            .transpose()
-    }
-
     /// Reads all pending jobs, oldest first.
     ///
     /// # Errors
@@ -108,25 +93,25 @@ impl VerificationStore {
         found.iter().map(job_of).collect()
     }
 
-    /// Records that the checks of a job begin, before they can end the process. Returns whether the job is pending;
-    /// otherwise nothing changes.
+    /// Records that the checks of a job begin, before they can end the process, and returns the text of its request. `None`
+    /// if the job is not pending; then nothing changes.
     ///
     /// # Errors
     /// [`StoreError`] if the database does not answer.
-    pub async fn begin_checks(&self, id: &str) -> Result<bool, StoreError> {
-        let changed = self
-            .database
+    pub async fn begin_checks(&self, id: &str) -> Result<Option<Bytes>, StoreError> {
+        self.database
             .write(async |connection| {
                 sqlx::query(
                     "UPDATE job SET unended = unended + 1
-                     WHERE id = ? AND statement IS NULL AND failed IS NULL",
+                     WHERE id = ? AND statement IS NULL AND failed IS NULL RETURNING request",
                 )
                 .bind(id)
-                .execute(connection)
+                .fetch_optional(connection)
                 .await
             })
-            .await?;
-        Ok(changed.rows_affected() == 1)
+            .await?
+            .map(|row| rows::bytes(&row, "request"))
+            .transpose()
     }
 
     /// Records that the checks of a job ended, with whatever result.

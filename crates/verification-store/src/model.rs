@@ -32,7 +32,7 @@ pub struct NewJob {
 }
 
 /// A request and what became of it, without the text of the request: see
-/// [`request_text`](crate::VerificationStore::request_text).
+/// [`begin_checks`](crate::VerificationStore::begin_checks).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredJob {
     /// The name of the job, a UUID.

@@ -198,16 +198,16 @@ impl Jobs {
     async fn receipt_of(&self, job: StoredJob, place: &JobPlace) -> Result<Option<UnsignedReceipt>, Failure> {
         let failed = |error: &dyn Display| Failure { code: RUNNER_FAILED, reason: error.to_string() };
         let worker = place.worker().await.map_err(|error| failed(&error))?;
-        let Some(text) = self.request_text(&job.id).await else { return Ok(None) };
-        let request = CheckRequest::parse(&text).map_err(|error| failed(&error))?;
+        let Some(text) = self.begin_checks(&job.id).await else { return Ok(None) };
+        let request = CheckRequest::parse(&text).map_err(|error| failed(&error));
         drop(text);
-        if !self.begin_checks(&job.id).await {
-            return Ok(None);
-        }
-        let report = self.check(request.clone()).await;
+        let report = match request {
+            Ok(request) => self.check(request.clone()).await.map(|report| (request, report)),
+            Err(failure) => Err(failure),
+        };
         drop(worker);
         self.end_checks(&job.id).await;
-        let report = report?;
+        let (request, report) = report?;
         let verdict = report.verdict().as_str();
         tracing::info!(job = job.id, verdict, "checked");
         spans::judged(&Span::current(), request.tier(), verdict);
@@ -215,19 +215,12 @@ impl Jobs {
         Ok(Some(UnsignedReceipt { subject: job.subject, receipt }))
     }
 
-    /// Reads the text of a job's request; `None` if the job is not pending, or the database does not answer.
-    async fn request_text(&self, job: &str) -> Option<Bytes> {
-        self.store.request_text(job).await.unwrap_or_else(|error| {
-            tracing::error!(job, %error, "a repeated request or the next start runs it");
-            None
-        })
-    }
-
-    /// Records that the checks of a job begin. Returns whether they may: the job is pending, and the database answers.
-    async fn begin_checks(&self, job: &str) -> bool {
+    /// Records that the checks of a job begin, and returns the text of its request; `None` if the job is not pending, or the
+    /// database does not answer.
+    async fn begin_checks(&self, job: &str) -> Option<Bytes> {
         self.store.begin_checks(job).await.unwrap_or_else(|error| {
             tracing::error!(job, %error, "a repeated request or the next start runs it");
-            false
+            None
         })
     }
 
