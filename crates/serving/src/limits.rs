@@ -1,4 +1,4 @@
-//! Limits that all listeners share. Limits that differ between daemons are in [`ListenerSettings`](crate::listener::ListenerSettings).
+//! Limits that the daemons share, most of them of their listeners. Limits that differ between daemons are in [`ListenerSettings`](crate::listener::ListenerSettings).
 
 use std::time::Duration;
 
@@ -44,3 +44,6 @@ pub const DATABASE_OPERATIONS: usize = 128;
 /// Time for which `/readyz` reports a write that failed. Then it is 200 again, so that a load balancer sends the next request,
 /// which finds out whether the storage works.
 pub const FAILED_WRITE_REPORTED: Duration = Duration::from_secs(10);
+/// Maximum time, after a stop, for a client on standard input and output to read the last messages. SDKs kill a process that
+/// goes on for 2 s.
+pub const LOCAL_READ_TIME: Duration = Duration::from_millis(500);

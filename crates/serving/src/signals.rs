@@ -6,6 +6,8 @@ use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
 
+use crate::limits::LOCAL_READ_TIME;
+
 /// Waits for SIGTERM or SIGINT. From the call on these signals no longer end the process, also before the future is
 /// polled. Nor does SIGXFSZ: a write beyond the limit of a file's size (`ulimit -f`) fails like one on a full disk, and
 /// reading goes on.
@@ -34,6 +36,19 @@ pub fn stop_signal() -> impl Future<Output = ()> {
             () = wait(terminate) => {}
             () = wait(interrupt) => {}
         }
+    }
+}
+
+/// Waits until a local client has read its last messages; after `stop`, at most [`LOCAL_READ_TIME`] longer. Returns whether
+/// it has.
+pub async fn all_read<T>(read: impl Future<Output = T>, stop: impl Future<Output = ()>) -> bool {
+    let unread = async {
+        stop.await;
+        tokio::time::sleep(LOCAL_READ_TIME).await;
+    };
+    tokio::select! {
+        _ = read => true,
+        () = unread => false,
     }
 }
 

@@ -32,6 +32,8 @@ use crate::limits::MAX_DEPTH;
 
 /// The MCP method `tools/call`.
 pub const TOOLS_CALL: &str = "tools/call";
+/// The MCP method `tools/list`.
+pub const TOOLS_LIST: &str = "tools/list";
 /// The MCP method `notifications/cancelled`, with which either side gives up a request that it sent.
 pub const NOTIFICATIONS_CANCELLED: &str = "notifications/cancelled";
 /// The MCP method `subscriptions/listen` of the modern era. Its answer does not end by itself.

@@ -196,9 +196,6 @@ pub const CHILD_OPEN_FILES: u64 = 4_096;
 pub const MAX_CHILD_RULES: usize = 65_536;
 /// Maximum number of processes for local clients with one configuration at a time.
 pub const LOCAL_STATES: usize = 64;
-/// Maximum time for a local client to read the last messages after the process was told to stop. SDKs kill a process
-/// that goes on for 2 s.
-pub const LOCAL_READ_TIME: Duration = Duration::from_millis(500);
 /// Pause before the stream of a local client's server is opened again.
 pub const LOCAL_STREAM_PAUSE: Duration = Duration::from_secs(1);
 /// Capacity of the queues of messages to a child and from it.

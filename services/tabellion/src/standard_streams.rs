@@ -2,7 +2,6 @@
 //! be cancelled, and would keep the runtime from ending.
 
 use std::io::{self, Read, Write};
-use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::runtime::Handle;
@@ -10,25 +9,6 @@ use tokio::sync::oneshot;
 
 /// Bytes between a stream and its thread.
 const BUFFER: usize = 64 << 10;
-/// Longest wait, after a stop signal, for a client that does not read its messages.
-const UNREAD_TIME: Duration = Duration::from_millis(500);
-
-/// End of the thread that writes standard output.
-pub struct OutputEnd(oneshot::Receiver<()>);
-
-impl OutputEnd {
-    /// Waits until all is written or the client is gone; after `stop`, at most [`UNREAD_TIME`] longer.
-    pub async fn wait(self, stop: impl Future<Output = ()>) {
-        let unread = async {
-            stop.await;
-            tokio::time::sleep(UNREAD_TIME).await;
-        };
-        tokio::select! {
-            _ = self.0 => {}
-            () = unread => {}
-        }
-    }
-}
 
 /// Returns standard input.
 pub fn input() -> DuplexStream {
@@ -49,8 +29,9 @@ pub fn input() -> DuplexStream {
     stream
 }
 
-/// Returns standard output, and the end of its thread: all is written after the stream is dropped.
-pub fn output() -> (DuplexStream, OutputEnd) {
+/// Returns standard output, and what resolves once its thread has ended: after the stream is dropped and all is written, or
+/// the client is gone.
+pub fn output() -> (DuplexStream, oneshot::Receiver<()>) {
     let (stream, from_stream) = tokio::io::duplex(BUFFER);
     let (ended, end) = oneshot::channel();
     let runtime = Handle::current();
@@ -59,7 +40,7 @@ pub fn output() -> (DuplexStream, OutputEnd) {
         let _ = write(&runtime, from_stream);
         let _ = ended.send(());
     });
-    (stream, OutputEnd(end))
+    (stream, end)
 }
 
 fn write(runtime: &Handle, mut from_stream: DuplexStream) -> io::Result<()> {

@@ -15,14 +15,11 @@ use serde_json::value::RawValue;
 use vap::message::Scope;
 
 use super::{Calls, Shared};
-use crate::frame::RawId;
 use crate::frame::error_code::INTERNAL_ERROR;
 use crate::frame::reply::{self, Reply};
+use crate::frame::{RawId, TOOLS_LIST};
 use crate::relay::UPSTREAM_FAILED;
 use crate::tools::{NotNoted, UnreadableList};
-
-/// The method of a list of tools.
-pub const METHOD: &str = "tools/list";
 
 /// The part of a tool that is read.
 #[derive(Deserialize)]
@@ -33,12 +30,12 @@ struct ListedTool {
 impl Calls {
     /// Returns whether answers to this method are filtered.
     pub(super) fn filters(&self, method: &str) -> bool {
-        self.offer.filter_tools && method == METHOD
+        self.offer.filter_tools && method == TOOLS_LIST
     }
 
     /// Returns whether the tools in answers to this method are noted.
     pub(super) fn watches(&self, method: &str) -> bool {
-        self.rules.tools.watches() && method == METHOD
+        self.rules.tools.watches() && method == TOOLS_LIST
     }
 
     /// Returns the tools that the caller may call as a JSON array, each as the upstream wrote it. `None` if it sees the

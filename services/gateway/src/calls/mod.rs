@@ -64,7 +64,7 @@ use crate::clarify::asked::OpenQuestions;
 use crate::clarify::state::Sealer;
 use crate::decision_writer::DecisionWriter;
 use crate::frame::reply::Reply;
-use crate::frame::{Kind, RawId};
+use crate::frame::{Kind, RawId, TOOLS_LIST};
 use crate::judge::{Judge, Meter};
 use crate::limits::{CANCELLED_TIME, FAILED_RESULT_TIME, LATE_ANSWER_TIME, QUESTION_TIME};
 use crate::mcp::{ClientMessages, Inbound, Late, Opening, RequestKind, ServerMessages, SessionEvents};
@@ -223,7 +223,7 @@ impl Calls {
 
     /// Returns whether requests of this method are decided like calls of a tool, and limited like them.
     fn decides_as_call(&self, method: &str) -> bool {
-        self.is_gated_by_operator(method) && !method.starts_with(tasks::METHODS) && method != list::METHOD
+        self.is_gated_by_operator(method) && !method.starts_with(tasks::METHODS) && method != TOOLS_LIST
     }
 
     /// Returns the passage for a caller whose answers get the gateway's `_meta` members. `own` is the request that is
@@ -263,7 +263,7 @@ impl ClientMessages for Calls {
             (RequestKind::Gated, Some(method)) if method.starts_with(tasks::METHODS) => {
                 return Box::pin(async move { self.task(inbound).await });
             }
-            (RequestKind::Gated, Some(list::METHOD)) | (RequestKind::Carrier, _) => {
+            (RequestKind::Gated, Some(TOOLS_LIST)) | (RequestKind::Carrier, _) => {
                 return Box::pin(async move { self.carry(inbound).await });
             }
             (RequestKind::Gated, _) => CallSubject::Method,

@@ -18,14 +18,16 @@ use bytes::Bytes;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use http::{HeaderMap, StatusCode};
+use serving::limits::LOCAL_READ_TIME;
+use serving::signals::all_read;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::frame::error_code::PARSE_ERROR;
-use crate::frame::{Frame, Kind, NOTIFICATIONS_CANCELLED, RawId, reply};
+use crate::frame::{Frame, Kind, NOTIFICATIONS_CANCELLED, RawId, TOOLS_LIST, reply};
 use crate::front::Front;
-use crate::limits::{CHILD_QUEUE, LOCAL_READ_TIME, LOCAL_STREAM_PAUSE, MAX_LINE_BYTES};
+use crate::limits::{CHILD_QUEUE, LOCAL_STREAM_PAUSE, MAX_LINE_BYTES};
 use crate::lines::{Line, read_line, skip_line};
 use crate::relay::Response;
 use crate::upstream::stdio::ToolHeaders;
@@ -82,13 +84,8 @@ impl StdioClient {
             }
         };
         drop(sender);
-        let unread = async {
-            stop.await;
-            tokio::time::sleep(LOCAL_READ_TIME).await;
-        };
-        tokio::select! {
-            _ = &mut written => {}
-            () = unread => written.abort(),
+        if !all_read(&mut written, stop).await {
+            written.abort();
         }
         ended
     }
@@ -172,7 +169,7 @@ impl StdioClient {
         let answered = async {
             let response = self.post(&frame).await;
             let passed = |message: Bytes| {
-                if request::is_tools_list(&frame) {
+                if frame.method() == Some(TOOLS_LIST) {
                     self.learn_tools(&message);
                 }
                 send(output, message)

@@ -91,11 +91,6 @@ pub fn is_modern(message: &Frame) -> bool {
     message.meta(meta::PROTOCOL_VERSION).is_some()
 }
 
-/// Returns whether a message asks for the tools.
-pub fn is_tools_list(message: &Frame) -> bool {
-    message.method() == Some("tools/list")
-}
-
 /// Returns whether a message opens a session.
 pub fn is_initialize(message: &Frame) -> bool {
     message.method() == Some("initialize")

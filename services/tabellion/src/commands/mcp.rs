@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use clap::Args;
 use futures::FutureExt;
 use rmcp::ServiceExt;
-use serving::signals::stop_signal;
+use serving::signals::{all_read, stop_signal};
 
 use self::server::ToolServer;
 use self::tools::{LogTools, ToolIdentity};
@@ -79,7 +79,7 @@ async fn serve(server: ToolServer) -> Result<(), Failure> {
         result = serving => result?,
         () = stop.clone() => {}
     }
-    written.wait(stop).await;
+    all_read(written, stop).await;
     Ok(())
 }
 

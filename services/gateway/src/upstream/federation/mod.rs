@@ -44,7 +44,7 @@ use super::fields::text;
 use super::request::{LAST_EVENT, SESSION, header, is_initialize, is_method_of_the_past, is_modern};
 use super::text::{Json, RpcKind, RpcMessage};
 use super::{Exchange, SessionHold, Upstream, UpstreamAnswer, UpstreamError, answer};
-use crate::frame::error_code;
+use crate::frame::{SUBSCRIBE, TOOLS_LIST, error_code};
 use crate::limits;
 
 /// Several servers as one [`Upstream`].
@@ -205,12 +205,12 @@ impl FederationState {
         request.remember(None);
         match method.as_str() {
             "server/discover" => self.discover(request).await,
-            "tools/list" => self.list(request, "tools").await,
+            TOOLS_LIST => self.list(request, "tools").await,
             "prompts/list" => self.list(request, "prompts").await,
             "resources/list" => self.list(request, "resources").await,
             "resources/templates/list" => self.list(request, "resourceTemplates").await,
             "tasks/list" => self.list(request, "tasks").await,
-            "subscriptions/listen" => self.subscribe(request).await,
+            SUBSCRIBE => self.subscribe(request).await,
             "ping" | "logging/setLevel" => self.first_success(request).await,
             _ => Ok(no_such_method(request).unsent()),
         }

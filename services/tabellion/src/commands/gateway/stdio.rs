@@ -6,7 +6,7 @@ use clap::Args;
 use futures::FutureExt;
 use gateway::config::Server;
 use gateway::{Config, LocalGateway};
-use serving::signals::stop_signal;
+use serving::signals::{all_read, stop_signal};
 
 use super::config_file;
 use super::dev_mode::{self, WithoutVap};
@@ -59,7 +59,7 @@ impl Stdio {
         };
         let (output, written) = standard_streams::output();
         gateway.run_until(&route, (standard_streams::input(), output), stop.clone()).await?;
-        written.wait(stop).await;
+        all_read(written, stop).await;
         spans.finish().await;
         Ok(())
     }
