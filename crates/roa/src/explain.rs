@@ -13,7 +13,7 @@ use crate::enforce::{RequestedCall, ToolClasses, enforce};
 use crate::registry::{Presenter, Registry};
 use crate::scope::Scope;
 use crate::text::AgentId;
-use crate::verify::{TimeBounds, verify_chain};
+use crate::verify::{TimeBounds, is_ahead, verify_chain};
 
 /// A decision that was made again.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,7 +72,7 @@ pub fn explain(
             None => decide(receipt, chain, registry, bounds, |_| true).is_ok(),
         };
     let mut contradictions = other_subject(receipt, chain);
-    contradictions.extend(other_version(receipt, registry));
+    contradictions.extend(other_version(receipt, registry, bounds));
     contradictions.extend(contradiction.filter(|_| !is_beyond_documents));
     let hops = hops_in_order(receipt, chain, registry, bounds, &decided);
     DecisionExplanation { hops, decided, is_beyond_documents, contradictions }
@@ -157,10 +157,15 @@ fn other_subject(receipt: &ExecutionReceipt, chain: &Chain) -> Vec<Contradiction
     differ.map(|(member, stated, found)| Contradiction { member, stated, found }).collect()
 }
 
-/// Refutes a receipt with a version of the registry that did not exist yet.
-fn other_version(receipt: &ExecutionReceipt, registry: &Registry) -> Option<Contradiction> {
+/// Refutes a receipt with a version of the registry that did not exist yet. The clocks of gateway and operator may differ
+/// by as much as those of gateway and authorizer.
+fn other_version(
+    receipt: &ExecutionReceipt,
+    registry: &Registry,
+    bounds: TimeBounds,
+) -> Option<Contradiction> {
     let issued_at = registry.document().issued_at;
-    (issued_at > receipt.produced_at).then(|| Contradiction {
+    is_ahead(issued_at, receipt.produced_at, bounds.clock_skew_seconds).then(|| Contradiction {
         member: "/produced_at",
         stated: receipt.produced_at.into(),
         found: format!("a registry of {}, after the decision", String::from(issued_at)),

@@ -1,5 +1,5 @@
 //! The use of a root envelope so far: who presented it, the pinned manifests, and the budgets spent (R-7, R-14, R-18,
-//!
+//!
 //!
 //! A gateway stores it under the envelope's identifier and changes it in the transaction that decides a call, so that
 //! replicas and restarts share it.
@@ -15,14 +15,17 @@ use crate::capability::Capability;
 use crate::denial::{Denial, DenialReason, Dimension, SPENT};
 use crate::limits::MAX_LEDGERS;
 use crate::registry::{Presenter, Registry};
+use crate::scope::Budget;
 use crate::text::{AgentId, Sha256Digest, Text, UtcTime};
-use crate::verify::VerifiedChain;
+use crate::verify::{ChainLedger, VerifiedChain};
 
 /// The use of a root envelope and of the chains below it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EnvelopeUse {
-    /// The end of the envelope; the use can be forgotten then.
+    /// The digest of the envelope without its signatures: no other one is used under the same identifiers.
+    content: Sha256Digest,
+    /// The end of the envelope; the use can be forgotten once it has come by every allowed clock.
     expires_at: UtcTime,
     /// The first presenter of each holder.
     presenters: BTreeMap<AgentId, Presenter>,
@@ -32,14 +35,33 @@ pub struct EnvelopeUse {
     spent: BTreeMap<Sha256Digest, Decimal>,
 }
 
+/// The cost of a call, as far as it is known before the call is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExpectedCost {
+    /// The highest cost expected.
+    pub amount: Decimal,
+    /// `true` if the call costs no more than that, as far as anyone has said.
+    pub is_known: bool,
+}
+
+impl ExpectedCost {
+    /// A known cost.
+    pub const fn known(amount: Decimal) -> ExpectedCost {
+        ExpectedCost { amount, is_known: true }
+    }
+}
+
 /// The amounts that one call reserves: the same on each ledger of its chain.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Spending {
     ledgers: Vec<Sha256Digest>,
     /// The unit of all budgets of the chain; `None` if no hop declares one.
     pub unit: Option<Text>,
     /// The amount.
     pub amount: Decimal,
+    /// `false` if the call may cost more than the amount, since its cost is not known.
+    pub is_known: bool,
 }
 
 impl EnvelopeUse {
@@ -49,10 +71,25 @@ impl EnvelopeUse {
         let whole = root.grants().filter(|grant| grant.is_wildcard());
         let tools = whole.map(|grant| (grant.server().to_owned(), registry.manifest(grant.server())));
         EnvelopeUse {
+            content: chain.root_content(),
             expires_at: chain.root().expires_at,
             presenters: BTreeMap::new(),
             tools: tools.collect(),
             spent: BTreeMap::new(),
+        }
+    }
+
+    /// Checks that a chain has the envelope of this use, and not another one with the same identifiers.
+    ///
+    /// # Errors
+    /// [`DenialReason::ReplayDetected`].
+    pub fn check_envelope(&self, chain: &VerifiedChain) -> Result<(), Denial> {
+        match chain.root_content() == self.content {
+            true => Ok(()),
+            false => {
+                let detail = "another envelope with this envelope_id and session_id was presented before";
+                Err(Denial::new(DenialReason::ReplayDetected, "other_envelope", detail).at_hop(0))
+            }
         }
     }
 
@@ -88,7 +125,8 @@ impl EnvelopeUse {
         }
     }
 
-    /// Reserves the cost of a call on every ledger of its chain; `cost` is the highest cost expected in a unit.
+    /// Reserves the cost of a call on every ledger of its chain; `cost` returns the cost expected in a unit. Of a call
+    /// whose cost is not known, no ledger may have reached its ceiling.
     ///
     /// # Errors
     /// [`DenialReason::BudgetExpansionDenied`] with the hop whose budget is spent, or with the code `ledgers` if more than
@@ -96,27 +134,35 @@ impl EnvelopeUse {
     pub fn reserve(
         &mut self,
         chain: &VerifiedChain,
-        cost: impl Fn(&Text) -> Decimal,
+        cost: impl Fn(&Text) -> ExpectedCost,
     ) -> Result<Spending, Denial> {
         let unit = chain.ledgers().first().map(|ledger| ledger.budget.unit.clone());
-        let amount = unit.as_ref().map_or(Decimal::ZERO, cost);
-        for ledger in chain.ledgers() {
-            let after = self.spent_on(&ledger.object).saturating_add(amount);
-            if after > ledger.budget.ceiling {
-                let detail = format!(
-                    "a cost of {amount} {} would bring the spent amount to {after}, above {}",
-                    ledger.budget.unit, ledger.budget.ceiling
-                );
-                return Err(Denial::new(DenialReason::BudgetExpansionDenied, SPENT, detail)
-                    .at_hop(ledger.hop)
-                    .on(Dimension::Budget));
-            }
-        }
+        let cost = unit.as_ref().map_or(ExpectedCost::known(Decimal::ZERO), cost);
+        chain.ledgers().iter().try_for_each(|ledger| self.check_ceiling(ledger, cost))?;
         self.check_room(chain)?;
-        let spending =
-            Spending { ledgers: chain.ledgers().iter().map(|ledger| ledger.object).collect(), unit, amount };
-        spending.ledgers.iter().for_each(|ledger| self.add(*ledger, amount));
+        let ledgers = chain.ledgers().iter().map(|ledger| ledger.object).collect();
+        let spending = Spending { ledgers, unit, amount: cost.amount, is_known: cost.is_known };
+        spending.ledgers.iter().for_each(|ledger| self.add(*ledger, cost.amount));
         Ok(spending)
+    }
+
+    /// Checks that a cost fits below the ceiling of a ledger. Reaching it is allowed; if it is reached already, only a
+    /// call with the known cost of zero fits.
+    fn check_ceiling(&self, ledger: &ChainLedger, cost: ExpectedCost) -> Result<(), Denial> {
+        let (spent, Budget { ceiling, unit }) = (self.spent_on(&ledger.object), &ledger.budget);
+        let after = spent.saturating_add(cost.amount);
+        let detail = if after > *ceiling {
+            format!(
+                "a cost of {} {unit} would bring the spent amount to {after}, above {ceiling}",
+                cost.amount
+            )
+        } else if spent == *ceiling && !cost.is_known {
+            format!("the cost of the call is not known, and all of {ceiling} {unit} is spent")
+        } else {
+            return Ok(());
+        };
+        let denial = Denial::new(DenialReason::BudgetExpansionDenied, SPENT, detail);
+        Err(denial.at_hop(ledger.hop).on(Dimension::Budget))
     }
 
     /// Checks that there is room for the amounts of the chain's ledgers, which are kept until the envelope ends.

@@ -38,6 +38,8 @@ impl Default for TimeBounds {
 #[derive(Clone, Debug, PartialEq)]
 pub struct VerifiedChain {
     root: Envelope,
+    /// The digest of the root without its signatures.
+    root_content: Sha256Digest,
     digest: Sha256Digest,
     holder: AgentId,
     scopes: Vec<Scope>,
@@ -64,6 +66,11 @@ impl VerifiedChain {
     /// Returns the root envelope.
     pub fn root(&self) -> &Envelope {
         &self.root
+    }
+
+    /// Returns the digest of the root envelope without its signatures, which others may repeat or add to.
+    pub fn root_content(&self) -> Sha256Digest {
+        self.root_content
     }
 
     /// Returns the identifier of the root envelope.
@@ -146,6 +153,7 @@ pub fn verify_chain(
         |hop: &Signed<Attestation>| hop.document().policy.policy_digest != root.policy.policy_digest;
     Ok(VerifiedChain {
         root: root.clone(),
+        root_content: chain.root().content_digest(),
         digest: chain.digest(),
         holder: walk.parent.holder.clone(),
         scopes: walk.scopes,
@@ -249,10 +257,15 @@ fn verify_signatures<'r, D: Document>(
     Ok(signers)
 }
 
+/// Returns whether a time is further ahead of another clock than their allowed difference, in seconds.
+pub(crate) fn is_ahead(time: UtcTime, now: UtcTime, skew: i64) -> bool {
+    time.0.duration_since(now.0) > SignedDuration::from_secs(skew)
+}
+
 fn not_from_the_future(issued_at: UtcTime, now: UtcTime, skew: i64) -> Result<(), Denial> {
-    let ahead = issued_at.0.duration_since(now.0);
-    match ahead > SignedDuration::from_secs(skew) {
+    match is_ahead(issued_at, now, skew) {
         true => {
+            let ahead = issued_at.0.duration_since(now.0);
             let detail = format!("issued {} s ahead of the gateway's clock", ahead.as_secs_f64());
             Err(Denial::new(DenialReason::ChainIntegrityViolation, "not_yet_valid", detail))
         }

@@ -488,6 +488,9 @@ pub const REGISTRY_BEHIND_WAIT: Duration = Duration::from_secs(1);
 pub const CLOCK_SET_BACK: SignedDuration = SignedDuration::from_secs(1);
 /// Number of verified chains that are cached.
 pub const VERIFIED_CHAINS: u64 = 4096;
+/// Maximum number of units of budgets in which the cost of a tool under one envelope is kept. In further units it stays
+/// unknown, so that calls of the tool run one after another.
+pub const PRICED_UNITS: usize = 4;
 /// Time for which a registered chain is remembered at least: that of the longest validity of an envelope. A chain that
 /// is presented later may be registered again, as the same entry.
 pub const CHAIN_REMEMBERED: Duration = Duration::from_secs(24 * 3600);

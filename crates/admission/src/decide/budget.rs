@@ -5,7 +5,6 @@
 //! call, reserves nothing on the unknown meters, and a session has only one such call of a tool in flight. It may
 //! overrun a meter once; then the meter blocks further calls.
 
-use crate::limits::BLIND_CALLS;
 use crate::rules::Rules;
 use crate::session::{Account, Meters, Reservation, ReservationId, Session, ShortHash, Stage};
 use decimal::Decimal;
@@ -65,7 +64,7 @@ fn check(
         estimate.fits(meter, used, *ceiling, Reason::MeterOverrun, Reason::BudgetExceeded)?;
     }
     check_principal(context, session, account, call, &estimate)?;
-    if estimate.blind && (context.rules.costs.strict || session.running.blind() >= BLIND_CALLS) {
+    if estimate.blind && context.rules.costs.denies_blind_calls(session.running.blind()) {
         return Err(Reason::CostUnknown);
     }
     let waits = !session.running.has_room() || (estimate.blind && session.running.is_blind(tool));
@@ -114,17 +113,10 @@ struct Estimate {
 
 impl Estimate {
     fn of(context: &DecisionContext<'_>, session: &Session, name: &str, tool: ShortHash) -> Self {
-        let operator = context.rules.costs.of(name);
-        let learned = session.running.costs.of(tool);
-        let limited = |meter: &str| is_metered(context.rules, session, meter);
-        let mut amounts = operator.only(limited);
-        if let Some(learned) = learned {
-            amounts.raise(&learned.only(limited));
-        }
+        let expected = context.rules.costs.expected(name, session.running.costs.of(tool));
+        let amounts = expected.amounts(|meter| is_metered(context.rules, session, meter));
         // A meter that became limited by a change of the rules has no declared cost yet.
-        let declared = |meter: &str| learned.is_some_and(|learned| learned.names(meter));
-        let known = |meter: &str| operator.names(meter) || (declared(meter) && !context.rules.costs.strict);
-        let blind = metered(context.rules, session).any(|meter| !known(meter));
+        let blind = metered(context.rules, session).any(|meter| !expected.is_known(meter));
         Estimate { amounts, blind }
     }
 

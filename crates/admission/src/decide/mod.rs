@@ -56,7 +56,7 @@ pub use ruling::{
 };
 pub use semantic::{JudgeAnswer, JudgeFinding, JudgeQuestion, JudgedText};
 pub use settle::{
-    CallOutcome, Settled, close, cost_on, refund, refund_questions, restore_reservation, settle,
+    CallOutcome, CostOnMeter, Settled, close, cost_on, refund, refund_questions, restore_reservation, settle,
 };
 pub use stages::denied_to_all;
 pub use task::{FollowUp, Task, follow_up, unknown_task};

@@ -86,12 +86,23 @@ pub fn settle(
     Some(Settled { settled, meters: session_meters(rules, session), exceeded_reservation, flags })
 }
 
-/// Returns the cost of a call on one meter: the declared one, validated and limited to the operator's cap, otherwise the
-/// operator's.
+/// The cost of an ended call on one meter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CostOnMeter {
+    /// The declared cost, validated and limited to the operator's cap, otherwise the operator's.
+    pub amount: Decimal,
+    /// `true` if the call shows what its tool costs, so that later calls can be expected to cost as much.
+    pub is_learned: bool,
+}
+
+/// Returns the cost of an ended call on one meter.
 #[must_use]
-pub fn cost_on(rules: &Rules, tool: &str, declared: Option<&str>, meter: &str) -> Decimal {
-    let declared = DeclaredCost::read(rules, declared, |limited| limited == meter);
-    declared.or_known(rules, tool).of(meter)
+pub fn cost_on(rules: &Rules, outcome: CallOutcome<'_>, meter: &str) -> CostOnMeter {
+    let declared = DeclaredCost::read(rules, outcome.cost, |limited| limited == meter);
+    CostOnMeter {
+        amount: declared.or_known(rules, outcome.tool).of(meter),
+        is_learned: declared.shows_cost(outcome.status),
+    }
 }
 
 /// Refunds the reservation of a call that was provably never forwarded (reading V-14); it does not count as a call.
@@ -128,10 +139,9 @@ pub fn close(session: &mut Session, account: &mut Account) -> bool {
     true
 }
 
-/// Stores what a call shows about the cost of its tool (reading V-12): the cost of an executed call, even if the tool
-/// declared none, and the cost of a failed call only if the tool declared it. A call of unknown cost with an unknown
-/// outcome uses up one of the session's [`BLIND_CALLS`](crate::limits::BLIND_CALLS). `learned` has only limited meters,
-/// since a tool could declare new names without end.
+/// Stores what a call shows about the cost of its tool (reading V-12). A call of unknown cost with an unknown outcome uses
+/// up one of the session's [`BLIND_CALLS`](crate::limits::BLIND_CALLS). `learned` has only limited meters, since a tool
+/// could declare new names without end.
 fn learn(
     session: &mut Session,
     held: &Reservation,
@@ -139,13 +149,10 @@ fn learn(
     declared: &DeclaredCost,
     learned: &Meters,
 ) {
-    let has_cost = !declared.amounts.is_empty();
-    match outcome.status {
-        CallStatus::Executed => session.running.costs.learn(held.tool, learned),
-        CallStatus::Errored if has_cost => session.running.costs.learn(held.tool, learned),
-        CallStatus::Errored | CallStatus::Refused => {}
-        CallStatus::Unknown if held.blind => session.running.count_blind(),
-        CallStatus::Unknown => {}
+    if declared.shows_cost(outcome.status) {
+        session.running.costs.learn(held.tool, learned);
+    } else if outcome.status == CallStatus::Unknown && held.blind {
+        session.running.count_blind();
     }
 }
 
@@ -206,6 +213,16 @@ impl DeclaredCost {
     fn flag(&mut self, flag: Flag) {
         if !self.flags.contains(&flag) {
             self.flags.push(flag);
+        }
+    }
+
+    /// Returns whether the end of the call shows what its tool costs: an executed call does, even if the tool declared no
+    /// cost, and a failed one only if it declared one.
+    fn shows_cost(&self, status: CallStatus) -> bool {
+        match status {
+            CallStatus::Executed => true,
+            CallStatus::Errored => !self.amounts.is_empty(),
+            CallStatus::Refused | CallStatus::Unknown => false,
         }
     }
 

@@ -17,7 +17,7 @@ mod sensitivity;
 pub use approvals::{Approvals, Approver, Decider};
 pub use authority::{AuthorityDemand, AuthorityRules, CapabilityServers, DegradedMode, ToolClass};
 pub use ceiling::{Ceiling, PrincipalCeiling};
-pub use cost::CostRules;
+pub use cost::{CostRules, ExpectedCosts};
 pub use judge::JudgeRules;
 pub use operator_commitment::{OperatorCommitment, OperatorSession, envelope_text};
 pub use policy::{PolicyRule, RuleError, Then};

@@ -7,7 +7,7 @@ use roa::enforce::{RequestedCall, ToolClasses, enforce};
 use roa::limits::MAX_LEDGERS;
 use roa::registry::{OAuthClient, Presenter, Registry};
 use roa::text::{AgentId, Sha256Digest, Text};
-use roa::usage::EnvelopeUse;
+use roa::usage::{EnvelopeUse, ExpectedCost};
 use roa::verify::verify_chain;
 use serde_json::{Value, json};
 
@@ -233,8 +233,39 @@ fn r_43_the_spent_amounts_of_an_envelope_are_kept_for_a_limited_number_of_budget
         members["spent"][Sha256Digest::of(&number.to_be_bytes()).to_string()] = "1".into();
     }
     let mut used: EnvelopeUse = serde_json::from_value(members).unwrap();
-    used.reserve(&chain, |_| Decimal::from(1)).unwrap();
-    let denial = used.reserve(&below, |_| Decimal::from(1)).unwrap_err();
+    let one = |_: &Text| ExpectedCost::known(Decimal::from(1));
+    used.reserve(&chain, one).unwrap();
+    let denial = used.reserve(&below, one).unwrap_err();
     assert_eq!(summary(&denial), ("budget_expansion_denied", "ledgers", None));
-    used.reserve(&chain, |_| Decimal::from(1)).unwrap();
+    used.reserve(&chain, one).unwrap();
+}
+
+#[test]
+fn r_48_a_call_of_unknown_cost_is_denied_once_a_budget_is_spent() {
+    let chain = root_chain(|root| {
+        root["authorized_scope"]["budget_ceiling"] = 5.into();
+        root["authorized_scope"]["budget_unit"] = "USD".into();
+    });
+    let chain = verify(&chain).unwrap();
+    let mut used = EnvelopeUse::begin(&chain, &registry());
+    let unknown = |_: &Text| ExpectedCost { amount: Decimal::ZERO, is_known: false };
+    let spending = used.reserve(&chain, unknown).unwrap();
+    assert_eq!((spending.amount, spending.is_known), (Decimal::ZERO, false));
+    used.settle(&spending, Decimal::from(5));
+    let denial = used.reserve(&chain, unknown).unwrap_err();
+    assert_eq!(summary(&denial), ("budget_expansion_denied", "spent", Some(0)));
+    used.reserve(&chain, |_| ExpectedCost::known(Decimal::ZERO)).unwrap();
+}
+
+#[test]
+fn r_18_another_envelope_with_the_same_identifiers_is_a_replay() {
+    let used = EnvelopeUse::begin(&verify(&chain_of(0)).unwrap(), &registry());
+    let other = verify(&root_chain(|root| root["expires_at"] = "2026-04-08T14:20:00Z".into())).unwrap();
+    let denial = used.check_envelope(&other).unwrap_err();
+    assert_eq!(summary(&denial), ("replay_detected", "other_envelope", Some(0)));
+    let twice = signed(root_members(), &["acme:authorizer:1", "acme:authorizer:1"]);
+    let signed_again = verify(&Chain::new(twice, Vec::new())).unwrap();
+    for same in [signed_again, verify(&chain_of(2)).unwrap()] {
+        assert_eq!(used.check_envelope(&same), Ok(()));
+    }
 }

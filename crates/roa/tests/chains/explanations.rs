@@ -60,8 +60,15 @@ fn a_permit_that_had_to_be_denied_is_a_contradiction() {
         }]);
     });
     assert_eq!(members(&explained(&receipt, &chain, &revoked)), ["/enforcement_outcome"]);
-    let later = registry_with(|registry| registry["issued_at"] = "2026-04-08T14:06:00Z".into());
-    assert_eq!(members(&explained(&receipt, &chain, &later)), ["/produced_at"]);
+}
+
+#[test]
+fn a_registry_issued_after_the_decision_is_a_contradiction_unless_clocks_may_differ_by_that() {
+    let chain = chain_of(1);
+    let issued_at = |time: &'static str| registry_with(|registry| registry["issued_at"] = time.into());
+    let members_under = |time: &'static str| members(&explained(&permit(&chain), &chain, &issued_at(time)));
+    assert_eq!(members_under("2026-04-08T14:06:00Z"), Vec::<&str>::new(), "{BOUNDS:?}");
+    assert_eq!(members_under("2026-04-08T14:06:01Z"), ["/produced_at"], "{BOUNDS:?}");
 }
 
 #[test]

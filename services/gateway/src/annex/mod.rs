@@ -26,6 +26,7 @@ use vap::reason::Reason;
 pub use inputs::{ApproverQuestionInputs, DecisionInputs, JudgeOpinion};
 pub use text::{NotWhole, Text, whole};
 
+use crate::authority::UsedEnvelope;
 use crate::limits::{ANNEX_PERMITTED_TEXT_BYTES, ANNEX_TEXT_BYTES, ANNEX_UNIDENTIFIED_TEXT_BYTES};
 
 /// The annex of a record that has nothing to keep in clear.
@@ -51,6 +52,9 @@ pub struct DecisionAnnex {
     flags: Vec<String>,
     /// The reservation, if the call belongs to a session.
     pub reservation: Option<ReservationId>,
+    /// The amounts that the call reserved under its envelope, if its cost was not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub envelope: Option<UsedEnvelope>,
     tool: Option<Text>,
     /// The inputs of the decision.
     #[serde(rename = "replay")]
@@ -74,6 +78,15 @@ pub enum RecordedInputs {
     Partial(Value),
 }
 
+/// The amounts that an admitted call reserved, for the recovery to settle.
+#[derive(Clone, Debug, Default)]
+pub struct Reserved {
+    /// The reservation in the session of the call.
+    pub in_session: Option<ReservationId>,
+    /// The amounts reserved under the envelope of the call, if its cost was not known.
+    pub under_envelope: Option<UsedEnvelope>,
+}
+
 /// The annex of an outcome.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -93,7 +106,7 @@ impl DecisionAnnex {
     /// The annex of a ruling's record.
     pub fn new(
         ruling: &Ruling,
-        reservation: Option<ReservationId>,
+        reserved: Reserved,
         invocation: Option<&AiInvocation>,
         inputs: RecordedInputs,
     ) -> Self {
@@ -114,7 +127,8 @@ impl DecisionAnnex {
             ai_invocation: invocation.map(|invocation| invocation.assertion().clone()),
             reason: ruling.reason.as_ref().map(|reason| Text::Whole(reason.to_string())),
             flags: names(&ruling.flags),
-            reservation,
+            reservation: reserved.in_session,
+            envelope: reserved.under_envelope,
             tool: text(&ruling.tool),
             inputs: Some(inputs),
         }

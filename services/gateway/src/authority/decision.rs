@@ -4,23 +4,22 @@ use std::sync::Arc;
 
 use admission::decide::Authority;
 use admission::rules::{AuthorityDemand, Rules};
-use decimal::Decimal;
+use admission::session::ShortHash;
 use jiff::Timestamp;
 use roa::aer::{Mode, ReceiptSubject};
 use roa::capability::Capability;
 use roa::denial::{Denial, DenialReason};
 use roa::enforce::{RequestedCall, ToolClasses, enforce};
 use roa::registry::Registry;
-use roa::text::{Text, UtcTime};
-use roa::usage::{EnvelopeUse, Spending};
+use roa::text::UtcTime;
+use roa::usage::Spending;
 use roa::verify::VerifiedChain;
 use vap::reason::{Reason, RuleName};
 
+use super::envelope_state::{CallToReserve, EnvelopeState, NotPermitted, cost_unknown, tool_key};
 use super::presented::{no_capability, not_ended, registry_unavailable};
 use super::{AgentRoa, CurrentRegistry, PresentedChain};
 
-/// The unit of budgets that count calls.
-const CALLS: &str = "api_calls";
 /// The reason for degraded operation: the registry in force is older than its `ttl_seconds`.
 const REGISTRY_STALE: &str = "registry_stale";
 
@@ -35,8 +34,8 @@ pub struct AuthorityCase<'a> {
     pub presented: &'a PresentedChain,
     /// The name of the tool, as the client sees it.
     pub tool: &'a str,
-    /// The stored use of the root envelope; `None` at its first use.
-    pub used: Option<&'a EnvelopeUse>,
+    /// The stored state of the root envelope; `None` at its first use.
+    pub envelope: Option<&'a EnvelopeState>,
     /// `true` if the proof's `jti` was used before.
     pub is_proof_used: bool,
     /// `true` if the call repeats one that was counted, with the answer to a question of the upstream (V-38).
@@ -62,24 +61,22 @@ pub struct AuthorityDecision {
     pub decided_at: Timestamp,
     /// The use of the envelope by the call; `None` for a denial.
     pub used: Option<ReservedUse>,
+    /// `true` if there is no decision yet: another call of the tool under the envelope must be settled first.
+    pub waits: bool,
 }
 
-/// The use of an envelope, with the amounts that a call reserves under it.
+/// The use of an envelope by a call that is not forwarded yet.
 #[derive(Clone, Debug)]
 pub struct ReservedUse {
-    /// The use after the reservation.
-    pub used: EnvelopeUse,
+    /// The state of the envelope after the reservation.
+    pub envelope: EnvelopeState,
+    /// The end of the state, in Unix seconds. It is later than that of the envelope, whose end another gateway's clock
+    /// may not have reached.
+    pub kept_until: i64,
     /// The reserved amounts.
     pub spending: Spending,
-}
-
-/// The amounts that an admitted call reserved under an envelope.
-#[derive(Clone, Debug)]
-pub struct UsedEnvelope {
-    /// The stream of the envelope's use.
-    pub stream: String,
-    /// The reserved amounts.
-    pub spending: Spending,
+    /// The tool in the state of the envelope.
+    pub tool: ShortHash,
 }
 
 impl AgentRoa {
@@ -89,26 +86,32 @@ impl AgentRoa {
         let mode = mode(case);
         let permitted = self.permit(case, &mode);
         let subject = case.presented.chain.as_deref().ok().map(ReceiptSubject::from);
+        let waits = matches!(permitted, Err(NotPermitted::Waits))
+            && case.rules.authority.demand == AuthorityDemand::Required;
         let (denial, used) = match permitted {
             Ok(used) => (None, Some(used)),
-            Err(denial) => (Some(denial), None),
+            Err(NotPermitted::Denied(denial)) => (Some(denial), None),
+            // Of an advisory route, which never lets a call wait.
+            Err(NotPermitted::Waits) => {
+                (Some(cost_unknown("a call of the tool, whose cost is not known, is under way")), None)
+            }
         };
         let authority = match (&denial, case.rules.authority.demand) {
             (_, AuthorityDemand::Off | AuthorityDemand::Advisory) => Authority::NotRequired,
             (None, AuthorityDemand::Required) => Authority::Permitted,
             (Some(denial), AuthorityDemand::Required) => Authority::Denied(reason(denial)),
         };
-        AuthorityDecision { authority, denial, mode, subject, decided_at: case.now, used }
+        AuthorityDecision { authority, denial, mode, subject, decided_at: case.now, used, waits }
     }
 
-    fn permit(&self, case: AuthorityCase<'_>, mode: &Mode) -> Result<ReservedUse, Denial> {
+    fn permit(&self, case: AuthorityCase<'_>, mode: &Mode) -> Result<ReservedUse, NotPermitted> {
         let AuthorityCase { rules, presented, tool, .. } = case;
         let chain = presented.chain.as_ref().map_err(Clone::clone)?;
         let current = case.registry.ok_or_else(registry_unavailable)?;
         let is_permitted_degraded =
             || current.is_usable(case.now) && rules.authority.permits_degraded(&rules.sensitivities, tool);
         if *mode != Mode::Normal && !is_permitted_degraded() {
-            return Err(registry_unavailable());
+            return Err(registry_unavailable().into());
         }
         let now = UtcTime(case.now);
         let verified = self.verified_now(presented, chain, &current.registry, now)?;
@@ -117,26 +120,31 @@ impl AgentRoa {
         if let Some(proof) = &presented.proof {
             proof.verify_again(&capability, &current.registry)?;
         }
-        let mut used = match case.used {
-            Some(used) => used.clone(),
+        let mut envelope = match case.envelope {
+            Some(envelope) => envelope.clone(),
             None => begin(&verified, &current.registry, case.stored_since)?,
         };
+        envelope.used.check_envelope(&verified)?;
         let call = RequestedCall {
             capability: &capability,
-            is_pinned: used.is_pinned(&capability),
+            is_pinned: envelope.used.is_pinned(&capability),
             presenter,
             tool: &classes_of(rules, tool),
         };
         enforce(&verified, call, &current.registry)?;
         if case.is_proof_used {
             let detail = "the proof was presented before";
-            return Err(Denial::new(DenialReason::ReplayDetected, "proof_used", detail));
+            return Err(Denial::new(DenialReason::ReplayDetected, "proof_used", detail).into());
         }
         if let Some(presenter) = presenter {
-            used.bind(verified.holder(), presenter, &current.registry)?;
+            envelope.used.bind(verified.holder(), presenter, &current.registry)?;
         }
-        let spending = used.reserve(&verified, |unit| cost_of(case, unit))?;
-        Ok(ReservedUse { used, spending })
+        let (costs, tool) = (&rules.costs, tool_key(&capability));
+        let call = CallToReserve { costs, name: case.tool, tool, is_counted: case.is_counted };
+        let spending = envelope.reserve(&verified, call)?;
+        let ends = envelope.used.expires_at().unix_seconds();
+        let kept_until = ends.saturating_add(self.bounds.clock_skew_seconds);
+        Ok(ReservedUse { envelope, kept_until, spending, tool })
     }
 
     /// Returns the chain as verified under the registry in force. Under another version than at its arrival, it is verified
@@ -167,9 +175,13 @@ fn mode(case: AuthorityCase<'_>) -> Mode {
 
 /// Begins the use of an envelope. One that was issued before uses were stored may have been presented by others, so it
 /// is denied.
-fn begin(chain: &VerifiedChain, registry: &Registry, stored_since: Timestamp) -> Result<EnvelopeUse, Denial> {
+fn begin(
+    chain: &VerifiedChain,
+    registry: &Registry,
+    stored_since: Timestamp,
+) -> Result<EnvelopeState, Denial> {
     match chain.root().issued_at.unix_seconds() >= stored_since.as_second() {
-        true => Ok(EnvelopeUse::begin(chain, registry)),
+        true => Ok(EnvelopeState::begin(chain, registry)),
         false => {
             let detail = "the envelope was issued before this gateway stored the presenters of envelopes";
             Err(Denial::new(DenialReason::ReplayDetected, "no_replay_state", detail).at_hop(0))
@@ -191,25 +203,6 @@ fn classes_of(rules: &Rules, tool: &str) -> ToolClasses {
         price_class: classes().filter_map(|class| class.price).max(),
         slo_class: classes().filter_map(|class| class.slo).min(),
         classifications: classes().filter_map(|class| class.classification.clone()).collect(),
-    }
-}
-
-/// Returns the cost to reserve in a unit: one for calls that are not counted yet, otherwise the operator's cost on the meter
-/// of that name.
-fn cost_of(case: AuthorityCase<'_>, unit: &Text) -> Decimal {
-    match unit.as_str() {
-        CALLS if case.is_counted => Decimal::ZERO,
-        CALLS => Decimal::from(1),
-        meter => case.rules.costs.of(case.tool).of(meter),
-    }
-}
-
-/// Returns the cost to settle, from the cost that the tool declared.
-#[must_use]
-pub fn settled_cost(rules: &Rules, tool: &str, declared: Option<&str>, spending: &Spending) -> Decimal {
-    match spending.unit.as_ref().map(Text::as_str) {
-        None | Some(CALLS) => spending.amount,
-        Some(meter) => admission::decide::cost_on(rules, tool, declared, meter),
     }
 }
 

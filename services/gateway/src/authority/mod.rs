@@ -1,4 +1,4 @@
-//! AgentROA at the gateway: whether a delegation chain authorizes a call (sections 5.3, 7.4 and 8.4; ).
+//! AgentROA at the gateway: whether a delegation chain authorizes a call (sections 5.3, 7.4 and 8.4; ).
 //!
 //! A chain is verified when its request is read, in that request's own task ([`PresentedChain`]). The decision
 //! ([`AgentRoa::decide`]) runs in the transaction that decides the call, with the registry then in force and the
@@ -10,12 +10,14 @@
 //! | `registry` | the registry: loaded, refreshed, and replaced by later versions only |
 //! | `presented` | chain and proof of a request, verified under the registry at its arrival |
 //! | `decision` | the decision about a call, and what it changes |
+//! | `envelope_state` | the state of an envelope: its use, and the costs of tools |
 //! | `receipt` | the signed execution receipt, and the chain that is registered with it |
 //! | `steady_clock` | the clock, which does not run back |
 //!
 //! Not here: VerifyChain and Enforce (`roa`), and storage (`decision_writer`).
 
 mod decision;
+mod envelope_state;
 mod presented;
 mod receipt;
 mod registry;
@@ -26,9 +28,8 @@ use std::sync::Arc;
 use roa::text::Text;
 use roa::verify::TimeBounds;
 
-pub use decision::{
-    AuthorityCase, AuthorityDecision, ReservedUse, UsedEnvelope, capability_of, settled_cost,
-};
+pub use decision::{AuthorityCase, AuthorityDecision, ReservedUse, capability_of};
+pub use envelope_state::{EnvelopeState, UsedEnvelope};
 pub use presented::{ChainMaterial, PresentedChain, PresentedFor};
 pub use receipt::{CallReceipt, ChainToRegister, ReceiptReference, ReceiptSigner};
 pub use registry::{

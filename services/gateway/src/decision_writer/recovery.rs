@@ -70,8 +70,9 @@ impl DecisionWriter {
         let inputs = annex.inputs.as_ref();
         let tool = inputs.and_then(RecordedInputs::tool).unwrap_or_default().to_owned();
         let rules = self.rules_of(inputs.and_then(RecordedInputs::route).unwrap_or_default());
-        let (stream, decision, reservation) = (orphan.stream.clone(), orphan.id, annex.reservation);
-        Ok(CallToSettle { rules, stream, decision, reservation, tool })
+        let (stream, decision) = (orphan.stream.clone(), orphan.id);
+        let (reservation, envelope) = (annex.reservation, annex.envelope);
+        Ok(CallToSettle { rules, stream, decision, reservation, tool, envelope })
     }
 
     async fn end_earlier_runs(&self) -> Result<(), StoreError> {

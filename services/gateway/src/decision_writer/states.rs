@@ -12,13 +12,13 @@ use jose::json::JsonError;
 use roa::envelope::Envelope;
 use roa::registry::{Registry, RegistryVersion};
 use roa::text::{Sha256Digest, Text};
-use roa::usage::EnvelopeUse;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 use vap::message::UNBOUND;
 use vap::record_key::StreamKey;
 
 use super::error::WriterError;
+use crate::authority::EnvelopeState;
 
 /// The stream of the registered Verdict keys.
 pub const KEYS_STREAM: &str = "unbound:.keys";
@@ -34,7 +34,7 @@ const ACCOUNTS: &str = "unbound:.principal:";
 pub const ENVELOPES_SINCE: &str = "unbound:.roa-since";
 /// Prefix of the streams of the highest registry positions; the digest of the registry's name follows.
 const REGISTRIES: &str = "unbound:.roa-registry:";
-/// Prefix of the streams of uses of AgentROA envelopes; the digest of envelope and session follows.
+/// Prefix of the streams of the states of AgentROA envelopes; the digest of envelope and session follows.
 const ENVELOPES: &str = "unbound:.roa:";
 /// Prefix of the streams of registered delegation chains, one record each; the digest of the chain follows.
 const CHAINS: &str = "unbound:.roa-chain:";
@@ -60,8 +60,8 @@ pub enum StreamState {
     Tool(Box<Pin>),
     /// A question for approvers.
     Question(Box<StoredQuestion>),
-    /// The use of an AgentROA envelope.
-    Envelope(Box<EnvelopeUse>),
+    /// The state of an AgentROA envelope.
+    Envelope(Box<EnvelopeState>),
     /// The time since which the uses of envelopes are stored.
     EnvelopesSince(EnvelopesSince),
     /// The highest version of a registry that was in force.
@@ -245,7 +245,7 @@ impl StreamState {
             Self::Catalogue(catalogue) => write(catalogue),
             Self::Tool(pin) => write(pin),
             Self::Question(stored) => write(stored),
-            Self::Envelope(used) => write(used),
+            Self::Envelope(envelope) => write(envelope),
             Self::EnvelopesSince(since) => write(since),
             Self::Registry(highest) => write(highest),
             Self::Receipts(count) => write(count),
@@ -320,7 +320,7 @@ pub fn is_changed_by_others(name: &str) -> bool {
     is_tool_stream(name) || name.starts_with(REGISTRIES)
 }
 
-/// Returns the stream of the use of an AgentROA envelope.
+/// Returns the stream of the state of an AgentROA envelope.
 pub fn envelope_stream(envelope: &Envelope) -> String {
     let named = format!("{} {}", envelope.envelope_id, envelope.session.session_id);
     format!("{ENVELOPES}{}", HEXLOWER.encode(&Sha256::digest(named.as_bytes())))

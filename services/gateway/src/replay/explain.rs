@@ -4,7 +4,7 @@ use admission::arguments::CallArguments;
 use admission::authenticated::Authenticated;
 use admission::decide::{Authority, Declaration, EarlierResults, ToolCall};
 use admission::principal::{Caller, Era};
-use admission::rules::envelope_text;
+use admission::rules::{AuthorityDemand, envelope_text};
 use admission::tool::ToolFault;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -53,6 +53,9 @@ pub struct Explained {
     pub remedy: Option<&'static str>,
     /// The checks of the Verdict, in order.
     pub checks: Vec<String>,
+    /// `true` if the route requires a delegation chain. None is decided about here: the call is taken as authorized.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub presumes_chain: bool,
     /// The meters after the decision.
     pub meters: Value,
     /// The question that a person would be asked.
@@ -119,6 +122,9 @@ pub fn explain(again: &mut ReplayedSession, call: &Hypothesis<'_>) -> Result<Exp
     let header = (caller.era == Era::Modern).then_some(call.tool);
     let read = envelope(again, call, &caller);
     let arguments = CallArguments::new(call.arguments);
+    let rules = again.rules(call.route);
+    let presumes_chain = rules.is_some_and(|rules| rules.authority.demand == AuthorityDemand::Required);
+    let authority = if presumes_chain { Authority::Permitted } else { Authority::NotRequired };
     let called = ToolCall {
         envelope: read.as_ref().map(|read| read.as_ref().map_err(|unreadable| &**unreadable)),
         tool: call.tool,
@@ -126,7 +132,7 @@ pub fn explain(again: &mut ReplayedSession, call: &Hypothesis<'_>) -> Result<Exp
         arguments: &arguments,
         can_ask: true,
         can_wait: true,
-        authority: &Authority::NotRequired,
+        authority: &authority,
         tool_fault: call.tool_fault,
         replayed: false,
         before: EarlierResults::default(),
@@ -142,6 +148,7 @@ pub fn explain(again: &mut ReplayedSession, call: &Hypothesis<'_>) -> Result<Exp
                 advised: ruling.advised.as_ref().map(VerdictWords::advised),
                 remedy: reason.map(|reason| admission::explain::explain(reason).remedy),
                 checks: checks.clone(),
+                presumes_chain,
                 meters: Value::Object(meters.collect()),
                 question: ruling.pending.as_ref().map(|asked| asked.question.to_string()),
                 policy_digest: Some(ruling.policy_digest.clone()),
@@ -152,6 +159,7 @@ pub fn explain(again: &mut ReplayedSession, call: &Hypothesis<'_>) -> Result<Exp
             advised: None,
             remedy: None,
             checks: Vec::new(),
+            presumes_chain,
             meters: json!({}),
             question: Some(question),
             policy_digest: None,

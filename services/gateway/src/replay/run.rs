@@ -153,9 +153,7 @@ enum NotReplayable {
     Follows(u64),
     #[error("the route requires a delegation chain (AgentROA), and no decision about one was recorded")]
     NoAuthority,
-    #[error(
-        "the route does not enforce AgentROA, and it was not recorded whether the denied call had a chain"
-    )]
+    #[error("the route does not enforce AgentROA, and it was not recorded whether the call had a chain")]
     UnknownChain,
 }
 
@@ -208,7 +206,8 @@ fn decided_again(
             let arguments = inputs.arguments.as_ref().or(arguments);
             let arguments = CallArguments::new(whole(arguments)?.unwrap_or("{}"));
             let Some(rules) = again.rules(&inputs.route) else { return Ok(ReplayResult::NoRoute) };
-            let authority = authority_under(rules.authority.demand, &inputs.authority)?;
+            let had_receipt = recorded.aer_id.is_some();
+            let authority = authority_under(rules.authority.demand, &inputs.authority, had_receipt)?;
             let call = ToolCall { authority: &authority, ..inputs.call(envelope, &arguments)? };
             again.call(&rounds, &call, Some(&stored.record.id.to_string()))
         }
@@ -216,8 +215,13 @@ fn decided_again(
 }
 
 /// Returns the decision of AgentROA on a route with this demand. The chain is not decided again: its registry and the use of
-/// its envelope are not kept.
-fn authority_under(demand: AuthorityDemand, recorded: &Authority) -> Result<Authority, NotReplayable> {
+/// its envelope are not kept. `had_receipt` if the recorded decision has an execution receipt: then the route required
+/// chains or was advisory, with or without a chain.
+fn authority_under(
+    demand: AuthorityDemand,
+    recorded: &Authority,
+    had_receipt: bool,
+) -> Result<Authority, NotReplayable> {
     match (demand, recorded) {
         (AuthorityDemand::Advisory, _) => Ok(Authority::NotRequired),
         (AuthorityDemand::Required, Authority::NotRequired | Authority::NotEnforced) => {
@@ -225,6 +229,7 @@ fn authority_under(demand: AuthorityDemand, recorded: &Authority) -> Result<Auth
         }
         (AuthorityDemand::Off, Authority::Permitted) => Ok(Authority::NotEnforced),
         (AuthorityDemand::Off, Authority::Denied(_)) => Err(NotReplayable::UnknownChain),
+        (AuthorityDemand::Off, Authority::NotRequired) if had_receipt => Err(NotReplayable::UnknownChain),
         (AuthorityDemand::Off | AuthorityDemand::Required, _) => Ok(recorded.clone()),
     }
 }
@@ -372,7 +377,7 @@ mod tests {
     #[test]
     fn a_recorded_decision_about_a_chain_counts_as_the_route_treats_chains_now() {
         let denied = Authority::Denied(Reason::RoaNotEnforced);
-        let under = |demand, recorded: &Authority| authority_under(demand, recorded).ok();
+        let under = |demand, recorded: &Authority| authority_under(demand, recorded, false).ok();
         for recorded in [Authority::NotRequired, Authority::NotEnforced, Authority::Permitted, denied.clone()]
         {
             assert_eq!(under(AuthorityDemand::Advisory, &recorded), Some(Authority::NotRequired));
@@ -386,5 +391,15 @@ mod tests {
             assert_eq!(under(AuthorityDemand::Off, &recorded), off, "{recorded:?}");
             assert_eq!(under(AuthorityDemand::Required, &recorded), required, "{recorded:?}");
         }
+    }
+
+    #[test]
+    fn a_call_of_an_advisory_route_may_have_had_a_chain_which_a_route_without_agentroa_denies() {
+        let advisory = |demand| authority_under(demand, &Authority::NotRequired, true).ok();
+        assert_eq!(advisory(AuthorityDemand::Off), None);
+        assert_eq!(advisory(AuthorityDemand::Advisory), Some(Authority::NotRequired));
+        assert_eq!(advisory(AuthorityDemand::Required), None);
+        let required = authority_under(AuthorityDemand::Off, &Authority::Permitted, true).ok();
+        assert_eq!(required, Some(Authority::NotEnforced));
     }
 }

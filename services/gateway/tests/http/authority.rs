@@ -8,6 +8,7 @@ use std::time::Duration;
 use evidence::EvidenceStore;
 use evidence_postgres::testing::Database;
 use gateway::decision_writer::Clock;
+use gateway::replay::{Hypothesis, ReplayedSession, explain};
 use gateway::{Config, Gateway};
 use registry_server::RegistryServer;
 use roa::chain::Chain;
@@ -22,7 +23,7 @@ use testkit::agentroa::{
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::calls::upstream_questions::asks_once;
-use crate::client::{Agent, Answer, Reading};
+use crate::client::{Agent, Answer, Reading, VAP};
 
 const ISSUER: &str = "https://gw.example";
 const AER: &str = "dev.tabellion/aer";
@@ -735,6 +736,66 @@ async fn a_budget_of_calls_is_one_for_all_descendants_and_outlives_a_restart() {
     assert_eq!(receipt(&answer)["denial_detail"]["dimension"], "budget");
 }
 
+/// Sets the budget of a root envelope.
+fn with_budget(members: &mut Value, ceiling: u32, unit: &str) {
+    members["authorized_scope"]["budget_ceiling"] = ceiling.into();
+    members["authorized_scope"]["budget_unit"] = unit.into();
+}
+
+#[tokio::test]
+async fn r_18_another_envelope_with_the_same_identifiers_does_not_open_another_budget() {
+    let site = Site::new().await;
+    let first = root(|members| with_budget(members, 1, "api_calls"));
+    site.call(&first, "crm.read").await.served();
+    let id = first.root().document().envelope_id.to_string();
+    let other = root(|members| {
+        members["envelope_id"] = id.into();
+        members["expires_at"] = in_seconds(1200).into();
+        with_budget(members, 2, "api_calls");
+    });
+    assert_denial_code(site.call(&other, "crm.read").await, "roa:replay_detected", "other_envelope");
+    assert_denial_code(site.call(&first, "crm.read").await, "roa:budget_expansion_denied", "spent");
+    assert_eq!(site.server.calls(), 1);
+}
+
+/// A server whose calls take a moment, and cost two euros each.
+fn two_euros_each() -> McpServer {
+    McpServer::scripted(|seen, wire| {
+        let is_call = seen.rpc() == "tools/call";
+        if is_call {
+            std::thread::sleep(Duration::from_millis(30));
+            let result = json!({ "content": [], "_meta": { VAP: { "cost": { "EUR": 2 } } } });
+            wire.respond(&seen.result(&result));
+        }
+        is_call
+    })
+}
+
+#[tokio::test]
+async fn r_48_parallel_calls_of_unknown_cost_stay_within_the_budget_of_an_envelope() {
+    let text = |server: &McpServer| config_text(server, REQUIRED, "");
+    let site = Site::before(two_euros_each(), text, Clock::system()).await;
+    let chain = root(|members| with_budget(members, 5, "EUR"));
+    let answers = futures::future::join_all((0..8).map(|_| site.call(&chain, "crm.read"))).await;
+    let (served, others): (Vec<_>, Vec<_>) =
+        answers.into_iter().partition(|answer| answer.verdict() == "served");
+    assert_eq!((served.len(), site.server.calls()), (2, 2));
+    for denied in others {
+        assert_denial_code(denied, "roa:budget_expansion_denied", "spent");
+    }
+    site.gateway.stop().await;
+}
+
+#[tokio::test]
+async fn r_48_a_tool_without_a_configured_cost_is_denied_under_a_budget_where_costs_are_strict() {
+    let site = Site::with(&format!("{REQUIRED}[route.cost]\nstrict = true\n")).await;
+    let answer = site.call(&root(|members| with_budget(members, 5, "EUR")), "crm.read").await;
+    assert_denied(&site, &answer, Denial::without_hop("budget_expansion_denied", "cost_unknown"));
+    let of_calls = root(|members| with_budget(members, 5, "api_calls"));
+    site.call(&of_calls, "crm.read").await.served();
+    site.gateway.stop().await;
+}
+
 /// Serves a document to everyone who takes none from a cache, and returns its address.
 async fn serve(document: Vec<u8>) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -917,6 +978,29 @@ async fn advisory_mode_serves_and_its_receipts_name_the_denial() {
     let answer = site.client().plain("crm.read", json!({})).await;
     assert_eq!((answer.verdict().as_str(), site.server.calls()), ("downgraded", 1));
     assert_eq!(Denial::of(&answer).code, "no_envelope");
+}
+
+#[tokio::test]
+async fn an_explanation_takes_a_call_as_authorized_where_a_chain_is_required_and_says_so() {
+    let site = Site::new().await;
+    let explained = |route: &str| {
+        let config = Config::from_toml(&site.text.replace(REQUIRED, route), site.folder.path()).unwrap();
+        let call = Hypothesis {
+            route: "/mcp",
+            session: None,
+            tool: "crm.read",
+            arguments: "{}",
+            envelope: None,
+            tool_fault: None,
+            now: jiff::Timestamp::now(),
+        };
+        let explained = explain(&mut ReplayedSession::under(&config), &call).unwrap();
+        (explained.decided.verdict, explained.presumes_chain)
+    };
+    assert_eq!(explained(REQUIRED), ("served".to_owned(), true));
+    let advisory = "without_vap = \"deny\"\nroa = \"advisory\"\n";
+    assert_eq!(explained(advisory), ("denied".to_owned(), false));
+    site.gateway.stop().await;
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use roa::chain::Chain;
 use roa::denial::Denial;
 use roa::enforce::{RequestedCall, ToolClasses, enforce};
 use roa::registry::Registry;
-use roa::usage::{EnvelopeUse, Spending};
+use roa::usage::{EnvelopeUse, ExpectedCost, Spending};
 use roa::verify::verify_chain;
 use serde::Deserialize;
 use serde_json::{Number, Value, json};
@@ -117,6 +117,7 @@ fn decide(
     let chain = Chain::parse(text("chain").as_bytes())?;
     let verified = verify_chain(&chain, registry, BOUNDS, time(text("at")))?;
     let mut used = used.cloned().unwrap_or_else(|| EnvelopeUse::begin(&verified, registry));
+    used.check_envelope(&verified)?;
     let capability: Capability = text("call").parse().unwrap();
     let presenter = presenter(&call["presenter"]);
     let requested = RequestedCall {
@@ -127,7 +128,7 @@ fn decide(
     };
     enforce(&verified, requested, registry)?;
     used.bind(verified.holder(), &presenter.unwrap(), registry)?;
-    let spending = used.reserve(&verified, |_| decimal(&call["cost"]))?;
+    let spending = used.reserve(&verified, |_| ExpectedCost::known(decimal(&call["cost"])))?;
     Ok((used, spending))
 }
 

@@ -1,12 +1,11 @@
-//! AgentROA in the decision of a call: its inputs from the batch, its statements about the decision, and the use of the
-//! envelope by an admitted call.
+//! AgentROA in the decision of a call: its inputs from the batch, its statements about the decision, and the state of the
+//! envelope after an admitted call.
 
 use admission::decide::Authority;
 use admission::rules::{AuthorityDemand, Rules};
 use bytes::Bytes;
 use evidence::{Claim, ClaimKind, RecordKind};
 use jiff::Timestamp;
-use roa::usage::EnvelopeUse;
 use serde_json::json;
 use tokio::sync::oneshot;
 
@@ -14,8 +13,8 @@ use super::registry_position::highest_version;
 use super::ruling_records::claim;
 use crate::annex::EMPTY;
 use crate::authority::{
-    AgentRoa, AuthorityCase, AuthorityDecision, CallReceipt, PresentedChain, ReceiptReference, ReservedUse,
-    UsedEnvelope,
+    AgentRoa, AuthorityCase, AuthorityDecision, CallReceipt, EnvelopeState, PresentedChain, ReceiptReference,
+    ReservedUse, UsedEnvelope,
 };
 use crate::config::ReceiptForm;
 use crate::decision_writer::DecisionWriter;
@@ -36,10 +35,17 @@ use crate::limits::{CHAIN_REMEMBERED, FOR_EVER};
 pub struct CallAuthority {
     /// The decision.
     pub decision: AuthorityDecision,
-    /// The stream of the envelope's use; `None` without a readable chain.
+    /// The stream of the envelope's state; `None` without a readable chain.
     stream: Option<String>,
     /// The proof that an admitted call uses up.
     proof: Option<Claim>,
+}
+
+impl CallAuthority {
+    /// Returns the stream of the envelope if the call waits for the settlement of another one under it.
+    pub fn awaited_stream(&self) -> Option<&str> {
+        self.stream.as_deref().filter(|_| self.decision.waits)
+    }
 }
 
 /// The statements of AgentROA about a decision.
@@ -70,7 +76,7 @@ pub fn proof_claim(job: &CallJob) -> Option<Claim> {
     Some(claim(&stream, ClaimKind::MessageId, &format!("{} {}", chain.holder(), proof.jti)))
 }
 
-/// Returns the stream of the use of the chain's root envelope.
+/// Returns the stream of the state of the chain's root envelope.
 fn envelope_stream_of(presented: &PresentedChain) -> Option<String> {
     presented.chain.as_ref().ok().map(|chain| envelope_stream(chain.root().document()))
 }
@@ -98,8 +104,8 @@ pub fn decide(
     let presented = job.chain.as_ref().unwrap_or(&absent);
     let stored_since = uses_stored_since(batch)?;
     let stream = envelope_stream_of(presented);
-    let used = match &stream {
-        Some(stream) => envelope_use(batch, stream)?,
+    let envelope = match &stream {
+        Some(stream) => envelope_state(batch, stream)?,
         None => None,
     };
     // These are written once the call is decided.
@@ -116,7 +122,7 @@ pub fn decide(
         registry: registry.as_deref(),
         presented,
         tool: &job.tool,
-        used: used.as_ref(),
+        envelope: envelope.as_ref(),
         is_proof_used: proof.as_ref().is_some_and(|proof| batch.is_used(proof)),
         is_counted,
         stored_since,
@@ -133,10 +139,10 @@ fn uses_stored_since(batch: &mut Batch<'_>) -> Result<Timestamp, StreamNotLoaded
     })
 }
 
-/// Returns the stored use of an envelope.
-fn envelope_use(batch: &mut Batch<'_>, stream: &str) -> Result<Option<EnvelopeUse>, StreamNotLoaded> {
+/// Returns the stored state of an envelope.
+fn envelope_state(batch: &mut Batch<'_>, stream: &str) -> Result<Option<EnvelopeState>, StreamNotLoaded> {
     Ok(match batch.stream(stream)?.state() {
-        Some(StreamState::Envelope(used)) => Some((**used).clone()),
+        Some(StreamState::Envelope(envelope)) => Some((**envelope).clone()),
         _ => None,
     })
 }
@@ -233,17 +239,17 @@ fn chain_statement(
     Ok(Some(NewRecord { stream, kind: RecordKind::Chain, signed, verdict: None, annex: EMPTY }))
 }
 
-/// Stores the use of the envelope by an admitted call, and uses up its proof.
-pub fn store_envelope_use(batch: &mut Batch<'_>, authority: CallAuthority) -> Option<UsedEnvelope> {
+/// Stores the state of the envelope after an admitted call, and uses up its proof.
+pub fn store_envelope_state(batch: &mut Batch<'_>, authority: CallAuthority) -> Option<UsedEnvelope> {
     let CallAuthority { decision, stream, proof } = authority;
-    let (ReservedUse { used, spending }, stream) = (decision.used?, stream?);
+    let (ReservedUse { envelope, kept_until, spending, tool }, stream) = (decision.used?, stream?);
     let copy = batch.stream(&stream).ok()?;
-    copy.set_due(u64::try_from(used.expires_at().unix_seconds()).unwrap_or(FOR_EVER));
-    copy.set_state(StreamState::Envelope(Box::new(used)));
+    copy.set_due(u64::try_from(kept_until).unwrap_or(FOR_EVER));
+    copy.set_state(StreamState::Envelope(Box::new(envelope)));
     if let Some(proof) = proof {
         copy.use_claim(proof);
     }
-    Some(UsedEnvelope { stream, spending })
+    Some(UsedEnvelope { stream, spending, tool })
 }
 
 /// Notes the time since which the uses of envelopes are stored, unless a time is noted.

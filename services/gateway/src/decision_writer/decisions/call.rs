@@ -63,6 +63,8 @@ pub struct CallWork {
     snapshot: Option<Box<Session>>,
     /// The amounts that the admitted call reserved under its envelope.
     envelope: Option<UsedEnvelope>,
+    /// The stream of the envelope if the call has waited for another one under it.
+    awaited_envelope: Option<String>,
     /// The result, which is answered once it is durable.
     result: Option<CallResult>,
 }
@@ -136,6 +138,7 @@ impl CallWork {
             inputs,
             snapshot: None,
             envelope: None,
+            awaited_envelope: None,
             result: None,
         }
     }
@@ -252,8 +255,9 @@ impl CallWork {
         !is_proven && self.request.writer.is_only_counted(batch, &sent, session, denial)
     }
 
-    fn settlement_wait(&self, working: SessionWithAccount) -> SettlementWait {
-        let stream = working.stream.unwrap_or_default();
+    /// Returns the wait for the settlement of another call of the tool in this stream: that of a session, or of an
+    /// envelope.
+    fn settlement_wait(&self, stream: String) -> SettlementWait {
         let awaited = AwaitedSettlement { stream, tool: self.job.tool.clone() };
         SettlementWait { awaited, since: self.since, bytes: self.job.bytes() }
     }
@@ -295,6 +299,10 @@ impl CallWork {
         let AuthorityStatements { statements, receipt } =
             self.sign_authority_statements(batch, authority, permit.is_some())?;
         ruling.aer_id = receipt.as_ref().map(|receipt| receipt.aer_id.clone());
+        if let Some(envelope) = &self.awaited_envelope {
+            // The commit wakes the next call that waits, also if this one is denied.
+            batch.loaded(envelope)?.mark_as_changed_if_open();
+        }
         let reservation = permit.as_ref().and_then(CallPermit::reservation);
         self.snapshot = reservation.and(working.session.clone()).map(Box::new);
         let (context, call) = (self.context(&working.caller, batch), self.call(batch));
@@ -304,7 +312,12 @@ impl CallWork {
         working.write_ruled(batch, self.rounds.held);
         ruling.asserted_client.clone_from(&self.job.asserted_client);
         let client_stream = self.client_stream_of(permit.as_ref());
-        let parts = CallRecordParts { permit: permit.as_ref(), client_stream, roa_statements: statements };
+        let parts = CallRecordParts {
+            permit: permit.as_ref(),
+            envelope: self.envelope.as_ref(),
+            client_stream,
+            roa_statements: statements,
+        };
         let invocation = self.job.invocation.as_ref();
         let mut recorded = record_call_ruling(batch, &mut ruling, parts, invocation, inputs.into())?;
         recorded.receipt = receipt;
@@ -316,7 +329,7 @@ impl CallWork {
         Ok(())
     }
 
-    /// Signs the statements of AgentROA about its decision, and stores the use of the envelope by an admitted call.
+    /// Signs the statements of AgentROA about its decision, and stores the state of the envelope after an admitted call.
     fn sign_authority_statements(
         &mut self,
         batch: &mut Batch<'_>,
@@ -326,7 +339,7 @@ impl CallWork {
         let Some(decided) = authority else { return Ok(AuthorityStatements::default()) };
         let (writer, rules) = (&self.request.writer, &self.inputs.rules);
         let statements = authority::sign_statements(writer, batch, &self.job, rules, &decided)?;
-        self.envelope = is_admitted.then(|| authority::store_envelope_use(batch, decided)).flatten();
+        self.envelope = is_admitted.then(|| authority::store_envelope_state(batch, decided)).flatten();
         Ok(statements)
     }
 
@@ -454,6 +467,11 @@ impl Work for CallWork {
         let sent = self.sent(&self.job.caller, batch);
         let mut working = SessionWithAccount::of_message(batch, &sent)?;
         let authority = self.decide_authority(batch, &working)?;
+        if let Some(envelope) = authority.as_ref().and_then(CallAuthority::awaited_stream) {
+            self.slot.free_while_waiting();
+            self.awaited_envelope = Some(envelope.to_owned());
+            return Ok(WorkStep::Wait(self.settlement_wait(envelope.to_owned())));
+        }
         working.release_questions(batch, &self.inputs.rules, self.rounds.held);
         let account = working.account.clone();
         self.inputs.can_wait = self.can_wait(batch, &working);
@@ -470,7 +488,7 @@ impl Work for CallWork {
             CallDecision::Refuse(ruling) => (ruling, None),
             CallDecision::Wait => {
                 self.slot.free_while_waiting();
-                return Ok(WorkStep::Wait(self.settlement_wait(working)));
+                return Ok(WorkStep::Wait(self.settlement_wait(working.stream.unwrap_or_default())));
             }
             CallDecision::Ask { question, held } => {
                 self.ask(batch, working, question, held);

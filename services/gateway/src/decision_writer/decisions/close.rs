@@ -85,7 +85,7 @@ fn close_without_record(copy: &mut WorkingCopy, batch_time: u64) -> bool {
             true => copy.close(now),
             false => copy.set_due(now + ACCOUNT_DUE.as_secs()),
         },
-        // The envelope has ended, so no call can use it any more.
+        // The envelope has ended by every allowed clock, so no call can use it any more.
         Some(StreamState::Envelope(_)) => copy.close(now),
         Some(StreamState::Question(_)) => copy.close(now + QUESTION_SHOWN.as_secs()),
         _ => return false,

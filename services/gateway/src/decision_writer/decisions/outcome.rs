@@ -6,7 +6,6 @@ use admission::decide::{self, CallOutcome, CallPermit, Ruling, Settled};
 use admission::record;
 use admission::rules::Rules;
 use admission::session::{Account, ReservationId, Session};
-use decimal::Decimal;
 use evidence::{Claim, ClaimKind, RecordKind};
 use merkle::EntryDigest;
 use tokio::sync::oneshot;
@@ -19,7 +18,7 @@ use super::denial;
 use super::ruling_records::{RecordedRuling, claim, record_ruling};
 use super::session_with_account::SessionWithAccount;
 use crate::annex::{OutcomeAnnex, RecordedInputs};
-use crate::authority::{UsedEnvelope, settled_cost};
+use crate::authority::UsedEnvelope;
 use crate::decision_writer::DecisionWriter;
 use crate::decision_writer::error::WriterError;
 use crate::decision_writer::states::StreamState;
@@ -85,6 +84,9 @@ pub struct CallToSettle {
     pub reservation: Option<ReservationId>,
     /// The tool's name.
     pub tool: String,
+    /// The amounts that the call reserved under its AgentROA envelope. After a crash only those of a call of unknown cost
+    /// are found; the others stay spent anyway, like those of every unknown outcome.
+    pub envelope: Option<UsedEnvelope>,
 }
 
 /// Settles a call and records its outcome.
@@ -97,8 +99,6 @@ pub struct OutcomeWork {
     /// Notified when the outcome is durable.
     durable: Option<oneshot::Sender<()>>,
     denial: Option<LateDenial>,
-    /// The amounts to settle under the envelope. After a crash they stay spent, like those of every unknown outcome.
-    envelope: Option<UsedEnvelope>,
 }
 
 /// The denial of a call after its admission.
@@ -152,9 +152,10 @@ impl OutcomeWork {
         durable: Option<oneshot::Sender<()>>,
     ) -> Self {
         let UnsettledCall { rules, stream, decision, permit, tool, envelope, .. } = call;
-        let call = CallToSettle { rules, stream, decision, reservation: permit.reservation(), tool };
+        let reservation = permit.reservation();
+        let call = CallToSettle { rules, stream, decision, reservation, tool, envelope };
         let may_be_settled = writer.inner.context.settings.shared;
-        Self { writer, call, end, may_be_settled, durable, denial: None, envelope }
+        Self { writer, call, end, may_be_settled, durable, denial: None }
     }
 
     /// The outcome [`CallStatus::Refused`] of a call that is denied after its admission, before anything of it was sent.
@@ -167,7 +168,7 @@ impl OutcomeWork {
     pub fn unknown(writer: DecisionWriter, call: CallToSettle, durable: oneshot::Sender<()>) -> Self {
         let end = CallEnd::without_result(CallStatus::Unknown);
         let durable = Some(durable);
-        Self { writer, call, end, may_be_settled: true, durable, denial: None, envelope: None }
+        Self { writer, call, end, may_be_settled: true, durable, denial: None }
     }
 
     /// Returns the claim on the only outcome of a call that holds no reservation in a session, if another item may settle
@@ -183,26 +184,22 @@ impl OutcomeWork {
         let (Some(reservation), Some(session)) = (self.call.reservation, &mut working.session) else {
             return Some(Settled::default());
         };
+        decide::settle(&self.call.rules, session, &mut working.account, reservation, self.outcome())
+    }
+
+    fn outcome(&self) -> CallOutcome<'_> {
         let CallEnd { status, cost, .. } = &self.end;
-        let outcome = CallOutcome { status: *status, tool: &self.call.tool, cost: cost.as_deref() };
-        decide::settle(&self.call.rules, session, &mut working.account, reservation, outcome)
+        CallOutcome { status: *status, tool: &self.call.tool, cost: cost.as_deref() }
     }
 
     /// Settles the amounts that the call reserved under its envelope.
     fn settle_envelope(&self, batch: &mut Batch<'_>) -> Result<(), StreamNotLoaded> {
-        let Some(UsedEnvelope { stream, spending }) = &self.envelope else { return Ok(()) };
-        let cost = match self.end.status {
-            CallStatus::Unknown => return Ok(()),
-            CallStatus::Refused => Decimal::ZERO,
-            CallStatus::Executed | CallStatus::Errored => {
-                settled_cost(&self.call.rules, &self.call.tool, self.end.cost.as_deref(), spending)
-            }
-        };
-        let copy = batch.stream(stream)?;
-        if let Some(StreamState::Envelope(used)) = copy.state() {
-            let mut used = used.clone();
-            used.settle(spending, cost);
-            copy.set_state(StreamState::Envelope(used));
+        let Some(held) = &self.call.envelope else { return Ok(()) };
+        let copy = batch.stream(&held.stream)?;
+        if let Some(StreamState::Envelope(envelope)) = copy.state() {
+            let mut envelope = envelope.clone();
+            envelope.settle(held, &self.call.rules, self.outcome());
+            copy.set_state(StreamState::Envelope(envelope));
         }
         Ok(())
     }
@@ -238,7 +235,7 @@ impl OutcomeWork {
 impl Work for OutcomeWork {
     fn streams(&self) -> Vec<String> {
         let mut streams = vec![self.call.stream.clone(), self.writer.own_stream()];
-        streams.extend(self.envelope.as_ref().map(|used| used.stream.clone()));
+        streams.extend(self.call.envelope.as_ref().map(|held| held.stream.clone()));
         streams
     }
 

@@ -4,7 +4,6 @@
 use admission::decide::{About, CallPermit, ClaimKind, Ruling, Stream, claimed_jti};
 use admission::invocation::AiInvocation;
 use admission::record;
-use admission::session::ReservationId;
 use bytes::Bytes;
 use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
 use evidence::{Claim, RecordKind};
@@ -18,8 +17,8 @@ use vap::record_key::RecordKey;
 use vap::verdict::Binding;
 
 use super::audit_records::{SignedAuditRecord, sign_next};
-use crate::annex::{DecisionAnnex, RecordedInputs};
-use crate::authority::ReceiptReference;
+use crate::annex::{DecisionAnnex, RecordedInputs, Reserved};
+use crate::authority::{ReceiptReference, UsedEnvelope};
 use crate::decision_writer::error::WriterError;
 use crate::decision_writer::states::{STATES_STREAM, random};
 use crate::decision_writer::transactions::{Batch, NewRecord};
@@ -44,6 +43,8 @@ pub struct RecordedRuling {
 pub struct CallRecordParts<'a> {
     /// The permit to forward the call.
     pub permit: Option<&'a CallPermit>,
+    /// The amounts that the call reserved under its envelope.
+    pub envelope: Option<&'a UsedEnvelope>,
     /// The stream of the client, for a record without a session.
     pub client_stream: Option<&'a str>,
     /// The statements of AgentROA about the decision.
@@ -131,11 +132,13 @@ pub fn record_call_ruling(
     invocation: Option<&AiInvocation>,
     inputs: RecordedInputs,
 ) -> Result<RecordedRuling, WriterError> {
-    let CallRecordParts { permit, client_stream, roa_statements } = parts;
+    let CallRecordParts { permit, envelope, client_stream, roa_statements } = parts;
     let stream = stream_of(batch, ruling, permit, client_stream)?;
-    let reservation = permit.and_then(CallPermit::reservation);
-    let SignedRuling { record, recorded } =
-        sign_ruling(batch, ruling, stream, reservation, invocation, inputs)?;
+    let reserved = Reserved {
+        in_session: permit.and_then(CallPermit::reservation),
+        under_envelope: envelope.filter(|held| !held.spending.is_known).cloned(),
+    };
+    let SignedRuling { record, recorded } = sign_ruling(batch, ruling, stream, reserved, invocation, inputs)?;
     for record in roa_statements.into_iter().chain([record]) {
         batch.append(record)?;
     }
@@ -158,7 +161,7 @@ fn sign_ruling(
     batch: &mut Batch<'_>,
     ruling: &mut Ruling,
     stream: String,
-    reservation: Option<ReservationId>,
+    reserved: Reserved,
     invocation: Option<&AiInvocation>,
     inputs: RecordedInputs,
 ) -> Result<SignedRuling, WriterError> {
@@ -174,7 +177,7 @@ fn sign_ruling(
         About::Amendment => RecordKind::Amendment,
         About::Call => RecordKind::Decision,
     };
-    let annex = DecisionAnnex::new(ruling, reservation, invocation, inputs).into_bytes(ruling);
+    let annex = DecisionAnnex::new(ruling, reserved, invocation, inputs).into_bytes(ruling);
     let verdict = Some(text.clone().into());
     let evidence = RecordReference { audit_ref, id, seq, key: key.record(seq), receipt: None };
     let recorded = RecordedRuling { stream: stream.clone(), id, text, evidence, receipt: None };

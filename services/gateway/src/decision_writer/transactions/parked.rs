@@ -1,7 +1,8 @@
-//! Parked calls: they wait until another call of their tool is settled, since their cost depends on it (V-12).
+//! Parked calls: they wait until another call of their tool, in their session or under their AgentROA envelope, is settled,
+//! since their cost depends on it (V-12, R-48).
 //!
-//! A wait can take as long as a tool runs. So parked calls are bounded in number and bytes, per session and in total,
-//! and a settlement wakes only the first call of each tool: one agent's calls do not hold up the others.
+//! A wait can take as long as a tool runs. So parked calls are bounded in number and bytes, per session or envelope and in
+//! total, and a settlement wakes only the first call of each tool: one agent's calls do not hold up the others.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};

@@ -78,7 +78,7 @@ pub enum WorkStep {
     /// Nothing is changed, and the answer is a denial that is counted instead of recorded: it is sent at once, as it says
     /// nothing that has to be durable.
     OnlyCounted,
-    /// Nothing is changed: another call must be settled first (V-12).
+    /// Nothing is changed: another call must be settled first (V-12, R-48).
     Wait(SettlementWait),
 }
 
@@ -127,7 +127,7 @@ pub struct SettlementWait {
 /// The event that a parked call waits for: the settlement of another call of the tool in this stream.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AwaitedSettlement {
-    /// The session's stream.
+    /// The stream of the session, or of the AgentROA envelope.
     pub stream: String,
     /// The tool's name.
     pub tool: String,

@@ -103,6 +103,11 @@ impl WorkingCopy {
         self.claims.contains(claim)
     }
 
+    /// Commits an open stream with the batch although nothing of it is changed, which wakes the next call that waits for it.
+    pub fn mark_as_changed_if_open(&mut self) {
+        self.is_changed |= self.is_open();
+    }
+
     /// Replaces the state, without its seldom changing part ([`StreamState::agreed`]).
     pub fn set_state(&mut self, state: StreamState) {
         self.is_changed = true;

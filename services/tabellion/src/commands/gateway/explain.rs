@@ -120,6 +120,12 @@ impl Report for ReasonExplanation<'_> {
             writeln!(out, "  enforced  it would be {}", safe(&verdict_text(advised)))
         })?;
         explained.remedy.iter().try_for_each(|remedy| writeln!(out, "  {remedy}"))?;
+        if explained.presumes_chain {
+            writeln!(
+                out,
+                "  chain     taken as authorizing the call; tabellion roa verify --call decides about it"
+            )?;
+        }
         explained.question.iter().try_for_each(|question| writeln!(out, "  asked     {}", safe(question)))?;
         writeln!(out, "  checks    {}", safe(&explained.checks.join(", ")))?;
         if explained.meters.as_object().is_some_and(|meters| !meters.is_empty()) {

@@ -31,7 +31,7 @@ pub enum Gateway {
     Wrap(wrap::Wrap),
     /// Check a configuration, its servers, and that the log admits the gateway's records
     Check(check::Check),
-    /// Explain how a call would be decided
+    /// Explain how a call would be decided; no delegation chain is decided about
     Explain(explain::Explain),
     /// Decide a recorded session again, and say where an answer differs
     Replay(replay::Replay),
