@@ -34,6 +34,9 @@ pub const FAILED_RESULT_TIME: Duration = Duration::from_secs(30);
 pub const MAX_OWED_ANSWERS: usize = 10_000;
 /// Maximum number of tasks with one name on one route that are kept apart by their owner.
 pub const MAX_NAMESAKES: usize = 16;
+/// Maximum number of other requests of the legacy eras whose answer is awaited on another stream after their own has ended,
+/// for [`LATE_ANSWER_TIME`]. Beyond it, the one that was used least recently is forgotten.
+pub const MAX_RESUMABLE_REQUESTS: u64 = 4_096;
 /// Maximum number of remembered answers with the gateway's additions to them, in case a server sends them again.
 pub const MAX_REMEMBERED_ANSWERS: u64 = 4_096;
 /// Time that a user has to answer a question (V-26).
@@ -196,8 +199,10 @@ pub const CHILD_OPEN_FILES: u64 = 4_096;
 pub const MAX_CHILD_RULES: usize = 65_536;
 /// Maximum number of processes for local clients with one configuration at a time.
 pub const LOCAL_STATES: usize = 64;
-/// Pause before the stream of a local client's server is opened again.
+/// Pause before a stream of a local client's server is opened again, unless the server names another one.
 pub const LOCAL_STREAM_PAUSE: Duration = Duration::from_secs(1);
+/// Longest pause before such a stream is opened again, after the server has refused it several times.
+pub const LOCAL_STREAM_LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// Capacity of the queues of messages to a child and from it.
 pub const CHILD_QUEUE: usize = 64;
 /// Maximum length of one message of a child, in bytes. A child that writes a longer one is killed.
@@ -376,6 +381,9 @@ pub const CLOSE_TIME: Duration = Duration::from_secs(10);
 pub const MAX_GATHERED_BYTES: usize = 16 << 20;
 /// Maximum number of legacy sessions with several servers.
 pub const FEDERATED_SESSIONS: usize = 10_000;
+/// Maximum number of them that one client has: the subject of a token, or else a network address. Loopback addresses are
+/// exempt.
+pub const FEDERATED_CLIENT_SESSIONS: usize = 1_000;
 /// Idle time after which a legacy session with several servers is closed at all of them.
 pub const FEDERATED_IDLE: Duration = Duration::from_secs(60 * 60);
 /// Maximum number of requests per legacy session with several servers for which the gateway remembers the server.

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
+use gateway::limits;
 use gateway::upstream::federation::{BadName, Federation};
 use gateway::upstream::stdio::Stdio;
 use gateway::upstream::time_limited::TimeLimited;
-use gateway::upstream::{Exchange, Upstream, UpstreamAnswer, UpstreamError, answer};
+use gateway::upstream::{ClientName, Exchange, Upstream, UpstreamAnswer, UpstreamError, answer};
 use http::StatusCode;
 use scripted::{Client, Events, cancellation, initialize, messages, modern, program, text};
 use serde_json::{Value, json};
@@ -487,6 +488,26 @@ async fn text_until_it_breaks_off(answer: UpstreamAnswer) -> String {
     let parts: Vec<_> = answer.body.collect().await;
     let parts: Vec<_> = parts.into_iter().filter_map(Result::ok).collect();
     String::from_utf8(parts.concat()).unwrap()
+}
+
+#[tokio::test]
+async fn a_client_with_its_share_of_the_sessions_is_refused_and_another_one_is_not() {
+    let server = || Arc::new(Forger { body: "", kind: "application/json", common: "" });
+    let federation = federation(server(), server());
+    let greedy = || Client::named(&federation, ClientName::Address([192, 0, 2, 1].into()));
+    let first = greedy().in_session(OLD).await;
+    for _ in 1..limits::FEDERATED_CLIENT_SESSIONS {
+        greedy().in_session(OLD).await;
+    }
+    let refused = greedy().post(initialize(OLD)).await.unwrap();
+    assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
+    let refusal = messages(refused).await.remove(0);
+    let words = refusal["error"]["message"].as_str().unwrap();
+    assert!(words.starts_with("this client has as many sessions as one client may have"), "{refusal}");
+    let token = ClientName::Token("https://as.example".into(), "alice".into());
+    Client::named(&federation, token).in_session(OLD).await;
+    assert_eq!(first.delete().await.status, StatusCode::OK);
+    greedy().in_session(OLD).await;
 }
 
 #[tokio::test]

@@ -1,8 +1,9 @@
 //! An agent's answer as it passes to the client: the receipt is added, and the outcome is recorded.
 //!
 //! The answer to `message/send` is one response. That to `message/stream` is a stream of responses with the same id; it
-//! ends with an error, a message, a final status, a task that has ended, or the end of the stream. That result is recorded,
-//! so a caller that gets the receipt gets no result after it.
+//! ends with an error, a message, a final status, a task of A2A 1.0 that has ended, or the end of the stream. That result is
+//! recorded, so a caller that gets the receipt gets no result after it. In A2A 0.3 a task alone ends no stream: an artifact or
+//! the final status may follow, also once the task is shown as ended.
 
 use admission::decide::VerdictDelivery;
 use async_trait::async_trait;
@@ -56,6 +57,8 @@ pub struct AnswerTap {
     is_annotated: bool,
     /// The outcome by the newest answer to the request.
     outcome: Option<CallOutcomeReport>,
+    /// `true` if the task has ended by that answer: its outcome is then known, however the stream ends.
+    has_ended: bool,
     /// `true` if the newest message was withheld, since it cannot be read.
     is_last_withheld: bool,
 }
@@ -65,8 +68,8 @@ impl AnswerTap {
     pub fn new(id: RawId, error_data: ErrorData, call: AdmittedCall, decision: &DecisionAnswer) -> Self {
         let is_annotated = decision.delivery != VerdictDelivery::NotSent;
         let receipt = decision.receipt.as_ref().filter(|_| is_annotated).map(|receipt| receipt.json.clone());
-        let (call, outcome, is_last_withheld) = (Some(call), None, false);
-        Self { id, call, receipt, error_data, is_annotated, outcome, is_last_withheld }
+        let (call, outcome, has_ended, is_last_withheld) = (Some(call), None, false, false);
+        Self { id, call, receipt, error_data, is_annotated, outcome, has_ended, is_last_withheld }
     }
 
     /// Returns whether the caller's answers get the receipt; otherwise they stay unchanged (V-33, advisory).
@@ -81,8 +84,14 @@ impl AnswerTap {
             return;
         }
         let result = AgentResult::of(reply);
+        let mut outcome = result.report(reply);
+        match (&self.outcome, result.has_state) {
+            // An artifact says nothing about the state of its task.
+            (Some(before), false) => outcome.status = before.status,
+            _ => self.has_ended = result.has_ended,
+        }
         self.is_last_withheld = false;
-        self.outcome = Some(result.report(reply));
+        self.outcome = Some(outcome);
         if result.is_last {
             self.settle().await;
         }
@@ -123,7 +132,7 @@ impl Tap for AnswerTap {
             // Another reader might see a result in it.
             let is_withheld = self.is_annotated && may_be_message(&text);
             if may_be_message(&text) {
-                (self.outcome, self.is_last_withheld) = (None, is_withheld);
+                (self.outcome, self.has_ended, self.is_last_withheld) = (None, false, is_withheld);
             }
             return if is_withheld { Passing::Withheld } else { Passing::Untouched };
         };
@@ -141,6 +150,10 @@ impl Tap for AnswerTap {
     }
 
     async fn over(&mut self, how: Over) -> Option<Bytes> {
+        if self.has_ended {
+            self.settle().await;
+            return None;
+        }
         let words = match how {
             Over::Complete { .. } | Over::Resumed if self.is_last_withheld => {
                 failure_text(&UpstreamError::Lost("its last message cannot be read".to_owned())).into_owned()
@@ -182,6 +195,9 @@ fn metadata_holder(reply: &Reply) -> Option<Option<&'static str>> {
 struct AgentResult {
     /// `true` if no further result follows.
     is_last: bool,
+    /// `true` if the result shows a state; an error and a message do.
+    has_state: bool,
+    has_ended: bool,
     has_failed: bool,
 }
 
@@ -189,13 +205,18 @@ impl AgentResult {
     fn of(reply: &Reply) -> Self {
         let state = state(reply);
         let is_state = |states: &[&str]| state.as_deref().is_some_and(|state| states.contains(&state));
-        let is_message =
-            reply.result_member("kind") == Some("\"message\"") || reply.result_member("message").is_some();
-        // A2A 0.3 says of each status update whether others follow.
-        let is_final =
-            reply.result_member("final").map_or_else(|| is_state(&ENDED), |is_final| is_final == "true");
+        let is_kind = |kind: &str| reply.result_member("kind") == Some(kind);
+        let is_message = is_kind("\"message\"") || reply.result_member("message").is_some();
+        let has_ended = is_state(&ENDED);
+        // A2A 0.3 says of each status update whether others follow, and they may follow a task in any state.
+        let is_final = match reply.result_member("final") {
+            Some(is_final) => is_final == "true",
+            None => has_ended && !is_kind("\"task\""),
+        };
         Self {
             is_last: reply.is_error() || is_message || is_final,
+            has_state: reply.is_error() || is_message || state.is_some(),
+            has_ended,
             has_failed: reply.is_error() || is_state(&FAILED),
         }
     }
@@ -221,24 +242,39 @@ mod tests {
 
     use super::*;
 
-    fn view(result: &str) -> (bool, bool) {
+    fn result(result: &str) -> AgentResult {
         let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
-        let result = AgentResult::of(&Reply::parse(text.into()).unwrap());
+        AgentResult::of(&Reply::parse(text.into()).unwrap())
+    }
+
+    /// Whether a result is the last one, and whether its task has failed.
+    fn view(text: &str) -> (bool, bool) {
+        let result = result(text);
         (result.is_last, result.has_failed)
     }
 
     #[test]
-    fn a_task_ends_with_a_final_state_and_not_before() {
+    fn a_stream_ends_with_a_final_status_or_a_message_and_not_with_a_task_of_a2a_0_3() {
         assert_eq!(view(r#"{"kind":"task","id":"t","status":{"state":"working"}}"#), (false, false));
-        assert_eq!(view(r#"{"kind":"task","id":"t","status":{"state":"completed"}}"#), (true, false));
-        assert_eq!(view(r#"{"kind":"task","id":"t","status":{"state":"failed"}}"#), (true, true));
+        assert_eq!(view(r#"{"kind":"task","id":"t","status":{"state":"completed"}}"#), (false, false));
+        assert_eq!(view(r#"{"kind":"task","id":"t","status":{"state":"failed"}}"#), (false, true));
         let asks = r#"{"kind":"status-update","final":true,"status":{"state":"input-required"}}"#;
         assert_eq!(view(asks), (true, false));
         let goes_on = r#"{"kind":"status-update","final":false,"status":{"state":"completed"}}"#;
         assert_eq!(view(goes_on), (false, false));
         assert_eq!(view(r#"{"kind":"message","parts":[]}"#), (true, false));
         let cut = r#"{"kind":"task","id":"t","status":{"state":"failed","message":"\ud83d","n":1e400}}"#;
-        assert_eq!(view(cut), (true, true), "what else the status holds is the agent's");
+        assert_eq!(view(cut), (false, true), "what else the status holds is the agent's");
+    }
+
+    #[test]
+    fn a_task_has_ended_by_its_state_and_an_artifact_has_none() {
+        let task =
+            |state: &str| result(&format!(r#"{{"kind":"task","id":"t","status":{{"state":"{state}"}}}}"#));
+        assert!(task("completed").has_ended && task("canceled").has_ended);
+        assert!(!task("working").has_ended && !task("input-required").has_ended);
+        let artifact = result(r#"{"kind":"artifact-update","taskId":"t","artifact":{}}"#);
+        assert!(!artifact.has_state && task("working").has_state);
     }
 
     #[test]

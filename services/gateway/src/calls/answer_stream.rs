@@ -59,13 +59,16 @@ impl AnswerStream {
         if self.is_taken_for_own(reply) {
             return Passing::Withheld;
         }
+        if let Some(passing) = self.shared.unanswered.take_answer(&self.route, &self.caller, reply).await {
+            return passing;
+        }
+        if let Some(mut tap) = self.resumed_request(reply) {
+            return tap.message(reply.text().clone()).await;
+        }
         // The server may send the answer to a list on any stream.
         if let Err(why) = self.shared.note_tools(&self.route, reply).await {
             tracing::warn!(%why, "a list of tools is withheld");
             return Passing::Withheld;
-        }
-        if let Some(passing) = self.shared.unanswered.take_answer(&self.route, &self.caller, reply).await {
-            return passing;
         }
         let is_own = |own: &RawId| reply.answers(own);
         let takes_for_own = |own: &RawId| reply.is_mistaken_for_answer(own);
@@ -85,6 +88,16 @@ impl AnswerStream {
     fn is_taken_for_own(&self, reply: &Reply) -> bool {
         let is_read = self.annotated && !self.is_refusal;
         is_read && self.own.as_ref().is_some_and(|own| !reply.answers(own))
+    }
+
+    /// Takes the tap of the request that this response answers, if the request's own stream has ended before. `None` on a
+    /// stream that may be that of an open call, for whose answer some client would take the response.
+    fn resumed_request(&self, reply: &Reply) -> Option<Box<dyn Tap>> {
+        let may_be_of_call = self.is_resumed && self.shared.unanswered.has_open(&self.route, &self.caller);
+        match may_be_of_call {
+            true => None,
+            false => self.shared.resumable.take(&self.route, &self.caller, reply),
+        }
     }
 
     /// Handles a notification about a task, which may contain its result. Those about another caller's task are

@@ -44,6 +44,7 @@ impl Calls {
                 let calls = self.clone();
                 let passage = self.passage(&caller, Some(id.clone()));
                 let passage = AnswerStream { is_refusal: !succeeded, ..passage };
+                let session_caller = caller.clone();
                 let declared = DeclarationTap {
                     calls,
                     id: id.clone(),
@@ -56,7 +57,8 @@ impl Calls {
                     succeeded,
                     passage,
                 };
-                relay::watch(answer, Box::new(declared), Some(request)).await
+                let tap = self.shared.resumable.wrap(&self.route, &session_caller, &id, Box::new(declared));
+                relay::watch(answer, tap, Some(request)).await
             }
             // The message does not count on this method, but the caller would believe a Verdict in the answer.
             Ok(answer) => {

@@ -17,6 +17,7 @@
 //! | `outcome` | the answer of an upstream as it passes: cost, result, Verdict |
 //! | `ending` | the settlement of a forwarded call by its answer |
 //! | `unanswered` | answers that a legacy server sends on another stream |
+//! | `resumable` | the same for other requests than calls |
 //! | `answer_stream` | messages that are not the awaited answer |
 //! | `tasks` | calls that go on as tasks (V-37) |
 //! | `task_error` | the errors of refused requests about tasks |
@@ -44,6 +45,7 @@ mod pending;
 mod receipt_header;
 mod refused;
 mod request_state;
+mod resumable;
 mod task_error;
 mod tasks;
 mod unanswered;
@@ -69,7 +71,7 @@ use crate::judge::{Judge, Meter};
 use crate::limits::{CANCELLED_TIME, FAILED_RESULT_TIME, LATE_ANSWER_TIME, QUESTION_TIME};
 use crate::mcp::{ClientMessages, Inbound, Late, Opening, RequestKind, ServerMessages, SessionEvents};
 use crate::posture;
-use crate::relay::{CallLimit, Passing, Response};
+use crate::relay::{CallLimit, Passing, Response, Tap};
 use crate::telemetry::Telemetry;
 use crate::tools::Tools;
 
@@ -77,6 +79,7 @@ use answer_stream::AnswerStream;
 use clients::Clients;
 use operator_session::OpenSessions;
 use pending::CallSubject;
+use resumable::ResumableRequests;
 use tasks::Tasks;
 use unanswered::UnansweredCalls;
 use unsent::UnsentCalls;
@@ -99,6 +102,7 @@ pub struct Shared {
     tasks: Tasks,
     unsent: UnsentCalls,
     unanswered: UnansweredCalls,
+    resumable: ResumableRequests,
     tools: Tools,
     operator_sessions: OpenSessions,
 }
@@ -191,6 +195,7 @@ impl Shared {
             tasks,
             unsent: UnsentCalls::default(),
             unanswered,
+            resumable: ResumableRequests::new(patience.late_answer),
             tools,
             operator_sessions,
         })
@@ -302,6 +307,10 @@ impl ServerMessages for Calls {
             self.shared.clients.met(&self.route, session, &opening.frame, &reply);
         }
         self.advertised(opening.caller.era, &reply)
+    }
+
+    fn resumable(&self, caller: &Caller, id: &RawId, tap: Box<dyn Tap>) -> Box<dyn Tap> {
+        self.shared.resumable.wrap(&self.route, caller, id, tap)
     }
 
     async fn late(&self, late: Late<'_>) -> Passing {

@@ -152,7 +152,8 @@ impl Calls {
                 let fetches_result = fetches_result && !is_refusal && !answer.is_unsent;
                 let passage = AnswerStream { is_refusal, ..passage };
                 let last = Last { id: id.clone(), known, passage, fetches_result };
-                relay::watch(answer, Box::new(last), Some(request)).await
+                let tap = self.shared.resumable.wrap(&self.route, &inbound.caller, &id, Box::new(last));
+                relay::watch(answer, tap, Some(request)).await
             }
             (Ok(answer), None) => {
                 relay::watch(answer, Box::new(UnrelatedTap { passage }), Some(request)).await

@@ -11,7 +11,7 @@ use super::parts::Parts;
 use crate::config::{Config, Evidence, KeyFiles};
 use crate::decision_writer::Clock;
 use crate::keys::Keys;
-use crate::limits::{DRAIN_TIME, LOCAL_STATES};
+use crate::limits::{CALL_TIME, DRAIN_TIME, LOCAL_STATES};
 use crate::start_error::StartError;
 use crate::stdio_client::StdioClient;
 
@@ -51,7 +51,9 @@ impl LocalGateway {
         (input, output): (impl AsyncRead + Unpin + Send + 'static, impl AsyncWrite + Unpin + Send + 'static),
         stop: impl Future<Output = ()>,
     ) -> std::io::Result<()> {
-        let client = StdioClient::new(self.0.front.clone(), route);
+        let served = self.0.config.routes.iter().find(|served| served.path == route);
+        let answer_time = served.map_or(CALL_TIME, |served| served.call_timeout);
+        let client = StdioClient::new(self.0.front.clone(), route).waiting(answer_time);
         let served = client.serve(input, output, stop).await;
         self.0.front.finish(DRAIN_TIME).await;
         self.0.stop().await;

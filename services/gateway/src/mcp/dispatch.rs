@@ -9,7 +9,7 @@ use super::taps::{Advertising, Listening};
 use super::{Inbound, Opening, RequestKind};
 use crate::frame::{Kind, TOOLS_CALL};
 use crate::front::unanswered;
-use crate::relay::{self, AwaitedRequest, Response};
+use crate::relay::{self, AwaitedRequest, Response, Tap};
 use crate::upstream::fields;
 use crate::upstream::request::SESSION;
 
@@ -58,8 +58,13 @@ async fn advertised(inbound: Inbound) -> Response {
             }
             let (id, era) = (opening.frame.id().cloned(), inbound.era);
             let request = id.as_ref().map(|id| AwaitedRequest { id, era });
-            let tap = Advertising { handlers: inbound.endpoint.handlers.clone(), opening };
-            relay::watch(answer, Box::new(tap), request).await
+            let (handlers, caller) = (&inbound.endpoint.handlers, opening.caller.clone());
+            let tap: Box<dyn Tap> = Box::new(Advertising { handlers: handlers.clone(), opening });
+            let tap = match &id {
+                Some(id) => handlers.resumable(&caller, id, tap),
+                None => tap,
+            };
+            relay::watch(answer, tap, request).await
         }
         Err(error) => unanswered(opening.frame.id(), &error),
     }

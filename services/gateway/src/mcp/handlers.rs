@@ -10,9 +10,8 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 
 use super::Inbound;
-use crate::frame::Frame;
-use crate::relay::Passing;
-use crate::relay::Response;
+use crate::frame::{Frame, RawId};
+use crate::relay::{Passing, Response, Tap};
 
 /// All handlers of an endpoint. Only wiring names it; a consumer requests the trait with its methods.
 pub trait Handlers: ClientMessages + ServerMessages + SessionEvents {}
@@ -46,6 +45,12 @@ pub trait ServerMessages: Send + Sync + 'static {
     /// Adds the gateway's capabilities to the answer to an `initialize` or `server/discover` without VAP material
     /// (V-34). `message` is the text of the whole answer; an error is returned unchanged.
     fn advertise(&self, opening: &Opening, message: Bytes) -> Bytes;
+
+    /// Returns the tap for the answer to the request `id`, for a stream after whose end the server may send the answer on
+    /// another one, where [`Self::late`] receives it.
+    fn resumable(&self, _caller: &Caller, _id: &RawId, tap: Box<dyn Tap>) -> Box<dyn Tap> {
+        tap
+    }
 
     /// Handles a response on a GET stream, or among the answers to another request. Legacy servers may end the stream
     /// of a POST at any time, and the client fetches the rest with a GET. The response may answer a tool call, and a

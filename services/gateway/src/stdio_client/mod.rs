@@ -4,20 +4,23 @@
 //! The client is thus handled like one over Streamable HTTP: in the legacy eras it has an MCP session, with a stream for
 //! the server's own messages. In the modern era a client over HTTP cancels a request by a disconnect; here it sends
 //! `notifications/cancelled`, which ends the request in the same way. A client over HTTP opens another session once its
-//! server has lost the first; here it starts another process, since this one ends.
+//! server has lost the first; here it starts another process, since this one ends. A client over HTTP asks for the rest of a
+//! stream that its server has ended before the answer; here the answer is waited for, and the client does not notice.
 //!
 //! Not here: decisions, and servers on stdio (`upstream::stdio`).
 
 mod answer;
 mod open_requests;
 mod request;
+mod stream_position;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use serving::limits::LOCAL_READ_TIME;
 use serving::signals::all_read;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
@@ -25,14 +28,15 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::frame::error_code::PARSE_ERROR;
-use crate::frame::{Frame, Kind, NOTIFICATIONS_CANCELLED, RawId, TOOLS_LIST, reply};
+use crate::frame::{Frame, Kind, NOTIFICATIONS_CANCELLED, TOOLS_LIST, reply};
 use crate::front::Front;
-use crate::limits::{CHILD_QUEUE, LOCAL_STREAM_PAUSE, MAX_LINE_BYTES};
+use crate::limits::{CALL_TIME, CHILD_QUEUE, MAX_LINE_BYTES};
 use crate::lines::{Line, read_line, skip_line};
-use crate::relay::Response;
+use crate::relay::{CallLimit, Response};
 use crate::upstream::stdio::ToolHeaders;
 use crate::upstream::text::RpcMessage;
-use open_requests::OpenRequests;
+use answer::MessageReader;
+use open_requests::{OpenRequests, RequestKey};
 use request::{McpSession, is_modern};
 
 /// The client of one route.
@@ -43,6 +47,7 @@ pub struct StdioClient {
     session: Arc<Mutex<McpSession>>,
     /// The tools that the client has listed, whose calls may have headers for their parameters.
     tools: Arc<Mutex<ToolHeaders>>,
+    answer_time: Duration,
     /// Cancelled once the server has lost the session.
     lost: CancellationToken,
 }
@@ -50,8 +55,16 @@ pub struct StdioClient {
 impl StdioClient {
     /// A client that uses this route of the front end.
     pub fn new(front: Arc<Front>, route: &str) -> Self {
-        let (session, tools) = (Arc::default(), Arc::default());
-        Self { front, route: route.into(), session, tools, lost: CancellationToken::new() }
+        let (session, tools, lost) = (Arc::default(), Arc::default(), CancellationToken::new());
+        Self { front, route: route.into(), session, tools, answer_time: CALL_TIME, lost }
+    }
+
+    /// Sets the longest time from when a request is sent to the end of an answer that its server lets the client ask for
+    /// again (default [`CALL_TIME`]).
+    #[must_use]
+    pub fn waiting(mut self, answer_time: Duration) -> Self {
+        self.answer_time = answer_time;
+        self
     }
 
     /// Serves the client until its input ends, its output is closed, its server has lost its MCP session, or `stop`
@@ -159,13 +172,15 @@ impl StdioClient {
         response
     }
 
-    /// Handles a request until it is answered or cancelled, and returns its id. A cancelled one has no answer.
+    /// Handles a request until it is answered or cancelled, and returns its key. A modern one that is cancelled has no answer,
+    /// and of a legacy one the stream is read on, but not resumed.
     async fn request(
         &self,
         frame: Frame,
         output: &mpsc::Sender<Bytes>,
         cancelled: CancellationToken,
-    ) -> Option<RawId> {
+    ) -> Option<RequestKey> {
+        let limit = CallLimit::new(self.answer_time, cancelled.clone());
         let answered = async {
             let response = self.post(&frame).await;
             let passed = |message: Bytes| {
@@ -174,14 +189,31 @@ impl StdioClient {
                 }
                 send(output, message)
             };
-            answer::forward(response, frame.id(), passed).await;
+            let resume = |last_event| self.resume(&frame, last_event);
+            MessageReader::new(frame.id(), passed).answer(response, &limit, resume).await;
         };
         tokio::select! {
             biased;
-            () = cancelled.cancelled() => {}
+            () = cancelled.cancelled(), if is_modern(&frame) => {}
             () = answered => {}
         }
-        frame.id().cloned()
+        RequestKey::of(&frame)
+    }
+
+    /// Asks for the rest of the stream that answers this message, after an event of it. `None` in the modern era and without
+    /// a session, where nothing can be resumed.
+    async fn resume(&self, message: &Frame, last_event: HeaderValue) -> Option<Response> {
+        match is_modern(message) {
+            true => None,
+            false => self.stream(Some(last_event)).await,
+        }
+    }
+
+    /// Asks for a stream: for the rest of one after this event, or for that of the server's own messages. `None` without a
+    /// session.
+    async fn stream(&self, last_event: Option<HeaderValue>) -> Option<Response> {
+        let request = self.session().stream(&self.route, last_event)?;
+        Some(self.front.answer_local(request).await)
     }
 
     /// Handles a cancellation: ends the modern request that it names, or else passes it to a server of the older revisions.
@@ -209,9 +241,11 @@ impl StdioClient {
                 self.session().negotiated(&message);
                 send(output, message)
             };
-            return answer::forward(response, frame.id(), negotiated).await;
+            let limit = CallLimit::new(self.answer_time, CancellationToken::new());
+            let resume = |last_event| self.resume(&frame, last_event);
+            return MessageReader::new(frame.id(), negotiated).answer(response, &limit, resume).await;
         }
-        answer::forward(response, None, |message| send(output, message)).await;
+        let _unread = MessageReader::new(None, |message| send(output, message)).read(response).await;
         if frame.method() == Some("notifications/initialized") {
             tokio::spawn(self.clone().listen(output.clone(), over.clone()));
         }
@@ -219,19 +253,9 @@ impl StdioClient {
 
     /// Forwards the server's own messages, until the server has no such stream or the client is gone.
     async fn listen(self, output: mpsc::Sender<Bytes>, over: CancellationToken) {
-        let streams = async {
-            loop {
-                let Some(request) = self.session().listen(&self.route) else { return };
-                let response = self.front.answer_local(request).await;
-                if !response.status().is_success() {
-                    return;
-                }
-                answer::forward(response, None, |message| send(&output, message)).await;
-                tokio::time::sleep(LOCAL_STREAM_PAUSE).await;
-            }
-        };
+        let reader = MessageReader::new(None, |message| send(&output, message));
         tokio::select! {
-            () = streams => {}
+            () = reader.listen(|last_event| self.stream(last_event)) => {}
             () = over.cancelled() => {}
         }
     }

@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 
 use crate::frame::reply::Reply;
 use crate::frame::{Frame, mirrored_value};
-use crate::upstream::request::{METHOD, NAME, SESSION, VERSION, mirrored_member};
+use crate::upstream::request::{LAST_EVENT, METHOD, NAME, SESSION, VERSION, mirrored_member};
 use crate::upstream::text::meta;
 
 /// The client's session: what `initialize` and its answer agreed on.
@@ -56,9 +56,13 @@ impl McpSession {
         request
     }
 
-    /// Returns the request for the stream of the server's own messages; `None` without a session.
-    pub fn listen(&self, route: &str) -> Option<Request<Body>> {
-        self.id.as_ref().map(|_| self.request(Method::GET, route, Body::empty()))
+    /// Returns the request for a stream: the one of this event, from there on, or that of the server's own messages. `None`
+    /// without a session.
+    pub fn stream(&self, route: &str, last_event: Option<HeaderValue>) -> Option<Request<Body>> {
+        self.id.as_ref()?;
+        let mut request = self.request(Method::GET, route, Body::empty());
+        request.headers_mut().extend(last_event.map(|event| (LAST_EVENT, event)));
+        Some(request)
     }
 
     /// Returns the request that ends the session; `None` without one.

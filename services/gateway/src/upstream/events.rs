@@ -3,6 +3,8 @@
 //! The output equals the input, whatever its line ends (CR, LF, CRLF) and its chunk boundaries are. Comments between
 //! events are passed on line by line, because they keep connections alive.
 
+use std::time::Duration;
+
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
@@ -144,6 +146,17 @@ impl Event {
         (!data.is_empty()).then(|| data.into())
     }
 
+    /// The id of the event, which may be empty; the last one of several. `None` without one.
+    pub fn id(&self) -> Option<&[u8]> {
+        self.lines().filter_map(|(line, _)| value(line, b"id")).last()
+    }
+
+    /// The pause after which a client is to ask for the stream again once it has ended; `None` if the event names none.
+    pub fn retry(&self) -> Option<Duration> {
+        let digits = self.lines().filter_map(|(line, _)| value(line, b"retry")).last()?;
+        std::str::from_utf8(digits).ok()?.parse().ok().map(Duration::from_millis)
+    }
+
     /// The event with other data.
     pub fn with_data(&self, data: &[u8]) -> Bytes {
         let mut out = Vec::with_capacity(self.raw.len() + data.len());
@@ -162,8 +175,7 @@ impl Event {
     /// The event without its data, or `None` if it has no id. The id is kept, so that the client still resumes from the
     /// right position.
     pub fn without_data(&self) -> Option<Bytes> {
-        let has_id = self.lines().any(|(line, _)| value(line, b"id").is_some());
-        has_id.then(|| {
+        self.id().is_some().then(|| {
             let kept = self.lines().filter(|(line, _)| {
                 line.is_empty() || value(line, b"id").is_some() || value(line, b"retry").is_some()
             });

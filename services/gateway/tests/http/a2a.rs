@@ -16,6 +16,8 @@ const REQUIRED: &str = "without_vap = \"roa\"\nroa = \"required\"\n";
 const METHODS: [&str; 4] = ["message/send", "message/stream", "SendMessage", "GetTask"];
 /// An answer that readers could disagree about.
 const TWICE: &str = r#"{"jsonrpc":"2.0","id":"r-1","result":1,"result":2}"#;
+const ARTIFACT: &str =
+    r#"{"kind":"artifact-update","taskId":"t-1","artifact":{"artifactId":"a","parts":[]}}"#;
 const TASK: &str = r#"{"kind":"task","id":"t-1","contextId":"c","status":{"state":"completed"}}"#;
 
 /// A gateway before a scripted agent, whose identifier is `crm`.
@@ -403,6 +405,52 @@ async fn a_result_after_the_last_one_is_withheld_since_the_record_has_another() 
     let (_, text) = site.post(&request(&envelope(), "message/stream")).await;
     assert!(text.contains("harmless") && !text.contains("status-update"), "{text}");
     assert!(!text.contains("-31001"), "{text}");
+    assert_eq!(site.outcome().await, "executed");
+}
+
+/// Streams these results.
+fn streaming(
+    results: &'static [&'static str],
+) -> impl Fn(&McpRequest, &mut Responder) + Send + Sync + 'static {
+    move |seen, agent| {
+        let id = seen.id().unwrap();
+        agent.stream();
+        for result in results {
+            agent.event(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#));
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_follows_an_ended_task_of_a2a_0_3_is_passed_on_and_recorded() {
+    let last = r#"{"kind":"status-update","taskId":"t-1","final":true,"status":{"state":"failed"}}"#;
+    let site = Site::answering(streaming(&[TASK, ARTIFACT, last])).await;
+    let (_, text) = site.post(&request(&envelope(), "message/stream")).await;
+    assert!(text.contains("completed") && text.contains("artifact-update"), "{text}");
+    assert!(text.contains("status-update") && !text.contains("-31001"), "{text}");
+    assert_eq!(site.outcome().await, "errored");
+}
+
+#[tokio::test]
+async fn an_artifact_after_a_failed_task_does_not_change_its_outcome() {
+    let failed = r#"{"kind":"task","id":"t-1","contextId":"c","status":{"state":"failed"}}"#;
+    let site = Site::answering(streaming(&[failed, ARTIFACT])).await;
+    let (_, text) = site.post(&request(&envelope(), "message/stream")).await;
+    assert!(text.contains("artifact-update"), "{text}");
+    assert_eq!(site.outcome().await, "errored");
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_off_after_its_task_has_ended_has_the_outcome_of_the_task() {
+    let site = Site::answering(|seen, agent| {
+        agent.stream_with("");
+        let id = seen.id().unwrap();
+        agent.event(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{TASK}}}"#));
+        agent.hang_up();
+    })
+    .await;
+    let (_, text) = site.post(&request(&envelope(), "message/stream")).await;
+    assert!(text.contains("completed") && !text.contains("-31001"), "{text}");
     assert_eq!(site.outcome().await, "executed");
 }
 

@@ -10,6 +10,7 @@ use gateway::upstream::stdio::Stdio;
 use gateway::upstream::{Exchange, Upstream, UpstreamAnswer, UpstreamError, answer};
 use http::{HeaderValue, Method, StatusCode};
 use serde_json::{Value, json};
+use testkit::McpResponse;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, duplex};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -17,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::client::PATIENCE;
 use crate::scripted::{Client, cancellation, modern, program};
-use crate::world::World;
+use crate::world::{World, script};
 
 /// The two ends that a client holds, and the gateway that serves it.
 struct LocalClient {
@@ -223,6 +224,30 @@ async fn a_session_that_its_server_has_lost_ends_after_the_answer_and_leaves_the
     assert_eq!(output.next_line().await.unwrap(), None);
     drop(input);
     server.stop().await;
+}
+
+#[tokio::test]
+async fn a_call_whose_server_ends_its_stream_early_is_answered_by_the_stream_that_resumes_it() {
+    let answer = json!({ "jsonrpc": "2.0", "id": 1, "result": { "content": [] } });
+    let world = World::with(|wishes| {
+        wishes.script = script(move |seen| match seen.rpc().as_str() {
+            "tools/call" => Some(McpResponse::event_stream("id: e-1\nretry: 10\ndata: \n\n")),
+            "GET" if seen.header("last-event-id") == Some("e-1") => {
+                Some(McpResponse::events(&[answer.clone()]))
+            }
+            _ => None,
+        });
+        wishes.rules.posture = Posture::Advisory;
+    })
+    .await;
+    let mut client = LocalClient::of(&world);
+    client.say(crate::scripted::initialize("2025-11-25")).await;
+    client.next().await;
+    let params = json!({ "name": "crm.read", "arguments": {} });
+    client.say(json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params })).await;
+    let answer = client.next().await;
+    assert_eq!((&answer["id"], &answer["result"]["content"]), (&json!(1), &json!([])), "{answer}");
+    assert_eq!(client.end().await, [""; 0]);
 }
 
 #[tokio::test]

@@ -24,9 +24,10 @@ impl FederationState {
         &self,
         request: FederatedRequest<'_>,
     ) -> Result<UpstreamAnswer, UpstreamError> {
-        if !self.sessions.have_room() {
-            return Ok(answer::busy(request.id(), "there are as many sessions as there may be"));
-        }
+        let _opening = match self.sessions.begin(&request.exchange.client) {
+            Ok(opening) => opening,
+            Err(why) => return Ok(answer::busy(request.id(), why)),
+        };
         let mut opened = self.open(request, self.to_all_servers(request)).await?;
         if opened.refusal().is_none() {
             opened = self.in_earliest_revision(request, opened).await?;
@@ -114,7 +115,8 @@ impl FederationState {
         let value =
             HeaderValue::from_str(&session).map_err(|error| UpstreamError::Lost(error.to_string()))?;
         answer.headers.insert(SESSION, value);
-        self.sessions.insert(session, FederatedSession::new(opened.sessions()));
+        let client = request.exchange.client.clone();
+        self.sessions.insert(session, FederatedSession::new(client, opened.sessions()));
         Ok(answer)
     }
 

@@ -9,11 +9,14 @@ use http::{HeaderMap, HeaderValue};
 use super::names::ServerIndex;
 use super::sent_requests::SentRequests;
 use crate::limits;
+use crate::upstream::ClientName;
 use crate::upstream::request::{LAST_EVENT, SESSION, VERSION, speaks_legacy};
 
 /// A client's legacy session, with its session at each server.
 #[derive(Debug)]
 pub struct FederatedSession {
+    /// The client that opened the session.
+    client: ClientName,
     members: Vec<ServerSession>,
     sent_requests: SentRequests,
     used: Mutex<Instant>,
@@ -31,9 +34,9 @@ pub struct ServerSession {
 }
 
 impl FederatedSession {
-    /// Makes a session that is open at all servers.
-    pub fn new(members: Vec<ServerSession>) -> Self {
-        Self { members, sent_requests: SentRequests::default(), used: Mutex::new(Instant::now()) }
+    /// Makes a session of this client that is open at all servers.
+    pub fn new(client: ClientName, members: Vec<ServerSession>) -> Self {
+        Self { client, members, sent_requests: SentRequests::default(), used: Mutex::new(Instant::now()) }
     }
 
     /// The headers of a request, with the session and revision of this server.
@@ -81,38 +84,98 @@ impl ServerSession {
     }
 }
 
-/// The open sessions, by the `Mcp-Session-Id` towards the client.
+/// The sessions of all clients.
 #[derive(Debug, Default)]
-pub struct FederatedSessions(Mutex<HashMap<String, Arc<FederatedSession>>>);
+pub struct FederatedSessions(Mutex<FederatedSessionTable>);
+
+#[derive(Debug, Default)]
+struct FederatedSessionTable {
+    /// The open sessions, by the `Mcp-Session-Id` towards the client.
+    open: HashMap<String, Arc<FederatedSession>>,
+    /// Numbers of sessions that are being opened, by client.
+    opening: HashMap<ClientName, usize>,
+}
+
+impl FederatedSessionTable {
+    fn all(&self) -> usize {
+        self.open.len() + self.opening.values().sum::<usize>()
+    }
+
+    fn of(&self, client: &ClientName) -> usize {
+        let open = self.open.values().filter(|session| session.client == *client).count();
+        open + self.opening.get(client).copied().unwrap_or_default()
+    }
+}
+
+/// The number of sessions that one client may have. The gateway itself and a local proxy may have all.
+const fn share(client: &ClientName) -> usize {
+    match client {
+        ClientName::Gateway | ClientName::LocalProxy => limits::FEDERATED_SESSIONS,
+        ClientName::Token(..) | ClientName::Address(_) => limits::FEDERATED_CLIENT_SESSIONS,
+    }
+}
+
+/// A session that is being opened; it counts as one of its client's until it is dropped.
+#[derive(Debug)]
+pub struct OpeningSession<'a> {
+    sessions: &'a FederatedSessions,
+    client: ClientName,
+}
+
+impl Drop for OpeningSession<'_> {
+    fn drop(&mut self) {
+        let mut table = self.sessions.lock();
+        if let Some(count) = table.opening.get_mut(&self.client) {
+            *count -= 1;
+            if *count == 0 {
+                table.opening.remove(&self.client);
+            }
+        }
+    }
+}
 
 impl FederatedSessions {
-    /// Returns whether another session may be opened (limit `FEDERATED_SESSIONS`).
-    pub fn have_room(&self) -> bool {
-        self.lock().len() < limits::FEDERATED_SESSIONS
+    /// Begins to open a session for this client.
+    ///
+    /// # Errors
+    /// The reason in words, if this client (limit `FEDERATED_CLIENT_SESSIONS`) or all clients together (limit
+    /// `FEDERATED_SESSIONS`) have as many sessions as they may have.
+    pub fn begin(&self, client: &ClientName) -> Result<OpeningSession<'_>, &'static str> {
+        let mut table = self.lock();
+        if table.all() >= limits::FEDERATED_SESSIONS {
+            return Err("there are as many sessions as there may be");
+        }
+        if table.of(client) >= share(client) {
+            return Err(
+                "this client has as many sessions as one client may have; it can end some with DELETE",
+            );
+        }
+        *table.opening.entry(client.clone()).or_default() += 1;
+        Ok(OpeningSession { sessions: self, client: client.clone() })
     }
 
     /// Adds an opened session.
     pub fn insert(&self, id: String, session: FederatedSession) {
-        self.lock().insert(id, Arc::new(session));
+        self.lock().open.insert(id, Arc::new(session));
     }
 
     /// The session with this id; marks it as used now.
     pub fn get(&self, id: &str) -> Option<Arc<FederatedSession>> {
-        let session = self.lock().get(id).cloned()?;
+        let session = self.lock().open.get(id).cloned()?;
         session.touch();
         Some(session)
     }
 
     /// Removes a session.
     pub fn remove(&self, id: &str) -> Option<Arc<FederatedSession>> {
-        self.lock().remove(id)
+        self.lock().open.remove(id)
     }
 
     /// Removes and returns the sessions that were idle for longer than `FEDERATED_IDLE`. One that a request or a stream
     /// holds is in use.
     pub fn remove_idle(&self) -> Vec<Arc<FederatedSession>> {
         let mut idle = Vec::new();
-        self.lock().retain(|_, session| {
+        self.lock().open.retain(|_, session| {
             if Arc::strong_count(session) > 1 {
                 session.touch();
             }
@@ -127,10 +190,10 @@ impl FederatedSessions {
 
     /// The number of open sessions.
     pub fn len(&self) -> usize {
-        self.lock().len()
+        self.lock().open.len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<FederatedSession>>> {
+    fn lock(&self) -> MutexGuard<'_, FederatedSessionTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -142,11 +205,23 @@ mod tests {
     #[test]
     fn a_session_that_a_stream_holds_is_in_use_until_the_stream_ends() {
         let sessions = FederatedSessions::default();
-        sessions.insert("id".into(), FederatedSession::new(Vec::new()));
+        sessions.insert("id".into(), FederatedSession::new(ClientName::Gateway, Vec::new()));
         let held = sessions.get("id").unwrap();
         let used = || *held.used.lock().unwrap();
         let before = used();
         assert!(sessions.remove_idle().is_empty());
         assert!(used() > before);
+    }
+
+    #[test]
+    fn a_session_that_is_being_opened_counts_as_one_of_its_clients() {
+        let sessions = FederatedSessions::default();
+        let client = ClientName::Address([192, 0, 2, 1].into());
+        let begin = || sessions.begin(&client);
+        let opening: Vec<_> = (0..limits::FEDERATED_CLIENT_SESSIONS).map(|_| begin().unwrap()).collect();
+        assert!(begin().is_err());
+        assert!(sessions.begin(&ClientName::LocalProxy).is_ok(), "it stands for many clients");
+        drop(opening);
+        assert!(begin().is_ok());
     }
 }

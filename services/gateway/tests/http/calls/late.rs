@@ -97,6 +97,46 @@ async fn the_end_of_a_session_settles_its_open_calls_as_unknown() {
     assert_eq!(world.outcome_status(&agent.session).await, "unknown");
 }
 
+/// The stream of a request that ends before the answer, with an event after which it can be resumed.
+fn ended_early() -> McpResponse {
+    McpResponse::event_stream("id: e-1\ndata: \n\n")
+}
+
+#[tokio::test]
+async fn a_commitment_is_in_force_once_the_answer_to_its_request_has_come_on_a_resumed_stream() {
+    let listed = json!({ "jsonrpc": "2.0", "id": 2, "result": { "tools": [] } });
+    let world = World::before(script(move |seen| match seen.rpc().as_str() {
+        "tools/list" => Some(ended_early()),
+        "GET" => Some(McpResponse::events(&[listed.clone()])),
+        _ => None,
+    }))
+    .await;
+    let agent = world.legacy().await;
+    let begun = agent.carry("tools/list", &agent.commitment()).await;
+    assert_eq!((begun.status, begun.text.as_str()), (200, "id: e-1\ndata: \n\n"));
+    agent.get("e-1").await.served();
+    agent.call("crm.read", json!({})).await.served();
+}
+
+#[tokio::test]
+async fn an_answer_to_initialize_on_a_resumed_stream_has_the_gateways_capability() {
+    let result = json!({ "protocolVersion": "2025-11-25", "capabilities": {} });
+    let opened = json!({ "jsonrpc": "2.0", "id": 1, "result": result });
+    let world = World::before(script(move |seen| match seen.rpc().as_str() {
+        "initialize" => {
+            let mut head = ended_early();
+            head.headers.push(("Mcp-Session-Id", "s-1"));
+            Some(head)
+        }
+        "GET" => Some(McpResponse::events(&[opened.clone()])),
+        _ => None,
+    }))
+    .await;
+    let agent = world.legacy().await;
+    let opened = agent.get("e-1").await.reply();
+    assert!(opened["result"]["capabilities"]["experimental"].is_object(), "{opened}");
+}
+
 #[tokio::test]
 async fn a_resumed_stream_repeats_the_answer_with_its_verdict() {
     let world = World::before(script(|seen| match seen.rpc().as_str() {

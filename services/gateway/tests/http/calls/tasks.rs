@@ -99,6 +99,26 @@ async fn v_37_a_legacy_task_is_admitted_once_and_settled_with_its_result() {
 }
 
 #[tokio::test]
+async fn v_37_a_result_that_comes_on_a_resumed_stream_settles_its_task() {
+    let result = json!({ "jsonrpc": "2.0", "id": 4, "result": tool_result() });
+    let world = World::before(script(move |seen| match seen.rpc().as_str() {
+        "tasks/result" => Some(McpResponse::event_stream("id: e-1\ndata: \n\n")),
+        "GET" => Some(McpResponse::events(&[result.clone()])),
+        _ => Some(seen.result(&legacy_task(seen)?)),
+    }))
+    .await;
+    let agent = world.legacy().await;
+    agent.commit_to(json!({ "limits": { "usd": 1 } })).await;
+    agent.call("crm.read", json!({})).await.served();
+    let begun = agent.ask("tasks/result", json!({ "taskId": TASK })).await;
+    assert_eq!((begun.status, begun.text.as_str()), (200, "id: e-1\ndata: \n\n"));
+    let last = agent.get("e-1").await.reply();
+    let meta = json!({ "org.example/z": 1, "dev.tabellion/cost": { "usd": 0.5 } });
+    assert_eq!(last["result"]["_meta"], meta, "{last}");
+    assert_eq!(world.outcomes(&agent.session, 1).await, [Outcome::executed(json!({ "usd": "0.5" }))]);
+}
+
+#[tokio::test]
 async fn v_37_a_modern_task_is_settled_with_the_result_within_its_last_state() {
     let world = World::before(server(modern_task)).await;
     let agent = world.modern("alice");
