@@ -25,6 +25,9 @@ const NAVIGATION: [(&str, &str); 8] = [
 pub struct PageFrame {
     /// The log's name (origin).
     pub log: String,
+    /// Path at which readers find the service, without a slash at its end: `/log` below `https://example.org/log`, and
+    /// empty at the root. It comes before the address of every link and form; views have addresses without it.
+    pub path: String,
     /// Text of the banner while the log contradicts itself or registration stopped.
     pub alarm: Option<String>,
 }
@@ -68,8 +71,20 @@ impl PageFrame {
             }
         };
         let title = format!("{} · {}", line(title), line(&self.log));
-        document(&title, "/ui/style.css", &icon, &body)
+        below(&self.path, document(&title, "/ui/style.css", &icon, &body))
     }
+}
+
+/// The page with a path before each address in it. A text on a page contains no `"`, which is `&quot;` there, so what is
+/// found is the beginning of an attribute.
+fn below(path: &str, page: String) -> String {
+    if path.is_empty() {
+        return page;
+    }
+    let path = html! { (path) }.into_string();
+    ["href", "action"].iter().fold(page, |page, attribute| {
+        page.replace(&format!(" {attribute}=\"/"), &format!(" {attribute}=\"{path}/"))
+    })
 }
 
 /// A page outside a [`PageFrame`]. Its body is HTML that is part of the program, so it needs no escaping.
@@ -179,6 +194,30 @@ pub fn next_link(address: Option<&str>, name: &str) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn below_a_path_every_address_begins_with_it_and_texts_stay() {
+        let text = "read <a href=\"/ui\"> or action=\"/ui\"";
+        let content = html! {
+            p { (text) }
+            (entry_link("ab", text))
+            (next_link(Some("/ui/search?after=3"), "More"))
+            form action="/ui/search" {}
+        };
+        let frame = |path: &str| PageFrame { path: path.to_owned(), ..PageFrame::default() };
+        let at_root = frame("").html("Page", "/ui", &content);
+        let html = frame("/a&b/log").html("Page", "/ui", &content);
+        let count = |html: &str, address: &str| html.matches(address).count();
+        assert_eq!(count(&html, "href=\"/a&amp;b/log/ui"), count(&at_root, "href=\"/ui"));
+        for (attribute, address) in [("href", "/docs/"), ("href", "/ui/entries/ab"), ("action", "/ui/search")]
+        {
+            assert!(html.contains(&format!(" {attribute}=\"/a&amp;b/log{address}")), "{address}: {html}");
+            assert!(!html.contains(&format!(" {attribute}=\"{address}")), "{address}: {html}");
+        }
+        let escaped = "read &lt;a href=&quot;/ui&quot;&gt; or action=&quot;/ui&quot;";
+        assert_eq!(count(&html, escaped), 2, "{html}");
+        assert!(html.contains("href=\"#main\"") && html.contains("href=\"data:,\""), "{html}");
+    }
 
     #[test]
     fn a_session_has_an_address_that_url_parsers_leave_as_it_is() {

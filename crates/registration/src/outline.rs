@@ -58,20 +58,27 @@ impl PolicyInForce {
         Ok(Outline { rule, bounds, largest_tree: log_end.largest_tree() })
     }
 
-    /// Reads an admitted statement again, with what is stored beside it. Returns `None` if its detached payload is not
-    /// given or not the signed one, or this policy does not know its issuer.
+    /// Reads an admitted statement again, with what is stored beside it. Returns `None` if its payload is detached and not
+    /// given, or cannot be read.
+    ///
+    /// # Errors
+    /// The rule that the issuer breaks: its certificates or its detached payload are not those that were admitted, or
+    /// this policy does not know it.
     pub fn read_again<'s>(
         &self,
         statement: &'s SignedStatement,
         side_data: SideData<'s>,
-    ) -> Option<AdmittedStatement<'s>> {
-        let stated = match statement.is_detached() {
+    ) -> Result<Option<AdmittedStatement<'s>>, Violation> {
+        let lacks_payload = statement.is_detached() && side_data.payload.is_none();
+        let stated = match statement.is_detached() && !lacks_payload {
             true => authenticate(statement, side_data, self.policy()),
             false => unsigned(statement, side_data, self.policy()),
         };
-        let stated = stated.ok()?;
-        let record = Record::read(&stated).ok()?;
-        Some(AdmittedStatement { stated, record })
+        let stated = stated.map_err(|untrusted| untrusted.violation())?;
+        if lacks_payload {
+            return Ok(None);
+        }
+        Ok(Record::read(&stated).ok().map(|record| AdmittedStatement { stated, record }))
     }
 
     /// Returns the questions to the log that [`claimed_again`](Self::claimed_again) needs answered.

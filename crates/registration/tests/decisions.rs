@@ -407,7 +407,7 @@ fn the_claims_of_an_admitted_receipt_are_derived_again_from_the_entries_below_it
         let log = log_of(&policy, &[&first]);
         let permit = decide_after(&second, &policy, &log).unwrap();
         let in_force = PolicyInForce::new(policy.clone(), LeafIndex::new(7));
-        let admitted = in_force.read_again(&second, SideData::default()).unwrap();
+        let admitted = in_force.read_again(&second, SideData::default()).unwrap().unwrap();
         let answers = log(&in_force.questions_again(&admitted));
         let claimed = in_force.claimed_again(&admitted, &answers.below(LeafIndex::new(40))).unwrap();
         assert_eq!(claimed, permit.guards(), "{mode}");

@@ -11,7 +11,8 @@ use sqlx::AssertSqlSafe;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool};
 use store::contract::{Appender, entry, statement};
 use store::fsck::{
-    BadState, DeepCheck, Defect, Fsck, FsckFacts, FsckProgress, FsckReport, FsckState, FsckStep, NoFacts,
+    BadState, DeepCheck, Defect, DerivedGuards, Fsck, FsckFacts, FsckProgress, FsckReport, FsckState,
+    FsckStep, NoFacts,
 };
 use store::{
     CommittedHead, Cosignature, Cosignatures, Entry, GuardKey, HeadSignature, LogKey, LogReader, LogWriter,
@@ -46,13 +47,9 @@ impl Toy {
 
 #[async_trait]
 impl FsckFacts for Toy {
-    async fn guards(
-        &self,
-        _: &dyn LogReader,
-        entries: &[&Entry],
-    ) -> Result<Vec<(GuardKey, LeafIndex)>, StoreError> {
+    async fn guards(&self, _: &dyn LogReader, entries: &[&Entry]) -> Result<DerivedGuards, StoreError> {
         let guard = |entry: &&Entry| Some((Self::guard(entry.statement.as_ref()?), entry.index));
-        Ok(entries.iter().filter_map(guard).collect())
+        Ok(DerivedGuards { held: entries.iter().filter_map(guard).collect(), damaged: Vec::new() })
     }
 
     fn twin(&self, entry: &Entry) -> Option<EntryDigest> {

@@ -460,9 +460,33 @@ fn a_backup_is_verified_with_no_database_by_those_who_know_the_key() {
     let key = service.connection().get("/.well-known/scitt-keys").body;
     let other = data_encoding::HEXLOWER.encode(&scitt::KeySet::parse(&key).unwrap().keys()[0].encode());
     fs::write(elsewhere.path("other.key"), other).unwrap();
-    let wrong = verify(&["--key", "other.key"]);
-    assert_eq!((wrong.code, &wrong.json()["signer"]), (Some(3), &"other".into()), "{wrong}");
+    let another = verify(&["--key", "other.key"]);
+    assert_eq!((another.code, &another.json()["signer"]), (Some(4), &"unknown".into()), "{another}");
     assert!(!Path::new(&elsewhere.path("log.backup.partial")).exists());
+}
+
+/// As for a receipt: a log whose keys are others than the trusted ones may have replaced them since.
+#[test]
+fn a_backup_by_a_key_that_the_trust_file_does_not_have_for_this_log_was_not_checked() {
+    let (log, elsewhere) = (Log::sqlite(), Log::sqlite());
+    let service = log.serve();
+    filled(&log, &service, 2);
+    service.stop();
+    log.tabellion(&["backup", "create", "log.backup"]).must_succeed();
+    let receipt_key = |log: &Log| {
+        log.tabellion(&["key", "show", "--json"]).must_succeed().json()["receipt"]["did_key"].clone()
+    };
+    let (ours, others) = (receipt_key(&log), receipt_key(&elsewhere));
+    let verify = |key: &serde_json::Value, checkpoint: &str| {
+        let log_of = format!("[[log]]\niss = \"{}\"\norigin = \"{}\"", testkit::LOG_ISS, testkit::ORIGIN);
+        let keys = format!("keys = [{{ key = {key} }}]\ncheckpoint_keys = [\"{checkpoint}\"]");
+        fs::write(log.path("trust.toml"), format!("{log_of}\n{keys}\n")).unwrap();
+        let ran = log.tabellion(&["backup", "verify", "log.backup", "--trust", "trust.toml", "--json"]);
+        (ran.code, ran.json()["signer"].clone())
+    };
+    assert_eq!(verify(&ours, &log.vkey()), (Some(0), "trusted".into()));
+    assert_eq!(verify(&others, &log.vkey()), (Some(4), "unknown".into()));
+    assert_eq!(verify(&ours, &elsewhere.vkey()), (Some(4), "unknown".into()));
 }
 
 #[test]
@@ -485,10 +509,10 @@ fn a_backup_whose_newest_head_is_by_a_key_past_its_end_is_not_verified() {
         |end: u64| format!("retired_checkpoint_keys = [{{ key = \"{vkey}\", retired_size = {end} }}]");
     for (end, checkpoint, code, signer) in [
         (None, String::new(), 0, "trusted"),
-        (Some(1), String::new(), 3, "other"),
-        (Some(size), String::new(), 3, "other"),
+        (Some(1), String::new(), 3, "ended"),
+        (Some(size), String::new(), 3, "ended"),
         (Some(size + 1), String::new(), 0, "trusted"),
-        (None, retired(1), 3, "other"),
+        (None, retired(1), 3, "ended"),
         (None, retired(size + 1), 0, "trusted"),
     ] {
         let ran = verify(end, &checkpoint);

@@ -150,6 +150,24 @@ fn a_log_that_is_reached_on_this_machine_listens_where_its_public_url_says() {
     assert_eq!(warned(&folder, &config), ["public_url"]);
 }
 
+#[test]
+fn commands_of_a_new_log_on_this_machine_find_it_at_the_address_where_it_listens() {
+    let folder = Folder::new();
+    let log_url = |log: &str, url: &str| {
+        let arguments =
+            ["init", log, "--origin", "l.example", "--db", "sqlite:data/log.db", "--public-url", url];
+        folder.run(&arguments).must_end_with(0);
+        let config = folder.path(log).join("tabellion.toml").display().to_string();
+        shown(&folder.run(&["config", "show", "--json", "--config", &config]), "log_url")
+    };
+    let (url, source) = log_url("here", "http://localhost:8123");
+    assert_eq!(url, "http://127.0.0.1:8123");
+    assert!(source.ends_with("tabellion.toml"), "{source}");
+    let unchanged = ("http://127.0.0.1:7390".to_owned(), "default".to_owned());
+    assert_eq!(log_url("proxied", "https://l.example"), unchanged);
+    assert_eq!(log_url("free", "http://127.0.0.1:0"), unchanged);
+}
+
 /// The settings that `config check` warns of.
 #[track_caller]
 fn warned(folder: &Folder, config: &str) -> Vec<String> {

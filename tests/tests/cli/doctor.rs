@@ -152,6 +152,46 @@ fn a_disk_with_too_little_space_is_found_for_the_database_and_for_the_state() {
 }
 
 #[test]
+fn a_log_that_answers_and_is_not_the_one_of_the_database_is_found() {
+    let (log, same_name, other) = (Log::sqlite(), Log::sqlite(), Dev::start());
+    let (service, elsewhere) = (log.serve(), same_name.serve());
+    for _ in 0..2 {
+        service.connection().register(&log.statement());
+    }
+    elsewhere.connection().register(&testkit::opaque("elsewhere", &json!({})));
+    let asked = |url: &str| log.tabellion(&["doctor", "--json", "--url", url]);
+    let own = asked(service.url());
+    assert_eq!(own.code, Some(0), "{own}");
+    let found = findings(&own, "log");
+    assert!(found.iter().all(|(state, _)| state == "ok"), "{own}");
+    assert!(found.iter().any(|(_, detail)| detail.ends_with("is that of the database here")), "{own}");
+
+    // A signature is listed a moment after its receipt.
+    let fails_with = |url: &str, what: &str| {
+        let begun = Instant::now();
+        loop {
+            let ran = asked(url);
+            let mut found = findings(&ran, "log").into_iter();
+            if found.any(|(state, detail)| state == "failed" && detail.contains(what)) {
+                return ran.code;
+            }
+            assert!(begun.elapsed() < SOON, "no {what}: {ran}");
+            sleep(Duration::from_millis(100));
+        }
+    };
+    assert_eq!(fails_with(other.url(), "is configured here"), Some(1));
+    let another = "has another tree of size 2 than the database here";
+    assert_eq!(fails_with(elsewhere.url(), another), Some(1));
+    for _ in 0..2 {
+        elsewhere.connection().register(&same_name.statement());
+    }
+    let longer = "has signed size 4, and the database here has size 3";
+    assert_eq!(fails_with(elsewhere.url(), longer), Some(1));
+    service.stop();
+    elsewhere.stop();
+}
+
+#[test]
 fn witnesses_that_cosign_are_in_order_and_without_their_quorum_the_exit_code_says_so() {
     let log = Log::sqlite();
     let home = WitnessHome::of(&[&log.vkey()]);

@@ -165,6 +165,31 @@ fn revocations_are_also_appended_to_a_list_of_deltas() {
 }
 
 #[test]
+fn a_new_epoch_leaves_out_old_revocations_but_those_of_keys_that_the_registry_lists() {
+    let folder = organisation();
+    issue(&folder);
+    run(&folder, "issuer new -o stranger.pem --alg EdDSA");
+    run(&folder, "roa revoke root.json --registry registry.json --key operator.pem");
+    for key in ["lead.pem", "stranger.pem"] {
+        run(&folder, &format!("registry revoke registry.json --key operator.pem --revoked-key {key}"));
+    }
+    let begin = |more: &str| {
+        let shown = run(&folder, &format!("registry epoch registry.json --key operator.pem {more}"));
+        [&shown["epoch"], &shown["sequence"], &shown["revocations"]].map(|number| number.as_u64().unwrap())
+    };
+    assert_eq!(begin(""), [2, 0, 3], "nothing is left out without a time");
+    assert_eq!(begin("--drop-before 2020-01-01T00:00:00Z"), [3, 0, 3], "all of them are later");
+    assert_eq!(begin("--drop-before 2100-01-01T00:00:00Z"), [4, 0, 1], "the key of an agent stays revoked");
+    folder.write("deltas.json", "[]");
+    let deltas = "--key operator.pem --deltas deltas.json";
+    run(&folder, &format!("registry revoke registry.json --revoked-key one.pem {deltas}"));
+    let list: Value = serde_json::from_slice(&folder.read("deltas.json")).unwrap();
+    assert_eq!((&list[0]["epoch"], &list[0]["previous_sequence"]), (&json!(4), &json!(0)));
+    let shown = run(&folder, &format!("registry show {VERIFY}"));
+    assert_eq!((&shown["sequence"], &shown["revocations"]), (&json!(1), &json!(2)));
+}
+
+#[test]
 fn revocations_at_the_same_time_are_all_in_the_registry_and_its_deltas() {
     let folder = organisation();
     let revoke = |number: u32| {

@@ -4,11 +4,13 @@ use black_box::{Log, ReverseProxy};
 
 /// A name with slashes, percent-encoded as in the paths below `/v1`.
 const NAME: &str = "https%3A%2F%2Fnobody.example";
+/// The address for clients in `docs/operations.md`.
+const PUBLIC_URL: &str = "https://example.org/log";
 
 #[test]
 fn a_log_below_a_path_of_the_documented_proxy_answers_as_without_it() {
     let log = Log::sqlite();
-    let service = log.serve();
+    let service = log.serve_with(&[("TABELLION_PUBLIC_URL", PUBLIC_URL.to_owned())]);
     let statement = log.statement();
     let proxy = ReverseProxy::as_documented(&service);
     let (mut proxied, mut direct) = (proxy.connection(), service.connection());
@@ -17,7 +19,7 @@ fn a_log_below_a_path_of_the_documented_proxy_answers_as_without_it() {
     let registered = proxied.send("POST", "/log/entries", &kind, statement.bytes());
     assert_eq!(registered.status, 201);
     let location = format!("/entries/{}", statement.digest());
-    assert!(registered.header("location").unwrap().ends_with(&location));
+    assert_eq!(registered.must_have("location"), format!("{PUBLIC_URL}{location}"));
 
     for path in [location.as_str(), "/checkpoint", "/tile/0/000.p/1", "/v1/entries?limit=1&order=newest"] {
         assert_eq!(proxied.get(&format!("/log{path}")).status, 200, "{path}");
@@ -27,6 +29,13 @@ fn a_log_below_a_path_of_the_documented_proxy_answers_as_without_it() {
         let path = format!("/v1/{list}/{NAME}");
         let (through, own) = (proxied.get(&format!("/log{path}")), direct.get(&path));
         assert_eq!((through.status, &through.json()["code"]), (own.status, &own.json()["code"]), "{path}");
+    }
+    let first_page = proxied.get("/log/ui/");
+    assert_eq!((first_page.status, first_page.header("location")), (303, Some("/log/ui")));
+    let entry = String::from_utf8(proxied.get(&format!("/log/ui{location}")).body).unwrap();
+    for address in ["/ui/search", "/ui/style.css", &format!("/ui{location}/proof"), "/docs/"] {
+        assert!(entry.contains(&format!("href=\"/log{address}\"")), "no {address}: {entry}");
+        assert_eq!(proxied.get(&format!("/log{address}")).status, 200, "{address}");
     }
     let large = vec![0; 2 << 20];
     let (through, own) =

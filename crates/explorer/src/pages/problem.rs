@@ -21,8 +21,9 @@ pub struct ProblemPage {
 }
 
 impl ProblemPage {
-    /// Renders the page. It names no log: a caller that is refused learns nothing.
-    pub fn html(&self) -> String {
+    /// Renders the page for readers that find the service at this path ([`PageFrame::path`]). It names no log: a caller
+    /// that is refused learns nothing.
+    pub fn html(&self, path: &str) -> String {
         let content = html! {
             p role="alert" { (line(&self.detail)) }
             (facts(&[
@@ -31,6 +32,10 @@ impl ProblemPage {
                 ("Request", code(&self.request)),
             ]))
         };
-        PageFrame { log: "Tabellion".to_owned(), alarm: None }.html(&self.title, "", &content)
+        PageFrame { log: "Tabellion".to_owned(), path: path.to_owned(), alarm: None }.html(
+            &self.title,
+            "",
+            &content,
+        )
     }
 }

@@ -87,6 +87,14 @@ pub enum Defect {
         /// Index of the entry.
         index: LeafIndex,
     },
+    /// The certificates or the detached payload beside a statement are not those that were admitted with it.
+    #[error("collateral of entry {index}: {why}")]
+    CollateralWrong {
+        /// Index of the entry.
+        index: LeafIndex,
+        /// Description of the difference.
+        why: String,
+    },
     /// A freeze, hold or release that an entry of the operator states did not take effect in the tables.
     #[error("entry {index}: {why}")]
     EffectMissing {

@@ -69,13 +69,9 @@ pub trait FsckFacts: Send + Sync {
         Ok(())
     }
 
-    /// Returns the guards that these entries must hold, each with the leaf of its entry, in the order of the leaves.
-    async fn guards(
-        &self,
-        _: &dyn LogReader,
-        _: &[&Entry],
-    ) -> Result<Vec<(GuardKey, LeafIndex)>, StoreError> {
-        Ok(Vec::new())
+    /// Returns the guards that these entries must hold.
+    async fn guards(&self, _: &dyn LogReader, _: &[&Entry]) -> Result<DerivedGuards, StoreError> {
+        Ok(DerivedGuards::default())
     }
 
     /// Returns the digest of the other encoding of the entry's signature, which must lead to the entry.
@@ -132,6 +128,16 @@ pub trait FsckFacts: Send + Sync {
         signature: &HeadSignature,
         keys: &[LogKey],
     ) -> Result<(), String>;
+}
+
+/// The guards that entries must hold, derived from what is stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DerivedGuards {
+    /// Guards, each with the leaf of its entry, in the order of the leaves.
+    pub held: Vec<(GuardKey, LeafIndex)>,
+    /// Entries whose guards cannot be derived, because what is stored beside the statement is not what was admitted
+    /// with it; each with a description of the difference.
+    pub damaged: Vec<(LeafIndex, String)>,
 }
 
 /// [`FsckFacts`] of a log about which nothing is known: no guards, no twins, no erasures, and every signature passes.

@@ -1,4 +1,5 @@
-//! Checks of the tables `seen` (digests) and `guard` (unique claims), whose keys lead to entries.
+//! Checks of the tables `seen` (digests) and `guard` (unique claims), whose keys lead to entries, and of what is stored
+//! beside statements, from which some guards are derived.
 //!
 //! Not here: the lookup index (`lookup_index`).
 
@@ -61,10 +62,14 @@ impl Fsck<'_> {
         entries: &[&Entry],
         report: &mut FsckReport,
     ) -> Result<Result<(), String>, StoreError> {
-        let guarded = match damage(self.facts.guards(self.store, entries).await)? {
-            Ok(guarded) => guarded,
+        let derived = match damage(self.facts.guards(self.store, entries).await)? {
+            Ok(derived) => derived,
             Err(why) => return Ok(Err(why)),
         };
+        for (index, why) in derived.damaged {
+            report.add(Defect::CollateralWrong { index, why });
+        }
+        let guarded = derived.held;
         let keys: Vec<GuardKey> = guarded.iter().map(|(key, _)| key.clone()).collect();
         let holders = match damage(self.store.guards(&keys).await)? {
             Ok(holders) => holders,

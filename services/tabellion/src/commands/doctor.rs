@@ -28,7 +28,7 @@ pub struct Doctor {
 impl Doctor {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
         let remote = remote::check(context, &self.service);
-        let local = local::check(context, remote.is_reachable);
+        let local = local::check(context, remote.served.as_ref());
         let findings: Vec<Finding> = local.into_iter().chain(remote.findings).collect();
         let exit = exit_of(&findings);
         context.console.result(&Findings { healthy: exit.is_none(), findings })?;

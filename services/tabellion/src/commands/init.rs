@@ -96,7 +96,10 @@ impl Init {
     fn values(&self) -> Vec<(&'static str, String)> {
         let public_url = self.public_url.clone().unwrap_or_else(|| self.iss());
         let alg = if self.alg == Algorithm::EdDsa { "EdDSA" } else { self.alg.name() };
-        let listen = listen_for(&public_url).map(|address| ("listen", address));
+        let listen = listen_for(&public_url);
+        // Without it, commands use the default address of the listener. Port 0 is a free one, known after the start only.
+        let log_url = listen.as_ref().filter(|address| !address.ends_with(":0"));
+        let log_url = log_url.map(|address| ("log_url", format!("http://{address}")));
         [
             ("origin", self.origin.clone()),
             ("public_url", public_url),
@@ -104,7 +107,8 @@ impl Init {
             ("receipt_alg", alg.into()),
         ]
         .into_iter()
-        .chain(listen)
+        .chain(listen.map(|address| ("listen", address)))
+        .chain(log_url)
         .collect()
     }
 

@@ -27,7 +27,6 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use serving::head_fault::HeadFault;
-use serving::problem::ErrorDocumentation;
 use serving::request_id::RequestId;
 use serving::request_span;
 use tracing::Instrument;
@@ -147,7 +146,7 @@ async fn frame(State(edge): State<Arc<EdgeState>>, request: Request, next: Next)
         }
     };
     drop(in_flight);
-    let response = dressed(response, &request_info, &edge.error_documentation);
+    let response = dressed(response, &request_info, &edge);
     let took = started.elapsed();
     edge.metrics.http.answered(&request_info.method, request_info.route(), response.status(), took);
     request_span::end(&span, response.status());
@@ -206,11 +205,7 @@ fn refused_for(fault: HeadFault) -> Problem {
 }
 
 /// Completes a response: the problem body of an error, and the headers of all responses.
-fn dressed(
-    mut response: Response,
-    request_info: &RequestInfo,
-    documentation: &ErrorDocumentation,
-) -> Response {
+fn dressed(mut response: Response, request_info: &RequestInfo, edge: &EdgeState) -> Response {
     // A preflight grants reading to any existing resource; the actual request is checked for permission.
     if request_info.preflight
         && request_info.readable_by.is_some()
@@ -224,7 +219,7 @@ fn dressed(
     let status = response.status();
     let is_error = status.is_client_error() || status.is_server_error();
     if is_error && response.extensions().get::<ErrorPage>().is_none() {
-        response = with_problem(response, request_info, documentation);
+        response = with_problem(response, request_info, edge);
     }
     let headers = response.headers_mut();
     headers.insert(SERVER, HeaderValue::from_static("tabellion"));
@@ -279,11 +274,7 @@ fn may_be_read() -> Response {
     (StatusCode::NO_CONTENT, headers).into_response()
 }
 
-fn with_problem(
-    mut response: Response,
-    request_info: &RequestInfo,
-    documentation: &ErrorDocumentation,
-) -> Response {
+fn with_problem(mut response: Response, request_info: &RequestInfo, edge: &EdgeState) -> Response {
     let status = response.status();
     let problem = response
         .extensions_mut()
@@ -291,8 +282,10 @@ fn with_problem(
         .unwrap_or_else(|| Box::new(Problem::of_status(status)));
     let (media, body) = match request_info.problem_form {
         ProblemForm::Cbor => (media::CONCISE_PROBLEM, problem.to_cbor(request_info.id.0)),
-        ProblemForm::Json => (media::JSON_PROBLEM, problem.to_json(request_info.id.0, documentation)),
-        ProblemForm::Page => (media::HTML, problem.to_page(request_info.id.0)),
+        ProblemForm::Json => {
+            (media::JSON_PROBLEM, problem.to_json(request_info.id.0, &edge.error_documentation))
+        }
+        ProblemForm::Page => (media::HTML, problem.to_page(request_info.id.0, &edge.public_path)),
     };
     let mut dressed = (status, body).into_response();
     let headers = dressed.headers_mut();

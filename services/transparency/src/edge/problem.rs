@@ -183,8 +183,8 @@ impl Problem {
         body.to_string().into_bytes()
     }
 
-    /// Renders the problem as a page.
-    pub fn to_page(&self, instance: Uuid) -> Vec<u8> {
+    /// Renders the problem as a page of a service that browsers reach at this path, without a slash at its end.
+    pub fn to_page(&self, instance: Uuid, path: &str) -> Vec<u8> {
         let page = explorer::ProblemPage {
             status: self.status.as_u16(),
             title: self.title.to_owned(),
@@ -192,7 +192,7 @@ impl Problem {
             code: self.code.to_owned(),
             request: instance.to_string(),
         };
-        page.html().into_bytes()
+        page.html(path).into_bytes()
     }
 
     /// The members of the JSON form that do not depend on the request, so without `instance`.

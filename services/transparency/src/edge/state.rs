@@ -29,6 +29,8 @@ pub struct EdgeState {
     pub error_documentation: ErrorDocumentation,
     /// The origin of the URL that clients use, as browsers write it; `None` if it is not known.
     pub own_origin: Option<String>,
+    /// The path of the URL that clients use ([`path_of`]).
+    pub public_path: String,
     /// Size of the largest statement that the policy in force admits, in bytes. A larger one is not read.
     pub largest_admitted: Arc<AtomicUsize>,
 }
@@ -44,6 +46,7 @@ impl EdgeState {
             metrics,
             error_documentation: ErrorDocumentation::default(),
             own_origin: None,
+            public_path: String::new(),
             largest_admitted: Arc::new(AtomicUsize::new(usize::MAX)),
         }
     }
@@ -81,6 +84,12 @@ pub fn origin_of(url: &str) -> Option<String> {
     let port = url.port_u16().filter(|port| !is_default(port));
     let port = port.map(|port| format!(":{port}")).unwrap_or_default();
     Some(format!("{scheme}://{host}{port}").to_ascii_lowercase())
+}
+
+/// Returns the path of a URL without a slash at its end: empty if the URL names a host alone.
+pub fn path_of(url: &str) -> String {
+    let url = url.parse::<http::Uri>().unwrap_or_default();
+    url.path().trim_end_matches('/').to_owned()
 }
 
 /// Size of the largest body that these bounds admit, in bytes.

@@ -1,9 +1,11 @@
 //! Interpretation of a log's bytes for the check of its storage (`store::fsck`), which does not know COSE.
 //!
 //! Guards and twins are derived again from statement, policy, and the entries below, so a lost row is detected. No
-//! guards are derived for an entry without bytes, or without its detached payload or certificates.
+//! guards are derived for an entry without bytes, or without its detached payload. Certificates that are missing, and
+//! certificates or a payload that are not the admitted ones, are findings.
 
 use std::collections::{BTreeMap, HashSet};
+use std::slice;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -11,7 +13,7 @@ use bytes::Bytes;
 use merkle::{EntryDigest, LeafIndex};
 use registration::{COLLATERAL_PAYLOAD, COLLATERAL_X5CHAIN, Policy, PolicyInForce, Questions, SideData};
 use scitt::{SignedStatement, X5Chain};
-use store::fsck::FsckFacts;
+use store::fsck::{DerivedGuards, FsckFacts};
 use store::lookup::EntryTerms;
 use store::{
     Collateral, CommittedHead, Cosignature, Entry, FsckStore, GuardKey, HeadSignature, LogKey, LogReader,
@@ -122,15 +124,19 @@ impl StoredStatement {
         self.statement.is_detached() || (header.x5t().is_some() && header.x5chain().is_none())
     }
 
-    async fn read_collateral(&mut self, store: &dyn LogReader) -> Result<(), StoreError> {
+    /// Reads what is stored beside the statement. The inner error says why the certificate chain cannot be read.
+    async fn read_collateral(&mut self, store: &dyn LogReader) -> Result<Result<(), String>, StoreError> {
         for Collateral { kind, bytes } in store.collateral(self.leaf).await? {
             match kind {
                 COLLATERAL_PAYLOAD => self.payload = Some(bytes),
-                COLLATERAL_X5CHAIN => self.x5chain = X5Chain::decode(&bytes).ok(),
+                COLLATERAL_X5CHAIN => match X5Chain::decode(&bytes) {
+                    Ok(chain) => self.x5chain = Some(chain),
+                    Err(why) => return Ok(Err(format!("the certificate chain: {why}"))),
+                },
                 _ => {}
             }
         }
-        Ok(())
+        Ok(Ok(()))
     }
 
     fn side_data(&self) -> SideData<'_> {
@@ -138,25 +144,51 @@ impl StoredStatement {
     }
 }
 
+/// Derives the guards of a statement that was decided with bytes beside it.
+async fn derive_with_collateral(
+    store: &dyn LogReader,
+    mut stored: StoredStatement,
+) -> Result<DerivedGuards, StoreError> {
+    let derived = match stored.read_collateral(store).await? {
+        Ok(()) => derive_guards(store, slice::from_ref(&stored)).await?,
+        Err(why) => DerivedGuards { held: Vec::new(), damaged: vec![(stored.leaf, why)] },
+    };
+    // An erasure takes both: the collateral may have gone after the statement was read.
+    if !derived.damaged.is_empty() && !has_statement(store, stored.leaf).await? {
+        return Ok(DerivedGuards::default());
+    }
+    Ok(derived)
+}
+
+async fn has_statement(store: &dyn LogReader, leaf: LeafIndex) -> Result<bool, StoreError> {
+    Ok(store.entry(leaf).await?.is_some_and(|entry| entry.statement.is_some()))
+}
+
 /// Derives the guards that these statements claimed, each from the entries below it.
 async fn derive_guards(
     store: &dyn LogReader,
     stored: &[StoredStatement],
-) -> Result<Vec<(GuardKey, LeafIndex)>, StoreError> {
+) -> Result<DerivedGuards, StoreError> {
+    let mut derived = DerivedGuards::default();
     let (mut read, mut asked) = (Vec::with_capacity(stored.len()), Questions::default());
     for stored in stored {
-        let admitted = stored.policy.read_again(&stored.statement, stored.side_data());
-        let Some(admitted) = admitted else { continue };
+        let admitted = match stored.policy.read_again(&stored.statement, stored.side_data()) {
+            Ok(Some(admitted)) => admitted,
+            Ok(None) => continue,
+            Err(violation) => {
+                derived.damaged.push((stored.leaf, violation.to_string()));
+                continue;
+            }
+        };
         let Questions { digests, guards } = stored.policy.questions_again(&admitted);
         asked.digests.extend(digests);
         asked.guards.extend(guards);
         read.push((stored, admitted));
     }
     let known = ask(store, asked).await?;
-    let mut derived = Vec::new();
     for (stored, admitted) in &read {
         let guards = stored.policy.claimed_again(admitted, &known.below(stored.leaf)).unwrap_or_default();
-        derived.extend(guards.iter().map(|guard| (GuardKey(guard.as_bytes().to_vec()), stored.leaf)));
+        derived.held.extend(guards.iter().map(|guard| (GuardKey(guard.as_bytes().to_vec()), stored.leaf)));
     }
     Ok(derived)
 }
@@ -176,22 +208,20 @@ impl FsckFacts for LogFacts {
         }
     }
 
-    async fn guards(
-        &self,
-        store: &dyn LogReader,
-        entries: &[&Entry],
-    ) -> Result<Vec<(GuardKey, LeafIndex)>, StoreError> {
+    async fn guards(&self, store: &dyn LogReader, entries: &[&Entry]) -> Result<DerivedGuards, StoreError> {
         let stored: Vec<StoredStatement> = entries.iter().filter_map(|entry| self.stored(entry)).collect();
         let (incomplete, whole): (Vec<_>, Vec<_>) =
             stored.into_iter().partition(StoredStatement::needs_collateral);
-        let mut guards = derive_guards(store, &whole).await?;
+        // What a whole statement says is compared with its digest. Nothing else of it can be damaged.
+        let mut derived = DerivedGuards { damaged: Vec::new(), ..derive_guards(store, &whole).await? };
         // One at a time: a payload may be as large as the statements of a whole page.
-        for mut statement in incomplete {
-            statement.read_collateral(store).await?;
-            guards.extend(derive_guards(store, &[statement]).await?);
+        for statement in incomplete {
+            let DerivedGuards { held, damaged } = derive_with_collateral(store, statement).await?;
+            derived.held.extend(held);
+            derived.damaged.extend(damaged);
         }
-        guards.sort_by_key(|(_, leaf)| *leaf);
-        Ok(guards)
+        derived.held.sort_by_key(|(_, leaf)| *leaf);
+        Ok(derived)
     }
 
     fn twin(&self, entry: &Entry) -> Option<EntryDigest> {
@@ -298,3 +328,7 @@ fn policy_in(entry: &Entry) -> Option<PolicyInForce> {
 fn parse(entry: &Entry) -> Option<SignedStatement> {
     SignedStatement::parse(entry.statement.clone()?).ok()
 }
+
+#[cfg(test)]
+#[path = "facts_tests.rs"]
+mod tests;

@@ -16,8 +16,9 @@ const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'sel
 
 /// The routes `/openapi.json` and `/docs`.
 pub fn routes(openapi: &OpenApi) -> Router {
-    let page =
-        Router::from(SwaggerUi::new("/docs").config(Config::from(description::PATH).validator_url("none")));
+    // Relative to the page, as a proxy may serve it below a path.
+    let config = Config::from(format!("..{}", description::PATH)).validator_url("none");
+    let page = Router::from(SwaggerUi::new("/docs").config(config));
     Router::new()
         .route(description::PATH, description::document(description::text(openapi)))
         .merge(page.layer(from_fn(confined)))

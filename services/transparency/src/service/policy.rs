@@ -17,7 +17,7 @@ use tokio::sync::watch;
 
 use crate::config::Config;
 use crate::keys::key_files::{KeyFileError, signing_key};
-use crate::log::admission;
+use crate::log::admission::{self, NotAdmitted};
 use crate::log::policies::{PolicyEntry, PolicyUnreadable};
 use crate::log::state::Log;
 
@@ -25,8 +25,10 @@ use crate::log::state::Log;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Interval between two reads of the policy in force.
 const POLICY_POLL: Duration = Duration::from_millis(50);
-/// Pause before an outstanding policy is published again after a failure.
-const PUBLICATION_RETRY: Duration = Duration::from_secs(5);
+/// Pause before an outstanding policy is published again after the first failure. Each further one doubles it.
+const FIRST_PUBLICATION_PAUSE: Duration = Duration::from_secs(5);
+/// The longest pause.
+const LONGEST_PUBLICATION_PAUSE: Duration = Duration::from_secs(5 * 60);
 
 /// Reason why the configured policy is not in force.
 #[derive(Debug, thiserror::Error)]
@@ -73,6 +75,24 @@ pub enum PolicyError {
     NotInForce,
 }
 
+impl PolicyError {
+    /// Returns `true` if the same policy cannot be published with the same files: somebody has to change one of them, or
+    /// the program.
+    fn is_permanent(&self) -> bool {
+        match self {
+            Self::File { .. }
+            | Self::Conflict(_)
+            | Self::AnotherLog { .. }
+            | Self::NoOperatorKey
+            | Self::Key(_)
+            | Self::Sign(_)
+            | Self::NotAdmitted(_)
+            | Self::Unreadable(PolicyUnreadable::NotAPolicy { .. }) => true,
+            Self::NotRegistered(_) | Self::Unreadable(PolicyUnreadable::Store(_)) | Self::NotInForce => false,
+        }
+    }
+}
+
 /// The configured policy, with the key file for its signature.
 pub struct ConfiguredPolicy {
     policy: Policy,
@@ -110,10 +130,11 @@ pub async fn publish_later(log: Arc<Log>, mut outstanding: watch::Receiver<Optio
     }
 }
 
-/// Publishes a policy as soon as this process can; repeats after failures, except if it cannot follow the policy in force,
-/// or there is no key to sign it.
+/// Publishes a policy as soon as this process can. After a failure it repeats that with a growing pause, unless the failure
+/// is permanent.
 async fn publish_when_possible(log: &Log, configured: &ConfiguredPolicy) {
     let mut status = log.sequencer.status();
+    let mut pause = FIRST_PUBLICATION_PAUSE;
     loop {
         let is_possible = status.wait_for(can_publish).await.is_ok();
         if !is_possible {
@@ -121,13 +142,27 @@ async fn publish_when_possible(log: &Log, configured: &ConfiguredPolicy) {
         }
         match publish(log, configured).await {
             Ok(()) => return tracing::info!("the configured policy is in force now"),
-            Err(error @ (PolicyError::Conflict(_) | PolicyError::NoOperatorKey)) => {
-                return tracing::error!(%error, "the configured policy is not put in force");
-            }
-            Err(error) => tracing::warn!(%error, "the configured policy is not in force yet"),
+            Err(error) if error.is_permanent() => return end_publication(log, configured, &error).await,
+            Err(error) => tracing::warn!(%error, ?pause, "the configured policy is not in force yet"),
         }
-        tokio::time::sleep(PUBLICATION_RETRY).await;
+        tokio::time::sleep(pause).await;
+        pause = longer(pause);
     }
+}
+
+/// Logs that the policy is not published. The failure does not count if another process has published it first.
+async fn end_publication(log: &Log, configured: &ConfiguredPolicy, error: &PolicyError) {
+    match is_in_force(log, configured).await {
+        Ok(true) => tracing::info!("another process has put the configured policy in force"),
+        Ok(false) | Err(_) => {
+            tracing::error!(%error, "the configured policy is not put in force: correct it and reload");
+        }
+    }
+}
+
+/// Returns the pause after a further failure.
+fn longer(pause: Duration) -> Duration {
+    (pause * 2).min(LONGEST_PUBLICATION_PAUSE)
 }
 
 /// Returns `true` if this process leads, or another one does that has registered a policy.
@@ -194,8 +229,20 @@ async fn next(log: &Log, current: &PolicyEntry, configured: &ConfiguredPolicy) -
     let signed = sign(configured, current.in_force.policy())?;
     let (store, metrics) = (&*log.store, &log.metrics);
     let admitted = admission::admit(&signed, SideData::default(), &current.in_force, store, metrics, None);
-    let admitted = admitted.await.map_err(|why| PolicyError::NotAdmitted(why.to_string()))?;
-    submit(log, admitted.submission).await
+    submit(log, admitted.await.map_err(not_admitted)?.submission).await
+}
+
+/// Converts the reason why a policy was not admitted: some of them pass.
+fn not_admitted(why: NotAdmitted) -> PolicyError {
+    match why {
+        NotAdmitted::OverQuota(_) | NotAdmitted::Undecided(_) | NotAdmitted::Store(_) => {
+            PolicyError::NotRegistered(why.to_string())
+        }
+        NotAdmitted::Untrusted(_)
+        | NotAdmitted::Refused(_)
+        | NotAdmitted::Held(_)
+        | NotAdmitted::NothingToHold(_) => PolicyError::NotAdmitted(why.to_string()),
+    }
 }
 
 fn sign(configured: &ConfiguredPolicy, in_force: &Policy) -> Result<SignedStatement, PolicyError> {
@@ -215,6 +262,59 @@ async fn submit(log: &Log, submission: Submission) -> Result<(), PolicyError> {
         Err(SubmitError::Accepted | SubmitError::GuardTaken { .. } | SubmitError::PolicyMoved { .. }) => {
             Ok(())
         }
-        Err(error) => Err(PolicyError::NotRegistered(error.to_string())),
+        Err(error) => Err(not_registered(&error)),
+    }
+}
+
+/// Converts the reason why the sequencer did not register a policy: some of them are final.
+fn not_registered(error: &SubmitError) -> PolicyError {
+    match error {
+        SubmitError::Twin { .. } | SubmitError::OutsideWindow { .. } | SubmitError::LogFull { .. } => {
+            PolicyError::NotAdmitted(error.to_string())
+        }
+        _ => PolicyError::NotRegistered(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use merkle::{LeafIndex, TreeSize};
+    use store::StoreError;
+
+    use super::*;
+
+    #[test]
+    fn what_only_a_change_of_a_file_or_of_the_program_ends_is_permanent_and_the_rest_passes() {
+        let full = SubmitError::LogFull { size: TreeSize::new(5), largest: TreeSize::new(5) };
+        let not_understood =
+            PolicyUnreadable::NotAPolicy { leaf: LeafIndex::new(1), why: "a newer version".to_owned() };
+        for permanent in [
+            PolicyError::File { path: "policy.toml".into(), why: "not TOML".to_owned() },
+            PolicyError::NoOperatorKey,
+            PolicyError::Sign(SignError::NotAnOperator("a key".to_owned())),
+            PolicyError::Unreadable(not_understood),
+            not_admitted(NotAdmitted::NothingToHold(LeafIndex::new(1))),
+            not_registered(&full),
+        ] {
+            assert!(permanent.is_permanent(), "{permanent}");
+        }
+        let away = || StoreError::Unavailable("away".to_owned());
+        let busy = SubmitError::QueueFull { retry_after: Duration::from_secs(1) };
+        for passing in [
+            PolicyError::NotInForce,
+            PolicyError::Unreadable(away().into()),
+            not_admitted(away().into()),
+            not_registered(&busy),
+            not_registered(&SubmitError::Store(Arc::new(away()))),
+        ] {
+            assert!(!passing.is_permanent(), "{passing}");
+        }
+    }
+
+    #[test]
+    fn the_pause_grows_up_to_five_minutes() {
+        let pauses = std::iter::successors(Some(FIRST_PUBLICATION_PAUSE), |pause| Some(longer(*pause)));
+        let seconds: Vec<u64> = pauses.take(9).map(|pause| pause.as_secs()).collect();
+        assert_eq!(seconds, [5, 10, 20, 40, 80, 160, 300, 300, 300]);
     }
 }

@@ -20,7 +20,7 @@ use tokio::sync::{Notify, watch};
 use crate::admin_router;
 use crate::background::maintenance::start as start_watching;
 use crate::config::{Config, InvalidSetting};
-use crate::edge::state::{EdgeState, origin_of};
+use crate::edge::state::{EdgeState, origin_of, path_of};
 use crate::index::Index;
 use crate::limits::{HYPER_HEAD_BYTES, HYPER_HEADERS, SHARE_PART, STOP_TIME};
 use crate::log::policies::PolicyEntry;
@@ -97,9 +97,12 @@ impl Service {
         let metrics = Arc::new(Metrics::new()?);
         let store = storage::measured(store, &config.database, &metrics);
         let edge = EdgeState::new(&config.limits, &config.access, metrics.clone());
-        let (error_documentation, own_origin) =
-            (config.error_documentation.clone(), origin_of(&config.public_url));
-        let edge = Arc::new(EdgeState { error_documentation, own_origin, ..edge });
+        let edge = Arc::new(EdgeState {
+            error_documentation: config.error_documentation.clone(),
+            own_origin: origin_of(&config.public_url),
+            public_path: path_of(&config.public_url),
+            ..edge
+        });
         let log = Arc::new(open_log(&config, store, &edge, metrics).await?);
         let outstanding = match put_policy_in_force(&log, &config).await {
             Ok(outstanding) => outstanding,

@@ -29,6 +29,7 @@ mod status;
 pub mod verify;
 
 use axum::Router;
+use axum::extract::State;
 use axum::response::Redirect;
 use axum::routing::get;
 
@@ -37,9 +38,9 @@ use crate::routes::app::App;
 /// The routes of all pages.
 pub fn routes() -> Router<App> {
     Router::new()
-        .route("/", get(|| async { Redirect::to("/ui") }))
+        .route("/", get(to_first_page))
         .route("/ui", get(home::home))
-        .route("/ui/", get(|| async { Redirect::to("/ui") }))
+        .route("/ui/", get(to_first_page))
         .route("/ui/style.css", get(page::style))
         .route("/ui/search", get(search::search))
         .route("/ui/entries/{entry_id}", get(entry::entry))
@@ -57,4 +58,8 @@ pub fn routes() -> Router<App> {
         .route("/ui/growth", get(growth::growth))
         .route("/ui/status", get(status::status))
         .route("/ui/alarms", get(alarms::alarms))
+}
+
+async fn to_first_page(State(app): State<App>) -> Redirect {
+    Redirect::to(&format!("{}/ui", app.edge.public_path))
 }

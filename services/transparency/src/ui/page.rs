@@ -10,6 +10,7 @@ use sequencer::{Halt, Role};
 use crate::background::readiness::refusals;
 use crate::edge::html::{self, ErrorPage};
 use crate::edge::media;
+use crate::edge::state::path_of;
 use crate::log::state::Log;
 
 /// A page as a response.
@@ -35,7 +36,8 @@ pub async fn style() -> Response {
 
 /// The frame of a page about this log.
 pub fn frame(log: &Log) -> PageFrame {
-    PageFrame { log: log.identity.origin.clone(), alarm: alarm(log) }
+    let identity = &log.identity;
+    PageFrame { log: identity.origin.clone(), path: path_of(&identity.public_url), alarm: alarm(log) }
 }
 
 /// What this process does, in words.

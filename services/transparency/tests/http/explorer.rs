@@ -254,6 +254,52 @@ async fn the_page_of_checkpoints_asks_for_two_sizes_and_wrong_ones_are_named() {
 }
 
 #[tokio::test]
+async fn below_a_path_of_the_public_url_every_address_of_a_page_has_the_path() {
+    let below = "https://log.example/of-2026";
+    let site = Place::new().start_with(|config| config.public_url = below.to_owned()).await;
+    let statements =
+        [testkit::opaque("thing", &json!({ "n": 1 })), testkit::opaque("thing", &json!({ "n": 2 }))];
+    for statement in &statements {
+        assert_eq!(site.register(statement).await.status, 201);
+    }
+    for path in ["/", "/ui/"] {
+        let answer = site.get(path).await;
+        assert_eq!((answer.status, answer.header("location")), (303, Some("/of-2026/ui")), "{path}");
+    }
+    let id = statements[0].digest().to_string();
+    let own = [
+        "/ui",
+        "/ui/search?limit=1",
+        "/ui/policy",
+        "/ui/consistency?first=1&second=2",
+        &format!("/ui/entries/{id}"),
+        &under("/ui/issuers", testkit::ISSUER),
+    ];
+    for path in own {
+        has_the_path_everywhere(path, &page(&site, path).await);
+    }
+    let browser = [("accept", "text/html,*/*;q=0.8")];
+    let absent = site.send(Method::GET, "/ui/nothing", &browser, "").await;
+    assert_eq!(absent.status, 404);
+    has_the_path_everywhere("an error", &absent.text());
+    let documentation = site.get("/docs/swagger-initializer.js").await.text();
+    assert!(documentation.contains("\"../openapi.json\""), "{documentation}");
+}
+
+/// Checks that every link and form of a page leads below `/of-2026`, to its own parts, or to nothing.
+fn has_the_path_everywhere(path: &str, html: &str) {
+    let mut addresses: Vec<&str> = Vec::new();
+    for attribute in [" href=\"", " action=\"", " src=\""] {
+        addresses.extend(html.split(attribute).skip(1).filter_map(|rest| rest.split('"').next()));
+    }
+    assert!(addresses.contains(&"/of-2026/ui/style.css"), "{path}: {html}");
+    for address in addresses {
+        let leads_below = ["/of-2026/", "#", "data:"].iter().any(|start| address.starts_with(start));
+        assert!(leads_below, "{path} leads to {address}");
+    }
+}
+
+#[tokio::test]
 async fn the_page_of_an_erased_entry_has_commands_for_those_who_have_the_statement() {
     let site = Place::new().start().await;
     let statement = testkit::opaque("gone", &json!({}));

@@ -45,7 +45,7 @@ impl Verify {
         match signer {
             HeadSigner::Trusted => Ok(()),
             HeadSigner::Unknown => Err(Failure::already_printed(Exit::NotVerified)),
-            HeadSigner::Other => Err(Failure::already_printed(Exit::VerificationFailed)),
+            HeadSigner::Ended => Err(Failure::already_printed(Exit::VerificationFailed)),
         }
     }
 }
@@ -86,16 +86,17 @@ pub fn unreadable(file: &Path, error: ArchiveError) -> Failure {
     Failure::new(exit, code, what).fact("because", error.to_string()).why("no part of it is used")
 }
 
-/// The trust in the keys that signed the newest head.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// The trust in the keys that signed the newest head, as in the verification of a receipt: a key that is not known decides
+/// nothing, and one that had ended is wrong. The better one is first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum HeadSigner {
     /// The keys are trusted for this log.
     Trusted,
-    /// The trust file has no keys for this log.
+    /// The keys are known for this log, and the log had replaced one of them at this size, or it was compromised.
+    Ended,
+    /// The trusted keys of this log, if there are any, are others.
     Unknown,
-    /// The keys are not among those trusted for this log and this size.
-    Other,
 }
 
 fn by_key(summary: &ArchiveSummary, file: &Path) -> Result<HeadSigner, Failure> {
@@ -105,34 +106,55 @@ fn by_key(summary: &ArchiveSummary, file: &Path) -> Result<HeadSigner, Failure> 
     })?;
     let signed =
         signing_keys(summary, SignatureKind::Receipt).filter_map(|it| CoseKey::parse(&it.public).ok());
-    Ok(if signed.map(|it| it.key).any(|it| it == key.key) { HeadSigner::Trusted } else { HeadSigner::Other })
+    let is_trusted = signed.map(|it| it.key).any(|it| it == key.key);
+    Ok(if is_trusted { HeadSigner::Trusted } else { HeadSigner::Unknown })
 }
 
 fn by_trust(summary: &ArchiveSummary, trust: &TrustFile) -> HeadSigner {
-    let mut logs =
-        trust.store.logs.iter().filter(|log| log.origin.as_ref() == Some(&summary.origin)).peekable();
-    if logs.peek().is_none() {
-        return HeadSigner::Unknown;
-    }
-    if logs.any(|log| signed_by(summary, log)) { HeadSigner::Trusted } else { HeadSigner::Other }
+    let logs = trust.store.logs.iter().filter(|log| log.origin.as_ref() == Some(&summary.origin));
+    logs.map(|log| by_keys_of(summary, log)).min().unwrap_or(HeadSigner::Unknown)
 }
 
-/// Returns whether a trusted receipt key signed, and a trusted checkpoint key, if the trust file has any. A key counts
-/// only below the size from which on the trust file calls it retired or compromised.
-fn signed_by(summary: &ArchiveSummary, log: &TrustedLog) -> bool {
-    let has_ended = |end: &KeyEnd| end.size().is_some_and(|end| end <= summary.size.get());
-    let receipt = signing_keys(summary, SignatureKind::Receipt)
-        .filter_map(|key| CoseKey::parse(&key.public).ok())
-        .any(|key| log.keys.iter().any(|trusted| trusted.key == key.key && !has_ended(&trusted.end)));
-    let is_trusted = |key: &LogKey| {
-        let is_key = |trusted: &String| trusted.as_bytes() == &key.public[..];
-        let mut retired = log.retired_checkpoint_keys.iter();
-        log.all_checkpoint_keys().any(is_key)
-            && !retired.any(|retired| is_key(&retired.key) && has_ended(&retired.end))
-    };
-    let checkpoint = log.all_checkpoint_keys().next().is_none()
-        || signing_keys(summary, SignatureKind::Checkpoint).any(is_trusted);
-    receipt && checkpoint
+/// Returns the trust in a receipt key that signed, and in a checkpoint key, if the trust file has any.
+fn by_keys_of(summary: &ArchiveSummary, log: &TrustedLog) -> HeadSigner {
+    match (by_receipt_key(summary, log), by_checkpoint_key(summary, log)) {
+        (HeadSigner::Ended, _) | (_, HeadSigner::Ended) => HeadSigner::Ended,
+        (HeadSigner::Trusted, HeadSigner::Trusted) => HeadSigner::Trusted,
+        _ => HeadSigner::Unknown,
+    }
+}
+
+fn by_receipt_key(summary: &ArchiveSummary, log: &TrustedLog) -> HeadSigner {
+    let signed =
+        signing_keys(summary, SignatureKind::Receipt).filter_map(|key| CoseKey::parse(&key.public).ok());
+    by_known(signed.flat_map(move |key| {
+        let known = log.keys.iter().filter(move |trusted| trusted.key == key.key);
+        known.map(move |trusted| has_ended(&trusted.end, summary))
+    }))
+}
+
+fn by_checkpoint_key(summary: &ArchiveSummary, log: &TrustedLog) -> HeadSigner {
+    if log.all_checkpoint_keys().next().is_none() {
+        return HeadSigner::Trusted;
+    }
+    let is_key = |trusted: &str, key: &LogKey| trusted.as_bytes() == &key.public[..];
+    let is_known = |key: &&LogKey| log.all_checkpoint_keys().any(|trusted| is_key(trusted, key));
+    let known = signing_keys(summary, SignatureKind::Checkpoint).filter(is_known);
+    by_known(known.map(|key| {
+        let mut retired = log.retired_checkpoint_keys.iter().filter(|retired| is_key(&retired.key, key));
+        retired.any(|retired| has_ended(&retired.end, summary))
+    }))
+}
+
+/// Returns the trust in known keys that signed, each with whether it had ended: one that had not suffices.
+fn by_known(ended: impl Iterator<Item = bool>) -> HeadSigner {
+    let signers = ended.map(|ended| if ended { HeadSigner::Ended } else { HeadSigner::Trusted });
+    signers.min().unwrap_or(HeadSigner::Unknown)
+}
+
+/// Returns true if the trust file calls a key retired or compromised from this size, or a smaller one, on.
+fn has_ended(end: &KeyEnd, summary: &ArchiveSummary) -> bool {
+    end.size().is_some_and(|end| end <= summary.size.get())
 }
 
 /// Returns the keys whose signatures of this kind over the newest head were checked.
@@ -155,7 +177,9 @@ fn print(context: &Context, summary: &ArchiveSummary, signer: HeadSigner) -> Res
         HeadSigner::Unknown => {
             "not checked: nothing here says whose keys those are (--trust, --key)\nnot verified"
         }
-        HeadSigner::Other => "FAIL: not by a key that is trusted for this log and this size\nnot verified",
+        HeadSigner::Ended => {
+            "FAIL: by a key that the log had replaced at this size, or that was compromised\nnot verified"
+        }
     };
     context.console.print(&json, |out| {
         print_contents(out, summary)?;

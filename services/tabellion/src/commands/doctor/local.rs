@@ -4,9 +4,11 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 
 use display::counted;
+use merkle::TreeSize;
 use transparency::{Config, Database, free_bytes, storage};
 
 use super::finding::Finding;
+use super::remote::ServedLog;
 use crate::commands::serve::failures::{database, unreadable_pin};
 use crate::commands::serve::{check as config_check, config};
 use crate::console::{Exit, Failure};
@@ -20,8 +22,9 @@ const FREE_FACTOR: u64 = 10;
 /// Bytes of a mebibyte.
 const MEBIBYTE: u64 = 1 << 20;
 
-/// Checks the log whose configuration is found; `is_serving` if a service answers at its address.
-pub fn check(context: &Context, is_serving: bool) -> Vec<Finding> {
+/// Checks the log whose configuration is found, and that it is the one that is `served` at the address for clients, if one
+/// is.
+pub fn check(context: &Context, served: Option<&ServedLog>) -> Vec<Finding> {
     let settings = match context.log_settings(Vec::new()) {
         Ok(settings) => settings,
         Err(failure) => return vec![Finding::failure("settings", &failure)],
@@ -31,16 +34,18 @@ pub fn check(context: &Context, is_serving: bool) -> Vec<Finding> {
         return vec![Finding::skipped("settings", what).fix("tabellion init")];
     }
     match config::resolve(&settings) {
-        Ok(config) => check_log(&config, &settings, is_serving),
+        Ok(config) => check_log(&config, &settings, served),
         Err(failure) => vec![Finding::failure("settings", &failure).fix("tabellion config check")],
     }
 }
 
-fn check_log(config: &Config, settings: &Settings, is_serving: bool) -> Vec<Finding> {
+fn check_log(config: &Config, settings: &Settings, served: Option<&ServedLog>) -> Vec<Finding> {
+    let is_serving = served.is_some_and(|served| served.origin == config.origin);
     let mut findings = files(config, settings);
     findings.extend(ports(config, is_serving));
     findings.extend(disk(config));
     findings.push(stored(config));
+    findings.extend(served.map(|served| same_log(config, served)));
     findings
 }
 
@@ -128,6 +133,54 @@ fn stored(config: &Config) -> Finding {
     }
 }
 
+/// Compares the log that answers with the configured one: its name, and its newest signed tree with the database.
+fn same_log(config: &Config, served: &ServedLog) -> Finding {
+    let ServedLog { address, origin, signed } = served;
+    let other = |what: String| Finding::failed("log", Exit::Failure, what).fix("tabellion config show");
+    if *origin != config.origin {
+        return other(format!("{address} is the log {origin}, and {} is configured here", config.origin));
+    }
+    let Some((size, root)) = signed else {
+        return Finding::skipped("log", format!("{address} has no signed tree to compare with the database"));
+    };
+    match read_tree(config, *size) {
+        Err(failure) => Finding::failure("log", &failure),
+        Ok((_, Some(stored))) if stored == *root => {
+            Finding::ok("log", format!("its tree of size {size} is that of the database here"))
+        }
+        // The copy of a standby server may be a moment behind.
+        Ok((here, _)) if here < *size && matches!(config.database, Database::Postgres(_)) => {
+            let what = format!("{address} has signed size {size}, and the database here has size {here}");
+            Finding::warning("log", what)
+        }
+        Ok((here, _)) if here < *size => other(format!(
+            "{address} has signed size {size}, and the database here has size {here}: it is not the one that is served"
+        )),
+        Ok(_) => other(format!(
+            "{address} has another tree of size {size} than the database here: it is not the one that is served"
+        )),
+    }
+}
+
+/// Returns the size of the database, and the root in hex of the head of this size, if it has one.
+fn read_tree(config: &Config, size: u64) -> Result<(u64, Option<String>), Failure> {
+    let runtime = runtime::single_threaded()?;
+    runtime.block_on(async {
+        if is_missing(config) {
+            return Ok((0, None));
+        }
+        let store = storage::open_read_only(&config.database).await.map_err(database)?;
+        let head = store.head_of_size(TreeSize::new(size)).await.map_err(database)?;
+        let here = store.head().await.map_err(database)?.size().get();
+        Ok((here, head.map(|head| head.root.to_string())))
+    })
+}
+
+/// Returns true if the database is a file that does not exist.
+fn is_missing(config: &Config) -> bool {
+    matches!(&config.database, Database::Sqlite { path, .. } if !path.exists())
+}
+
 /// Without a pin, a process does not lead. Another process may, if the database is not the file of this one alone.
 fn no_pin(config: &Config, size: u64) -> Finding {
     let what = format!("size {size} was signed, and this host has no pin: it registers nothing");
@@ -145,7 +198,7 @@ fn read_sizes(config: &Config) -> Result<(Option<u64>, Option<u64>), Failure> {
     runtime.block_on(async {
         let pin = storage::pin(config).map_err(database)?.read().await.map_err(unreadable_pin)?;
         let pinned = pin.map(|pin| pin.size.get());
-        if matches!(&config.database, Database::Sqlite { path, .. } if !path.exists()) {
+        if is_missing(config) {
             return Ok((None, pinned));
         }
         let store = storage::open_read_only(&config.database).await.map_err(database)?;

@@ -18,10 +18,20 @@ const TIMEOUT: u64 = 10;
 
 /// The findings about a log at an address.
 pub struct RemoteFindings {
-    /// True if the log answers.
-    pub is_reachable: bool,
+    /// The log, if it answers.
+    pub served: Option<ServedLog>,
     /// The results of the checks.
     pub findings: Vec<Finding>,
+}
+
+/// What the log at an address says about itself.
+pub struct ServedLog {
+    /// The address.
+    pub address: String,
+    /// Its name.
+    pub origin: String,
+    /// Size of its newest tree that is listed as signed, and the root in hex.
+    pub signed: Option<(u64, String)>,
 }
 
 /// Checks the log of `--url` or the setting `log_url`.
@@ -29,22 +39,31 @@ pub fn check(context: &Context, service: &ServiceArgs) -> RemoteFindings {
     let service = ServiceArgs { timeout: service.timeout.min(TIMEOUT), ..service.clone() };
     match service.connect(context).and_then(|service| reach(&service).map(|found| (service, found))) {
         Ok((service, reached)) => {
-            let findings = [reached, clock(&service)].into_iter().chain(witnesses(&service)).collect();
-            RemoteFindings { is_reachable: true, findings }
+            let what = format!("{} answers at {}", reached.origin, reached.address);
+            let findings = [Finding::ok("log", what), clock(&service)];
+            let findings = findings.into_iter().chain(witnesses(&service)).collect();
+            RemoteFindings { served: Some(reached), findings }
         }
         Err(failure) => {
             let skipped =
                 ["clock", "witnesses"].map(|check| Finding::skipped(check, "the log does not answer"));
             let findings = [Finding::failure("log", &failure)].into_iter().chain(skipped).collect();
-            RemoteFindings { is_reachable: false, findings }
+            RemoteFindings { served: None, findings }
         }
     }
 }
 
-fn reach(service: &Service) -> Result<Finding, Failure> {
+fn reach(service: &Service) -> Result<ServedLog, Failure> {
     let policy: Json = service.block_on(service.client.json("v1/policy"))?;
-    let origin = text(&policy["policy"], "origin");
-    Ok(Finding::ok("log", format!("{origin} answers at {}", service.client.base())))
+    // The newest tree may not be signed yet.
+    let signed: Json = service.block_on(service.client.json("v1/checkpoints?order=newest&limit=2"))?;
+    Ok(ServedLog {
+        address: service.client.base().to_string(),
+        origin: text(&policy["policy"], "origin"),
+        signed: items(&signed, "checkpoints")
+            .first()
+            .and_then(|newest| Some((newest["size"].as_u64()?, text(newest, "root")))),
+    })
 }
 
 /// Compares this computer's clock with the time of the newest entry, which cannot be in the future.

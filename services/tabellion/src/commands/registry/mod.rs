@@ -1,6 +1,7 @@
 //! `tabellion registry`: the Agent Identity Registry of AgentROA, a signed file.
 
 mod add;
+mod epoch;
 mod publish;
 mod serve;
 
@@ -48,6 +49,9 @@ pub enum Registry {
     /// Revoke an envelope, an attestation or a key
     #[command(before_help = REVOKE)]
     Revoke(Revoke),
+    /// Begin the next epoch, which may leave out old revocations
+    #[command(before_help = "example:  tabellion registry epoch registry.json --key operator.pem")]
+    Epoch(epoch::Epoch),
     /// Register the current version on a log
     #[command(
         before_help = "example:  tabellion registry publish registry.json --key k.pem --url https://log"
@@ -67,6 +71,7 @@ impl Registry {
             Self::Init(init) => init.run(context),
             Self::Add(add) => add.run(context),
             Self::Revoke(revoke) => revoke.run(context),
+            Self::Epoch(epoch) => epoch.run(context),
             Self::Publish(publish) => publish.run(context),
             Self::Serve(serve) => serve.run(context),
             Self::Show(show) => show.run(context),
