@@ -270,15 +270,18 @@ CREATE INDEX inbox_arrival ON inbox (arrival);
 CREATE INDEX inbox_by_issuer ON inbox (issuer_key, bytes);
 
 -- The outcome of an attempt: an index, or the reason of a failure.
--- Invariant: an attempt has one outcome, which never changes.
+-- Invariant: an attempt has one outcome, which never changes. Failures are deleted from the oldest on when there are many.
 CREATE TABLE inbox_outcome (
   digest  bytea    NOT NULL CHECK (octet_length(digest) = 32),
   attempt integer  NOT NULL,
+  no      bigint   GENERATED ALWAYS AS IDENTITY,         -- the order in which attempts ended
   idx     bigint,
   failure text,
   PRIMARY KEY (digest, attempt),
   CHECK ((idx IS NULL) <> (failure IS NULL))
 );
+
+CREATE INDEX inbox_outcome_failed ON inbox_outcome (no) WHERE failure IS NOT NULL;
 
 CREATE FUNCTION inbox_keeps_pending() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

@@ -186,7 +186,7 @@ WHEN NOT EXISTS (SELECT 1 FROM inbox_outcome WHERE attempt = OLD.attempt)
 BEGIN SELECT RAISE(ABORT, 'inbox: a waiting statement is never deleted'); END;
 
 -- The outcome of an attempt: an index, or the reason of a failure.
--- Invariant: an attempt has one outcome, which never changes.
+-- Invariant: an attempt has one outcome, which never changes. Failures are deleted from the oldest on when there are many.
 CREATE TABLE inbox_outcome (
   attempt INTEGER PRIMARY KEY,
   digest  BLOB    NOT NULL CHECK (length(digest) = 32),
@@ -196,6 +196,7 @@ CREATE TABLE inbox_outcome (
 ) STRICT;
 
 CREATE INDEX inbox_outcome_by_digest ON inbox_outcome (digest);
+CREATE INDEX inbox_outcome_failed ON inbox_outcome (attempt) WHERE failure IS NOT NULL;
 
 CREATE TRIGGER inbox_outcome_never_changes BEFORE UPDATE ON inbox_outcome
 BEGIN SELECT RAISE(ABORT, 'inbox_outcome: an outcome never changes'); END;

@@ -2,8 +2,14 @@
 //!
 //! They apply before a signature is verified, and so bound the cost that an unauthenticated sender can cause.
 
-/// Maximum size of a statement in bytes. A service cannot raise this limit by configuration.
+/// Maximum size of S, a statement without its unprotected header, in bytes. A service cannot raise this limit by configuration.
 pub const STATEMENT_BYTES: usize = 8 << 20;
+
+/// Room for receipts beside a statement of the largest size, in bytes: one receipt of the largest size, or hundreds of others.
+pub const RECEIPTS_ROOM: usize = 2 * RECEIPT_BYTES;
+
+/// Maximum size of a statement with its unprotected header, in bytes.
+pub const TRANSPARENT_BYTES: usize = STATEMENT_BYTES + RECEIPTS_ROOM;
 
 /// Maximum nesting of arrays, maps and tags in a header, the header's own map included.
 pub const HEADER_DEPTH: usize = 16;

@@ -45,8 +45,12 @@ impl SignedStatement {
     }
 
     fn parse_bytes(input: Bytes) -> Result<Self, Malformed> {
-        let frame = Sign1Frame::read(&input, limits::STATEMENT_BYTES)?;
+        let frame = Sign1Frame::read(&input, limits::TRANSPARENT_BYTES)?;
         let bytes = with_empty_unprotected(&input, &frame);
+        let limit = limits::STATEMENT_BYTES;
+        if bytes.len() > limit {
+            return Err(Malformed::at(limit, MalformedKind::TooLarge { limit }));
+        }
         let header = Header::read(&bytes, frame.protected.clone(), &[])?;
         let unprotected = Unprotected::read(&frame.unprotected, &input, &header)?;
         // The protected header comes first, so that its span is the same in input and S. The later spans move up.

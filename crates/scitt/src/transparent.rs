@@ -18,7 +18,7 @@ use crate::statement::SignedStatement;
 ///
 /// # Errors
 /// Returns [`Malformed`] if the statement is malformed, its protected header has label 394, or there would be more than
-/// [`RECEIPTS`](limits::RECEIPTS) receipts or more than [`STATEMENT_BYTES`](limits::STATEMENT_BYTES) bytes.
+/// [`RECEIPTS`](limits::RECEIPTS) receipts or more than [`TRANSPARENT_BYTES`](limits::TRANSPARENT_BYTES) bytes.
 pub fn attach<R: AsRef<[u8]>>(statement: &[u8], receipts: &[R]) -> Result<Vec<u8>, Malformed> {
     let parsed = SignedStatement::parse(statement.to_vec())?;
     refuse_protected_receipts(&parsed)?;
@@ -33,7 +33,7 @@ pub fn attach<R: AsRef<[u8]>>(statement: &[u8], receipts: &[R]) -> Result<Vec<u8
         return Err(Malformed::at(0, kind));
     }
     let attached = replace_receipts(statement, &all)?;
-    let limit = limits::STATEMENT_BYTES;
+    let limit = limits::TRANSPARENT_BYTES;
     if attached.len() > limit {
         return Err(Malformed::at(limit, MalformedKind::TooLarge { limit }));
     }
@@ -66,7 +66,7 @@ pub fn strip(statement: &[u8]) -> Result<(Vec<u8>, Vec<Bytes>), Malformed> {
 }
 
 fn replace_receipts(statement: &[u8], receipts: &[Bytes]) -> Result<Vec<u8>, Malformed> {
-    let frame = Sign1Frame::read(statement, limits::STATEMENT_BYTES)?;
+    let frame = Sign1Frame::read(statement, limits::TRANSPARENT_BYTES)?;
     let map = frame.unprotected.value.as_map().unwrap_or_default();
     let receipts_key = Value::from(labels::RECEIPTS);
     let others: Vec<_> = map.iter().filter(|(key, _)| key.value != receipts_key).collect();

@@ -168,11 +168,18 @@ impl SubmissionClock {
         Self { clock, check }
     }
 
-    /// Unix seconds; `None` while the wall clock cannot be trusted. Then no statement is refused for its time
-    /// here: the leader decides by its own clock.
+    /// Unix seconds; `None` while the wall clock cannot be trusted: after it was set, until other clocks
+    /// [agree](Self::trust_again) with it. Then no statement is refused for its time here: the leader decides by its own clock.
     pub(crate) fn seconds(&self) -> Option<u64> {
         let mut check = self.check.lock().unwrap_or_else(PoisonError::into_inner);
         check.seconds(self.clock.now()).ok()
+    }
+
+    /// Trusts the wall clock again after it was set, if other clocks are known and most of them agree with this reading.
+    pub(crate) fn trust_again(&self, now: Now, opinions: &[ClockOpinion]) {
+        if !opinions.is_empty() && compare(opinions).is_ok() {
+            self.check.lock().unwrap_or_else(PoisonError::into_inner).reference.set(now);
+        }
     }
 
     /// Unix seconds by the wall clock, unchecked.
@@ -228,6 +235,29 @@ mod tests {
         reference.check(at(1001), 0, &[], None).unwrap();
         reference.check(at(5000), 0, &says(&[0]), None).unwrap();
         reference.check(at(5000), 0, &[], None).unwrap();
+    }
+
+    /// Shows the same reading until another one is put in.
+    struct SetClock(Mutex<Now>);
+
+    impl Clock for SetClock {
+        fn now(&self) -> Now {
+            *self.0.lock().unwrap()
+        }
+    }
+
+    #[test]
+    fn r36_submissions_are_not_checked_by_a_clock_that_was_set_until_others_agree_with_it() {
+        let clock = Arc::new(SetClock(Mutex::new(at(1000))));
+        let submissions = SubmissionClock::new(clock.clone());
+        assert_eq!(submissions.seconds(), Some(1000));
+        *clock.0.lock().unwrap() = at(5000);
+        for others in [says(&[]), says(&[4000])] {
+            submissions.trust_again(at(5000), &others);
+            assert_eq!(submissions.seconds(), None, "{others:?}");
+        }
+        submissions.trust_again(at(5000), &says(&[0]));
+        assert_eq!(submissions.seconds(), Some(5000));
     }
 
     #[test]

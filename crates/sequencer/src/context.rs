@@ -6,6 +6,7 @@ use tokio::sync::{oneshot, watch};
 
 use crate::activity::{Activity, Heartbeat};
 use crate::budget::Budget;
+use crate::clock::SubmissionClock;
 use crate::inbox::Delayed;
 use crate::signature_writer::SignatureQueue;
 use crate::supervision::Supervisor;
@@ -15,6 +16,7 @@ use crate::{SequencerParts, Status};
 pub(crate) struct SequencerContext {
     pub(crate) parts: Arc<SequencerParts>,
     pub(crate) budget: Budget,
+    pub(crate) clock: Arc<SubmissionClock>,
     pub(crate) stop: Arc<watch::Sender<bool>>,
     pub(crate) activity: Activity,
     pub(crate) supervisor: Supervisor,

@@ -76,6 +76,7 @@ pub(crate) async fn start(parts: SequencerParts) -> Result<Handle, StartError> {
     let context = SequencerContext {
         parts,
         budget: budget.clone(),
+        clock: Arc::clone(&clock),
         delayed: delayed.clone(),
         drained: drained.clone(),
         stop: Arc::clone(&stop),

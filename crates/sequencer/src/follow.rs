@@ -12,7 +12,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
 
 use crate::command::{CommandAnswer, Follow, SequencerCommand, SubmitRequest};
 use crate::context::{SequencerContext, settle, stopped};
-use crate::recover::known_signatures;
+use crate::recover::{clock_opinions, known_signatures};
 use crate::{Placement, PublishedHead, Role, SequencerParts, SubmitError};
 
 /// Maximum number of failures read in one turn, as each takes a query of its own.
@@ -62,6 +62,7 @@ impl<'a> Follower<'a> {
                 biased;
                 () = stopped(&mut stop) => return Followed::Stopped,
                 _ = ask.tick() => {
+                    self.check_clock().await;
                     if let Some(lease) = self.lease(since).await {
                         return Followed::Lease(lease);
                     }
@@ -77,6 +78,17 @@ impl<'a> Follower<'a> {
                 },
                 _ = poll.tick(), if !self.waiting.is_empty() => self.answer_settled().await,
             }
+        }
+    }
+
+    /// Compares the clock with others as long as it is not trusted because it was set.
+    async fn check_clock(&self) {
+        if self.context.clock.seconds().is_some() {
+            return;
+        }
+        match clock_opinions(&self.context.parts).await {
+            Ok((now, opinions)) => self.context.clock.trust_again(now, &opinions),
+            Err(error) => tracing::warn!(%error, "the clock cannot be compared with that of the database"),
         }
     }
 

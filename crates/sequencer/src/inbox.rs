@@ -34,7 +34,7 @@ use crate::{Redecision, SequencerParts, Submission, SubmitError};
 const TRIM_EVERY: Duration = Duration::from_secs(10);
 /// Upper bound of the number of finished attempts that cause a trim before that time.
 const TRIM_AFTER: u64 = 1024;
-/// Maximum number of attempts that one trim removes.
+/// Maximum number of attempts, and of failures, that one trim removes.
 const TRIM_AT_ONCE: usize = 4096;
 /// Bytes of submissions read at once; one larger submission is read alone.
 const READ_BYTES: u64 = 2 << 20;
@@ -111,7 +111,7 @@ impl Drain {
         }
     }
 
-    /// Trims finished attempts from time to time, also under load: an inbox that is never empty must not grow.
+    /// Trims finished attempts and old failures from time to time, also under load: an inbox that is never empty must not grow.
     async fn trim(&mut self) {
         let many = (self.parts.limits.inbox.issuer_rows / 8).clamp(1, TRIM_AFTER);
         if self.trimmed.elapsed() < TRIM_EVERY && self.finished < many {
@@ -121,6 +121,10 @@ impl Drain {
             Ok(forgotten) if forgotten >= TRIM_AT_ONCE as u64 => return, // there is more, for the next turn
             Ok(_) => {}
             Err(error) => tracing::warn!(%error, "the inbox was not trimmed"),
+        }
+        let keep = self.parts.limits.inbox_failures;
+        if let Err(error) = self.parts.store.forget_failures(keep, TRIM_AT_ONCE).await {
+            tracing::warn!(%error, "the oldest failures in the inbox were not forgotten");
         }
         (self.finished, self.trimmed) = (0, Instant::now());
     }

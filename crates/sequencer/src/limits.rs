@@ -44,6 +44,8 @@ pub struct Limits {
     pub inbox_batch: usize,
     /// Bounds of the inbox; a submission beyond them is [`SubmitError::InboxFull`](crate::SubmitError::InboxFull).
     pub inbox: InboxBounds,
+    /// Number of attempts that failed last whose reasons are kept in the inbox.
+    pub inbox_failures: u64,
     /// Maximum number of submissions from the inbox that the leader holds in memory, in addition to the queue.
     pub inbox_held_entries: usize,
     /// Maximum bytes of those submissions; one larger submission is held alone.
@@ -106,6 +108,7 @@ impl Default for Limits {
             inbox_poll: Duration::from_millis(100),
             inbox_batch: 1024,
             inbox: INBOX_BOUNDS,
+            inbox_failures: FAILURES_KEPT,
             inbox_held_entries: 4096,
             inbox_held_bytes: 16 << 20,
             undecided_first: Duration::from_secs(1),
@@ -160,6 +163,9 @@ fn doubled(first: Duration, attempt: u32) -> Duration {
 /// Default bounds of the inbox: one issuer may use a quarter of it.
 pub const INBOX_BOUNDS: InboxBounds =
     InboxBounds { rows: 32_768, bytes: 4 << 30, issuer_rows: 8_192, issuer_bytes: 1 << 30 };
+
+/// Default number of failed attempts whose reasons are kept: about 20 MB, twice as many as the inbox has items.
+pub const FAILURES_KEPT: u64 = 65_536;
 
 /// Maximum number of heads that a take-over signs again because a crash lost their signatures.
 pub const LEFT_UNSIGNED: usize = 1024;

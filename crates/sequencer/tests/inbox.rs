@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use sequencer::{Redecide, Redecision, Submission, SubmitError};
+use sequencer::{
+    ClockOpinion, Confirmation, Halt, Now, Redecide, Redecision, Role, Submission, SubmitError, Witnesses,
+};
 use store::{Fault, Inbox, InboxBounds, InboxItem, LogReader, Progress, StoreMethod};
 use support::{But, Log, START, named, policy, statement};
 
@@ -33,6 +35,24 @@ impl Redecide for Judge {
     async fn redecide(&self, submission: Submission) -> Redecision {
         self.asked.fetch_add(1, Ordering::SeqCst);
         (self.answer)(submission)
+    }
+}
+
+/// Witnesses of which only the clocks are known, which agree with that of this host.
+struct AgreeingClocks;
+
+#[async_trait]
+impl Witnesses for AgreeingClocks {
+    async fn confirm(&self, _patience: Duration) -> Confirmation {
+        Confirmation::Unknown("only the clocks are known".into())
+    }
+
+    async fn contradicted(&self) -> Halt {
+        std::future::pending().await
+    }
+
+    fn clocks(&self, _now: Now) -> Vec<ClockOpinion> {
+        vec![ClockOpinion { by: "a witness".into(), ahead: 0 }]
     }
 }
 
@@ -84,6 +104,28 @@ async fn r36_a_statement_in_the_inbox_whose_window_is_closed_is_refused_once_and
     assert_eq!((judge.asked(), log.size().await), (0, 1));
     assert_eq!(process.store.calls(StoreMethod::Refuse), 3);
     assert!(log.submit(&process, statement(4)).await.is_ok());
+    log.check().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_statements_that_were_refused_the_newest_reasons_are_kept() {
+    let mut log = Log::with(0).await;
+    log.limits.inbox_failures = 2;
+    let closed: Vec<_> = (1..=5).map(|n| statement(n).valid(0, START - 1)).collect();
+    for submission in &closed {
+        enqueue(&log, submission).await;
+    }
+    let process = log.start().await;
+    seconds(60).await;
+    let mut kept = 0;
+    for submission in &closed {
+        match progress(&log, submission).await {
+            Some(Progress::Failed(_)) => kept += 1,
+            other => assert_eq!(other, None),
+        }
+    }
+    assert_eq!((kept, log.memory.inbox_use().await.unwrap().rows), (2, 0));
+    assert!(log.submit(&process, statement(6)).await.is_ok());
     log.check().await;
 }
 
@@ -288,6 +330,22 @@ async fn a_follower_whose_clock_was_set_refuses_nothing_by_it() {
     log.clock.step(3600);
     let outcome = log.submit(&follower, statement(1).valid(0, START + 60)).await;
     assert!(!matches!(outcome, Err(SubmitError::OutsideWindow { .. })), "{outcome:?}");
+    drop(leader);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_follower_whose_clock_was_set_refuses_by_it_again_once_other_clocks_agree() {
+    let mut log = Log::with(0).await;
+    log.witnesses = Arc::new(AgreeingClocks);
+    let leader = log.start().await;
+    let follower = log.start().await;
+    seconds(2).await;
+    log.clock.step(3600);
+    seconds(2).await;
+    let outcome = log.submit(&follower, statement(1).valid(0, START + 60)).await;
+    let at_the_door = matches!(outcome, Err(SubmitError::OutsideWindow { at, .. }) if at == START + 3600);
+    assert!(at_the_door, "{outcome:?}");
+    assert_eq!((follower.role(), follower.store.calls(StoreMethod::Enqueue)), (Role::Following, 0));
     drop(leader);
 }
 

@@ -19,7 +19,7 @@ use crate::durability;
 use crate::error::{is_aborted, is_worth_another_try, store_error, too_late, violated};
 use crate::head::{self, end_log};
 use crate::limits;
-use crate::notices::ServerWarnings;
+use crate::notices::{ServerWarnings, warned};
 use crate::number::column;
 use crate::session::Server;
 
@@ -42,8 +42,8 @@ struct IdleSession {
 }
 
 impl Sequencing {
-    pub(crate) fn new(commit_timeout: Duration) -> Self {
-        Self { session: tokio::sync::Mutex::new(None), warnings: ServerWarnings::new(), commit_timeout }
+    pub(crate) fn new(warnings: ServerWarnings, commit_timeout: Duration) -> Self {
+        Self { session: tokio::sync::Mutex::new(None), warnings, commit_timeout }
     }
 
     pub(crate) async fn commit(&self, server: &Server, batch: &Batch) -> Result<(), CommitError> {
@@ -84,7 +84,7 @@ impl Sequencing {
         let statement = self.warnings.during(append_rows(connection, batch));
         match timeout(self.commit_timeout, statement).await {
             Ok((Ok(true), None)) => (Ok(()), true),
-            Ok((Ok(true), Some(warning))) => (Err(warned(&warning)), false),
+            Ok((Ok(true), Some(warning))) => (Err(unknown(warned(&warning))), false),
             Ok((Ok(false), _)) => (Err(other_head(connection, batch).await), true),
             Ok((Err(CommitFailure::NoAnswer(error)), _)) => (Err(unknown(error.to_string())), false),
             Ok((Err(failed), _)) => (Err(failed), true),
@@ -112,7 +112,7 @@ impl Sequencing {
         }
         match timeout(self.commit_timeout, self.warnings.during(transaction.commit())).await {
             Ok((Ok(()), None)) => (Ok(()), true),
-            Ok((Ok(()), Some(warning))) => (Err(warned(&warning)), false),
+            Ok((Ok(()), Some(warning))) => (Err(unknown(warned(&warning))), false),
             Ok((Err(error), _)) => (Err(unknown(error.to_string())), false),
             Err(_) => (Err(unknown("COMMIT was not answered in time".into())), false),
         }
@@ -143,10 +143,6 @@ fn began_read_only(outcome: &Result<(), CommitFailure>) -> bool {
 fn is_one_statement(batch: &Batch) -> bool {
     let has_collateral = batch.entries.iter().any(|entry| !entry.collateral.is_empty());
     batch.settled.is_empty() && batch.effects.is_empty() && !has_collateral
-}
-
-fn warned(warning: &str) -> CommitFailure {
-    unknown(format!("the commit was answered with a warning: {warning}"))
 }
 
 fn unknown(why: String) -> CommitFailure {

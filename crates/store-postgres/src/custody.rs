@@ -15,9 +15,14 @@ use store::{EntryStatus, Erased, GuardKey, Hold, KeptReport, REPORTS_PER_GUARD, 
 use crate::entry::guard_column;
 use crate::error::store_error;
 use crate::lookup::next_number;
+use crate::notices::ServerWarnings;
 use crate::number::{column, columns, hash, leaves, number, rows};
 
-pub(crate) async fn erase(pool: &PgPool, entries: &[LeafIndex]) -> Result<Erased, StoreError> {
+pub(crate) async fn erase(
+    pool: &PgPool,
+    warnings: &ServerWarnings,
+    entries: &[LeafIndex],
+) -> Result<Erased, StoreError> {
     let entries = columns(&to_erase(entries)?);
     let mut transaction = pool.begin().await.map_err(store_error)?;
     lock(&mut transaction, "hold").await?;
@@ -27,7 +32,7 @@ pub(crate) async fn erase(pool: &PgPool, entries: &[LeafIndex]) -> Result<Erased
     let erased: Vec<i64> = entries.into_iter().filter(|entry| !held.contains(entry)).collect();
     forget_postings(&mut transaction, number, &erased).await?;
     erase_rows(&mut transaction, &erased).await?;
-    transaction.commit().await.map_err(store_error)?;
+    warnings.acknowledged(transaction.commit()).await?;
     Ok(Erased { erased: leaves(erased)?, held: leaves(held)? })
 }
 

@@ -205,11 +205,6 @@ async fn raise_epoch(
     let mut transaction = connection.begin().await.map_err(store_error)?;
     let raised = raised(&mut transaction, (holder, freeze)).await?;
     let Some(row) = raised else { return read_row(&mut *transaction).await };
-    match ServerWarnings::new().during(transaction.commit()).await {
-        (Ok(()), None) => Ok(row),
-        (Ok(()), Some(warning)) => {
-            Err(StoreError::Unavailable(format!("taking over was not replicated: {warning}")))
-        }
-        (Err(error), _) => Err(store_error(error)),
-    }
+    ServerWarnings::new().acknowledged(transaction.commit()).await?;
+    Ok(row)
 }

@@ -7,10 +7,12 @@ use store::{Arrival, Enqueued, InboxItem, InboxUse, PendingKey, Progress, StoreE
 
 use crate::error::store_error;
 use crate::head;
+use crate::notices::ServerWarnings;
 use crate::number::{column, hash, number, rows};
 
 pub(crate) async fn enqueue(
     pool: &PgPool,
+    warnings: &ServerWarnings,
     item: &InboxItem,
     arrival: &Arrival<'_>,
 ) -> Result<Enqueued, StoreError> {
@@ -42,12 +44,13 @@ pub(crate) async fn enqueue(
         column(bounds.issuer_bytes),
         column(bounds.rows),
         column(bounds.bytes)
-    )
-    .execute(pool)
-    .await
-    .map_err(store_error)?;
+    );
+    // First a session: one that is opened may begin with a warning of its own.
+    let mut session = pool.acquire().await.map_err(store_error)?;
+    let kept = warnings.acknowledged(kept.execute(&mut *session)).await?;
+    drop(session);
     match kept.rows_affected() {
-        0 => why_not_kept(pool, item, arrival).await,
+        0 => why_not_kept(pool, warnings, item, arrival).await,
         _ => Ok(Enqueued::Kept),
     }
 }
@@ -55,14 +58,17 @@ pub(crate) async fn enqueue(
 /// Finds the bound because of which an item was not inserted.
 async fn why_not_kept(
     pool: &PgPool,
+    warnings: &ServerWarnings,
     item: &InboxItem,
     arrival: &Arrival<'_>,
 ) -> Result<Enqueued, StoreError> {
     if head::read_row(pool).await?.frozen_at.is_some() {
         return Err(StoreError::Frozen);
     }
-    if let Some(Progress::Pending | Progress::Registered(_)) = progress(pool, &item.digest).await? {
-        return Ok(Enqueued::Kept);
+    match progress(pool, &item.digest).await? {
+        Some(Progress::Pending) => return confirm(pool, warnings, &item.digest).await,
+        Some(Progress::Registered(_)) => return Ok(Enqueued::Kept),
+        Some(Progress::Failed(_)) | None => {}
     }
     let key = arrival.issuer_key();
     let has_room = sqlx::query_scalar!(
@@ -77,6 +83,19 @@ async fn why_not_kept(
         true => Ok(Enqueued::Full),
         false => Ok(Enqueued::IssuerFull),
     }
+}
+
+/// Confirms that the standbys have a pending item: the commit that wrote it may have been answered with a warning. A lock
+/// on a row is a write, whose commit waits for the standbys as any other.
+async fn confirm(
+    pool: &PgPool,
+    warnings: &ServerWarnings,
+    digest: &EntryDigest,
+) -> Result<Enqueued, StoreError> {
+    let lock = sqlx::query!("SELECT attempt FROM inbox WHERE digest = $1 FOR KEY SHARE", digest.as_bytes());
+    let mut session = pool.acquire().await.map_err(store_error)?;
+    warnings.acknowledged(lock.fetch_all(&mut *session)).await?;
+    Ok(Enqueued::Kept)
 }
 
 pub(crate) async fn pending_keys(
@@ -204,6 +223,25 @@ pub(crate) async fn trim(pool: &PgPool, limit: usize) -> Result<u64, StoreError>
     .await
     .map_err(store_error)?;
     number(gone)
+}
+
+/// Forgets the oldest failures, except the newest `keep`. The outcome of an attempt that is not trimmed stays: without it,
+/// the attempt would be pending again.
+pub(crate) async fn forget_failures(pool: &PgPool, keep: u64, limit: usize) -> Result<u64, StoreError> {
+    let forgotten = sqlx::query!(
+        "DELETE FROM inbox_outcome WHERE failure IS NOT NULL AND no IN (
+           SELECT o.no FROM inbox_outcome AS o
+            WHERE o.failure IS NOT NULL
+              AND o.no <= (SELECT no FROM inbox_outcome WHERE failure IS NOT NULL
+                            ORDER BY no DESC OFFSET $1 LIMIT 1)
+              AND NOT EXISTS (SELECT FROM inbox
+                               WHERE inbox.digest = o.digest
+                                 AND inbox.attempt = o.attempt)
+            ORDER BY o.no LIMIT $2)",
+        column(keep),
+        rows(limit)
+    );
+    Ok(forgotten.execute(pool).await.map_err(store_error)?.rows_affected())
 }
 
 /// Reads pending items with their submissions.

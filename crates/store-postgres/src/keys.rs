@@ -8,6 +8,7 @@ use store::{KeyAnnouncement, LogKey, StoreError};
 
 use crate::error::store_error;
 use crate::head::{HeadRow, not_open};
+use crate::notices::ServerWarnings;
 use crate::number::{column, number};
 
 pub(crate) async fn keep(executor: impl PgExecutor<'_>, key: &LogKey) -> Result<(), StoreError> {
@@ -82,6 +83,7 @@ pub(crate) async fn announced(executor: impl PgExecutor<'_>) -> Result<Vec<KeyAn
 /// Takes up an announced key. The lock on the head's row excludes commits and take-overs until the keys are written.
 pub(crate) async fn take_up(
     pool: &PgPool,
+    warnings: &ServerWarnings,
     kid: &[u8],
     (epoch, at): (u64, u64),
 ) -> Result<Option<LogKey>, StoreError> {
@@ -96,7 +98,7 @@ pub(crate) async fn take_up(
     replace(&mut transaction, &announcement.replaces, (from, at)).await?;
     let key = LogKey::new(announcement.kid, announcement.public, from);
     keep(&mut *transaction, &key).await?;
-    transaction.commit().await.map_err(store_error)?;
+    warnings.acknowledged(transaction.commit()).await?;
     Ok(Some(key))
 }
 

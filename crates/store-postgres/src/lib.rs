@@ -57,6 +57,7 @@ use crate::commit::Sequencing;
 use crate::error::{of_failure, too_late};
 use crate::kept_session::KeptSession;
 pub use crate::limits::MAX_CONNECTIONS;
+use crate::notices::ServerWarnings;
 use crate::partition::Partitions;
 pub use crate::pin::PinDatabase;
 pub use crate::schema::schema_version;
@@ -91,6 +92,8 @@ pub struct Postgres {
     /// Session for look-ups, of a store [for sequencing](Lifecycle::for_sequencing); others use the pool.
     look_ups: Option<Arc<KeptSession>>,
     sequencing: Arc<Sequencing>,
+    /// Warnings with the answers to the commits that are promises.
+    warnings: ServerWarnings,
     partitions: Arc<Partitions>,
     /// Whether [`LogWriter::open`] creates a log in an empty database.
     creates: bool,
@@ -107,12 +110,14 @@ impl Postgres {
         let mut connection = options.server.connect(&session::READER).await?;
         schema::schema().check(&mut connection, &session::READER).await.map_err(of_failure)?;
         session::close(connection).await;
+        let warnings = ServerWarnings::new();
         Ok(Self {
             server: options.server.clone(),
             pool: options.server.pool(&session::READER, MAX_CONNECTIONS),
             sequencers: options.server.pool(&session::READER, limits::SEQUENCER_CONNECTIONS),
             look_ups: None,
-            sequencing: Arc::new(Sequencing::new(options.commit_timeout)),
+            sequencing: Arc::new(Sequencing::new(warnings.clone(), options.commit_timeout)),
+            warnings,
             partitions: Arc::default(),
             creates: true,
         })
@@ -256,7 +261,7 @@ impl SignatureStore for Postgres {
 #[async_trait]
 impl Inbox for Postgres {
     async fn enqueue_within(&self, item: &InboxItem, arrival: &Arrival<'_>) -> Result<Enqueued, StoreError> {
-        self.in_time(inbox::enqueue(&self.pool, item, arrival)).await
+        self.in_time(inbox::enqueue(&self.pool, &self.warnings, item, arrival)).await
     }
 
     async fn pending_keys(&self, after: Option<u64>, limit: usize) -> Result<Vec<PendingKey>, StoreError> {
@@ -281,6 +286,10 @@ impl Inbox for Postgres {
 
     async fn trim_inbox(&self, limit: usize) -> Result<u64, StoreError> {
         self.in_time(inbox::trim(&self.pool, limit)).await
+    }
+
+    async fn forget_failures(&self, keep: u64, limit: usize) -> Result<u64, StoreError> {
+        self.in_time(inbox::forget_failures(&self.pool, keep, limit)).await
     }
 
     async fn waiting(&self, after: Option<u64>, limit: usize) -> Result<Vec<(u64, InboxItem)>, StoreError> {
@@ -312,6 +321,7 @@ impl Lifecycle for Postgres {
             sequencers: self.sequencers.clone(),
             look_ups: Some(Arc::default()),
             sequencing: Arc::clone(&self.sequencing),
+            warnings: self.warnings.clone(),
             partitions: Arc::clone(&self.partitions),
             creates: self.creates,
         }))

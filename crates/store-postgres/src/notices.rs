@@ -4,9 +4,10 @@
 //! WARNING: the row is written and perhaps on no standby. sqlx reports notices as `tracing` events and in no other
 //! way, so this module subscribes to these.
 
+use std::cell::RefCell;
 use std::fmt::{self, Write as _};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use store::StoreError;
 use tracing::field::{Field, Visit};
 use tracing::instrument::WithSubscriber;
 use tracing::level_filters::LevelFilter;
@@ -14,44 +15,63 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::Interest;
 use tracing::{Dispatch, Event, Level, Metadata, Subscriber, dispatcher};
 
+use crate::error::store_error;
+
 /// Target of sqlx's events for notices.
 const NOTICE: &str = "sqlx::postgres::notice";
+
+tokio::task_local! {
+    /// The last warning during a statement: of each statement its own, as many run at the same time.
+    static WARNING: RefCell<Option<String>>;
+}
 
 /// Collects warnings while a future runs. Make one and reuse it, as construction is expensive.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerWarnings {
-    warning: Arc<Mutex<Option<String>>>,
     dispatch: Dispatch,
 }
 
 impl ServerWarnings {
     /// Makes a collector that also passes all events on to the present subscriber.
     pub(crate) fn new() -> Self {
-        let warning = Arc::default();
         let listener = NoticeListener {
-            warning: Arc::clone(&warning),
             next: dispatcher::get_default(Clone::clone),
             levels: LevelFilter::current().max(LevelFilter::WARN),
         };
-        Self { warning, dispatch: Dispatch::new(listener) }
+        Self { dispatch: Dispatch::new(listener) }
     }
 
-    /// Runs one statement; returns its result and the last warning during it. One statement at a time.
+    /// Runs one statement; returns its result and the last warning during it.
     pub(crate) async fn during<F: Future>(&self, statement: F) -> (F::Output, Option<String>) {
-        self.take();
-        let answer = statement.with_subscriber(self.dispatch.clone()).await;
-        (answer, self.take())
+        let heard = async {
+            let answer = statement.with_subscriber(self.dispatch.clone()).await;
+            (answer, WARNING.with(RefCell::take))
+        };
+        WARNING.scope(RefCell::default(), heard).await
     }
 
-    fn take(&self) -> Option<String> {
-        self.warning.lock().unwrap_or_else(PoisonError::into_inner).take()
+    /// Runs a COMMIT, or a statement that is its own transaction, in an open session. An answer with a warning is
+    /// [`StoreError::Unavailable`]: what was written is perhaps on no standby.
+    pub(crate) async fn acknowledged<T>(
+        &self,
+        commit: impl Future<Output = Result<T, sqlx::Error>>,
+    ) -> Result<T, StoreError> {
+        match self.during(commit).await {
+            (Ok(answer), None) => Ok(answer),
+            (Ok(_), Some(warning)) => Err(StoreError::Unavailable(warned(&warning))),
+            (Err(error), _) => Err(store_error(error)),
+        }
     }
+}
+
+/// Returns the reason why a commit does not count that was answered with this warning.
+pub(crate) fn warned(warning: &str) -> String {
+    format!("the commit was answered with a warning: {warning}")
 }
 
 /// Subscriber between sqlx and the present one.
 #[derive(Debug)]
 struct NoticeListener {
-    warning: Arc<Mutex<Option<String>>>,
     next: Dispatch,
     levels: LevelFilter,
 }
@@ -81,7 +101,8 @@ impl Subscriber for NoticeListener {
         if is_warning(event.metadata()) {
             let mut text = NoticeText::default();
             event.record(&mut text);
-            *self.warning.lock().unwrap_or_else(PoisonError::into_inner) = Some(text.0);
+            // Outside of `ServerWarnings::during`, no statement waits for a warning.
+            let _ = WARNING.try_with(|warning| warning.replace(Some(text.0)));
         }
         if self.next.enabled(event.metadata()) {
             self.next.event(event);
@@ -144,5 +165,23 @@ mod tests {
             tracing::warn!("somebody else's warning");
         });
         assert_eq!(other.await.1, None, "and the warning before it is forgotten");
+    }
+
+    #[tokio::test]
+    async fn of_statements_at_the_same_time_each_hears_its_own_warning() {
+        let warnings = ServerWarnings::new();
+        let statement = async |warning: Option<&'static str>| {
+            tokio::task::yield_now().await;
+            if let Some(warning) = warning {
+                tracing::warn!(target: "sqlx::postgres::notice", "{warning}");
+            }
+            tokio::task::yield_now().await;
+        };
+        let (one, two, silent) = tokio::join!(
+            warnings.during(statement(Some("one"))),
+            warnings.during(statement(Some("two"))),
+            warnings.during(statement(None)),
+        );
+        assert_eq!((one.1.as_deref(), two.1.as_deref(), silent.1), (Some("one"), Some("two"), None));
     }
 }

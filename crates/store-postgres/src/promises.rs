@@ -16,7 +16,7 @@ use crate::{Postgres, cosignature, custody, keys, lookup, quota};
 #[async_trait]
 impl Custody for Postgres {
     async fn erase(&self, entries: &[LeafIndex]) -> Result<Erased, StoreError> {
-        self.in_time(custody::erase(&self.pool, entries)).await
+        self.in_time(custody::erase(&self.pool, &self.warnings, entries)).await
     }
 
     async fn hold(&self, entry: LeafIndex, case: &str, at: u64) -> Result<(), StoreError> {
@@ -168,7 +168,7 @@ impl KeyRotation for Postgres {
     }
 
     async fn take_up_key(&self, kid: &[u8], epoch: u64, at: u64) -> Result<Option<LogKey>, StoreError> {
-        self.in_time(keys::take_up(&self.pool, kid, (epoch, at))).await
+        self.in_time(keys::take_up(&self.pool, &self.warnings, kid, (epoch, at))).await
     }
 
     async fn mark_compromised(&self, kid: &[u8], since: TreeSize) -> Result<(), StoreError> {

@@ -1,9 +1,17 @@
-//! R24: a server that would forget what it acknowledged is refused.
+//! R24: a server that would forget what it acknowledged is refused, and what no standby may have is not promised.
 #![allow(clippy::unwrap_used)]
 
 mod support;
 
-use store::{ServerChecks, StoreError};
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use merkle::{LeafIndex, TreeSize};
+use sqlx::{Connection, PgConnection};
+use store::contract::{Appender, entry};
+use store::{InboxItem, KeyAnnouncement, LogKey, LogStore, Progress, ServerChecks, StoreError};
 use store_postgres::testing::Database;
 use store_postgres::{Options, Postgres};
 
@@ -42,6 +50,76 @@ async fn a_pooler_that_drops_the_settings_of_sessions_is_refused() {
             Err(StoreError::Refused(why)) => assert!(why.contains("a connection pooler"), "{why}"),
             other => panic!("{other:?}"),
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r24_what_perhaps_no_standby_has_is_not_promised_and_a_repetition_is_no_promise_either() {
+    let server = Server::start(&[]);
+    let store = new_log(&server).await;
+    let appender = Appender::with(Arc::clone(&store), 2).await;
+    store.keep_key(&LogKey::new(b"one".to_vec(), Bytes::from_static(b"1"), TreeSize::new(0))).await.unwrap();
+    let replaces = b"one".to_vec();
+    let two = KeyAnnouncement { kid: b"two".to_vec(), public: Bytes::from_static(b"2"), replaces, at: 1 };
+    store.announce_key(&two).await.unwrap();
+
+    require_standby(&server, "nobody").await;
+    let operator = tokio::spawn(cancel_waits(PgConnection::connect(&server.url).await.unwrap()));
+    let item = first_that_waits(&*store).await;
+    expect_not_promised(store.enqueue(&item).await);
+    assert_eq!(store.progress(&item.digest).await.unwrap(), Some(Progress::Pending));
+    expect_not_promised(store.erase(&[LeafIndex::new(1)]).await);
+    expect_not_promised(store.take_up_key(b"two", appender.head().epoch, 1).await);
+    operator.abort();
+
+    require_standby(&server, "").await;
+    store.enqueue(&item).await.unwrap();
+    assert_eq!(store.erase(&[LeafIndex::new(1)]).await.unwrap().erased, [LeafIndex::new(1)]);
+}
+
+async fn new_log(server: &Server) -> Arc<dyn LogStore> {
+    let options = Options::from_url(&server.url).unwrap();
+    Postgres::migrate(&options).await.unwrap();
+    Arc::new(Postgres::connect(&options).await.unwrap())
+}
+
+/// Makes the server's commits wait for a standby of that name; with an empty one, for none.
+async fn require_standby(server: &Server, name: &str) {
+    let mut session = PgConnection::connect(&server.url).await.unwrap();
+    let set = format!("ALTER SYSTEM SET synchronous_standby_names = '{name}'");
+    sqlx::raw_sql(sqlx::AssertSqlSafe(set)).execute(&mut session).await.unwrap();
+    sqlx::raw_sql("SELECT pg_reload_conf()").execute(&mut session).await.unwrap();
+}
+
+/// Cancels each wait for a standby, as an operator does whose standby is gone.
+async fn cancel_waits(mut session: PgConnection) {
+    let cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+    loop {
+        sqlx::raw_sql(cancel).execute(&mut session).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Enqueues items until the server, which reads a new setting a moment later, waits for a standby. Returns the item for
+/// which it did.
+async fn first_that_waits(store: &dyn LogStore) -> InboxItem {
+    for n in 100..2000 {
+        let item = InboxItem { digest: entry(n).digest, submission: Bytes::from_static(b"submission") };
+        match store.enqueue(&item).await {
+            Ok(()) => tokio::time::sleep(Duration::from_millis(10)).await,
+            outcome => {
+                expect_not_promised(outcome);
+                return item;
+            }
+        }
+    }
+    panic!("no commit is answered with a warning");
+}
+
+fn expect_not_promised<T: Debug>(outcome: Result<T, StoreError>) {
+    match outcome {
+        Err(StoreError::Unavailable(why)) => assert!(why.contains("answered with a warning"), "{why}"),
+        other => panic!("{other:?}"),
     }
 }
 

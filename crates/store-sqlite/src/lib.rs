@@ -378,6 +378,11 @@ impl Inbox for Sqlite {
         self.noting(written)
     }
 
+    async fn forget_failures(&self, keep: u64, limit: usize) -> Result<u64, StoreError> {
+        let written = inbox::forget_failures(self.writable().await?, keep, limit).await;
+        self.noting(written)
+    }
+
     async fn waiting(&self, after: Option<u64>, limit: usize) -> Result<Vec<(u64, InboxItem)>, StoreError> {
         inbox::waiting(&self.read, after, limit).await
     }

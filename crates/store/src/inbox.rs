@@ -43,7 +43,8 @@ pub trait Inbox: Send + Sync + 'static {
     /// Reads number, size and age of the pending items.
     async fn inbox_use(&self) -> Result<InboxUse, StoreError>;
 
-    /// Reads the state of a statement in the inbox. `None`: it was never enqueued, or was trimmed since.
+    /// Reads the state of a statement in the inbox. `None`: it was never enqueued, or was trimmed or
+    /// forgotten since.
     async fn progress(&self, digest: &EntryDigest) -> Result<Option<Progress>, StoreError>;
 
     /// Ends the pending attempt, if there is one, with [`Progress::Failed`]. Terminal until the statement is
@@ -52,8 +53,12 @@ pub trait Inbox: Send + Sync + 'static {
 
     /// Removes at most `limit` finished inbox attempts and returns their number. Of a failed attempt only the
     /// submission is removed: [`progress`](Self::progress) still returns the reason, until the statement is registered by a later
-    /// attempt and that one is removed.
+    /// attempt and that one is removed, or until the reason is [forgotten](Self::forget_failures).
     async fn trim_inbox(&self, limit: usize) -> Result<u64, StoreError>;
+
+    /// Forgets the reasons of failed attempts, except the newest `keep`: at most `limit` of them, the oldest first. Returns
+    /// their number. A reason stays as long as [`trim_inbox`](Self::trim_inbox) has not removed its attempt.
+    async fn forget_failures(&self, keep: u64, limit: usize) -> Result<u64, StoreError>;
 
     /// Reads up to `limit` pending inbox items in order of arrival, each with its number. The next page begins
     /// `after` the last number.

@@ -15,7 +15,8 @@
 //! [`SequencerStore`]. [`LogStore`] is all of them: only code that opens a database and passes it on names it.
 //!
 //! Every method may be called concurrently from many tasks. An `Err` means that nothing was changed, with one
-//! exception: if a connection dies, the answer to a write that happened can be lost. Such a
+//! exception: if a connection dies, the answer to a write that happened can be lost, and a write that happened may be
+//! on no standby that the server waits for. Such a
 //! [`StoreError::Unavailable`] is harmless, as every write except [`LogWriter::commit`] may be repeated; a
 //! commit returns [`CommitError::Unknown`] instead.
 //!

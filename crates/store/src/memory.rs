@@ -275,6 +275,10 @@ impl Inbox for Memory {
         Ok(self.tables().trim(limit))
     }
 
+    async fn forget_failures(&self, keep: u64, limit: usize) -> Result<u64, StoreError> {
+        Ok(self.tables().forget_failures(keep, limit))
+    }
+
     async fn waiting(&self, after: Option<u64>, limit: usize) -> Result<Vec<(u64, InboxItem)>, StoreError> {
         let tables = self.tables();
         let from = after.map_or(0, |after| after + 1);

@@ -103,6 +103,7 @@ macro_rules! declare_wrapper {
                 Progress progress(digest: &EntryDigest) -> Result<Option<Progress>, StoreError>;
                 Refuse refuse(digest: &EntryDigest, failure: &str) -> Result<(), StoreError>;
                 TrimInbox trim_inbox(limit: usize) -> Result<u64, StoreError>;
+                ForgetFailures forget_failures(keep: u64, limit: usize) -> Result<u64, StoreError>;
                 Waiting waiting(after: Option<u64>, limit: usize) -> Result<Vec<(u64, InboxItem)>, StoreError>;
             }
 

@@ -6,6 +6,8 @@ pub const SOURCE_BYTES: usize = 256 << 20;
 pub const NATIVE_DEPTH: usize = 56;
 /// Number of lines from which the format of a file is detected.
 pub const DETECTION_LINES: usize = 64;
+/// Maximum number of lines that are tried as the beginning of a JSON text of several lines. A try may read the rest of the file.
+pub const INDENTED_TRIES: usize = 16;
 /// Maximum size in bytes of a file's content that is remembered for its attribution.
 pub const ATTRIBUTED_TEXT: usize = 4 << 20;
 /// Maximum number of bytes and lines that the changes of a session may search and move for its attribution.

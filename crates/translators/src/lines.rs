@@ -1,14 +1,12 @@
 //! Native entries as JSON texts: one on each line, or one after another.
 
-use std::borrow::Cow;
-
 use jose::json::{JsonError, JsonErrorKind, Limits, parse_strict};
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::account::TranslationAccount;
-use crate::limits::{DETECTION_LINES, NATIVE_DEPTH, SOURCE_BYTES};
+use crate::limits::{DETECTION_LINES, INDENTED_TRIES, NATIVE_DEPTH, SOURCE_BYTES};
 use crate::record;
 use crate::repair::{REPLACED, repaired};
 use crate::source::{SourceFile, without_byte_order_mark};
@@ -28,29 +26,77 @@ pub(crate) struct Line {
 /// Reads the lines of a file. Empty lines are not entries; a line that is not JSON is broken. Of JSON that cannot be in a record
 /// the digest is an entry, so that what was done there is not hidden.
 pub(crate) fn read(file: &SourceFile, account: &mut TranslationAccount) -> Vec<Line> {
+    by_line(&file.path, file.content(), account)
+}
+
+/// Reads JSON texts of which some may have several lines: by line up to the first of these, and from there on one after
+/// another.
+pub(crate) fn read_mixed(file: &SourceFile, account: &mut TranslationAccount) -> Vec<Value> {
+    let (lines, documents) = file.content().split_at(first_indented(file.content()));
+    let before = line_breaks(lines);
+    let mut values: Vec<Value> =
+        by_line(&file.path, lines, account).into_iter().map(|line| line.value).collect();
+    values.extend(one_after_another(&file.path, (documents, before), account));
+    values
+}
+
+/// Reads JSON texts that follow each other in a file, over any number of lines. After a syntax error the rest of the file is one
+/// broken entry.
+pub(crate) fn documents(file: &SourceFile, account: &mut TranslationAccount) -> Vec<Value> {
+    one_after_another(&file.path, (file.content(), 0), account)
+}
+
+fn by_line(path: &str, bytes: &[u8], account: &mut TranslationAccount) -> Vec<Line> {
     let mut lines = Vec::new();
-    for (number, line) in filled(file.content()) {
+    for (number, line) in filled(bytes) {
         for (text, parsed) in parse_line(line) {
-            account.total += 1;
-            match parsed {
-                Ok(Parsed { value, is_repaired }) => {
-                    if is_repaired {
-                        account.remark_line(&file.path, number, REPLACED);
-                    }
-                    lines.push(Line { number, value });
-                }
-                Err(error) if error.is_syntax() => {
-                    account.broken(&file.path, Some(number), error.to_string());
-                }
-                Err(error) => {
-                    let reason = format!("only its digest is in the record: {error}");
-                    account.remark_line(&file.path, number, reason);
-                    lines.push(Line { number, value: digest_of(number, text, &error) });
-                }
-            }
+            let value = accounted(path, (number, text), parsed, account);
+            lines.extend(value.map(|value| Line { number, value }));
         }
     }
     lines
+}
+
+/// Reads the texts of a part of a file, which begins after so many line breaks.
+fn one_after_another(
+    path: &str,
+    (bytes, before): (&[u8], usize),
+    account: &mut TranslationAccount,
+) -> Vec<Value> {
+    let (mut values, mut number, mut counted) = (Vec::new(), before + 1, 0);
+    for (start, text) in texts(bytes) {
+        number += line_breaks(&bytes[counted..start]);
+        counted = start;
+        values.extend(accounted(path, (number, text), parse(text), account));
+    }
+    values
+}
+
+/// Counts a text that begins on the line of that number, and returns its value: a digest if it is JSON that cannot be in a
+/// record, `None` if it is no JSON.
+fn accounted(
+    path: &str,
+    (number, text): (usize, &[u8]),
+    parsed: Result<Parsed, JsonError>,
+    account: &mut TranslationAccount,
+) -> Option<Value> {
+    account.total += 1;
+    match parsed {
+        Ok(Parsed { value, is_repaired }) => {
+            if is_repaired {
+                account.remark_line(path, number, REPLACED);
+            }
+            Some(value)
+        }
+        Err(error) if error.is_syntax() => {
+            account.broken(path, Some(number), error.to_string());
+            None
+        }
+        Err(error) => {
+            account.remark_line(path, number, format!("only its digest is in the record: {error}"));
+            Some(digest_of(number, text, &error))
+        }
+    }
 }
 
 /// The entry for JSON that cannot be in a record.
@@ -74,20 +120,33 @@ pub(crate) fn sample(bytes: &[u8]) -> Vec<Value> {
 /// with its text.
 fn parse_line(line: &[u8]) -> Vec<(&[u8], Result<Parsed, JsonError>)> {
     match parse(line) {
-        Err(_) if line.starts_with(b"{") => texts(line).into_iter().map(|text| (text, parse(text))).collect(),
+        Err(_) if line.starts_with(b"{") => {
+            texts(line).into_iter().map(|(_, text)| (text, parse(text))).collect()
+        }
         parsed => vec![(line, parsed)],
     }
 }
 
-/// Returns the JSON texts that follow each other on a line. What is none is the last of them.
-fn texts(line: &[u8]) -> Vec<&[u8]> {
-    let (mut texts, mut rest) = (Vec::new(), line);
-    while !rest.is_empty() {
-        let (text, after) = rest.split_at(first_length(rest).unwrap_or(rest.len()));
-        texts.push(text);
-        rest = trimmed(after);
+/// Returns the JSON texts that follow each other, each with its place. What is none is the last of them.
+fn texts(bytes: &[u8]) -> Vec<(usize, &[u8])> {
+    let (mut texts, mut at) = (Vec::new(), blanks(bytes));
+    while at < bytes.len() {
+        let rest = &bytes[at..];
+        let text = &rest[..first_length(rest).unwrap_or(rest.len())];
+        texts.push((at, text.trim_ascii()));
+        at += text.len();
+        at += blanks(&bytes[at..]);
     }
     texts
+}
+
+/// Returns the length of the blanks and byte order marks before the next text.
+fn blanks(bytes: &[u8]) -> usize {
+    bytes.len() - without_byte_order_mark(bytes.trim_ascii_start()).trim_ascii_start().len()
+}
+
+fn line_breaks(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|byte| **byte == b'\n').count()
 }
 
 /// Returns the length of the first of the JSON texts that follow each other; `None` if there is none. Its characters are not
@@ -145,9 +204,32 @@ pub(crate) fn parsed(arguments: Value) -> Value {
     }
 }
 
+/// Returns where the first JSON text of several lines begins; the length of the file if each has one line.
+fn first_indented(bytes: &[u8]) -> usize {
+    if begins_indented(bytes) {
+        return 0;
+    }
+    let mut end = 0;
+    let openings = bytes.split_inclusive(|byte| *byte == b'\n').filter_map(|line| {
+        end += line.len();
+        opening(line).map(|at| end - line.len() + at)
+    });
+    openings.take(INDENTED_TRIES).find(|at| first_length(&bytes[*at..]).is_some()).unwrap_or(bytes.len())
+}
+
+/// Returns the place of the brace at the end of a line with which an object of several lines begins: nothing is before it but
+/// whole JSON texts, and it is not indented.
+fn opening(line: &[u8]) -> Option<usize> {
+    let before = line.trim_ascii_end().strip_suffix(b"{")?;
+    let texts = without_byte_order_mark(before);
+    let mut stream = serde_json::Deserializer::from_slice(texts).into_iter::<IgnoredAny>();
+    (!texts.starts_with(b" ") && !texts.starts_with(b"\t") && stream.all(|text| text.is_ok()))
+        .then_some(before.len())
+}
+
 /// Returns whether the first JSON text of a file has several lines, also if its end is missing. A line of changes that was cut
 /// off is none: the next line begins another object.
-pub(crate) fn begins_indented(bytes: &[u8]) -> bool {
+fn begins_indented(bytes: &[u8]) -> bool {
     let text = bytes.trim_ascii_start();
     let second_line = text.split(|byte| *byte == b'\n').nth(1);
     let begins_another = second_line.is_some_and(|line| line.trim_ascii_start().starts_with(b"{"));
@@ -164,26 +246,4 @@ pub(crate) fn first_document(bytes: &[u8]) -> Option<Value> {
     let text = String::from_utf8_lossy(bytes);
     let first = serde_json::Deserializer::from_str(&text).into_iter::<&RawValue>().next()?;
     Some(parse(first.ok()?.get().as_bytes()).ok()?.value)
-}
-
-/// Parses JSON texts that follow each other in a file, over any number of lines. After a syntax error the rest of the
-/// file is one broken entry.
-pub(crate) fn documents(file: &SourceFile, account: &mut TranslationAccount) -> Vec<Value> {
-    let mut found = Vec::new();
-    let content = String::from_utf8_lossy(file.content());
-    if matches!(content, Cow::Owned(_)) {
-        account.remark(&file.path, REPLACED);
-    }
-    for text in serde_json::Deserializer::from_str(&content).into_iter::<&RawValue>() {
-        account.total += 1;
-        let value = match text {
-            Ok(text) => document(&file.path, text.get().as_bytes(), account),
-            Err(error) => Err(error.to_string()),
-        };
-        match value {
-            Ok(value) => found.push(value),
-            Err(reason) => account.broken(&file.path, None, reason),
-        }
-    }
-    found
 }

@@ -267,6 +267,6 @@ fn the_outer_framing_has_one_form() {
 
 #[test]
 fn a_statement_beyond_the_hard_limit_is_refused_unread() {
-    let bytes = vec![0; scitt::limits::STATEMENT_BYTES + 1];
+    let bytes = vec![0; scitt::limits::TRANSPARENT_BYTES + 1];
     assert!(matches!(refused(&bytes).kind, MalformedKind::TooLarge { .. }));
 }

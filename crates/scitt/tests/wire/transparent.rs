@@ -1,6 +1,7 @@
 //! Attaching receipts and taking them off again.
 
 use scitt::cbor::{ErrorKind, Value};
+use scitt::limits::{RECEIPT_BYTES, STATEMENT_BYTES, TRANSPARENT_BYTES};
 use scitt::transparent::{attach, strip, takes_receipts};
 use scitt::{MalformedKind, SignedStatement, Signer, X5Chain};
 
@@ -75,6 +76,24 @@ fn a_list_of_receipts_is_an_array_of_one_to_sixty_four() {
     }
     let many: Vec<Vec<u8>> = (0..65_u8).map(|n| vec![n]).collect();
     assert!(attach(statement().bytes(), &many).is_err());
+}
+
+#[test]
+fn a_statement_of_the_largest_size_has_room_for_a_receipt_of_the_largest_size() {
+    let of = |payload: usize| frame(&hex("a10127"), &hex("a0"), Some(&vec![0; payload]), &[0; 64]);
+    let around = of(STATEMENT_BYTES).len() - STATEMENT_BYTES;
+    let largest = of(STATEMENT_BYTES - around);
+    assert_eq!(largest.len(), STATEMENT_BYTES);
+    let receipt = vec![7; RECEIPT_BYTES];
+    let transparent = attach(&largest, &[&receipt]).unwrap();
+    assert_eq!(SignedStatement::parse(transparent.clone()).unwrap().bytes(), &largest);
+    assert_eq!(strip(&transparent).unwrap().0, largest);
+
+    let too_large = |limit| MalformedKind::TooLarge { limit };
+    let error = SignedStatement::parse(of(STATEMENT_BYTES - around + 1)).unwrap_err();
+    assert_eq!(error.kind, too_large(STATEMENT_BYTES), "the room is for receipts alone");
+    let error = attach(&transparent, &[vec![8; RECEIPT_BYTES]]).unwrap_err();
+    assert_eq!(error.kind, too_large(TRANSPARENT_BYTES));
 }
 
 #[test]

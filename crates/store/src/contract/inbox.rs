@@ -142,6 +142,32 @@ pub async fn a_failure_outlives_the_trimming(database: &impl LogDatabase) {
     assert_eq!(store.pending(10).await.unwrap(), [item(1)]);
 }
 
+/// Checks that `forget_failures` keeps the newest reasons, and the reason of an attempt that is not trimmed.
+pub async fn of_failures_the_newest_are_kept(database: &impl LogDatabase) {
+    let store = database.handle().await;
+    store.open(ORIGIN).await.unwrap();
+    for n in 1..=5 {
+        store.enqueue(&item(n)).await.unwrap();
+        store.refuse(&entry(n).digest, "why").await.unwrap();
+    }
+    assert_eq!(store.forget_failures(2, 10).await.unwrap(), 0, "no attempt is trimmed yet");
+    store.trim_inbox(10).await.unwrap();
+    assert_eq!(store.forget_failures(5, 10).await.unwrap(), 0);
+    store.enqueue(&item(3)).await.unwrap();
+    assert_eq!(store.forget_failures(2, 2).await.unwrap(), 2);
+    for n in [1, 2] {
+        assert_eq!(progress(&*store, n).await, None);
+    }
+    assert_eq!(store.forget_failures(2, 10).await.unwrap(), 1);
+    assert_eq!(store.forget_failures(2, 10).await.unwrap(), 0);
+    for n in [4, 5] {
+        assert_eq!(progress(&*store, n).await, Some(Progress::Failed("why".into())));
+    }
+    assert_eq!(progress(&*store, 3).await, Some(Progress::Pending), "its new attempt is not forgotten");
+    store.enqueue(&item(1)).await.unwrap();
+    assert_eq!(store.pending(10).await.unwrap(), [item(3), item(1)]);
+}
+
 /// Checks that a failure is kept no longer than until the statement was registered and its outcome trimmed.
 pub async fn trimming_a_registered_statement_forgets_its_earlier_failures(database: &impl LogDatabase) {
     let store = database.handle().await;

@@ -35,6 +35,8 @@ pub(super) struct Tables {
     pub(super) outcomes: HashMap<EntryDigest, Progress>,
     /// Finished attempts that `trim_inbox` has not removed yet.
     pub(super) finished: Vec<EntryDigest>,
+    /// Statements whose newest outcome is a failure, the oldest first.
+    failures: Vec<EntryDigest>,
     pub(super) keys: Vec<LogKey>,
     pub(super) announced: Vec<KeyAnnouncement>,
     pub(super) holds: Vec<Hold>,
@@ -239,6 +241,10 @@ impl Tables {
     pub(super) fn finish(&mut self, digest: &EntryDigest, outcome: Progress) {
         if let Some(number) = self.pending.remove(digest) {
             self.inbox.remove(&number);
+            self.failures.retain(|failed| failed != digest);
+            if let Progress::Failed(_) = outcome {
+                self.failures.push(*digest);
+            }
             self.outcomes.insert(*digest, outcome);
             self.finished.push(*digest);
         }
@@ -252,6 +258,18 @@ impl Tables {
             }
         }
         count as u64
+    }
+
+    /// Forgets the oldest failures of trimmed attempts, except the newest `keep`.
+    pub(super) fn forget_failures(&mut self, keep: u64, limit: usize) -> u64 {
+        let old = self.failures.len().saturating_sub(usize::try_from(keep).unwrap_or(usize::MAX));
+        let trimmed = self.failures[..old].iter().filter(|failed| !self.finished.contains(failed));
+        let forgotten: Vec<EntryDigest> = trimmed.take(limit).copied().collect();
+        self.failures.retain(|failed| !forgotten.contains(failed));
+        for digest in &forgotten {
+            self.outcomes.remove(digest);
+        }
+        forgotten.len() as u64
     }
 }
 

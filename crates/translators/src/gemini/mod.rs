@@ -29,18 +29,10 @@ pub(crate) fn read(file: &SourceFile, account: &mut TranslationAccount) -> Vec<S
             Ok(document) => History::of_document(document, account),
             Err(_) => return Vec::new(),
         },
-        Err(_) => History::of_texts(texts(file, account), account),
+        Err(_) => History::of_texts(lines::read_mixed(file, account), account),
     };
     let nothing = history.items.is_empty() && history.head.text("sessionId").is_none();
     if nothing { Vec::new() } else { vec![session(file, history, account)] }
-}
-
-/// Reads the JSON texts of a file: lines of changes, or documents.
-fn texts(file: &SourceFile, account: &mut TranslationAccount) -> Vec<Value> {
-    match lines::begins_indented(file.content()) {
-        true => lines::documents(file, account),
-        false => lines::read(file, account).into_iter().map(|line| line.value).collect(),
-    }
 }
 
 fn session(file: &SourceFile, history: History, account: &mut TranslationAccount) -> Session {

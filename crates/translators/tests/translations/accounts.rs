@@ -214,6 +214,9 @@ fn documents_that_were_joined_lose_nothing_but_what_was_cut_off() {
         (indented("s") + &indented("r"), both, 0),
         (compact("s") + "\n" + &indented("r")[..9], one, 2),
         (compact("s") + "\n" + &compact("r"), both, 0),
+        (compact("s") + "\n" + &indented("r"), both, 0),
+        (compact("s") + &indented("r"), both, 0),
+        (compact("s") + "\n{\"cut\":\n" + &indented("r"), both, 1),
     ] {
         let translation = translated(&SessionSource::file("s.json", text.clone()));
         let account = &translation.account;

@@ -151,6 +151,26 @@ fn json_that_cannot_be_in_a_record_leaves_its_digest() {
 }
 
 #[test]
+fn a_document_that_cannot_be_in_a_record_leaves_its_digest() {
+    let unreadable = "{\n  \"a\": 1,\n  \"a\": 2\n}";
+    let digest = HEXLOWER.encode(&Sha256::digest(unreadable));
+    let message = json!({ "id": "1", "type": "user", "content": "x" });
+    let gemini = json!({ "sessionId": "s", "projectHash": "h", "messages": [message] });
+    let opencode = json!({ "id": "s", "directory": "/w", "time": { "created": 1 } });
+    for (format, first) in [(Format::Gemini, gemini), (Format::OpenCode, opencode)] {
+        let first = format!("{first:#}\n");
+        let source = SessionSource::file("s.json", format!("{first}{unreadable}\n"));
+        check(&source, Some(format));
+        let settings = Settings { format: Some(format), ..Settings::default() };
+        let translation = translate(&source, &settings).unwrap();
+        let record = translation.records[0].0.value().to_string();
+        assert!(record.contains(&format!("sha256:{digest}")), "{format}: {record}");
+        assert_eq!(translation.account.broken, [], "{format}");
+        assert_eq!(translation.account.remarks[0].line, Some(first.lines().count() + 1), "{format}");
+    }
+}
+
+#[test]
 fn an_entry_nested_too_deep_is_not_recognized_and_the_deepest_allowed_one_fits_in_a_record() {
     let nested = |depth: usize| {
         let line = format!(

@@ -24,7 +24,7 @@ pub fn statement(path: &Path) -> Result<SignedStatement, BadService> {
 }
 
 pub fn read(path: &Path) -> Result<Vec<u8>, BadService> {
-    let most = (MAX_TRUST_BYTES.max(scitt::limits::STATEMENT_BYTES)) as u64;
+    let most = (MAX_TRUST_BYTES.max(scitt::limits::TRANSPARENT_BYTES)) as u64;
     let bad = |why: String| BadService::File { path: path.to_owned(), why };
     let bytes = durable::read(path, most).map_err(|why| bad(why.to_string()))?;
     bytes.ok_or_else(|| bad("there is no such file".into()))
