@@ -85,7 +85,8 @@ async fn fill(store: &Arc<Sqlite>, size: u64) -> Vec<Vec<u8>> {
         let prepared: Vec<&Entry> = entries.iter().collect();
         meaning.prepare(&**store, &prepared).await.unwrap();
         // The policy is not in the log yet when its own guards are asked for.
-        let guards = if from == 0 { Vec::new() } else { meaning.guards(&**store, &prepared).await.unwrap() };
+        let guards =
+            if from == 0 { Vec::new() } else { meaning.guards(&**store, &prepared).await.unwrap().held };
         let new = entries.iter().map(|entry| new_entry(entry, &meaning, &guards)).collect();
         let AppendedBatch { batch, tiles: open, .. } =
             Batch::append(&head, &tiles, head.at + 1, new).unwrap();

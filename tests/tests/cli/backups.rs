@@ -477,7 +477,7 @@ fn a_backup_by_a_key_that_the_trust_file_does_not_have_for_this_log_was_not_chec
         log.tabellion(&["key", "show", "--json"]).must_succeed().json()["receipt"]["did_key"].clone()
     };
     let (ours, others) = (receipt_key(&log), receipt_key(&elsewhere));
-    let verify = |key: &serde_json::Value, checkpoint: &str| {
+    let verify = |key: &Value, checkpoint: &str| {
         let log_of = format!("[[log]]\niss = \"{}\"\norigin = \"{}\"", testkit::LOG_ISS, testkit::ORIGIN);
         let keys = format!("keys = [{{ key = {key} }}]\ncheckpoint_keys = [\"{checkpoint}\"]");
         fs::write(log.path("trust.toml"), format!("{log_of}\n{keys}\n")).unwrap();

@@ -409,8 +409,8 @@ async fn a_result_after_the_last_one_is_withheld_since_the_record_has_another() 
 }
 
 /// Streams these results.
-fn streaming(
-    results: &'static [&'static str],
+fn streaming<const N: usize>(
+    results: [&'static str; N],
 ) -> impl Fn(&McpRequest, &mut Responder) + Send + Sync + 'static {
     move |seen, agent| {
         let id = seen.id().unwrap();
@@ -424,7 +424,7 @@ fn streaming(
 #[tokio::test]
 async fn what_follows_an_ended_task_of_a2a_0_3_is_passed_on_and_recorded() {
     let last = r#"{"kind":"status-update","taskId":"t-1","final":true,"status":{"state":"failed"}}"#;
-    let site = Site::answering(streaming(&[TASK, ARTIFACT, last])).await;
+    let site = Site::answering(streaming([TASK, ARTIFACT, last])).await;
     let (_, text) = site.post(&request(&envelope(), "message/stream")).await;
     assert!(text.contains("completed") && text.contains("artifact-update"), "{text}");
     assert!(text.contains("status-update") && !text.contains("-31001"), "{text}");
@@ -434,7 +434,7 @@ async fn what_follows_an_ended_task_of_a2a_0_3_is_passed_on_and_recorded() {
 #[tokio::test]
 async fn an_artifact_after_a_failed_task_does_not_change_its_outcome() {
     let failed = r#"{"kind":"task","id":"t-1","contextId":"c","status":{"state":"failed"}}"#;
-    let site = Site::answering(streaming(&[failed, ARTIFACT])).await;
+    let site = Site::answering(streaming([failed, ARTIFACT])).await;
     let (_, text) = site.post(&request(&envelope(), "message/stream")).await;
     assert!(text.contains("artifact-update"), "{text}");
     assert_eq!(site.outcome().await, "errored");
