@@ -233,7 +233,7 @@ async fn a_call_whose_server_ends_its_stream_early_is_answered_by_the_stream_tha
         wishes.script = script(move |seen| match seen.rpc().as_str() {
             "tools/call" => Some(McpResponse::event_stream("id: e-1\nretry: 10\ndata: \n\n")),
             "GET" if seen.header("last-event-id") == Some("e-1") => {
-                Some(McpResponse::events(&[answer.clone()]))
+                Some(McpResponse::events(std::slice::from_ref(&answer)))
             }
             _ => None,
         });

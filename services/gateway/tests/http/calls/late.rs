@@ -107,7 +107,7 @@ async fn a_commitment_is_in_force_once_the_answer_to_its_request_has_come_on_a_r
     let listed = json!({ "jsonrpc": "2.0", "id": 2, "result": { "tools": [] } });
     let world = World::before(script(move |seen| match seen.rpc().as_str() {
         "tools/list" => Some(ended_early()),
-        "GET" => Some(McpResponse::events(&[listed.clone()])),
+        "GET" => Some(McpResponse::events(std::slice::from_ref(&listed))),
         _ => None,
     }))
     .await;
@@ -128,7 +128,7 @@ async fn an_answer_to_initialize_on_a_resumed_stream_has_the_gateways_capability
             head.headers.push(("Mcp-Session-Id", "s-1"));
             Some(head)
         }
-        "GET" => Some(McpResponse::events(&[opened.clone()])),
+        "GET" => Some(McpResponse::events(std::slice::from_ref(&opened))),
         _ => None,
     }))
     .await;

@@ -103,7 +103,7 @@ async fn v_37_a_result_that_comes_on_a_resumed_stream_settles_its_task() {
     let result = json!({ "jsonrpc": "2.0", "id": 4, "result": tool_result() });
     let world = World::before(script(move |seen| match seen.rpc().as_str() {
         "tasks/result" => Some(McpResponse::event_stream("id: e-1\ndata: \n\n")),
-        "GET" => Some(McpResponse::events(&[result.clone()])),
+        "GET" => Some(McpResponse::events(std::slice::from_ref(&result))),
         _ => Some(seen.result(&legacy_task(seen)?)),
     }))
     .await;
