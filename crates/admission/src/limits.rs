@@ -21,7 +21,7 @@ pub const MAX_IN_FLIGHT: usize = 256;
 pub const RECENT_CALLS: usize = 32;
 /// Number of tools of a session that are remembered as called before.
 pub const REMEMBERED_TOOLS: usize = 128;
-/// Number of tools of a session whose costs are kept separately.
+/// Number of tools whose costs are kept separately for a session, or for an AgentROA envelope.
 pub const PRICED_TOOLS: usize = 64;
 /// Number of the judge's verdicts that are cached for a session.
 pub const CACHED_VERDICTS: usize = 32;
@@ -32,8 +32,8 @@ pub const REMEMBERED_SESSIONS: usize = 32;
 pub const MAX_LIMITS: usize = MAX_METERS - 2;
 /// Prefix of the gateway's own meters.
 pub const METER_PREFIX: &str = "vap.";
-/// Number of calls with unknown cost in a session that may end with an unknown outcome; afterwards, calls of unknown
-/// cost are denied (V-12).
+/// Number of calls with unknown cost in a session, or under an AgentROA envelope, that may end with an unknown outcome;
+/// afterwards, calls of unknown cost are denied (V-12, R-48).
 pub const BLIND_CALLS: u32 = 3;
 /// Denials of one principal within a minute after which every call is denied until the minute is over (V-11).
 pub const DENIALS_PER_MINUTE: u32 = 100;

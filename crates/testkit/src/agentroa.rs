@@ -174,9 +174,14 @@ fn unused_id() -> String {
 
 /// Returns a proof by an agent that it calls this tool of the server `crm` under a chain.
 pub fn proof(chain: &Chain, agent: &str, tool: &str, arguments: &Value, gateway: &str) -> String {
+    proof_for(chain, agent, &format!("mcp:crm.{tool}"), arguments, gateway)
+}
+
+/// Returns a proof by an agent that it calls the tool of this capability under a chain.
+pub fn proof_for(chain: &Chain, agent: &str, capability: &str, arguments: &Value, gateway: &str) -> String {
     let claims = ProofClaims {
         chain_digest: chain.digest(),
-        capability: format!("mcp:crm.{tool}").parse().unwrap(),
+        capability: capability.parse().unwrap(),
         input_hash: Sha256Digest::of(&jose::jcs::canonical(arguments)),
         jti: unused_id().parse().unwrap(),
         iat: u64::try_from(Timestamp::now().as_second()).unwrap(),

@@ -305,7 +305,7 @@ pub const UPSTREAM_KEEP_ALIVE: Duration = Duration::from_secs(30);
 pub const MESSAGES_AHEAD: usize = 16;
 /// Maximum number of sessions whose state is cached in memory; others are read from the store on demand.
 pub const SESSIONS_IN_MEMORY: usize = 10_000;
-/// Maximum wait of a call for the settlement of another call of its tool (V-12).
+/// Maximum wait of a call for the settlement of another call of its tool (V-12, R-48).
 pub const WAIT_FOR_COST: Duration = Duration::from_secs(300);
 /// Maximum time for a decision; after it the call is denied.
 pub const DECIDE_TIME: Duration = Duration::from_secs(30);
@@ -313,12 +313,13 @@ pub const DECIDE_TIME: Duration = Duration::from_secs(30);
 pub const QUEUED_DECISIONS: usize = 10_000;
 /// Maximum number of bytes of the messages of queued decisions.
 pub const QUEUED_BYTES: usize = 256 << 20;
-/// Maximum number of calls of one session that wait for the settlement of another call of their tool.
+/// Maximum number of calls in one session, or under one AgentROA envelope, that wait for the settlement of another call of
+/// their tool.
 pub const PARKED_SESSION_CALLS: usize = 16;
-/// Maximum number of bytes of the messages of one session's waiting calls (see [`PARKED_SESSION_CALLS`]); the first one
-/// may be larger.
+/// Maximum number of bytes of the messages of the calls that wait in one session or under one envelope (see
+/// [`PARKED_SESSION_CALLS`]); the first one may be larger.
 pub const PARKED_SESSION_BYTES: usize = 1 << 20;
-/// Maximum number of waiting calls over all sessions (see [`PARKED_SESSION_CALLS`]).
+/// Maximum number of waiting calls over all sessions and envelopes (see [`PARKED_SESSION_CALLS`]).
 pub const PARKED_CALLS: usize = 1_024;
 /// Maximum number of bytes of the messages of all waiting calls.
 pub const PARKED_BYTES: usize = 64 << 20;

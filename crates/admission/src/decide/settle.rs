@@ -71,8 +71,11 @@ pub fn settle(
         }
     };
     let spent = cost.only(|meter| is_metered(rules, session, meter));
-    let learned = metered(rules, session).map(|meter| (meter.to_owned(), cost.of(meter))).collect();
-    learn(session, &held, &outcome, &declared, &learned);
+    let learned = metered(rules, session)
+        .filter(|meter| declared.shows_cost(outcome.status, meter))
+        .map(|meter| (meter.to_owned(), cost.of(meter)))
+        .collect();
+    learn(session, &held, &outcome, &learned);
     Ledgers::of(session, account).spend(&held, &spent);
     let exceeded_reservation = spent.iter().any(|(meter, amount)| *amount > held.amounts.of(meter));
     let mut flags = declared.flags;
@@ -101,7 +104,7 @@ pub fn cost_on(rules: &Rules, outcome: CallOutcome<'_>, meter: &str) -> CostOnMe
     let declared = DeclaredCost::read(rules, outcome.cost, |limited| limited == meter);
     CostOnMeter {
         amount: declared.or_known(rules, outcome.tool).of(meter),
-        is_learned: declared.shows_cost(outcome.status),
+        is_learned: declared.shows_cost(outcome.status, meter),
     }
 }
 
@@ -140,16 +143,10 @@ pub fn close(session: &mut Session, account: &mut Account) -> bool {
 }
 
 /// Stores what a call shows about the cost of its tool (reading V-12). A call of unknown cost with an unknown outcome uses
-/// up one of the session's [`BLIND_CALLS`](crate::limits::BLIND_CALLS). `learned` has only limited meters, since a tool
-/// could declare new names without end.
-fn learn(
-    session: &mut Session,
-    held: &Reservation,
-    outcome: &CallOutcome<'_>,
-    declared: &DeclaredCost,
-    learned: &Meters,
-) {
-    if declared.shows_cost(outcome.status) {
+/// up one of the session's [`BLIND_CALLS`](crate::limits::BLIND_CALLS). `learned` has the limited meters on which the call
+/// shows a cost: a tool could declare new names without end.
+fn learn(session: &mut Session, held: &Reservation, outcome: &CallOutcome<'_>, learned: &Meters) {
+    if outcome.status == CallStatus::Executed || !learned.is_empty() {
         session.running.costs.learn(held.tool, learned);
     } else if outcome.status == CallStatus::Unknown && held.blind {
         session.running.count_blind();
@@ -216,12 +213,12 @@ impl DeclaredCost {
         }
     }
 
-    /// Returns whether the end of the call shows what its tool costs: an executed call does, even if the tool declared no
-    /// cost, and a failed one only if it declared one.
-    fn shows_cost(&self, status: CallStatus) -> bool {
+    /// Returns whether the end of the call shows what its tool costs on a meter: an executed call does, even if the tool
+    /// declared no cost, and a failed one only if it declared one on this meter.
+    fn shows_cost(&self, status: CallStatus, meter: &str) -> bool {
         match status {
             CallStatus::Executed => true,
-            CallStatus::Errored => !self.amounts.is_empty(),
+            CallStatus::Errored => self.amounts.names(meter),
             CallStatus::Refused | CallStatus::Unknown => false,
         }
     }

@@ -1,4 +1,4 @@
-//! The costs that tools declared in a session (reading V-12).
+//! The costs that tools declared in a session (reading V-12), or under an AgentROA envelope.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::{Meters, ShortHash};
 use crate::limits::PRICED_TOOLS;
 
-/// The highest declared cost of each tool in a session. For tools beyond [`PRICED_TOOLS`], one shared maximum is kept:
-/// without it, an expensive tool would look free again.
+/// The highest declared cost of each tool in a session or under an envelope. For tools beyond [`PRICED_TOOLS`], one shared
+/// maximum is kept: without it, an expensive tool would look free again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Costs {
     tools: BTreeMap<ShortHash, Meters>,

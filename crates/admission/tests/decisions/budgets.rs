@@ -135,10 +135,10 @@ fn v_12_cancelling_every_call_does_not_make_a_tool_free_for_ever() {
 #[test]
 fn v_12_a_tool_that_only_failed_has_not_told_what_it_costs() {
     let mut world = usd("1");
-    for _ in 0..9 {
+    for cost in [None, Some(r#"{"eur":1}"#), None] {
         let ruling = world.served(&read());
         assert!(matches!(world.call(&read()), CallDecision::Wait));
-        world.settle(ruling.reservation(), CallStatus::Errored, "crm.read", None);
+        world.settle(ruling.reservation(), CallStatus::Errored, "crm.read", cost);
     }
     world.ran(&read(), None);
     world.served(&read());

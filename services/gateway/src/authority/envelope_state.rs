@@ -1,7 +1,7 @@
 //! The state of an envelope, as it is stored: its use, and what its calls showed about the costs of tools (R-7, R-48).
 //!
 //! What a call costs is known after it (V-12). So the expected cost is reserved, and of a tool whose cost is not known, one
-//! call is in flight. It may overrun a budget once; then the budget denies further calls.
+//! call is in flight. Each such call may overrun a budget; then the budget denies further calls.
 //!
 //! Not here: presenters, manifests and ledgers (`roa::usage`), and how VAP reserves (`admission`).
 
@@ -106,7 +106,11 @@ impl EnvelopeState {
             return Ok(spending);
         }
         if call.costs.denies_blind_calls(self.lost) {
-            return Err(cost_unknown("the cost of the tool is not known, and the chain has a budget").into());
+            let detail = match call.costs.strict {
+                true => "the cost of the tool is not known, and the chain has a budget",
+                false => "the cost of the tool is not known, and too many such calls had an unknown outcome",
+            };
+            return Err(cost_unknown(detail).into());
         }
         match self.blind.insert(call.tool) {
             true => Ok(spending),
@@ -238,8 +242,9 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_call_shows_the_cost_of_its_tool_only_if_the_tool_declared_one() {
-        for (cost, is_known) in [(None, false), (Some(r#"{"EUR":1}"#), true)] {
+    fn a_failed_call_shows_the_cost_of_its_tool_in_a_unit_only_if_the_tool_declared_one_in_it() {
+        let costs = [(None, false), (Some(r#"{"USD":1}"#), false), (Some(r#"{"EUR":1}"#), true)];
+        for (cost, is_known) in costs {
             let mut world = World::new();
             let failed = world.reserve("crm").unwrap();
             world.settle(&failed, CallStatus::Errored, cost);

@@ -22,9 +22,12 @@ pub enum WriterError {
     /// The queue of decisions is full.
     #[error("too many decisions wait to be made")]
     Busy,
-    /// Too many calls wait for the cost of another call (V-12).
+    /// Too many calls wait for the cost of another call (V-12, R-48).
     #[error("too many calls wait for the cost of another call of their tool")]
-    Crowded,
+    Crowded {
+        /// `true` if they wait in the call's session, to which the call is bound.
+        in_session: bool,
+    },
     /// The evidence could not be made durable, or not in time.
     #[error("the evidence could not be made durable: {0}")]
     Unavailable(String),
@@ -63,7 +66,7 @@ impl WriterError {
     pub const fn reason(&self) -> Reason {
         match self {
             Self::Backpressure(_) | Self::Full(_) | Self::Busy => Reason::EvidenceBackpressure,
-            Self::Crowded => Reason::RateLimited,
+            Self::Crowded { .. } => Reason::RateLimited,
             Self::NoReceipt(_) => Reason::ReceiptUnavailable,
             Self::Unavailable(_)
             | Self::Unsigned(_)

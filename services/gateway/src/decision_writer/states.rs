@@ -326,6 +326,11 @@ pub fn envelope_stream(envelope: &Envelope) -> String {
     format!("{ENVELOPES}{}", HEXLOWER.encode(&Sha256::digest(named.as_bytes())))
 }
 
+/// Returns whether this is the stream of the state of an AgentROA envelope.
+pub fn is_envelope_stream(name: &str) -> bool {
+    name.starts_with(ENVELOPES)
+}
+
 /// Returns the stream of the highest version of a registry.
 pub fn registry_stream(registry_id: &Text) -> String {
     format!("{REGISTRIES}{}", HEXLOWER.encode(&Sha256::digest(registry_id.as_str().as_bytes())))
@@ -363,4 +368,18 @@ fn read<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, JsonError> {
 fn write<T: Serialize>(state: &T) -> Result<Bytes, WriterError> {
     let bytes = serde_json::to_vec(state).map_err(|error| WriterError::Unrecordable(error.to_string()))?;
     Ok(bytes.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stream_of_an_envelope_is_told_from_those_of_chains_and_sessions() {
+        let chain = testkit::agentroa::root(|_| ());
+        assert!(is_envelope_stream(&envelope_stream(chain.root().document())));
+        for other in [chain_stream(chain.digest()), "session-0123456789abcdef".to_owned()] {
+            assert!(!is_envelope_stream(&other), "{other}");
+        }
+    }
 }

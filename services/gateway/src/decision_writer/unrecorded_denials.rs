@@ -39,8 +39,7 @@ impl DecisionWriter {
     ) -> DecisionAnswer {
         let denial = UnrecordedDenial::new(slot, response, why.reason());
         tracing::warn!(%why, session_id = denial.verdict.session_id, "denied without a record");
-        // Only a call that is bound to its session can fail with `Crowded`: it is counted in the session's stream.
-        let session_id = Some(denial.verdict.session_id.clone()).filter(|_| *why == WriterError::Crowded);
+        let session_id = bound_session(&denial, why).map(str::to_owned);
         self.count_and_deny(session_id.as_deref(), why.reason(), denial)
     }
 
@@ -74,5 +73,27 @@ impl DecisionWriter {
         for (stream, counted) in self.inner.denials.take() {
             self.submit(Box::new(DenialsWork::new(self.clone(), stream, counted)));
         }
+    }
+}
+
+/// Returns the session of a denied call that is bound to it. Of any other call, nothing may have verified that it belongs to
+/// the session that it names.
+fn bound_session<'a>(denial: &'a UnrecordedDenial, why: &WriterError) -> Option<&'a str> {
+    let is_bound = *why == WriterError::Crowded { in_session: true };
+    is_bound.then_some(denial.verdict.session_id.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_over_the_limit_of_waiting_ones_is_counted_in_its_session_only_if_they_wait_there() {
+        let denial = UnrecordedDenial::new(None, MessageType::IntentCall, Reason::RateLimited);
+        let is_counted_there =
+            |in_session| bound_session(&denial, &WriterError::Crowded { in_session }).is_some();
+        assert!(is_counted_there(true));
+        assert!(!is_counted_there(false), "its session is not verified when it waits under an envelope");
+        assert!(bound_session(&denial, &WriterError::Busy).is_none());
     }
 }

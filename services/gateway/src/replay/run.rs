@@ -399,6 +399,10 @@ mod tests {
         assert_eq!(advisory(AuthorityDemand::Off), None);
         assert_eq!(advisory(AuthorityDemand::Advisory), Some(Authority::NotRequired));
         assert_eq!(advisory(AuthorityDemand::Required), None);
+    }
+
+    #[test]
+    fn a_call_with_a_permitted_chain_is_decided_again_on_a_route_without_agentroa() {
         let required = authority_under(AuthorityDemand::Off, &Authority::Permitted, true).ok();
         assert_eq!(required, Some(Authority::NotEnforced));
     }

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use evidence::EvidenceStore;
 use evidence_postgres::testing::Database;
@@ -16,10 +16,10 @@ use roa::registry::DeltaList;
 use roa::text::Sha256Digest;
 use scitt::Signer;
 use serde_json::{Value, json};
-use testkit::McpServer;
 use testkit::agentroa::{
-    AGENTS, delegated, in_seconds, key_of, proof, registry, registry_table, root, write_registry,
+    AGENTS, delegated, in_seconds, key_of, proof, proof_for, registry, registry_table, root, write_registry,
 };
+use testkit::{McpRequest, McpServer, Responder};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::calls::upstream_questions::asks_once;
@@ -758,17 +758,78 @@ async fn r_18_another_envelope_with_the_same_identifiers_does_not_open_another_b
     assert_eq!(site.server.calls(), 1);
 }
 
+#[tokio::test]
+async fn r_18_the_use_of_an_envelope_is_kept_until_five_minutes_after_its_end() {
+    let database = Database::fresh().await;
+    let site = Site::on(&database).await;
+    let chain = root(|_| ());
+    site.call(&chain, "crm.read").await.served();
+    let store = database.store("reader").await;
+    let streams = store.list(None, 1000).await.unwrap();
+    let used = streams.iter().find(|stream| stream.stream.starts_with("unbound:.roa:")).unwrap();
+    let ends = chain.root().document().expires_at.unix_seconds();
+    assert_eq!(i64::try_from(used.keep_until).unwrap(), ends + 300);
+    site.gateway.stop().await;
+}
+
+/// Answers a call, which costs two euros.
+fn cost_two_euros(seen: &McpRequest, wire: &mut Responder) {
+    let result = json!({ "content": [], "_meta": { VAP: { "cost": { "EUR": 2 } } } });
+    wire.respond(&seen.result(&result));
+}
+
 /// A server whose calls take a moment, and cost two euros each.
 fn two_euros_each() -> McpServer {
     McpServer::scripted(|seen, wire| {
         let is_call = seen.rpc() == "tools/call";
         if is_call {
             std::thread::sleep(Duration::from_millis(30));
-            let result = json!({ "content": [], "_meta": { VAP: { "cost": { "EUR": 2 } } } });
-            wire.respond(&seen.result(&result));
+            cost_two_euros(seen, wire);
         }
         is_call
     })
+}
+
+/// A server that holds its calls until the flag is set. They cost two euros each.
+fn two_euros_each_once_released() -> (McpServer, Arc<AtomicBool>) {
+    let released = Arc::new(AtomicBool::new(false));
+    let goes_on = released.clone();
+    let server = McpServer::scripted(move |seen, wire| {
+        let is_call = seen.rpc() == "tools/call";
+        if is_call {
+            let begun = Instant::now();
+            while !goes_on.load(Ordering::Relaxed) && begun.elapsed() < Duration::from_secs(30) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            cost_two_euros(seen, wire);
+        }
+        is_call
+    });
+    (server, released)
+}
+
+/// Waits until this number of calls has reached a server.
+async fn until_calls(server: &McpServer, count: usize) {
+    for _ in 0..400 {
+        if server.calls() >= count {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    panic!("{} calls have reached the server, not {count}", server.calls());
+}
+
+/// Copies a folder with its content.
+fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let copy = to.join(entry.file_name());
+        match entry.path().is_dir() {
+            true => copy_folder(&entry.path(), &copy),
+            false => _ = std::fs::copy(entry.path(), copy).unwrap(),
+        }
+    }
 }
 
 #[tokio::test]
@@ -783,6 +844,92 @@ async fn r_48_parallel_calls_of_unknown_cost_stay_within_the_budget_of_an_envelo
     for denied in others {
         assert_denial_code(denied, "roa:budget_expansion_denied", "spent");
     }
+    site.gateway.stop().await;
+}
+
+#[tokio::test]
+async fn r_48_a_call_does_not_wait_for_one_of_a_tool_of_the_same_name_on_another_server() {
+    let ((crm, crm_released), (docs, docs_released)) =
+        (two_euros_each_once_released(), two_euros_each_once_released());
+    let docs_route = format!(
+        "[[route]]\npath = \"/docs\"\nserver_id = \"docs\"\nupstream = \"{}\"\n{REQUIRED}",
+        docs.url()
+    );
+    let text = |server: &McpServer| config_text(server, REQUIRED, "") + &docs_route;
+    let site = Site::before(crm, text, Clock::system()).await;
+    let chain = root(|members| {
+        members["authorized_scope"]["capabilities"] = json!(["mcp:crm.crm.read", "mcp:docs.crm.read"]);
+        with_budget(members, 50, "EUR");
+    });
+    let url = format!("http://{}/docs", site.gateway.address());
+    let client = Agent { modern: true, ..Agent::nobody(url) };
+    let call_docs = async || {
+        let proof = proof_for(&chain, AGENTS[0], "mcp:docs.crm.read", &json!({}), ISSUER);
+        client.ask("tools/call", call_params(&chain, Some(proof), "crm.read")).await
+    };
+    let a_moment = Duration::from_millis(200);
+    let while_crm_is_held = async {
+        until_calls(&site.server, 1).await;
+        // The second call of `crm` is to be the first in the queue.
+        tokio::time::sleep(a_moment).await;
+        let release = async {
+            until_calls(&docs, 1).await;
+            tokio::time::sleep(a_moment).await;
+            docs_released.store(true, Ordering::Relaxed);
+        };
+        let calls = async { tokio::join!(call_docs(), call_docs(), release) };
+        let (first, second, ()) = tokio::time::timeout(Duration::from_secs(15), calls).await.unwrap();
+        crm_released.store(true, Ordering::Relaxed);
+        [first, second]
+    };
+    let call_crm = || site.call(&chain, "crm.read");
+    let (one, other, of_docs) = tokio::join!(call_crm(), call_crm(), while_crm_is_held);
+    [one, other].into_iter().chain(of_docs).for_each(|answer| drop(answer.served()));
+    site.gateway.stop().await;
+}
+
+#[tokio::test]
+async fn r_48_a_call_that_a_crash_cut_short_does_not_hold_up_the_next_one_of_its_tool() {
+    let (server, released) = two_euros_each_once_released();
+    let text = |server: &McpServer| config_text(server, REQUIRED, "");
+    let site = Site::before(server, text, Clock::system()).await;
+    let chain = root(|members| with_budget(members, 5, "EUR"));
+    let crashed = tempfile::tempdir().unwrap();
+    let crash = async {
+        until_calls(&site.server, 1).await;
+        copy_folder(&site.folder.path().join("state"), crashed.path());
+        released.store(true, Ordering::Relaxed);
+    };
+    let (first, ()) = tokio::join!(site.call(&chain, "crm.read"), crash);
+    first.served();
+    let as_in_the_crash = |folder: &Path| {
+        std::fs::remove_dir_all(folder.join("state")).unwrap();
+        copy_folder(crashed.path(), &folder.join("state"));
+    };
+    let site = site.restarted_after(as_in_the_crash).await;
+    let next = tokio::time::timeout(Duration::from_secs(30), site.call(&chain, "crm.read"));
+    next.await.unwrap().served();
+    site.gateway.stop().await;
+}
+
+#[tokio::test]
+async fn r_48_a_call_of_unknown_cost_does_not_wait_on_an_advisory_route_and_its_receipt_says_so() {
+    let route = "without_vap = \"restricted\"\nrestricted = [\"*\"]\nroa = \"advisory\"\n";
+    let (server, released) = two_euros_each_once_released();
+    let site = Site::before(server, |server| config_text(server, route, ""), Clock::system()).await;
+    let chain = root(|members| with_budget(members, 5, "EUR"));
+    let second = async {
+        until_calls(&site.server, 1).await;
+        let both_have_arrived = async {
+            until_calls(&site.server, 2).await;
+            released.store(true, Ordering::Relaxed);
+        };
+        tokio::join!(site.call(&chain, "crm.read"), both_have_arrived).0
+    };
+    let (first, second) = tokio::join!(site.call(&chain, "crm.read"), second);
+    assert_eq!(receipt(&first)["enforcement_outcome"], "permit", "{first:?}");
+    assert_eq!((second.verdict().as_str(), site.server.calls()), ("downgraded", 2));
+    assert_eq!(Denial::of(&second), Denial::without_hop("budget_expansion_denied", "cost_unknown"));
     site.gateway.stop().await;
 }
 

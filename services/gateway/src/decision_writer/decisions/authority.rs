@@ -14,7 +14,7 @@ use super::ruling_records::claim;
 use crate::annex::EMPTY;
 use crate::authority::{
     AgentRoa, AuthorityCase, AuthorityDecision, CallReceipt, EnvelopeState, PresentedChain, ReceiptReference,
-    ReservedUse, UsedEnvelope,
+    ReservedUse, UsedEnvelope, capability_of,
 };
 use crate::config::ReceiptForm;
 use crate::decision_writer::DecisionWriter;
@@ -26,7 +26,7 @@ use crate::decision_writer::states::{
     receipts_stream, registry_stream,
 };
 use crate::decision_writer::transactions::{
-    Batch, DecideError, NewRecord, StreamNotLoaded, Work, WorkItem, WorkStep,
+    AwaitedSettlement, Batch, DecideError, NewRecord, StreamNotLoaded, Work, WorkItem, WorkStep,
 };
 use crate::limits::{CHAIN_REMEMBERED, FOR_EVER};
 
@@ -42,9 +42,13 @@ pub struct CallAuthority {
 }
 
 impl CallAuthority {
-    /// Returns the stream of the envelope if the call waits for the settlement of another one under it.
-    pub fn awaited_stream(&self) -> Option<&str> {
-        self.stream.as_deref().filter(|_| self.decision.waits)
+    /// Returns the settlement of another call under the envelope that the call waits for, if any. A call for which this is
+    /// `None` is decided.
+    pub fn awaited_settlement(&self, rules: &Rules, tool: &str) -> Option<AwaitedSettlement> {
+        let stream = self.stream.clone().filter(|_| self.decision.waits)?;
+        // Routes to several servers may have tools of one name.
+        let tool = capability_of(rules, tool)?.to_string();
+        Some(AwaitedSettlement { stream, tool })
     }
 }
 

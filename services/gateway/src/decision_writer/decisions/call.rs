@@ -1,8 +1,8 @@
 //! Tool calls: each is decided, its cost reserved and its record committed before it is forwarded.
 //!
 //! An attempt reads what may have changed while the call waited, decides under AgentROA and then under VAP, and records the
-//! ruling. It ends without a ruling if the arguments have to be checked again, if another call must be settled first (V-12),
-//! or if a judge or a person must be asked.
+//! ruling. It ends without a ruling if the arguments have to be checked again, if another call must be settled first (V-12,
+//! R-48), or if a judge or a person must be asked.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -255,11 +255,19 @@ impl CallWork {
         !is_proven && self.request.writer.is_only_counted(batch, &sent, session, denial)
     }
 
-    /// Returns the wait for the settlement of another call of the tool in this stream: that of a session, or of an
-    /// envelope.
-    fn settlement_wait(&self, stream: String) -> SettlementWait {
-        let awaited = AwaitedSettlement { stream, tool: self.job.tool.clone() };
-        SettlementWait { awaited, since: self.since, bytes: self.job.bytes() }
+    /// Returns the step with which the call waits for the settlement of another one.
+    fn wait_for(&self, awaited: AwaitedSettlement) -> WorkStep {
+        self.slot.free_while_waiting();
+        WorkStep::Wait(SettlementWait { awaited, since: self.since, bytes: self.job.bytes() })
+    }
+
+    /// Lets the commit wake the next call that waits under the envelope, if this one has waited under it: a denial or a
+    /// question reserves nothing there whose settlement would wake it. Without a commit, the writer's poll does.
+    fn wake_next(&self, batch: &mut Batch<'_>) -> Result<(), WriterError> {
+        if let Some(envelope) = &self.awaited_envelope {
+            batch.loaded(envelope)?.mark_as_changed_if_open();
+        }
+        Ok(())
     }
 
     fn can_wait(&self, batch: &Batch<'_>, working: &SessionWithAccount) -> bool {
@@ -276,7 +284,8 @@ impl CallWork {
         working: SessionWithAccount,
         question: CallQuestion,
         held: Option<ReservationId>,
-    ) {
+    ) -> Result<(), WriterError> {
+        self.wake_next(batch)?;
         self.rounds.first_at.get_or_insert(timestamp(batch.now).as_millisecond());
         let expires = match &question {
             CallQuestion::Judge(_) => 0,
@@ -286,6 +295,7 @@ impl CallWork {
         };
         working.write_undecided(batch, self.rounds.held, held, u64::try_from(expires).unwrap_or(0));
         self.result = Some(CallResult::Ask(question, held));
+        Ok(())
     }
 
     /// Records a ruling, with the statements of AgentROA.
@@ -299,10 +309,7 @@ impl CallWork {
         let AuthorityStatements { statements, receipt } =
             self.sign_authority_statements(batch, authority, permit.is_some())?;
         ruling.aer_id = receipt.as_ref().map(|receipt| receipt.aer_id.clone());
-        if let Some(envelope) = &self.awaited_envelope {
-            // The commit wakes the next call that waits, also if this one is denied.
-            batch.loaded(envelope)?.mark_as_changed_if_open();
-        }
+        self.wake_next(batch)?;
         let reservation = permit.as_ref().and_then(CallPermit::reservation);
         self.snapshot = reservation.and(working.session.clone()).map(Box::new);
         let (context, call) = (self.context(&working.caller, batch), self.call(batch));
@@ -467,10 +474,11 @@ impl Work for CallWork {
         let sent = self.sent(&self.job.caller, batch);
         let mut working = SessionWithAccount::of_message(batch, &sent)?;
         let authority = self.decide_authority(batch, &working)?;
-        if let Some(envelope) = authority.as_ref().and_then(CallAuthority::awaited_stream) {
-            self.slot.free_while_waiting();
-            self.awaited_envelope = Some(envelope.to_owned());
-            return Ok(WorkStep::Wait(self.settlement_wait(envelope.to_owned())));
+        let (rules, tool) = (&self.inputs.rules, &self.job.tool);
+        let awaited = authority.as_ref().and_then(|decided| decided.awaited_settlement(rules, tool));
+        if let Some(awaited) = awaited {
+            self.awaited_envelope = Some(awaited.stream.clone());
+            return Ok(self.wait_for(awaited));
         }
         working.release_questions(batch, &self.inputs.rules, self.rounds.held);
         let account = working.account.clone();
@@ -487,11 +495,11 @@ impl Work for CallWork {
             CallDecision::Admit(permit, ruling) => (ruling, Some(permit)),
             CallDecision::Refuse(ruling) => (ruling, None),
             CallDecision::Wait => {
-                self.slot.free_while_waiting();
-                return Ok(WorkStep::Wait(self.settlement_wait(working.stream.unwrap_or_default())));
+                let stream = working.stream.unwrap_or_default();
+                return Ok(self.wait_for(AwaitedSettlement { stream, tool: self.job.tool.clone() }));
             }
             CallDecision::Ask { question, held } => {
-                self.ask(batch, working, question, held);
+                self.ask(batch, working, question, held)?;
                 return Ok(WorkStep::Decided);
             }
         };

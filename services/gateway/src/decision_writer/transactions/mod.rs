@@ -53,6 +53,7 @@ use super::committed_stream::CommittedStream;
 use super::context::WriterContext;
 use super::error::WriterError;
 use super::recent_reads::RecentReads;
+use super::states::is_envelope_stream;
 use super::status::Alarms;
 use crate::limits::{
     COMMIT_ITEMS, CONFLICT_LONGEST_WAIT, CONFLICT_TIME, DOUBT_ATTEMPTS, DOUBT_FIRST_WAIT, DOUBT_LONGEST_WAIT,
@@ -364,8 +365,9 @@ impl WriterTask {
                 Ok(WorkStep::Unchanged) if batch.has_read_changes() => decided += 1,
                 Ok(WorkStep::Unchanged | WorkStep::OnlyCounted) => items.remove(decided).committed(),
                 Ok(WorkStep::Wait(wait)) => {
+                    let in_session = !is_envelope_stream(&wait.awaited.stream);
                     if let Err(item) = self.parked.park(items.remove(decided), wait) {
-                        self.fail(item, &WriterError::Crowded);
+                        self.fail(item, &WriterError::Crowded { in_session });
                     }
                 }
                 Err(DecideError::StreamNotLoaded(name)) => {

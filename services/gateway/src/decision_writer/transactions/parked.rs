@@ -35,7 +35,7 @@ pub struct ParkedCallsDue {
     pub late: Vec<WorkItem>,
     /// Calls to decide again.
     pub ready: Vec<WorkItem>,
-    /// The session streams of the `ready` calls.
+    /// The streams of the sessions and envelopes in which the `ready` calls wait.
     pub streams: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ impl ParkedCalls {
         let of_session = self.calls.iter().filter(|call| call.awaited.stream == awaited.stream);
         let (count, held) = of_session.fold((0, 0), |(count, held), call| (count + 1, held + call.bytes));
         let too_many = count >= PARKED_SESSION_CALLS || self.calls.len() >= PARKED_CALLS;
-        // The first call of a session may be as large as a message can be.
+        // The first call of a session or an envelope may be as large as a message can be.
         let too_long =
             (count > 0 && held + bytes > PARKED_SESSION_BYTES) || self.bytes + bytes > PARKED_BYTES;
         if too_many || too_long {
@@ -107,7 +107,7 @@ impl ParkedCalls {
         std::mem::take(self).calls.into_iter().map(|call| call.item)
     }
 
-    /// Returns the index of the first call of each tool of each session.
+    /// Returns the index of the first call of each tool of each session or envelope.
     fn first_calls(&self) -> Vec<usize> {
         let mut seen = HashSet::new();
         let indices = self.calls.iter().enumerate().filter(|(_, call)| seen.insert(&call.awaited));

@@ -129,6 +129,6 @@ pub struct SettlementWait {
 pub struct AwaitedSettlement {
     /// The stream of the session, or of the AgentROA envelope.
     pub stream: String,
-    /// The tool's name.
+    /// The tool: its name in a session, its capability under an envelope.
     pub tool: String,
 }
