@@ -69,13 +69,13 @@ impl PolicyInForce {
         statement: &'s SignedStatement,
         side_data: SideData<'s>,
     ) -> Result<Option<AdmittedStatement<'s>>, Violation> {
-        let lacks_payload = statement.is_detached() && side_data.payload.is_none();
-        let stated = match statement.is_detached() && !lacks_payload {
+        let has_payload = side_data.payload.is_some();
+        let stated = match statement.is_detached() && has_payload {
             true => authenticate(statement, side_data, self.policy()),
             false => unsigned(statement, side_data, self.policy()),
         };
         let stated = stated.map_err(|untrusted| untrusted.violation())?;
-        if lacks_payload {
+        if statement.is_detached() && !has_payload {
             return Ok(None);
         }
         Ok(Record::read(&stated).ok().map(|record| AdmittedStatement { stated, record }))

@@ -16,6 +16,10 @@ use serde_json::Value;
 /// How long something that happens by itself may take.
 const SOON: Duration = Duration::from_secs(20);
 
+/// The line of `backup verify` about keys that are not the trusted ones.
+const OTHER_KEYS: &str =
+    "signer other keys than that of --key, or those that the trust file has for this log";
+
 /// Where the entry of a receipt stands.
 fn leaf(receipt: &Receipt) -> u64 {
     receipt.inclusion_proofs()[0].leaf_index.get()
@@ -462,6 +466,12 @@ fn a_backup_is_verified_with_no_database_by_those_who_know_the_key() {
     fs::write(elsewhere.path("other.key"), other).unwrap();
     let another = verify(&["--key", "other.key"]);
     assert_eq!((another.code, &another.json()["signer"]), (Some(4), &"unknown".into()), "{another}");
+    let says = |arguments: &[&str], expected: &str| {
+        let ran = elsewhere.tabellion(&[&["backup", "verify", "log.backup"][..], arguments].concat());
+        assert!(ran.stdout.lines().any(|line| line == expected), "{ran}");
+    };
+    says(&[], "signer not checked: nothing here says whose keys those are (--trust, --key)");
+    says(&["--key", "other.key"], OTHER_KEYS);
     assert!(!Path::new(&elsewhere.path("log.backup.partial")).exists());
 }
 
@@ -481,7 +491,10 @@ fn a_backup_by_a_key_that_the_trust_file_does_not_have_for_this_log_was_not_chec
         let log_of = format!("[[log]]\niss = \"{}\"\norigin = \"{}\"", testkit::LOG_ISS, testkit::ORIGIN);
         let keys = format!("keys = [{{ key = {key} }}]\ncheckpoint_keys = [\"{checkpoint}\"]");
         fs::write(log.path("trust.toml"), format!("{log_of}\n{keys}\n")).unwrap();
-        let ran = log.tabellion(&["backup", "verify", "log.backup", "--trust", "trust.toml", "--json"]);
+        let verify = ["backup", "verify", "log.backup", "--trust", "trust.toml"];
+        let ran = log.tabellion(&[&verify[..], &["--json"]].concat());
+        let says_other_keys = log.tabellion(&verify).stdout.lines().any(|line| line == OTHER_KEYS);
+        assert_eq!(says_other_keys, ran.json()["signer"] == "unknown", "{ran}");
         (ran.code, ran.json()["signer"].clone())
     };
     assert_eq!(verify(&ours, &log.vkey()), (Some(0), "trusted".into()));

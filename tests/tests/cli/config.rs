@@ -143,6 +143,7 @@ fn a_log_that_is_reached_on_this_machine_listens_where_its_public_url_says() {
     assert_eq!(init("named", "http://localhost:8123").0, "127.0.0.1:8123");
     assert_eq!(init("six", "http://[::1]:8123").0, "[::1]:8123");
     assert_eq!(init("proxied", "https://l.example").0, "127.0.0.1:7390");
+    assert_eq!(init("below", "http://localhost:8123/log").0, "127.0.0.1:7390", "a proxy is at that address");
     let (_, config) = init("moved", "http://127.0.0.1:8123");
     assert_eq!(warned(&folder, &config), [""; 0]);
     let text = String::from_utf8(folder.read("moved/tabellion.toml")).expect("text");
@@ -166,6 +167,7 @@ fn commands_of_a_new_log_on_this_machine_find_it_at_the_address_where_it_listens
     let unchanged = ("http://127.0.0.1:7390".to_owned(), "default".to_owned());
     assert_eq!(log_url("proxied", "https://l.example"), unchanged);
     assert_eq!(log_url("free", "http://127.0.0.1:0"), unchanged);
+    assert_eq!(log_url("below", "http://localhost:8123/log"), unchanged, "a proxy is at that address");
 }
 
 /// The settings that `config check` warns of.

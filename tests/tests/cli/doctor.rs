@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use black_box::cli::{Dev, Ended, Folder};
-use black_box::{Log, Ran, WitnessHome};
+use black_box::{FaultyService, Log, Ran, WitnessHome};
 use serde_json::{Value, json};
 
 /// How long witnesses may take.
@@ -160,25 +160,11 @@ fn a_log_that_answers_and_is_not_the_one_of_the_database_is_found() {
     }
     elsewhere.connection().register(&testkit::opaque("elsewhere", &json!({})));
     let asked = |url: &str| log.tabellion(&["doctor", "--json", "--url", url]);
-    let own = asked(service.url());
+    let own = until_found(|| asked(service.url()), "ok", "is that of the database here");
     assert_eq!(own.code, Some(0), "{own}");
-    let found = findings(&own, "log");
-    assert!(found.iter().all(|(state, _)| state == "ok"), "{own}");
-    assert!(found.iter().any(|(_, detail)| detail.ends_with("is that of the database here")), "{own}");
+    assert!(findings(&own, "log").iter().all(|(state, _)| state == "ok"), "{own}");
 
-    // A signature is listed a moment after its receipt.
-    let fails_with = |url: &str, what: &str| {
-        let begun = Instant::now();
-        loop {
-            let ran = asked(url);
-            let mut found = findings(&ran, "log").into_iter();
-            if found.any(|(state, detail)| state == "failed" && detail.contains(what)) {
-                return ran.code;
-            }
-            assert!(begun.elapsed() < SOON, "no {what}: {ran}");
-            sleep(Duration::from_millis(100));
-        }
-    };
+    let fails_with = |url: &str, what: &str| until_found(|| asked(url), "failed", what).code;
     assert_eq!(fails_with(other.url(), "is configured here"), Some(1));
     let another = "has another tree of size 2 than the database here";
     assert_eq!(fails_with(elsewhere.url(), another), Some(1));
@@ -189,6 +175,51 @@ fn a_log_that_answers_and_is_not_the_one_of_the_database_is_found() {
     assert_eq!(fails_with(elsewhere.url(), longer), Some(1));
     service.stop();
     elsewhere.stop();
+}
+
+/// A copy of a standby server may be behind the log, but is a part of it.
+#[test]
+fn a_database_of_postgresql_that_is_behind_and_not_of_the_log_that_answers_is_found() {
+    let (log, same_name) = (Log::postgres(), Log::postgres());
+    let (service, elsewhere) = (log.serve(), same_name.serve());
+    service.connection().register(&log.statement());
+    elsewhere.connection().register(&testkit::opaque("elsewhere", &json!({})));
+    elsewhere.connection().register(&same_name.statement());
+    let asked = || log.tabellion(&["doctor", "--json", "--url", elsewhere.url()]);
+    let what = "has signed size 3, and another tree of size 2 than the database here";
+    assert_eq!(until_found(asked, "failed", what).code, Some(1));
+    service.stop();
+    elsewhere.stop();
+}
+
+#[test]
+fn a_log_that_answers_and_does_not_list_its_signed_trees_still_answers() {
+    let log = Log::sqlite();
+    let service = log.serve();
+    let proxy = FaultyService::of(service.connection().address(), |request, answer| {
+        if request.path.starts_with("/v1/checkpoints") {
+            answer.status = 403;
+        }
+    });
+    let ran = log.tabellion(&["doctor", "--json", "--url", &proxy.url()]);
+    let [(compared, _), (answers, _)] = &findings(&ran, "log")[..] else { panic!("{ran}") };
+    assert_eq!([compared, answers], ["failed", "ok"], "{ran}");
+    assert_eq!(findings(&ran, "clock")[0].0, "ok", "{ran}");
+    service.stop();
+}
+
+/// Asks until there is such a finding about the log: a signature is listed a moment after its receipt.
+#[track_caller]
+fn until_found(asked: impl Fn() -> Ran, state: &str, what: &str) -> Ran {
+    let begun = Instant::now();
+    loop {
+        let ran = asked();
+        if findings(&ran, "log").iter().any(|(found, detail)| found == state && detail.contains(what)) {
+            return ran;
+        }
+        assert!(begun.elapsed() < SOON, "no {what}: {ran}");
+        sleep(Duration::from_millis(100));
+    }
 }
 
 #[test]

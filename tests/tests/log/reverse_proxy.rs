@@ -1,6 +1,7 @@
 //! A log behind a reverse proxy, below a path, as `docs/operations.md` describes it.
 
 use black_box::{Log, ReverseProxy};
+use serde_json::json;
 
 /// A name with slashes, percent-encoded as in the paths below `/v1`.
 const NAME: &str = "https%3A%2F%2Fnobody.example";
@@ -32,6 +33,10 @@ fn a_log_below_a_path_of_the_documented_proxy_answers_as_without_it() {
     }
     let first_page = proxied.get("/log/ui/");
     assert_eq!((first_page.status, first_page.header("location")), (303, Some("/log/ui")));
+    let documentation = proxied.get("/log/docs");
+    assert_eq!((documentation.status, documentation.header("location")), (303, Some("docs/")));
+    let servers = proxied.get("/log/openapi.json").json()["servers"].clone();
+    assert_eq!(servers, json!([{ "url": "./" }]), "relative to the description");
     let entry = String::from_utf8(proxied.get(&format!("/log/ui{location}")).body).unwrap();
     for address in ["/ui/search", "/ui/style.css", &format!("/ui{location}/proof"), "/docs/"] {
         assert!(entry.contains(&format!("href=\"/log{address}\"")), "no {address}: {entry}");

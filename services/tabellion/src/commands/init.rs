@@ -196,9 +196,11 @@ fn refuse_existing(config: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the listener's address for a loopback `public_url`, which clients reach without a proxy; otherwise `None`.
+/// Returns the listener's address for a loopback `public_url`, which clients reach without a proxy; otherwise `None`. Below
+/// a path there is a proxy, which removes the path.
 fn listen_for(public_url: &str) -> Option<String> {
-    let url = Url::parse(public_url).ok().filter(|url| url.scheme() == "http" && is_loopback(url))?;
+    let is_direct = |url: &Url| url.scheme() == "http" && is_loopback(url) && url.path() == "/";
+    let url = Url::parse(public_url).ok().filter(is_direct)?;
     let host = url.host_str().filter(|host| *host != "localhost").unwrap_or("127.0.0.1");
     Some(format!("{host}:{}", url.port_or_known_default()?))
 }

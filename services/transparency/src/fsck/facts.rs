@@ -212,7 +212,8 @@ impl FsckFacts for LogFacts {
         let stored: Vec<StoredStatement> = entries.iter().filter_map(|entry| self.stored(entry)).collect();
         let (incomplete, whole): (Vec<_>, Vec<_>) =
             stored.into_iter().partition(StoredStatement::needs_collateral);
-        // What a whole statement says is compared with its digest. Nothing else of it can be damaged.
+        // A whole statement is compared with its digest. Only the leaf of its policy can be wrong, which the audit
+        // proves; the guards are not checked then.
         let mut derived = DerivedGuards { damaged: Vec::new(), ..derive_guards(store, &whole).await? };
         // One at a time: a payload may be as large as the statements of a whole page.
         for statement in incomplete {

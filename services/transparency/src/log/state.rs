@@ -36,6 +36,8 @@ pub struct Identity {
     pub iss: String,
     /// The URL at which clients reach the log.
     pub public_url: String,
+    /// The path of this URL, without a slash at its end.
+    pub public_path: String,
     /// Kid of the receipt key: base64url of the RFC 9679 thumbprint.
     pub receipt_kid: String,
     /// Signature algorithm of the receipts.

@@ -80,7 +80,8 @@ struct ProblemDetails {
 pub fn published(mut description: OpenApi) -> OpenApi {
     let paths = std::mem::take(&mut description.paths.paths);
     description.paths.paths = paths.into_iter().map(|(path, item)| completed(&path, item)).collect();
-    description.servers = Some(vec![Server::new("/")]);
+    // Relative to the description, as a proxy may serve it below a path.
+    description.servers = Some(vec![Server::new("./")]);
     let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
     let components = description.components.get_or_insert_default();
     components.security_schemes.insert(TOKEN.to_owned(), RefOr::T(scheme));

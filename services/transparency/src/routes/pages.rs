@@ -5,7 +5,7 @@ use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use http::HeaderValue;
-use http::header::CONTENT_SECURITY_POLICY;
+use http::header::{CONTENT_SECURITY_POLICY, LOCATION};
 use serving::description;
 use utoipa::openapi::OpenApi;
 use utoipa_swagger_ui::{Config, SwaggerUi};
@@ -24,8 +24,13 @@ pub fn routes(openapi: &OpenApi) -> Router {
         .merge(page.layer(from_fn(confined)))
 }
 
+/// Sets the content security policy, and makes the redirection of `/docs` to the page relative to it.
 async fn confined(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
-    response.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(PAGE_POLICY));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(PAGE_POLICY));
+    if let Some(location) = headers.get_mut(LOCATION) {
+        *location = HeaderValue::from_static("docs/");
+    }
     response
 }

@@ -25,10 +25,8 @@ use crate::log::state::Log;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Interval between two reads of the policy in force.
 const POLICY_POLL: Duration = Duration::from_millis(50);
-/// Pause before an outstanding policy is published again after the first failure. Each further one doubles it.
-const FIRST_PUBLICATION_PAUSE: Duration = Duration::from_secs(5);
-/// The longest pause.
-const LONGEST_PUBLICATION_PAUSE: Duration = Duration::from_secs(5 * 60);
+/// Pause before an outstanding policy is published again after a failure.
+const PUBLICATION_RETRY: Duration = Duration::from_secs(5);
 
 /// Reason why the configured policy is not in force.
 #[derive(Debug, thiserror::Error)]
@@ -130,11 +128,9 @@ pub async fn publish_later(log: Arc<Log>, mut outstanding: watch::Receiver<Optio
     }
 }
 
-/// Publishes a policy as soon as this process can. After a failure it repeats that with a growing pause, unless the failure
-/// is permanent.
+/// Publishes a policy as soon as this process can; repeats after failures that are not permanent.
 async fn publish_when_possible(log: &Log, configured: &ConfiguredPolicy) {
     let mut status = log.sequencer.status();
-    let mut pause = FIRST_PUBLICATION_PAUSE;
     loop {
         let is_possible = status.wait_for(can_publish).await.is_ok();
         if !is_possible {
@@ -143,10 +139,9 @@ async fn publish_when_possible(log: &Log, configured: &ConfiguredPolicy) {
         match publish(log, configured).await {
             Ok(()) => return tracing::info!("the configured policy is in force now"),
             Err(error) if error.is_permanent() => return end_publication(log, configured, &error).await,
-            Err(error) => tracing::warn!(%error, ?pause, "the configured policy is not in force yet"),
+            Err(error) => tracing::warn!(%error, "the configured policy is not in force yet"),
         }
-        tokio::time::sleep(pause).await;
-        pause = longer(pause);
+        tokio::time::sleep(PUBLICATION_RETRY).await;
     }
 }
 
@@ -158,11 +153,6 @@ async fn end_publication(log: &Log, configured: &ConfiguredPolicy, error: &Polic
             tracing::error!(%error, "the configured policy is not put in force: correct it and reload");
         }
     }
-}
-
-/// Returns the pause after a further failure.
-fn longer(pause: Duration) -> Duration {
-    (pause * 2).min(LONGEST_PUBLICATION_PAUSE)
 }
 
 /// Returns `true` if this process leads, or another one does that has registered a policy.
@@ -269,10 +259,21 @@ async fn submit(log: &Log, submission: Submission) -> Result<(), PolicyError> {
 /// Converts the reason why the sequencer did not register a policy: some of them are final.
 fn not_registered(error: &SubmitError) -> PolicyError {
     match error {
-        SubmitError::Twin { .. } | SubmitError::OutsideWindow { .. } | SubmitError::LogFull { .. } => {
-            PolicyError::NotAdmitted(error.to_string())
-        }
-        _ => PolicyError::NotRegistered(error.to_string()),
+        SubmitError::GuardTaken { .. }
+        | SubmitError::Twin { .. }
+        | SubmitError::OutsideWindow { .. }
+        | SubmitError::LogFull { .. }
+        | SubmitError::DigestMismatch { .. }
+        | SubmitError::NoCorrection(_) => PolicyError::NotAdmitted(error.to_string()),
+        SubmitError::QueueFull { .. }
+        | SubmitError::InboxFull { .. }
+        | SubmitError::PolicyMoved { .. }
+        | SubmitError::NoPolicy
+        | SubmitError::RelyOnAbsent { .. }
+        | SubmitError::Halted(_)
+        | SubmitError::Stopping
+        | SubmitError::Accepted
+        | SubmitError::Store(_) => PolicyError::NotRegistered(error.to_string()),
     }
 }
 
@@ -295,6 +296,7 @@ mod tests {
             PolicyError::Unreadable(not_understood),
             not_admitted(NotAdmitted::NothingToHold(LeafIndex::new(1))),
             not_registered(&full),
+            not_registered(&SubmitError::NoCorrection("no")),
         ] {
             assert!(permanent.is_permanent(), "{permanent}");
         }
@@ -309,12 +311,5 @@ mod tests {
         ] {
             assert!(!passing.is_permanent(), "{passing}");
         }
-    }
-
-    #[test]
-    fn the_pause_grows_up_to_five_minutes() {
-        let pauses = std::iter::successors(Some(FIRST_PUBLICATION_PAUSE), |pause| Some(longer(*pause)));
-        let seconds: Vec<u64> = pauses.take(9).map(|pause| pause.as_secs()).collect();
-        assert_eq!(seconds, [5, 10, 20, 40, 80, 160, 300, 300, 300]);
     }
 }

@@ -109,6 +109,7 @@ pub async fn open_log(
         origin: config.origin.clone(),
         iss: config.iss.clone(),
         public_url: config.public_url.clone(),
+        public_path: edge.public_path.clone(),
         receipt_kid: signer.kid(),
         receipt_algorithm: algorithm,
         checkpoint_key: signer.checkpoint_key(),

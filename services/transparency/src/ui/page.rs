@@ -10,7 +10,6 @@ use sequencer::{Halt, Role};
 use crate::background::readiness::refusals;
 use crate::edge::html::{self, ErrorPage};
 use crate::edge::media;
-use crate::edge::state::path_of;
 use crate::log::state::Log;
 
 /// A page as a response.
@@ -37,7 +36,7 @@ pub async fn style() -> Response {
 /// The frame of a page about this log.
 pub fn frame(log: &Log) -> PageFrame {
     let identity = &log.identity;
-    PageFrame { log: identity.origin.clone(), path: path_of(&identity.public_url), alarm: alarm(log) }
+    PageFrame { log: identity.origin.clone(), path: identity.public_path.clone(), alarm: alarm(log) }
 }
 
 /// What this process does, in words.

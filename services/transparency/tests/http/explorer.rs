@@ -282,6 +282,8 @@ async fn below_a_path_of_the_public_url_every_address_of_a_page_has_the_path() {
     let absent = site.send(Method::GET, "/ui/nothing", &browser, "").await;
     assert_eq!(absent.status, 404);
     has_the_path_everywhere("an error", &absent.text());
+    let to_documentation = site.get("/docs").await;
+    assert_eq!((to_documentation.status, to_documentation.header("location")), (303, Some("docs/")));
     let documentation = site.get("/docs/swagger-initializer.js").await.text();
     assert!(documentation.contains("\"../openapi.json\""), "{documentation}");
 }

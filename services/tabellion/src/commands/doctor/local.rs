@@ -8,7 +8,7 @@ use merkle::TreeSize;
 use transparency::{Config, Database, free_bytes, storage};
 
 use super::finding::Finding;
-use super::remote::ServedLog;
+use super::remote::{ServedLog, Tree};
 use crate::commands::serve::failures::{database, unreadable_pin};
 use crate::commands::serve::{check as config_check, config};
 use crate::console::{Exit, Failure};
@@ -135,44 +135,70 @@ fn stored(config: &Config) -> Finding {
 
 /// Compares the log that answers with the configured one: its name, and its newest signed tree with the database.
 fn same_log(config: &Config, served: &ServedLog) -> Finding {
-    let ServedLog { address, origin, signed } = served;
-    let other = |what: String| Finding::failed("log", Exit::Failure, what).fix("tabellion config show");
+    let ServedLog { address, origin, signed, .. } = served;
     if *origin != config.origin {
-        return other(format!("{address} is the log {origin}, and {} is configured here", config.origin));
+        let what = format!("{address} is the log {origin}, and {} is configured here", config.origin);
+        return another_log(what);
     }
-    let Some((size, root)) = signed else {
-        return Finding::skipped("log", format!("{address} has no signed tree to compare with the database"));
-    };
-    match read_tree(config, *size) {
-        Err(failure) => Finding::failure("log", &failure),
-        Ok((_, Some(stored))) if stored == *root => {
-            Finding::ok("log", format!("its tree of size {size} is that of the database here"))
+    match signed {
+        Ok(Some(signed)) => {
+            same_tree(config, served, signed).unwrap_or_else(|failure| Finding::failure("log", &failure))
         }
-        // The copy of a standby server may be a moment behind.
-        Ok((here, _)) if here < *size && matches!(config.database, Database::Postgres(_)) => {
-            let what = format!("{address} has signed size {size}, and the database here has size {here}");
-            Finding::warning("log", what)
-        }
-        Ok((here, _)) if here < *size => other(format!(
-            "{address} has signed size {size}, and the database here has size {here}: it is not the one that is served"
-        )),
-        Ok(_) => other(format!(
-            "{address} has another tree of size {size} than the database here: it is not the one that is served"
-        )),
+        Ok(None) => Finding::skipped("log", format!("{address} lists no signed tree yet")),
+        Err(failure) => Finding::failure("log", failure),
     }
 }
 
-/// Returns the size of the database, and the root in hex of the head of this size, if it has one.
-fn read_tree(config: &Config, size: u64) -> Result<(u64, Option<String>), Failure> {
+/// Compares the newest signed tree of the log that answers with the database.
+fn same_tree(config: &Config, served: &ServedLog, signed: &Tree) -> Result<Finding, Failure> {
+    let (newest, root) = read_trees(config, signed.size)?;
+    match root {
+        Some(root) if root == signed.root => {
+            let what = format!("its tree of size {} is that of the database here", signed.size);
+            Ok(Finding::ok("log", what))
+        }
+        None if newest.size < signed.size => behind(config, served, signed, &newest),
+        _ => Ok(another_log(format!(
+            "{} has another tree of size {} than the database here: it is not the one that is served",
+            served.address, signed.size
+        ))),
+    }
+}
+
+/// Returns the finding about a database that does not reach the newest signed tree. The copy of a standby server may be a
+/// moment behind; its newest tree is then one of the log.
+fn behind(config: &Config, served: &ServedLog, signed: &Tree, newest: &Tree) -> Result<Finding, Failure> {
+    let signed = format!("{} has signed size {}", served.address, signed.size);
+    let here = newest.size;
+    let what = format!("{signed}, and the database here has size {here}");
+    if matches!(config.database, Database::Sqlite { .. }) {
+        return Ok(another_log(format!("{what}: it is not the one that is served")));
+    }
+    Ok(match served.root_of(here)? {
+        Some(root) if root != newest.root => another_log(format!(
+            "{signed}, and another tree of size {here} than the database here: it is not the one that is served"
+        )),
+        _ => Finding::warning("log", what).fix("tabellion config show"),
+    })
+}
+
+fn another_log(what: String) -> Finding {
+    Finding::failed("log", Exit::Failure, what).fix("tabellion config show")
+}
+
+/// Reads the newest tree of the database, and after it, because a service or a replication adds trees, the root in hex of
+/// the tree of this size, if there is one.
+fn read_trees(config: &Config, size: u64) -> Result<(Tree, Option<String>), Failure> {
     let runtime = runtime::single_threaded()?;
     runtime.block_on(async {
         if is_missing(config) {
-            return Ok((0, None));
+            return Ok((Tree { size: 0, root: String::new() }, None));
         }
         let store = storage::open_read_only(&config.database).await.map_err(database)?;
-        let head = store.head_of_size(TreeSize::new(size)).await.map_err(database)?;
-        let here = store.head().await.map_err(database)?.size().get();
-        Ok((here, head.map(|head| head.root.to_string())))
+        let newest = store.head().await.map_err(database)?;
+        let of_size = store.head_of_size(TreeSize::new(size)).await.map_err(database)?;
+        let newest = Tree { size: newest.size().get(), root: newest.root().to_string() };
+        Ok((newest, of_size.map(|head| head.root.to_string())))
     })
 }
 

@@ -24,25 +24,43 @@ pub struct RemoteFindings {
     pub findings: Vec<Finding>,
 }
 
-/// What the log at an address says about itself.
+/// A log that answers, with what it says about itself.
 pub struct ServedLog {
-    /// The address.
+    /// Its address.
     pub address: String,
     /// Its name.
     pub origin: String,
-    /// Size of its newest tree that is listed as signed, and the root in hex.
-    pub signed: Option<(u64, String)>,
+    /// The newest tree that it lists as signed, if it lists any.
+    pub signed: Result<Option<Tree>, Failure>,
+    service: Service,
+}
+
+/// A tree of a log.
+pub struct Tree {
+    /// Number of entries.
+    pub size: u64,
+    /// Root in hex.
+    pub root: String,
+}
+
+impl ServedLog {
+    /// Fetches the root in hex of the tree of this size, if the log lists that as signed.
+    pub fn root_of(&self, size: u64) -> Result<Option<String>, Failure> {
+        let Some(smaller) = size.checked_sub(1) else { return Ok(None) };
+        let next = first_signed(&self.service, &format!("after={smaller}&limit=1"))?;
+        Ok(next.filter(|tree| tree.size == size).map(|tree| tree.root))
+    }
 }
 
 /// Checks the log of `--url` or the setting `log_url`.
 pub fn check(context: &Context, service: &ServiceArgs) -> RemoteFindings {
     let service = ServiceArgs { timeout: service.timeout.min(TIMEOUT), ..service.clone() };
-    match service.connect(context).and_then(|service| reach(&service).map(|found| (service, found))) {
-        Ok((service, reached)) => {
-            let what = format!("{} answers at {}", reached.origin, reached.address);
-            let findings = [Finding::ok("log", what), clock(&service)];
-            let findings = findings.into_iter().chain(witnesses(&service)).collect();
-            RemoteFindings { served: Some(reached), findings }
+    match service.connect(context).and_then(reach) {
+        Ok(served) => {
+            let what = format!("{} answers at {}", served.origin, served.address);
+            let findings = [Finding::ok("log", what), clock(&served.service)];
+            let findings = findings.into_iter().chain(witnesses(&served.service)).collect();
+            RemoteFindings { served: Some(served), findings }
         }
         Err(failure) => {
             let skipped =
@@ -53,17 +71,22 @@ pub fn check(context: &Context, service: &ServiceArgs) -> RemoteFindings {
     }
 }
 
-fn reach(service: &Service) -> Result<ServedLog, Failure> {
+fn reach(service: Service) -> Result<ServedLog, Failure> {
     let policy: Json = service.block_on(service.client.json("v1/policy"))?;
-    // The newest tree may not be signed yet.
-    let signed: Json = service.block_on(service.client.json("v1/checkpoints?order=newest&limit=2"))?;
     Ok(ServedLog {
         address: service.client.base().to_string(),
         origin: text(&policy["policy"], "origin"),
-        signed: items(&signed, "checkpoints")
-            .first()
-            .and_then(|newest| Some((newest["size"].as_u64()?, text(newest, "root")))),
+        // A page with several trees: the newest ones may not be signed yet.
+        signed: first_signed(&service, "order=newest"),
+        service,
     })
+}
+
+/// Fetches a page of signed trees, and returns the first one.
+fn first_signed(service: &Service, page: &str) -> Result<Option<Tree>, Failure> {
+    let page: Json = service.block_on(service.client.json(&format!("v1/checkpoints?{page}")))?;
+    let first = items(&page, "checkpoints").first();
+    Ok(first.and_then(|tree| Some(Tree { size: tree["size"].as_u64()?, root: text(tree, "root") })))
 }
 
 /// Compares this computer's clock with the time of the newest entry, which cannot be in the future.

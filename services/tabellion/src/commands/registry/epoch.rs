@@ -12,7 +12,7 @@ use roa::registry::{RegistryDocument, RevokedSubject};
 use roa::text::UtcTime;
 
 use super::RegistryEdit;
-use crate::console::Failure;
+use crate::console::{Exit, Failure};
 use crate::context::Context;
 
 #[derive(Debug, Args)]
@@ -29,13 +29,24 @@ pub struct Epoch {
 
 impl Epoch {
     pub fn run(self, context: &Context) -> Result<(), Failure> {
+        let before = self.drop_before.map(past).transpose()?;
         let mut edit = RegistryEdit::open(&self.file, &self.key)?;
-        if let Some(time) = self.drop_before {
-            drop_revocations(&mut edit.document, &UtcTime(time));
+        if let Some(before) = before {
+            drop_revocations(&mut edit.document, &before);
         }
         begin_epoch(&mut edit.document);
         edit.write(context)
     }
+}
+
+/// Refuses a time in the future, at which nothing has expired yet.
+fn past(time: Timestamp) -> Result<UtcTime, Failure> {
+    if time > Timestamp::now() {
+        let what = format!("--drop-before: {time} is in the future");
+        return Err(Failure::new(Exit::Usage, "usage", what)
+            .why("revocations stay until everything that they revoke has expired"));
+    }
+    Ok(UtcTime(time))
 }
 
 /// Removes the revocations before a time, except those of keys that the registry lists: such a key would be accepted
