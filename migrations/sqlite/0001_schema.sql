@@ -188,15 +188,16 @@ BEGIN SELECT RAISE(ABORT, 'inbox: a waiting statement is never deleted'); END;
 -- The outcome of an attempt: an index, or the reason of a failure.
 -- Invariant: an attempt has one outcome, which never changes. Failures are deleted from the oldest on when there are many.
 CREATE TABLE inbox_outcome (
-  attempt INTEGER PRIMARY KEY,
+  no      INTEGER PRIMARY KEY,                              -- the order in which attempts ended
+  attempt INTEGER NOT NULL UNIQUE,
   digest  BLOB    NOT NULL CHECK (length(digest) = 32),
   idx     INTEGER,
   failure TEXT,
   CHECK ((idx IS NULL) <> (failure IS NULL))
 ) STRICT;
 
-CREATE INDEX inbox_outcome_by_digest ON inbox_outcome (digest);
-CREATE INDEX inbox_outcome_failed ON inbox_outcome (attempt) WHERE failure IS NOT NULL;
+CREATE INDEX inbox_outcome_by_digest ON inbox_outcome (digest, attempt);
+CREATE INDEX inbox_outcome_failed ON inbox_outcome (no) WHERE failure IS NOT NULL;
 
 CREATE TRIGGER inbox_outcome_never_changes BEFORE UPDATE ON inbox_outcome
 BEGIN SELECT RAISE(ABORT, 'inbox_outcome: an outcome never changes'); END;

@@ -169,15 +169,25 @@ impl SubmissionClock {
     }
 
     /// Unix seconds; `None` while the wall clock cannot be trusted: after it was set, until other clocks
-    /// [agree](Self::trust_again) with it. Then no statement is refused for its time here: the leader decides by its own clock.
+    /// [agree](Self::trust_again) with it, or this process [leads](Self::trust_as) by it. Until then no statement is
+    /// refused for its time here: the leader decides by its own clock.
     pub(crate) fn seconds(&self) -> Option<u64> {
         let mut check = self.check.lock().unwrap_or_else(PoisonError::into_inner);
         check.seconds(self.clock.now()).ok()
     }
 
-    /// Trusts the wall clock again after it was set, if other clocks are known and most of them agree with this reading.
+    /// Trusts the wall clock again after it was set, if other clocks are known and no majority of them disagrees with this
+    /// reading.
     pub(crate) fn trust_again(&self, now: Now, opinions: &[ClockOpinion]) {
         if !opinions.is_empty() && compare(opinions).is_ok() {
+            self.check.lock().unwrap_or_else(PoisonError::into_inner).reference.set(now);
+        }
+    }
+
+    /// Trusts the reading that the checks before leading accepted. A log on SQLite without witnesses knows no other clock:
+    /// there the time that an operator stated makes the checks accept a clock that was set.
+    pub(crate) fn trust_as(&self, leading: &ClockCheck) {
+        if let Some(now) = leading.reference.get() {
             self.check.lock().unwrap_or_else(PoisonError::into_inner).reference.set(now);
         }
     }
@@ -257,6 +267,20 @@ mod tests {
             assert_eq!(submissions.seconds(), None, "{others:?}");
         }
         submissions.trust_again(at(5000), &says(&[0]));
+        assert_eq!(submissions.seconds(), Some(5000));
+        *clock.0.lock().unwrap() = at(9000);
+        submissions.trust_again(at(9000), &says(&[0, 4000]));
+        assert_eq!(submissions.seconds(), Some(9000), "one of two is no majority");
+    }
+
+    #[test]
+    fn r36_submissions_are_checked_again_by_a_clock_that_was_set_once_this_process_leads_by_it() {
+        let clock = Arc::new(SetClock(Mutex::new(at(1000))));
+        let submissions = SubmissionClock::new(clock.clone());
+        *clock.0.lock().unwrap() = at(5000);
+        assert_eq!(submissions.seconds(), None);
+        let leading = ClockReference::default().check(at(5000), 0, &[], Some(5000)).unwrap();
+        submissions.trust_as(&leading);
         assert_eq!(submissions.seconds(), Some(5000));
     }
 

@@ -209,6 +209,7 @@ impl Driver {
                 return LeadingEnd::Left(Leave::StepDown("the database is not available"));
             }
         };
+        self.context.clock.trust_as(&recovered.1);
         let parts = Arc::clone(&self.context.parts);
         if recovered.0.signatures.is_none() {
             sign_what_was_left(&parts, recovered.0.head.size()).await;

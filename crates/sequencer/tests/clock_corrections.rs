@@ -9,7 +9,7 @@ use std::time::Duration;
 use merkle::TreeSize;
 use sequencer::{ClockCorrection, Halt, Role, Submission, SubmitError, TimeWindow};
 use store::{Fault, LogReader, StoreMethod};
-use support::{Log, START, statement};
+use support::{But, Log, START, statement};
 use tokio::time::{Instant, sleep};
 
 const YEAR: i64 = 365 * 86_400;
@@ -68,6 +68,13 @@ async fn r36_a_process_that_led_while_its_clock_was_set_back_takes_the_correctio
     assert!(matches!(process.halt(), Some(Halt::ClockStepped { .. })), "{:?}", process.role());
     process.handle.submit(right()).await.unwrap();
     log.submit(&process, statement(4)).await.unwrap();
+    tokio::select! {
+        biased;
+        outcome = process.handle.submit(statement(5).valid(0, START - 1)) => {
+            assert!(matches!(outcome, Err(SubmitError::OutsideWindow { at: START, .. })), "{outcome:?}");
+        }
+        () = std::future::ready(()) => panic!("a closed window is not refused at once"),
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -96,19 +96,38 @@ pub(crate) async fn read_row(executor: impl PgExecutor<'_>) -> Result<HeadRow, S
         .ok_or_else(not_open)
 }
 
-pub(crate) fn not_open() -> StoreError {
+/// Locks the row until the end of the transaction.
+pub(crate) async fn lock_row(transaction: &mut PgTransaction<'_>) -> Result<HeadRow, StoreError> {
+    let row = sqlx::query_as!(
+        HeadRow,
+        "SELECT epoch, size, root, edge, batch, at, policy, frozen_at, filling
+           FROM log FOR UPDATE"
+    );
+    row.fetch_optional(&mut **transaction).await.map_err(store_error)?.ok_or_else(not_open)
+}
+
+fn not_open() -> StoreError {
     StoreError::NoLog("the database holds no such log yet: open it first".into())
 }
 
-pub(crate) async fn take_over(server: &Server, holder: &str) -> Result<Head, StoreError> {
-    let row = raise(server, holder, None).await?;
+pub(crate) async fn take_over(
+    server: &Server,
+    warnings: &ServerWarnings,
+    holder: &str,
+) -> Result<Head, StoreError> {
+    let row = raise(server, warnings, (holder, None)).await?;
     row.must_grow()?;
     row.into_head()
 }
 
 /// Freezes the log: a take-over that sets `frozen_at`, after which there is no other.
-pub(crate) async fn freeze(server: &Server, holder: &str, at: u64) -> Result<Head, StoreError> {
-    let row = raise(server, holder, Some(column(at))).await?;
+pub(crate) async fn freeze(
+    server: &Server,
+    warnings: &ServerWarnings,
+    holder: &str,
+    at: u64,
+) -> Result<Head, StoreError> {
+    let row = raise(server, warnings, (holder, Some(column(at)))).await?;
     match row.must_grow() {
         Err(StoreError::Frozen) => row.into_head(),
         Err(error) => Err(error),
@@ -118,9 +137,13 @@ pub(crate) async fn freeze(server: &Server, holder: &str, at: u64) -> Result<Hea
 
 /// Raises the epoch. Uses a new connection, as the one of a racing commit may hang. Requires an acknowledgement
 /// without a warning, as only then has every required standby the new row.
-async fn raise(server: &Server, holder: &str, freeze: Option<i64>) -> Result<HeadRow, StoreError> {
+async fn raise(
+    server: &Server,
+    warnings: &ServerWarnings,
+    whose: (&str, Option<i64>),
+) -> Result<HeadRow, StoreError> {
     let mut connection = server.connect(&session::TAKE_OVER).await?;
-    let row = timeout(limits::TAKE_OVER, insist(server, &mut connection, (holder, freeze)))
+    let row = timeout(limits::TAKE_OVER, insist(server, warnings, &mut connection, whose))
         .await
         .map_err(|_| too_late("taking over the log"))??;
     close(connection).await;
@@ -131,6 +154,7 @@ async fn raise(server: &Server, holder: &str, freeze: Option<i64>) -> Result<Hea
 /// stops within a statement holds the head row, and no timeout of the server covers that.
 async fn insist(
     server: &Server,
+    warnings: &ServerWarnings,
     connection: &mut PgConnection,
     whose: (&str, Option<i64>),
 ) -> Result<HeadRow, StoreError> {
@@ -138,7 +162,7 @@ async fn insist(
         .fetch_one(&mut *connection)
         .await
         .map_err(store_error)?;
-    let mut raising = pin!(raise_epoch(connection, whose));
+    let mut raising = pin!(raise_epoch(connection, warnings, whose));
     tokio::select! {
         row = &mut raising => return row,
         () = sleep(limits::PATIENCE) => {}
@@ -197,14 +221,18 @@ async fn raised(
     .map_err(store_error)
 }
 
-/// Returns the row after the raise; if the log is frozen or being filled, the unchanged row.
+/// Returns the row after the raise; if the log is frozen or being filled, the unchanged row. That one is locked: perhaps
+/// no standby has the freeze yet, and a lock on a row is a write, whose commit waits for the standbys.
 async fn raise_epoch(
     connection: &mut PgConnection,
+    warnings: &ServerWarnings,
     (holder, freeze): (&str, Option<i64>),
 ) -> Result<HeadRow, StoreError> {
     let mut transaction = connection.begin().await.map_err(store_error)?;
-    let raised = raised(&mut transaction, (holder, freeze)).await?;
-    let Some(row) = raised else { return read_row(&mut *transaction).await };
-    ServerWarnings::new().acknowledged(transaction.commit()).await?;
+    let row = match raised(&mut transaction, (holder, freeze)).await? {
+        Some(row) => row,
+        None => lock_row(&mut transaction).await?,
+    };
+    warnings.acknowledged(transaction.commit()).await?;
     Ok(row)
 }

@@ -65,10 +65,9 @@ async fn why_not_kept(
     if head::read_row(pool).await?.frozen_at.is_some() {
         return Err(StoreError::Frozen);
     }
-    match progress(pool, &item.digest).await? {
-        Some(Progress::Pending) => return confirm(pool, warnings, &item.digest).await,
-        Some(Progress::Registered(_)) => return Ok(Enqueued::Kept),
-        Some(Progress::Failed(_)) | None => {}
+    if let Some(Progress::Pending | Progress::Registered(_)) = progress(pool, &item.digest).await? {
+        confirm(pool, warnings, &item.digest).await?;
+        return Ok(Enqueued::Kept);
     }
     let key = arrival.issuer_key();
     let has_room = sqlx::query_scalar!(
@@ -85,17 +84,14 @@ async fn why_not_kept(
     }
 }
 
-/// Confirms that the standbys have a pending item: the commit that wrote it may have been answered with a warning. A lock
-/// on a row is a write, whose commit waits for the standbys as any other.
-async fn confirm(
-    pool: &PgPool,
-    warnings: &ServerWarnings,
-    digest: &EntryDigest,
-) -> Result<Enqueued, StoreError> {
+/// Confirms that the standbys have an item and its outcome: the commit that wrote them may have been answered with a
+/// warning. A lock on a row is a write, whose commit waits for the standbys as any other. Locks nothing if the item was
+/// trimmed meanwhile.
+async fn confirm(pool: &PgPool, warnings: &ServerWarnings, digest: &EntryDigest) -> Result<(), StoreError> {
     let lock = sqlx::query!("SELECT attempt FROM inbox WHERE digest = $1 FOR KEY SHARE", digest.as_bytes());
     let mut session = pool.acquire().await.map_err(store_error)?;
     warnings.acknowledged(lock.fetch_all(&mut *session)).await?;
-    Ok(Enqueued::Kept)
+    Ok(())
 }
 
 pub(crate) async fn pending_keys(
@@ -186,18 +182,26 @@ pub(crate) async fn progress(pool: &PgPool, digest: &EntryDigest) -> Result<Opti
     }))
 }
 
-pub(crate) async fn refuse(pool: &PgPool, digest: &EntryDigest, failure: &str) -> Result<(), StoreError> {
-    sqlx::query!(
+pub(crate) async fn refuse(
+    pool: &PgPool,
+    warnings: &ServerWarnings,
+    digest: &EntryDigest,
+    failure: &str,
+) -> Result<(), StoreError> {
+    let refused = sqlx::query!(
         "INSERT INTO inbox_outcome (digest, attempt, failure)
          SELECT digest, attempt, $2 FROM inbox WHERE digest = $1
              ON CONFLICT (digest, attempt) DO NOTHING",
         digest.as_bytes(),
         failure
-    )
-    .execute(pool)
-    .await
-    .map_err(store_error)?;
-    Ok(())
+    );
+    let mut session = pool.acquire().await.map_err(store_error)?;
+    let refused = warnings.acknowledged(refused.execute(&mut *session)).await?;
+    drop(session);
+    match refused.rows_affected() {
+        0 => confirm(pool, warnings, digest).await,
+        _ => Ok(()),
+    }
 }
 
 /// Removes finished attempts. A failed attempt leaves its outcome; a registered one takes all outcomes of its

@@ -7,7 +7,7 @@ use store::rotation::{already_listed, fenced, no_such_key, not_in_force};
 use store::{KeyAnnouncement, LogKey, StoreError};
 
 use crate::error::store_error;
-use crate::head::{HeadRow, not_open};
+use crate::head::lock_row;
 use crate::notices::ServerWarnings;
 use crate::number::{column, number};
 
@@ -103,12 +103,7 @@ pub(crate) async fn take_up(
 }
 
 async fn lock_head(transaction: &mut PgTransaction<'_>) -> Result<store::Head, StoreError> {
-    let row = sqlx::query_as!(
-        HeadRow,
-        "SELECT epoch, size, root, edge, batch, at, policy, frozen_at, filling
-           FROM log FOR UPDATE"
-    );
-    let row = row.fetch_optional(&mut **transaction).await.map_err(store_error)?.ok_or_else(not_open)?;
+    let row = lock_row(transaction).await?;
     row.must_grow()?;
     row.into_head()
 }
@@ -135,13 +130,20 @@ async fn replace(
     Ok(())
 }
 
-pub(crate) async fn mark_compromised(pool: &PgPool, kid: &[u8], since: TreeSize) -> Result<(), StoreError> {
+pub(crate) async fn mark_compromised(
+    pool: &PgPool,
+    warnings: &ServerWarnings,
+    kid: &[u8],
+    since: TreeSize,
+) -> Result<(), StoreError> {
     let marked = sqlx::query!(
         "UPDATE log_key SET compromised_size = least(compromised_size, $2) WHERE kid = $1",
         kid,
         size(since)
     );
-    let marked = marked.execute(pool).await.map_err(store_error)?;
+    // First a session: one that is opened may begin with a warning of its own.
+    let mut session = pool.acquire().await.map_err(store_error)?;
+    let marked = warnings.acknowledged(marked.execute(&mut *session)).await?;
     if marked.rows_affected() == 1 { Ok(()) } else { Err(no_such_key()) }
 }
 

@@ -213,7 +213,7 @@ impl LogWriter for Postgres {
     }
 
     async fn take_over(&self, holder: &str) -> Result<Head, StoreError> {
-        head::take_over(&self.server, holder).await
+        head::take_over(&self.server, &self.warnings, holder).await
     }
 
     async fn commit(&self, batch: &Batch) -> Result<(), CommitError> {
@@ -281,7 +281,7 @@ impl Inbox for Postgres {
     }
 
     async fn refuse(&self, digest: &EntryDigest, failure: &str) -> Result<(), StoreError> {
-        self.in_time(inbox::refuse(&self.pool, digest, failure)).await
+        self.in_time(inbox::refuse(&self.pool, &self.warnings, digest, failure)).await
     }
 
     async fn trim_inbox(&self, limit: usize) -> Result<u64, StoreError> {
@@ -337,7 +337,7 @@ impl Lifecycle for Postgres {
     }
 
     async fn freeze(&self, holder: &str, at: u64) -> Result<Head, StoreError> {
-        head::freeze(&self.server, holder, at).await
+        head::freeze(&self.server, &self.warnings, holder, at).await
     }
 }
 

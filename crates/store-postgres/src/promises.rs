@@ -172,6 +172,6 @@ impl KeyRotation for Postgres {
     }
 
     async fn mark_compromised(&self, kid: &[u8], since: TreeSize) -> Result<(), StoreError> {
-        self.in_time(keys::mark_compromised(&self.pool, kid, since)).await
+        self.in_time(keys::mark_compromised(&self.pool, &self.warnings, kid, since)).await
     }
 }

@@ -10,8 +10,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use merkle::{LeafIndex, TreeSize};
 use sqlx::{Connection, PgConnection};
-use store::contract::{Appender, entry};
-use store::{InboxItem, KeyAnnouncement, LogKey, LogStore, Progress, ServerChecks, StoreError};
+use store::contract::{Appender, ORIGIN, entry};
+use store::{
+    CommitError, InboxItem, KeyAnnouncement, LogKey, LogStore, Progress, ServerChecks, State, StoreError,
+};
 use store_postgres::testing::Database;
 use store_postgres::{Options, Postgres};
 
@@ -70,11 +72,46 @@ async fn r24_what_perhaps_no_standby_has_is_not_promised_and_a_repetition_is_no_
     assert_eq!(store.progress(&item.digest).await.unwrap(), Some(Progress::Pending));
     expect_not_promised(store.erase(&[LeafIndex::new(1)]).await);
     expect_not_promised(store.take_up_key(b"two", appender.head().epoch, 1).await);
+    expect_not_promised(store.mark_compromised(b"one", TreeSize::new(1)).await);
+    let refused = InboxItem { digest: entry(99).digest, ..item.clone() };
+    expect_not_promised(store.enqueue(&refused).await);
+    for _ in 0..2 {
+        expect_not_promised(store.refuse(&refused.digest, "why").await);
+    }
+    assert_eq!(store.progress(&refused.digest).await.unwrap(), Some(Progress::Failed("why".into())));
+    let mut batch = appender.batch(vec![]);
+    batch.settled = vec![(item.digest, LeafIndex::new(1))];
+    let outcome = store.commit(&batch).await;
+    assert!(matches!(outcome, Err(CommitError::Unknown(_))), "{outcome:?}");
+    assert_eq!(store.progress(&item.digest).await.unwrap(), Some(Progress::Registered(LeafIndex::new(1))));
+    expect_not_promised(store.enqueue(&item).await);
     operator.abort();
 
     require_standby(&server, "").await;
     store.enqueue(&item).await.unwrap();
+    store.refuse(&refused.digest, "why").await.unwrap();
     assert_eq!(store.erase(&[LeafIndex::new(1)]).await.unwrap().erased, [LeafIndex::new(1)]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r24_a_freeze_that_perhaps_no_standby_has_is_not_promised_when_it_is_repeated_either() {
+    let server = Server::start(&[]);
+    let store = new_log(&server).await;
+    store.open(ORIGIN).await.unwrap();
+
+    require_standby(&server, "nobody").await;
+    let operator = tokio::spawn(cancel_waits(PgConnection::connect(&server.url).await.unwrap()));
+    first_that_waits(&*store).await;
+    for _ in 0..2 {
+        expect_not_promised(store.freeze("x", 1).await);
+        assert_eq!(store.state().await.unwrap(), State::Frozen { at: 1 });
+    }
+    expect_not_promised(store.take_over("x").await);
+    operator.abort();
+
+    require_standby(&server, "").await;
+    store.freeze("x", 1).await.unwrap();
+    assert!(matches!(store.take_over("x").await, Err(StoreError::Frozen)));
 }
 
 async fn new_log(server: &Server) -> Arc<dyn LogStore> {

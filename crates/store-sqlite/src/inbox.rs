@@ -165,13 +165,13 @@ pub(crate) async fn trim(pool: &SqlitePool, limit: usize) -> Result<u64, StoreEr
 /// the attempt would be pending again.
 pub(crate) async fn forget_failures(pool: &SqlitePool, keep: u64, limit: usize) -> Result<u64, StoreError> {
     let query = sqlx::query(
-        "DELETE FROM inbox_outcome WHERE attempt IN (
-           SELECT attempt FROM inbox_outcome
+        "DELETE FROM inbox_outcome WHERE no IN (
+           SELECT no FROM inbox_outcome
             WHERE failure IS NOT NULL
-              AND attempt <= (SELECT attempt FROM inbox_outcome WHERE failure IS NOT NULL
-                              ORDER BY attempt DESC LIMIT 1 OFFSET ?1)
+              AND no <= (SELECT no FROM inbox_outcome WHERE failure IS NOT NULL
+                         ORDER BY no DESC LIMIT 1 OFFSET ?1)
               AND attempt NOT IN (SELECT attempt FROM inbox)
-            ORDER BY attempt LIMIT ?2)",
+            ORDER BY no LIMIT ?2)",
     );
     let query = query.bind(signed(keep)).bind(signed(limit as u64));
     Ok(query.execute(pool).await.map_err(store_error)?.rows_affected())

@@ -56,8 +56,9 @@ pub trait Inbox: Send + Sync + 'static {
     /// attempt and that one is removed, or until the reason is [forgotten](Self::forget_failures).
     async fn trim_inbox(&self, limit: usize) -> Result<u64, StoreError>;
 
-    /// Forgets the reasons of failed attempts, except the newest `keep`: at most `limit` of them, the oldest first. Returns
-    /// their number. A reason stays as long as [`trim_inbox`](Self::trim_inbox) has not removed its attempt.
+    /// Forgets the reasons of failed attempts, except the newest `keep`, in the order in which the attempts ended: at most
+    /// `limit` of them, the oldest first. Returns their number. A reason stays as long as
+    /// [`trim_inbox`](Self::trim_inbox) has not removed its attempt.
     async fn forget_failures(&self, keep: u64, limit: usize) -> Result<u64, StoreError>;
 
     /// Reads up to `limit` pending inbox items in order of arrival, each with its number. The next page begins

@@ -14,11 +14,10 @@
 //! A consumer requests the trait that it needs. One that needs several requests their combination, for example
 //! [`SequencerStore`]. [`LogStore`] is all of them: only code that opens a database and passes it on names it.
 //!
-//! Every method may be called concurrently from many tasks. An `Err` means that nothing was changed, with one
-//! exception: if a connection dies, the answer to a write that happened can be lost, and a write that happened may be
-//! on no standby that the server waits for. Such a
-//! [`StoreError::Unavailable`] is harmless, as every write except [`LogWriter::commit`] may be repeated; a
-//! commit returns [`CommitError::Unknown`] instead.
+//! Every method may be called concurrently from many tasks. An `Err` means that nothing was changed, with two
+//! exceptions, both [`StoreError::Unavailable`]: a connection that dies can lose the answer to a write that happened,
+//! and a write that happened may be on no standby that the server waits for. Both are harmless, as every write except
+//! [`LogWriter::commit`] may be repeated; a commit returns [`CommitError::Unknown`] instead.
 //!
 //! Not here: which statements may enter (`registration`), their order and the signing of heads (`sequencer`), SQL
 //! (`store-sqlite`, `store-postgres`).

@@ -11,7 +11,7 @@ from . import core
 
 #: Bytes of a statement, at most.
 STATEMENT_BYTES = 8 << 20
-#: Bytes of a statement for what is not an entry: its headers, its receipts, and the rest of the record.
+#: Bytes of a statement for what is not an entry: its headers and the rest of the record.
 OTHER_BYTES = 64 << 10
 #: Bytes that are kept free for the event that an error ended the session.
 END_BYTES = 1 << 10

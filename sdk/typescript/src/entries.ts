@@ -2,7 +2,7 @@
 
 /** Bytes of a statement, at most. */
 const STATEMENT_BYTES = 8 << 20;
-/** Bytes of a statement for what is not an entry: its headers, its receipts, and the rest of the record. */
+/** Bytes of a statement for what is not an entry: its headers and the rest of the record. */
 const OTHER_BYTES = 64 << 10;
 /** Bytes that are kept free for the event that an error ended the session. */
 export const END_BYTES = 1 << 10;

@@ -168,6 +168,22 @@ pub async fn of_failures_the_newest_are_kept(database: &impl LogDatabase) {
     assert_eq!(store.pending(10).await.unwrap(), [item(3), item(1)]);
 }
 
+/// Checks that `forget_failures` counts an attempt as new that ended late, whenever it arrived.
+pub async fn of_failures_the_one_that_ended_last_is_the_newest(database: &impl LogDatabase) {
+    let store = database.handle().await;
+    store.open(ORIGIN).await.unwrap();
+    for n in [1, 2] {
+        store.enqueue(&item(n)).await.unwrap();
+    }
+    for n in [2, 1] {
+        store.refuse(&entry(n).digest, "why").await.unwrap();
+    }
+    store.trim_inbox(10).await.unwrap();
+    assert_eq!(store.forget_failures(1, 10).await.unwrap(), 1);
+    assert_eq!(progress(&*store, 2).await, None);
+    assert_eq!(progress(&*store, 1).await, Some(Progress::Failed("why".into())));
+}
+
 /// Checks that a failure is kept no longer than until the statement was registered and its outcome trimmed.
 pub async fn trimming_a_registered_statement_forgets_its_earlier_failures(database: &impl LogDatabase) {
     let store = database.handle().await;

@@ -141,6 +141,7 @@ macro_rules! log_store_contract {
                 trimming_forgets_only_what_is_finished,
                 a_failure_outlives_the_trimming,
                 of_failures_the_newest_are_kept,
+                of_failures_the_one_that_ended_last_is_the_newest,
                 trimming_a_registered_statement_forgets_its_earlier_failures,
                 pending_keys_come_in_order_of_arrival_with_issuer_size_and_time,
                 submissions_are_read_by_number_while_they_are_pending,
