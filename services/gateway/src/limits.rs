@@ -34,9 +34,12 @@ pub const FAILED_RESULT_TIME: Duration = Duration::from_secs(30);
 pub const MAX_OWED_ANSWERS: usize = 10_000;
 /// Maximum number of tasks with one name on one route that are kept apart by their owner.
 pub const MAX_NAMESAKES: usize = 16;
-/// Maximum number of other requests of the legacy eras whose answer is awaited on another stream after their own has ended,
-/// for [`LATE_ANSWER_TIME`]. Beyond it, the one that was used least recently is forgotten.
-pub const MAX_RESUMABLE_REQUESTS: u64 = 4_096;
+/// Maximum total of other requests of the legacy eras whose answer is awaited on another stream after their own has ended,
+/// for [`LATE_ANSWER_TIME`], in bytes: each counts its length and [`RESUMABLE_REQUEST_BYTES`]. Beyond it, the one that was
+/// used least recently is forgotten.
+pub const HELD_RESUMABLE_BYTES: u64 = 16 << 20;
+/// Memory of a request besides its text that counts against [`HELD_RESUMABLE_BYTES`], in bytes.
+pub const RESUMABLE_REQUEST_BYTES: u32 = 1 << 10;
 /// Maximum number of remembered answers with the gateway's additions to them, in case a server sends them again.
 pub const MAX_REMEMBERED_ANSWERS: u64 = 4_096;
 /// Time that a user has to answer a question (V-26).

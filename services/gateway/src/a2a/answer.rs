@@ -150,6 +150,9 @@ impl Tap for AnswerTap {
     }
 
     async fn over(&mut self, how: Over) -> Option<Bytes> {
+        if let Over::GivenUp(why) = &how {
+            tracing::warn!(%why, "a request to an agent was given up");
+        }
         if self.has_ended {
             self.settle().await;
             return None;
@@ -158,10 +161,7 @@ impl Tap for AnswerTap {
             Over::Complete { .. } | Over::Resumed if self.is_last_withheld => {
                 failure_text(&UpstreamError::Lost("its last message cannot be read".to_owned())).into_owned()
             }
-            Over::GivenUp(why) => {
-                tracing::warn!(%why, "a request to an agent was given up");
-                why.to_string()
-            }
+            Over::GivenUp(why) => why.to_string(),
             Over::Complete { .. } | Over::Resumed => {
                 self.settle().await;
                 return None;

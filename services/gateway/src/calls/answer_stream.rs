@@ -45,7 +45,8 @@ pub struct AnswerStream {
     pub annotated: bool,
     /// `true` if the HTTP status is an error: clients take no result from the body.
     pub is_refusal: bool,
-    /// `true` if the stream resumes that of a request, which the gateway does not know.
+    /// `true` if the stream resumes that of a request, which the gateway does not know, and the client may take any response
+    /// on it for the answer.
     pub is_resumed: bool,
 }
 

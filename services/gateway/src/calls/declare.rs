@@ -45,10 +45,12 @@ impl Calls {
                 let passage = self.passage(&caller, Some(id.clone()));
                 let passage = AnswerStream { is_refusal: !succeeded, ..passage };
                 let session_caller = caller.clone();
+                let opens = matches!(frame.method(), Some("initialize" | "server/discover"));
+                let opening = opens.then(|| Opening { frame: frame.clone(), caller: caller.clone() });
                 let declared = DeclarationTap {
                     calls,
                     id: id.clone(),
-                    frame,
+                    opening,
                     caller,
                     invocation,
                     message,
@@ -57,7 +59,12 @@ impl Calls {
                     succeeded,
                     passage,
                 };
-                let tap = self.shared.resumable.wrap(&self.route, &session_caller, &id, Box::new(declared));
+                let tap = self.shared.resumable.wrap(
+                    (&self.route, &session_caller),
+                    &frame,
+                    &answer,
+                    Box::new(declared),
+                );
                 relay::watch(answer, tap, Some(request)).await
             }
             // The message does not count on this method, but the caller would believe a Verdict in the answer.
@@ -152,7 +159,8 @@ impl Calls {
 struct DeclarationTap {
     calls: Calls,
     id: RawId,
-    frame: Frame,
+    /// The request, if it is an `initialize` or a `server/discover`.
+    opening: Option<Opening>,
     caller: Caller,
     invocation: Option<InvocationMember>,
     message: Option<Slot>,
@@ -224,12 +232,9 @@ impl DeclarationTap {
     /// Adds the gateway's capability to the answer of `initialize` or `server/discover`.
     fn opened(&self, message: Bytes) -> Bytes {
         use crate::mcp::ServerMessages as _;
-        match self.frame.method() {
-            Some("initialize" | "server/discover") => {
-                let opening = Opening { frame: self.frame.clone(), caller: self.caller.clone() };
-                self.calls.advertise(&opening, message)
-            }
-            _ => message,
+        match &self.opening {
+            Some(opening) => self.calls.advertise(opening, message),
+            None => message,
         }
     }
 }

@@ -66,7 +66,7 @@ use crate::clarify::asked::OpenQuestions;
 use crate::clarify::state::Sealer;
 use crate::decision_writer::DecisionWriter;
 use crate::frame::reply::Reply;
-use crate::frame::{Kind, RawId, TOOLS_LIST};
+use crate::frame::{Frame, Kind, RawId, TOOLS_LIST};
 use crate::judge::{Judge, Meter};
 use crate::limits::{CANCELLED_TIME, FAILED_RESULT_TIME, LATE_ANSWER_TIME, QUESTION_TIME};
 use crate::mcp::{ClientMessages, Inbound, Late, Opening, RequestKind, ServerMessages, SessionEvents};
@@ -74,6 +74,7 @@ use crate::posture;
 use crate::relay::{CallLimit, Passing, Response, Tap};
 use crate::telemetry::Telemetry;
 use crate::tools::Tools;
+use crate::upstream::UpstreamAnswer;
 
 use answer_stream::AnswerStream;
 use clients::Clients;
@@ -309,8 +310,14 @@ impl ServerMessages for Calls {
         self.advertised(opening.caller.era, &reply)
     }
 
-    fn resumable(&self, caller: &Caller, id: &RawId, tap: Box<dyn Tap>) -> Box<dyn Tap> {
-        self.shared.resumable.wrap(&self.route, caller, id, tap)
+    fn resumable(
+        &self,
+        caller: &Caller,
+        request: &Frame,
+        answer: &UpstreamAnswer,
+        tap: Box<dyn Tap>,
+    ) -> Box<dyn Tap> {
+        self.shared.resumable.wrap((&self.route, caller), request, answer, tap)
     }
 
     async fn late(&self, late: Late<'_>) -> Passing {
@@ -332,6 +339,7 @@ impl SessionEvents for Calls {
             self.shared.clients.gone(&self.route, session);
             self.shared.unsent.gone(&self.route, session);
             self.shared.unanswered.gone(&self.route, caller);
+            self.shared.resumable.gone(&self.route, session);
         }
         self.end_operator_session(caller);
         self.shared.writer.end_sessions_of(caller).await;

@@ -152,7 +152,12 @@ impl Calls {
                 let fetches_result = fetches_result && !is_refusal && !answer.is_unsent;
                 let passage = AnswerStream { is_refusal, ..passage };
                 let last = Last { id: id.clone(), known, passage, fetches_result };
-                let tap = self.shared.resumable.wrap(&self.route, &inbound.caller, &id, Box::new(last));
+                let tap = self.shared.resumable.wrap(
+                    (&self.route, &inbound.caller),
+                    &inbound.frame,
+                    &answer,
+                    Box::new(last),
+                );
                 relay::watch(answer, tap, Some(request)).await
             }
             (Ok(answer), None) => {

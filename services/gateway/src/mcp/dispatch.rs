@@ -9,7 +9,7 @@ use super::taps::{Advertising, Listening};
 use super::{Inbound, Opening, RequestKind};
 use crate::frame::{Kind, TOOLS_CALL};
 use crate::front::unanswered;
-use crate::relay::{self, AwaitedRequest, Response, Tap};
+use crate::relay::{self, AwaitedRequest, Response};
 use crate::upstream::fields;
 use crate::upstream::request::SESSION;
 
@@ -56,14 +56,11 @@ async fn advertised(inbound: Inbound) -> Response {
                 let named = fields::text(&answer.headers, &SESSION);
                 opening.caller = opening.caller.with_issued_session(named.map(str::to_owned));
             }
-            let (id, era) = (opening.frame.id().cloned(), inbound.era);
-            let request = id.as_ref().map(|id| AwaitedRequest { id, era });
-            let (handlers, caller) = (&inbound.endpoint.handlers, opening.caller.clone());
-            let tap: Box<dyn Tap> = Box::new(Advertising { handlers: handlers.clone(), opening });
-            let tap = match &id {
-                Some(id) => handlers.resumable(&caller, id, tap),
-                None => tap,
-            };
+            let (frame, caller) = (opening.frame.clone(), opening.caller.clone());
+            let request = frame.id().map(|id| AwaitedRequest { id, era: inbound.era });
+            let handlers = &inbound.endpoint.handlers;
+            let tap = Box::new(Advertising { handlers: handlers.clone(), opening });
+            let tap = handlers.resumable(&caller, &frame, &answer, tap);
             relay::watch(answer, tap, request).await
         }
         Err(error) => unanswered(opening.frame.id(), &error),

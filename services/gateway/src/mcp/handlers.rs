@@ -10,8 +10,9 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 
 use super::Inbound;
-use crate::frame::{Frame, RawId};
+use crate::frame::Frame;
 use crate::relay::{Passing, Response, Tap};
+use crate::upstream::UpstreamAnswer;
 
 /// All handlers of an endpoint. Only wiring names it; a consumer requests the trait with its methods.
 pub trait Handlers: ClientMessages + ServerMessages + SessionEvents {}
@@ -46,9 +47,15 @@ pub trait ServerMessages: Send + Sync + 'static {
     /// (V-34). `message` is the text of the whole answer; an error is returned unchanged.
     fn advertise(&self, opening: &Opening, message: Bytes) -> Bytes;
 
-    /// Returns the tap for the answer to the request `id`, for a stream after whose end the server may send the answer on
-    /// another one, where [`Self::late`] receives it.
-    fn resumable(&self, _caller: &Caller, _id: &RawId, tap: Box<dyn Tap>) -> Box<dyn Tap> {
+    /// Returns the tap for this answer to a request, after whose end the server may send the response on another stream,
+    /// where [`Self::late`] receives it.
+    fn resumable(
+        &self,
+        _caller: &Caller,
+        _request: &Frame,
+        _answer: &UpstreamAnswer,
+        tap: Box<dyn Tap>,
+    ) -> Box<dyn Tap> {
         tap
     }
 
@@ -88,7 +95,7 @@ pub enum RequestKind {
 pub struct Late<'a> {
     /// The caller that reads the stream, with its MCP session.
     pub caller: &'a Caller,
-    /// `true` if the stream resumes that of a request.
+    /// `true` if the stream resumes that of a request, and the client may take any response on it for the answer.
     pub is_resumed: bool,
     /// The message.
     pub message: Bytes,

@@ -68,6 +68,11 @@ impl McpSessions {
     }
 }
 
+/// A mark of requests for a stream whose client tells responses apart by their ids, as clients do that have one stream for
+/// all. No request that came over a network has it.
+#[derive(Clone, Copy, Debug)]
+pub struct MatchesById;
+
 /// MCP at one endpoint.
 pub struct Mcp {
     endpoint: Arc<Endpoint>,

@@ -43,7 +43,7 @@ pub struct Listening {
     pub caller: Caller,
     /// The request that is answered here, if any.
     pub own: Option<RawId>,
-    /// `true` for a GET stream that resumes that of a request.
+    /// `true` for a GET stream that resumes that of a request, on which the client may take any response for the answer.
     pub is_resumed: bool,
 }
 

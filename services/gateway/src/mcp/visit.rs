@@ -15,7 +15,7 @@ use super::inbound::{InvocationMember, VAP_KEYS, chain_material};
 use super::refusal::McpRefusal;
 use super::taps::Listening;
 use super::timed::Timed;
-use super::{Endpoint, Inbound, McpSessions, mirrors};
+use super::{Endpoint, Inbound, MatchesById, McpSessions, mirrors};
 use crate::frame::{Frame, SUBSCRIBE, TOOLS_CALL};
 use crate::front::watched::{ending_with, watched};
 use crate::front::{AuthorizedRequest, RequestRefusal, unanswered};
@@ -111,13 +111,14 @@ impl Visit<'_> {
         let caller = self.caller(self.era());
         let exchange = self.request.exchange(Bytes::new());
         let resumes = exchange.headers.contains_key(LAST_EVENT);
+        let is_resumed = resumes && self.request.head.extensions.get::<MatchesById>().is_none();
         let (resumptions, path) = (&self.sessions.resumptions, &self.endpoint.path);
         let let_go = self.session().filter(|_| resumes);
         let let_go = let_go.is_some_and(|session| resumptions.resumed(path, session));
         match listened(&*self.endpoint.upstream, exchange, let_go).await {
             Ok(answer) => {
                 let handlers = self.endpoint.handlers.clone();
-                let tap = Listening { handlers, caller, own: None, is_resumed: resumes };
+                let tap = Listening { handlers, caller, own: None, is_resumed };
                 ending_with(relay::watch(answer, Box::new(tap), None).await, self.request.draining.stop)
             }
             Err(error) => unanswered(None, &error),

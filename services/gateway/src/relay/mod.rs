@@ -27,7 +27,7 @@ use bytes::Bytes;
 
 use crate::upstream::{Exchange, Upstream, UpstreamAnswer, UpstreamError};
 
-pub use answer::{cancelled, error, events, forward, json, pass, watch};
+pub use answer::{AnswerForm, cancelled, error, events, form, forward, json, pass, watch};
 pub use awaited_answer::{AwaitedRequest, may_be_answer};
 pub use call_limit::{CallLimit, GivenUp};
 pub use client::Client;

@@ -1,15 +1,19 @@
 //! The messages of a response, one by one, and those of the streams that go on with it.
 //!
 //! A server of 2025-11-25 may end the stream of a request after an event with an id, and the client asks for the rest with a
-//! GET after a pause. It may do so again and again, so the limit of the request ends the wait.
+//! GET after a pause. It may do so again and again, so a limit ends the wait. It may also send the answer on another stream.
+
+use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
-use http::{HeaderValue, StatusCode};
+use http::HeaderValue;
 use http_body_util::{BodyExt, Limited};
 use jose::json;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
+use super::open_requests::{EndSignals, OpenRequests};
 use super::stream_position::{StreamPosition, is_temporary};
 use crate::frame::RawId;
 use crate::frame::reply::{self, Reply};
@@ -22,9 +26,13 @@ use crate::upstream::text::may_be_message;
 pub struct MessageReader<'a, S> {
     /// The request that is not answered yet; `None` if the messages answer none.
     awaited: Option<&'a RawId>,
+    /// All open requests, some of which other responses answer.
+    open: &'a OpenRequests,
     position: StreamPosition,
     /// `true` while streams are read that resume the request's own. They may stay open after the answer.
     is_resumed: bool,
+    /// Cancelled once resumed streams need not be read on, since the answer has come on another stream.
+    answered: CancellationToken,
     send: S,
 }
 
@@ -34,27 +42,31 @@ where
     F: Future<Output = ()>,
 {
     /// A reader of the answer to the request `id`, or of messages that answer none.
-    pub fn new(id: Option<&'a RawId>, send: S) -> Self {
-        Self { awaited: id, position: StreamPosition::default(), is_resumed: false, send }
+    pub fn new(id: Option<&'a RawId>, open: &'a OpenRequests, send: S) -> Self {
+        let (position, answered) = (StreamPosition::default(), CancellationToken::new());
+        Self { awaited: id, open, position, is_resumed: false, answered, send }
     }
 
-    /// Reads the response to the request, and what `resume` gives after an event as long as the answer has not come. If it
-    /// does not come, the last message is an error for the request. `resume` gives `None` if nothing can be resumed.
+    /// Reads the response to the request, and for at most this time after its end what `resume` gives after an event, as long
+    /// as the answer has not come on any stream. If it does not come, the last message is an error for the request. `resume`
+    /// gives `None` if nothing can be resumed.
     pub async fn answer<R: Future<Output = Option<Response>>>(
         mut self,
         response: Response,
-        limit: &CallLimit,
+        (most, signals): (Duration, EndSignals),
         resume: impl FnMut(HeaderValue) -> R,
     ) {
         let status = response.status();
         let mut why = self.read(response).await.err();
+        self.answered = signals.answered;
         if self.awaited.is_some() && why.is_none() {
+            let limit = CallLimit::new(most, signals.cancelled);
             why = match limit.within(self.resumed(resume)).await {
                 Ok(why) => why,
                 Err(given_up) => Some(given_up.to_string()),
             };
         }
-        if let Some(id) = self.awaited {
+        if let Some(id) = self.awaited.filter(|_| !self.answered.is_cancelled()) {
             let words =
                 why.unwrap_or_else(|| format!("the server answered with HTTP status {}", status.as_u16()));
             (self.send)(lost_answer(Some(id), &words)).await;
@@ -62,21 +74,20 @@ where
     }
 
     /// Reads the stream of the server's own messages, which `ask` opens after the last event, and asks for it again when it
-    /// has ended or was refused, until the server says that it has none. `ask` gives `None` without a session.
+    /// has ended, until the server refuses it for good. `ask` gives `None` without a session.
     pub async fn listen<R: Future<Output = Option<Response>>>(
         mut self,
         mut ask: impl FnMut(Option<HeaderValue>) -> R,
     ) {
         while let Some(response) = ask(self.position.last_event().cloned()).await {
-            match response.status() {
-                StatusCode::METHOD_NOT_ALLOWED => return,
-                status if !status.is_success() => self.position.refused(status),
-                _ => {
-                    if self.read(response).await.is_err() {
-                        // What cannot be read would come again.
-                        self.position.forget();
-                    }
-                }
+            let status = response.status();
+            if status.is_success() {
+                // What cannot be read for want of memory is asked for again.
+                let _unread = self.read(response).await;
+            } else if is_temporary(status) || self.position.last_event().is_some() {
+                self.position.refused(status);
+            } else {
+                return;
             }
             tokio::time::sleep(self.position.pause()).await;
         }
@@ -98,16 +109,19 @@ where
     }
 
     /// Reads the streams that go on with the answer. Returns the reason if the answer does not come, or `None` if nothing
-    /// can be resumed.
+    /// can be resumed, or the answer has come on another stream.
     async fn resumed<R: Future<Output = Option<Response>>>(
         &mut self,
         mut resume: impl FnMut(HeaderValue) -> R,
     ) -> Option<String> {
         self.is_resumed = true;
         while self.awaited.is_some() {
-            let last_event = self.position.last_event()?.clone();
-            tokio::time::sleep(self.position.pause()).await;
-            let response = resume(last_event).await?;
+            let (last_event, pause) = (self.position.last_event()?.clone(), self.position.pause());
+            let asked = async {
+                tokio::time::sleep(pause).await;
+                resume(last_event).await
+            };
+            let response = self.answered.run_until_cancelled(asked).await??;
             let status = response.status();
             if is_temporary(status) {
                 self.position.refused(status);
@@ -125,7 +139,7 @@ where
 
     async fn events(&mut self, mut body: Body) -> Result<(), String> {
         let mut splitter = Splitter::default();
-        while let Some(frame) = body.frame().await {
+        while let Some(frame) = self.answered.run_until_cancelled(body.frame()).await.flatten() {
             let Ok(chunk) = frame.map_err(|error| error.to_string())?.into_data() else { continue };
             for event in splitter.push(chunk).map_err(|error| error.to_string())? {
                 self.position.advance(&event);
@@ -152,13 +166,13 @@ where
     }
 
     async fn pass(&mut self, message: Bytes) {
-        let (Some(id), Ok(reply)) = (self.awaited, Reply::parse(message.clone())) else {
+        let Ok(reply) = Reply::parse(message.clone()) else { return (self.send)(message).await };
+        let is_refusal = reply.is_error() && reply.id().is_none();
+        let Some(id) = self.awaited.filter(|id| is_refusal || reply.answers(id)) else {
+            self.open.answer(&reply);
             return (self.send)(message).await;
         };
-        let is_refusal = reply.is_error() && reply.id().is_none();
-        if is_refusal || reply.answers(id) {
-            self.awaited = None;
-        }
+        self.awaited = None;
         (self.send)(if is_refusal { refusal(id, &reply) } else { message }).await;
     }
 }
@@ -176,14 +190,14 @@ mod tests {
     use std::collections::VecDeque;
     use std::convert::Infallible;
     use std::future::ready;
-    use std::time::Duration;
 
     use futures::{StreamExt, stream};
+    use http::StatusCode;
     use http::header::CONTENT_TYPE;
     use tokio::time::Instant;
-    use tokio_util::sync::CancellationToken;
 
     use super::*;
+    use crate::frame::Frame;
 
     const PRIMING: &str = "id: e-1\nretry: 500\ndata: \n\n";
     const PROGRESS: &str = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{}}"#;
@@ -205,8 +219,13 @@ mod tests {
         response
     }
 
-    fn an_hour() -> CallLimit {
-        CallLimit::new(Duration::from_secs(3_600), CancellationToken::new())
+    fn an_hour() -> (Duration, EndSignals) {
+        (Duration::from_secs(3_600), EndSignals::default())
+    }
+
+    /// A stream that stays open without an event.
+    fn silent() -> Response {
+        events(Body::from_stream(stream::pending::<Result<Bytes, Infallible>>()))
     }
 
     /// What a client saw, and what the server was asked for.
@@ -233,7 +252,11 @@ mod tests {
     }
 
     /// Reads the answer to the request 1: the first response, and then these, one for each request.
-    async fn answered(first: Response, rest: impl Into<VecDeque<Response>>, limit: &CallLimit) -> Seen {
+    async fn answered(
+        first: Response,
+        rest: impl Into<VecDeque<Response>>,
+        limit: (Duration, EndSignals),
+    ) -> Seen {
         let mut rest: VecDeque<Response> = rest.into();
         let (id, began) = (RawId::read("1").unwrap(), Instant::now());
         let (mut messages, mut seen) = (Vec::new(), Seen::default());
@@ -245,7 +268,8 @@ mod tests {
             seen.note(Some(&event), began);
             ready(rest.pop_front())
         };
-        MessageReader::new(Some(&id), send).answer(first, limit, resume).await;
+        let open = OpenRequests::default();
+        MessageReader::new(Some(&id), &open, send).answer(first, limit, resume).await;
         Seen { messages, ..seen }
     }
 
@@ -256,7 +280,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_answer_is_read_from_the_streams_that_the_server_opens_later_each_after_its_pause() {
         let rest = [events(format!("id: e-2\n{}", event(PROGRESS))), events(event(ANSWER))];
-        let seen = answered(events(PRIMING), rest, &an_hour()).await;
+        let seen = answered(events(PRIMING), rest, an_hour()).await;
         assert_eq!(seen.messages, [PROGRESS, ANSWER]);
         assert_eq!(seen.asked, at(&[("e-1", 5), ("e-2", 10)]));
     }
@@ -265,21 +289,21 @@ mod tests {
     async fn a_stream_that_stays_open_after_the_answer_is_not_read_on() {
         let answer = stream::once(ready(Ok::<_, Infallible>(Bytes::from(event(ANSWER)))));
         let rest = [events(Body::from_stream(answer.chain(stream::pending())))];
-        let seen = answered(events(PRIMING), rest, &an_hour()).await;
+        let seen = answered(events(PRIMING), rest, an_hour()).await;
         assert_eq!(seen.messages, [ANSWER]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_server_that_cannot_be_reached_is_asked_again_after_growing_pauses() {
         let gone = || refused(StatusCode::BAD_GATEWAY, r#"{"jsonrpc":"2.0","id":null,"error":{"code":1}}"#);
-        let seen = answered(events(PRIMING), [gone(), gone(), events(event(ANSWER))], &an_hour()).await;
+        let seen = answered(events(PRIMING), [gone(), gone(), events(event(ANSWER))], an_hour()).await;
         assert_eq!(seen.messages, [ANSWER]);
         assert_eq!(seen.asked, at(&[("e-1", 5), ("e-1", 25), ("e-1", 65)]));
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_answer_without_an_event_id_cannot_be_resumed() {
-        let seen = answered(events("data: \n\n"), [events(event(ANSWER))], &an_hour()).await;
+        let seen = answered(events("data: \n\n"), [events(event(ANSWER))], an_hour()).await;
         assert_eq!(
             seen.error(),
             (i64::from(UPSTREAM_FAILED), "the server answered with HTTP status 200".into())
@@ -291,26 +315,62 @@ mod tests {
     async fn a_refusal_to_resume_is_the_error_for_the_request() {
         let unknown = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"no such event"}}"#;
         let rest = [refused(StatusCode::NOT_FOUND, unknown)];
-        let seen = answered(events(PRIMING), rest, &an_hour()).await;
+        let seen = answered(events(PRIMING), rest, an_hour()).await;
         assert_eq!(seen.error(), (-32001, "no such event".into()));
-        let seen = answered(events(PRIMING), [refused(StatusCode::NOT_FOUND, "")], &an_hour()).await;
+        let seen = answered(events(PRIMING), [refused(StatusCode::NOT_FOUND, "")], an_hour()).await;
         assert_eq!(seen.error().1, "the server resumed its answer with HTTP status 404");
-        let seen = answered(events(PRIMING), VecDeque::new(), &an_hour()).await;
+        let seen = answered(events(PRIMING), VecDeque::new(), an_hour()).await;
         assert_eq!((seen.asked.len(), seen.error().0), (1, i64::from(UPSTREAM_FAILED)), "without a session");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_server_that_never_answers_is_asked_until_the_limit_of_the_request_or_its_cancellation() {
         let endless = || (0..100).map(|_| events("")).collect::<VecDeque<_>>();
-        let limit = CallLimit::new(Duration::from_millis(10_300), CancellationToken::new());
-        let seen = answered(events(PRIMING), endless(), &limit).await;
+        let limit = (Duration::from_millis(10_300), EndSignals::default());
+        let seen = answered(events(PRIMING), endless(), limit).await;
         assert_eq!(seen.asked.len(), 20);
         assert!(seen.error().1.contains("exceeded the time limit"), "{:?}", seen.messages);
-        let cancelled = CancellationToken::new();
-        cancelled.cancel();
-        let limit = CallLimit::new(Duration::from_secs(3_600), cancelled);
-        let seen = answered(events(PRIMING), endless(), &limit).await;
+        let limit = an_hour();
+        limit.1.cancelled.cancel();
+        let seen = answered(events(PRIMING), endless(), limit).await;
         assert!(seen.asked.is_empty() && seen.error().1.contains("cancelled"), "{:?}", seen.messages);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_of_the_wait_begins_when_the_first_stream_has_ended() {
+        let (hours, _) = an_hour();
+        let late = stream::once(async move {
+            tokio::time::sleep(hours * 2).await;
+            Ok::<_, Infallible>(Bytes::from_static(PRIMING.as_bytes()))
+        });
+        let first = events(Body::from_stream(late));
+        let seen = answered(first, [events(event(ANSWER))], an_hour()).await;
+        assert_eq!(seen.messages, [ANSWER]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_is_answered_on_another_stream_is_not_answered_twice() {
+        let (most, _) = an_hour();
+        let open = OpenRequests::default();
+        let ping = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+        let request = Frame::parse(Bytes::from_static(ping)).unwrap();
+        // The answer comes while the resumed stream is open, or before the end of a first stream that cannot be resumed.
+        for (first, rest, after) in
+            [(events(PRIMING), vec![silent()], 5), (events("data: \n\n"), Vec::new(), 0)]
+        {
+            let (signals, began) = (open.open(&request), Instant::now());
+            let other = async {
+                tokio::time::sleep(Duration::from_secs(after)).await;
+                MessageReader::new(None, &open, |_| ready(())).read(events(event(ANSWER))).await
+            };
+            let own = async {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                answered(first, rest, (most, signals)).await
+            };
+            let (seen, read) = tokio::join!(own, other);
+            assert!(read.is_ok() && seen.messages.is_empty(), "{:?}", seen.messages);
+            assert!(began.elapsed() < most, "it is not waited for");
+        }
     }
 
     /// Listens to these streams, one for each request.
@@ -326,7 +386,8 @@ mod tests {
             seen.note(event.as_ref(), began);
             ready(rest.pop_front())
         };
-        MessageReader::new(None, send).listen(ask).await;
+        let open = OpenRequests::default();
+        MessageReader::new(None, &open, send).listen(ask).await;
         Seen { messages, ..seen }
     }
 
@@ -345,7 +406,22 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_server_that_has_no_stream_is_not_asked_again() {
-        let seen = heard([refused(StatusCode::METHOD_NOT_ALLOWED, ""), events(event(PROGRESS))]).await;
-        assert_eq!((seen.asked.len(), seen.messages.len()), (1, 0));
+        for status in [
+            StatusCode::METHOD_NOT_ALLOWED,
+            StatusCode::BAD_REQUEST,
+            StatusCode::NOT_FOUND,
+            StatusCode::NOT_IMPLEMENTED,
+        ] {
+            let seen = heard([refused(status, ""), events(event(PROGRESS))]).await;
+            assert_eq!((seen.asked.len(), seen.messages.len()), (1, 0), "{status}");
+        }
+        let seen = heard([refused(StatusCode::BAD_GATEWAY, ""), events(event(PROGRESS))]).await;
+        assert_eq!(seen.messages, [PROGRESS], "it cannot be reached for now");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_that_ends_without_an_event_goes_on_after_the_last_one() {
+        let seen = heard([events(format!("id: e-1\n{}", event(PROGRESS))), events(""), events("")]).await;
+        assert_eq!(seen.asked, at(&[("", 0), ("e-1", 10), ("e-1", 20), ("e-1", 30)]));
     }
 }

@@ -32,11 +32,11 @@ use crate::frame::{Frame, Kind, NOTIFICATIONS_CANCELLED, TOOLS_LIST, reply};
 use crate::front::Front;
 use crate::limits::{CALL_TIME, CHILD_QUEUE, MAX_LINE_BYTES};
 use crate::lines::{Line, read_line, skip_line};
-use crate::relay::{CallLimit, Response};
+use crate::relay::Response;
 use crate::upstream::stdio::ToolHeaders;
 use crate::upstream::text::RpcMessage;
 use answer::MessageReader;
-use open_requests::{OpenRequests, RequestKey};
+use open_requests::{EndSignals, OpenRequests, RequestKey};
 use request::{McpSession, is_modern};
 
 /// The client of one route.
@@ -48,6 +48,7 @@ pub struct StdioClient {
     /// The tools that the client has listed, whose calls may have headers for their parameters.
     tools: Arc<Mutex<ToolHeaders>>,
     answer_time: Duration,
+    open: OpenRequests,
     /// Cancelled once the server has lost the session.
     lost: CancellationToken,
 }
@@ -56,11 +57,12 @@ impl StdioClient {
     /// A client that uses this route of the front end.
     pub fn new(front: Arc<Front>, route: &str) -> Self {
         let (session, tools, lost) = (Arc::default(), Arc::default(), CancellationToken::new());
-        Self { front, route: route.into(), session, tools, answer_time: CALL_TIME, lost }
+        let open = OpenRequests::default();
+        Self { front, route: route.into(), session, tools, answer_time: CALL_TIME, open, lost }
     }
 
-    /// Sets the longest time from when a request is sent to the end of an answer that its server lets the client ask for
-    /// again (default [`CALL_TIME`]).
+    /// Sets the longest time from the early end of an answer to its real one, if its server lets the client ask for the rest
+    /// (default [`CALL_TIME`]).
     #[must_use]
     pub fn waiting(mut self, answer_time: Duration) -> Self {
         self.answer_time = answer_time;
@@ -123,21 +125,21 @@ impl StdioClient {
     ) -> std::io::Result<()> {
         let (lines, mut received) = mpsc::channel(CHILD_QUEUE);
         let reading = tokio::spawn(read(input, lines));
-        let (mut running, mut open) = (FuturesUnordered::new(), OpenRequests::default());
+        let mut running = FuturesUnordered::new();
         loop {
             tokio::select! {
                 biased;
-                Some(ended) = running.next() => open.close(ended),
+                Some(ended) = running.next() => self.open.close(ended),
                 line = received.recv() => match line {
                     None => break,
                     Some(Err(TooLong)) => too_long(output).await,
                     Some(Ok(line)) => match Frame::parse(line.clone()) {
                         Ok(frame) if frame.kind() == Kind::Request && !request::is_initialize(&frame) => {
-                            let cancelled = open.open(&frame);
-                            running.push(self.request(frame, output, cancelled));
+                            let signals = self.open.open(&frame);
+                            running.push(self.request(frame, output, signals));
                         }
                         Ok(frame) if frame.method() == Some(NOTIFICATIONS_CANCELLED) => {
-                            self.cancel(frame, &mut open, output, over).await;
+                            self.cancel(frame, output, over).await;
                         }
                         Ok(frame) => self.in_order(frame, output, over).await,
                         Err(error) => {
@@ -152,7 +154,7 @@ impl StdioClient {
                 }
             }
         }
-        open.cancel_subscriptions();
+        self.open.cancel_subscriptions();
         while running.next().await.is_some() {}
         reading.await.unwrap_or(Ok(()))
     }
@@ -178,9 +180,9 @@ impl StdioClient {
         &self,
         frame: Frame,
         output: &mpsc::Sender<Bytes>,
-        cancelled: CancellationToken,
+        signals: EndSignals,
     ) -> Option<RequestKey> {
-        let limit = CallLimit::new(self.answer_time, cancelled.clone());
+        let cancelled = signals.cancelled.clone();
         let answered = async {
             let response = self.post(&frame).await;
             let passed = |message: Bytes| {
@@ -190,7 +192,8 @@ impl StdioClient {
                 send(output, message)
             };
             let resume = |last_event| self.resume(&frame, last_event);
-            MessageReader::new(frame.id(), passed).answer(response, &limit, resume).await;
+            let reader = MessageReader::new(frame.id(), &self.open, passed);
+            reader.answer(response, (self.answer_time, signals), resume).await;
         };
         tokio::select! {
             biased;
@@ -218,14 +221,8 @@ impl StdioClient {
 
     /// Handles a cancellation: ends the modern request that it names, or else passes it to a server of the older revisions.
     /// One of a modern request that has ended already cancels nothing.
-    async fn cancel(
-        &self,
-        cancellation: Frame,
-        open: &mut OpenRequests,
-        output: &mpsc::Sender<Bytes>,
-        over: &CancellationToken,
-    ) {
-        let is_for_server = !open.cancel(&cancellation) && !is_modern(&cancellation);
+    async fn cancel(&self, cancellation: Frame, output: &mpsc::Sender<Bytes>, over: &CancellationToken) {
+        let is_for_server = !self.open.cancel(&cancellation) && !is_modern(&cancellation);
         if is_for_server && self.session().is_open() {
             self.in_order(cancellation, output, over).await;
         }
@@ -241,11 +238,13 @@ impl StdioClient {
                 self.session().negotiated(&message);
                 send(output, message)
             };
-            let limit = CallLimit::new(self.answer_time, CancellationToken::new());
+            let limit = (self.answer_time, EndSignals::default());
             let resume = |last_event| self.resume(&frame, last_event);
-            return MessageReader::new(frame.id(), negotiated).answer(response, &limit, resume).await;
+            let reader = MessageReader::new(frame.id(), &self.open, negotiated);
+            return reader.answer(response, limit, resume).await;
         }
-        let _unread = MessageReader::new(None, |message| send(output, message)).read(response).await;
+        let mut reader = MessageReader::new(None, &self.open, |message| send(output, message));
+        let _unread = reader.read(response).await;
         if frame.method() == Some("notifications/initialized") {
             tokio::spawn(self.clone().listen(output.clone(), over.clone()));
         }
@@ -253,7 +252,7 @@ impl StdioClient {
 
     /// Forwards the server's own messages, until the server has no such stream or the client is gone.
     async fn listen(self, output: mpsc::Sender<Bytes>, over: CancellationToken) {
-        let reader = MessageReader::new(None, |message| send(&output, message));
+        let reader = MessageReader::new(None, &self.open, |message| send(&output, message));
         tokio::select! {
             () = reader.listen(|last_event| self.stream(last_event)) => {}
             () = over.cancelled() => {}

@@ -1,15 +1,17 @@
-//! The open requests of the client, which it can cancel by their ids.
+//! The open requests of the client, which it can cancel by their ids, and whose answers may come on any stream.
 
 use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
 use super::request::is_modern;
+use crate::frame::reply::Reply;
 use crate::frame::{Frame, RawId, SUBSCRIBE};
 
 /// The requests that are not answered.
-#[derive(Default)]
-pub struct OpenRequests(HashMap<RequestKey, OpenRequest>);
+#[derive(Clone, Default)]
+pub struct OpenRequests(Arc<Mutex<HashMap<RequestKey, OpenRequest>>>);
 
 /// The id of a request in its era: a cancellation concerns one of them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -25,53 +27,81 @@ impl RequestKey {
     }
 }
 
+/// Signals that end the wait for the answer to a request.
+#[derive(Clone, Default)]
+pub struct EndSignals {
+    /// Cancelled once the client cancels the request.
+    pub cancelled: CancellationToken,
+    /// Cancelled once the answer has come on a stream that is not the request's own.
+    pub answered: CancellationToken,
+}
+
 /// The requests with one key: a client must not use the id of an open request again, but it may.
 #[derive(Default)]
 struct OpenRequest {
-    cancelled: CancellationToken,
+    signals: EndSignals,
     count: usize,
     /// `true` if one of them is a subscription, whose answer does not end by itself.
     has_subscription: bool,
 }
 
 impl OpenRequests {
-    /// Adds a request, and returns the token that is cancelled with it, and with all others of its id.
-    pub fn open(&mut self, request: &Frame) -> CancellationToken {
-        let Some(key) = RequestKey::of(request) else { return CancellationToken::new() };
-        let open = self.0.entry(key).or_default();
+    /// Adds a request, and returns its signals, which are also those of all others with its id.
+    pub fn open(&self, request: &Frame) -> EndSignals {
+        let Some(key) = RequestKey::of(request) else { return EndSignals::default() };
+        let mut table = self.lock();
+        let open = table.entry(key).or_default();
         open.count += 1;
         open.has_subscription |= request.method() == Some(SUBSCRIBE);
-        open.cancelled.clone()
+        open.signals.clone()
     }
 
     /// Removes a request that has ended.
-    pub fn close(&mut self, key: Option<RequestKey>) {
+    pub fn close(&self, key: Option<RequestKey>) {
         let Some(key) = key else { return };
-        let Some(open) = self.0.get_mut(&key) else { return };
+        let mut table = self.lock();
+        let Some(open) = table.get_mut(&key) else { return };
         open.count -= 1;
         if open.count == 0 {
-            self.0.remove(&key);
+            table.remove(&key);
         }
     }
 
     /// Cancels the open request that `notifications/cancelled` names: a modern one, or else a legacy one. Returns whether it
     /// is a modern one.
-    pub fn cancel(&mut self, cancellation: &Frame) -> bool {
+    pub fn cancel(&self, cancellation: &Frame) -> bool {
         let Some(id) = cancellation.param("requestId").and_then(RawId::read) else { return false };
+        let table = self.lock();
         let modern = RequestKey { id: id.clone(), is_modern: true };
-        if let Some(open) = self.0.get(&modern) {
-            open.cancelled.cancel();
+        if let Some(open) = table.get(&modern) {
+            open.signals.cancelled.cancel();
             return true;
         }
         let legacy = RequestKey { id, is_modern: false };
-        if let Some(open) = self.0.get(&legacy).filter(|_| !is_modern(cancellation)) {
-            open.cancelled.cancel();
+        if let Some(open) = table.get(&legacy).filter(|_| !is_modern(cancellation)) {
+            open.signals.cancelled.cancel();
         }
         false
     }
 
+    /// Notes that a response has come on a stream that is not its request's own. In the modern era no server sends one.
+    pub fn answer(&self, response: &Reply) {
+        let Some(id) = response.id().filter(|id| response.answers(id)) else { return };
+        let legacy = RequestKey { id: id.clone(), is_modern: false };
+        if let Some(open) = self.lock().get_mut(&legacy) {
+            // A later request may have the same id.
+            std::mem::take(&mut open.signals.answered).cancel();
+        }
+    }
+
     /// Ends the open subscriptions.
     pub fn cancel_subscriptions(&self) {
-        self.0.values().filter(|open| open.has_subscription).for_each(|open| open.cancelled.cancel());
+        let table = self.lock();
+        let subscriptions = table.values().filter(|open| open.has_subscription);
+        subscriptions.for_each(|open| open.signals.cancelled.cancel());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<RequestKey, OpenRequest>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,6 +6,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 
 use crate::frame::reply::Reply;
 use crate::frame::{Frame, mirrored_value};
+use crate::mcp::MatchesById;
 use crate::upstream::request::{LAST_EVENT, METHOD, NAME, SESSION, VERSION, mirrored_member};
 use crate::upstream::text::meta;
 
@@ -61,7 +62,10 @@ impl McpSession {
     pub fn stream(&self, route: &str, last_event: Option<HeaderValue>) -> Option<Request<Body>> {
         self.id.as_ref()?;
         let mut request = self.request(Method::GET, route, Body::empty());
-        request.headers_mut().extend(last_event.map(|event| (LAST_EVENT, event)));
+        if let Some(event) = last_event {
+            request.headers_mut().insert(LAST_EVENT, event);
+            request.extensions_mut().insert(MatchesById);
+        }
         Some(request)
     }
 

@@ -32,11 +32,6 @@ impl StreamPosition {
         self.retry = event.retry().or(self.retry);
     }
 
-    /// Forgets the id of the last event.
-    pub fn forget(&mut self) {
-        self.last_event = None;
-    }
-
     /// Notes that the server has opened the stream.
     pub fn opened(&mut self) {
         self.refusals = 0;
@@ -46,7 +41,7 @@ impl StreamPosition {
     pub fn refused(&mut self, status: StatusCode) {
         self.refusals = self.refusals.saturating_add(1);
         if !is_temporary(status) {
-            self.forget();
+            self.last_event = None;
         }
     }
 
@@ -65,7 +60,11 @@ impl StreamPosition {
 /// Returns whether a later request for a stream may succeed that was answered with this status: the server cannot be
 /// reached or is busy, or still counts the stream as read.
 pub fn is_temporary(status: StatusCode) -> bool {
-    status.is_server_error() || matches!(status, StatusCode::CONFLICT | StatusCode::TOO_MANY_REQUESTS)
+    match status {
+        StatusCode::NOT_IMPLEMENTED => false,
+        StatusCode::CONFLICT | StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => true,
+        _ => status.is_server_error(),
+    }
 }
 
 #[cfg(test)]

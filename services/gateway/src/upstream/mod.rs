@@ -91,6 +91,17 @@ pub enum ClientName {
     Address(std::net::IpAddr),
 }
 
+impl ClientName {
+    /// Returns how many of `all` the client may have, where one client may have `of_one`. The gateway itself and a local
+    /// proxy may have all.
+    pub const fn share(&self, all: usize, of_one: usize) -> usize {
+        match self {
+            Self::Gateway | Self::LocalProxy => all,
+            Self::Token(..) | Self::Address(_) => of_one,
+        }
+    }
+}
+
 /// An upstream's HTTP response.
 pub struct UpstreamAnswer {
     /// The HTTP status.

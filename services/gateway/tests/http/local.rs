@@ -16,9 +16,10 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::client::PATIENCE;
+use crate::client::{PATIENCE, VAP};
+use crate::front::until;
 use crate::scripted::{Client, cancellation, modern, program};
-use crate::world::{World, script};
+use crate::world::{Script, World, script};
 
 /// The two ends that a client holds, and the gateway that serves it.
 struct LocalClient {
@@ -248,6 +249,44 @@ async fn a_call_whose_server_ends_its_stream_early_is_answered_by_the_stream_tha
     let answer = client.next().await;
     assert_eq!((&answer["id"], &answer["result"]["content"]), (&json!(1), &json!([])), "{answer}");
     assert_eq!(client.end().await, [""; 0]);
+}
+
+/// Ends the stream of the list with this id early and has it on a GET, and keeps calls open.
+fn lists_later(id: u64) -> Script {
+    let listed = json!({ "jsonrpc": "2.0", "id": id, "result": { "tools": [] } });
+    Box::new(move |seen, wire| {
+        match seen.rpc().as_str() {
+            "tools/list" if seen.json()["id"] == id => {
+                wire.respond(&McpResponse::event_stream("id: e-1\nretry: 10\ndata: \n\n"));
+            }
+            "GET" => wire.respond(&McpResponse::events(&[listed.clone()])),
+            "tools/call" => {
+                wire.stream();
+                wire.bytes(": begun\n\n");
+                wire.is_hung_up_on();
+                wire.hang_up();
+            }
+            _ => return false,
+        }
+        true
+    })
+}
+
+#[tokio::test]
+async fn a_list_is_resumed_although_a_call_is_open() {
+    let world = World::before(lists_later(3)).await;
+    let mut client = LocalClient::of(&world);
+    client.say(crate::scripted::initialize("2025-11-25")).await;
+    client.next().await;
+    let agent = world.nobody();
+    client.say(agent.message("tools/list", &json!({ "_meta": { VAP: agent.commitment() } }))).await;
+    let committed = client.next().await;
+    assert_eq!(committed["result"]["_meta"][VAP]["verdict"], "served", "{committed}");
+    client.say(agent.message("tools/call", &agent.call_params("crm.read", &json!({})))).await;
+    until("the call is open", || world.server.calls() == 1).await;
+    client.say(agent.message("tools/list", &json!({}))).await;
+    let listed = client.next().await;
+    assert_eq!((&listed["id"], &listed["result"]["tools"]), (&json!(3), &json!([])), "{listed}");
 }
 
 #[tokio::test]

@@ -107,14 +107,6 @@ impl FederatedSessionTable {
     }
 }
 
-/// The number of sessions that one client may have. The gateway itself and a local proxy may have all.
-const fn share(client: &ClientName) -> usize {
-    match client {
-        ClientName::Gateway | ClientName::LocalProxy => limits::FEDERATED_SESSIONS,
-        ClientName::Token(..) | ClientName::Address(_) => limits::FEDERATED_CLIENT_SESSIONS,
-    }
-}
-
 /// A session that is being opened; it counts as one of its client's until it is dropped.
 #[derive(Debug)]
 pub struct OpeningSession<'a> {
@@ -145,7 +137,7 @@ impl FederatedSessions {
         if table.all() >= limits::FEDERATED_SESSIONS {
             return Err("there are as many sessions as there may be");
         }
-        if table.of(client) >= share(client) {
+        if table.of(client) >= client.share(limits::FEDERATED_SESSIONS, limits::FEDERATED_CLIENT_SESSIONS) {
             return Err(
                 "this client has as many sessions as one client may have; it can end some with DELETE",
             );

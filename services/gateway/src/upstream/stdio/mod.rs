@@ -265,15 +265,6 @@ impl StdioSessionTable {
     }
 }
 
-/// The number of sessions that one client may have: half of all, so that other clients get some as well. The gateway
-/// itself and a local proxy may have all.
-fn share(client: &ClientName, most: usize) -> usize {
-    match client {
-        ClientName::Gateway | ClientName::LocalProxy => most,
-        ClientName::Token(..) | ClientName::Address(_) => most.div_ceil(2),
-    }
-}
-
 /// A reservation to start one child; it is released on drop.
 #[derive(Debug)]
 struct StartReservation(Arc<StdioSessions>, ClientName);
@@ -300,8 +291,9 @@ impl StdioSessions {
         spared: Duration,
     ) -> Result<StartReservation, &'static str> {
         let mut table = self.lock();
-        let is_full =
-            |table: &StdioSessionTable| table.all() >= most || table.of(client) >= share(client, most);
+        // One client may have half of all, so that other clients get some as well.
+        let share = client.share(most, most.div_ceil(2));
+        let is_full = |table: &StdioSessionTable| table.all() >= most || table.of(client) >= share;
         if is_full(&table)
             && let Some(longest) = table.longest_idle(client, spared)
             && let Some(owned) = table.open.remove(&longest)
