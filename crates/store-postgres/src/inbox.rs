@@ -84,9 +84,9 @@ async fn why_not_kept(
     }
 }
 
-/// Confirms that the standbys have an item and its outcome: the commit that wrote them may have been answered with a
-/// warning. A lock on a row is a write, whose commit waits for the standbys as any other. Locks nothing if the item was
-/// trimmed meanwhile.
+/// Confirms that the standbys have an item that is pending or registered: the commit that made it so may have been
+/// answered with a warning. A lock on a row is a write, whose commit waits for the standbys as any other. Locks nothing
+/// if the item was trimmed meanwhile.
 async fn confirm(pool: &PgPool, warnings: &ServerWarnings, digest: &EntryDigest) -> Result<(), StoreError> {
     let lock = sqlx::query!("SELECT attempt FROM inbox WHERE digest = $1 FOR KEY SHARE", digest.as_bytes());
     let mut session = pool.acquire().await.map_err(store_error)?;
@@ -182,26 +182,18 @@ pub(crate) async fn progress(pool: &PgPool, digest: &EntryDigest) -> Result<Opti
     }))
 }
 
-pub(crate) async fn refuse(
-    pool: &PgPool,
-    warnings: &ServerWarnings,
-    digest: &EntryDigest,
-    failure: &str,
-) -> Result<(), StoreError> {
-    let refused = sqlx::query!(
+pub(crate) async fn refuse(pool: &PgPool, digest: &EntryDigest, failure: &str) -> Result<(), StoreError> {
+    sqlx::query!(
         "INSERT INTO inbox_outcome (digest, attempt, failure)
          SELECT digest, attempt, $2 FROM inbox WHERE digest = $1
              ON CONFLICT (digest, attempt) DO NOTHING",
         digest.as_bytes(),
         failure
-    );
-    let mut session = pool.acquire().await.map_err(store_error)?;
-    let refused = warnings.acknowledged(refused.execute(&mut *session)).await?;
-    drop(session);
-    match refused.rows_affected() {
-        0 => confirm(pool, warnings, digest).await,
-        _ => Ok(()),
-    }
+    )
+    .execute(pool)
+    .await
+    .map_err(store_error)?;
+    Ok(())
 }
 
 /// Removes finished attempts. A failed attempt leaves its outcome; a registered one takes all outcomes of its

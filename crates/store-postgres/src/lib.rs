@@ -281,7 +281,7 @@ impl Inbox for Postgres {
     }
 
     async fn refuse(&self, digest: &EntryDigest, failure: &str) -> Result<(), StoreError> {
-        self.in_time(inbox::refuse(&self.pool, &self.warnings, digest, failure)).await
+        self.in_time(inbox::refuse(&self.pool, digest, failure)).await
     }
 
     async fn trim_inbox(&self, limit: usize) -> Result<u64, StoreError> {

@@ -73,12 +73,6 @@ async fn r24_what_perhaps_no_standby_has_is_not_promised_and_a_repetition_is_no_
     expect_not_promised(store.erase(&[LeafIndex::new(1)]).await);
     expect_not_promised(store.take_up_key(b"two", appender.head().epoch, 1).await);
     expect_not_promised(store.mark_compromised(b"one", TreeSize::new(1)).await);
-    let refused = InboxItem { digest: entry(99).digest, ..item.clone() };
-    expect_not_promised(store.enqueue(&refused).await);
-    for _ in 0..2 {
-        expect_not_promised(store.refuse(&refused.digest, "why").await);
-    }
-    assert_eq!(store.progress(&refused.digest).await.unwrap(), Some(Progress::Failed("why".into())));
     let mut batch = appender.batch(vec![]);
     batch.settled = vec![(item.digest, LeafIndex::new(1))];
     let outcome = store.commit(&batch).await;
@@ -89,7 +83,6 @@ async fn r24_what_perhaps_no_standby_has_is_not_promised_and_a_repetition_is_no_
 
     require_standby(&server, "").await;
     store.enqueue(&item).await.unwrap();
-    store.refuse(&refused.digest, "why").await.unwrap();
     assert_eq!(store.erase(&[LeafIndex::new(1)]).await.unwrap().erased, [LeafIndex::new(1)]);
 }
 

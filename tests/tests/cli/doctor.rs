@@ -177,7 +177,6 @@ fn a_log_that_answers_and_is_not_the_one_of_the_database_is_found() {
     elsewhere.stop();
 }
 
-/// A copy of a standby server may be behind the log, but is a part of it.
 #[test]
 fn a_database_of_postgresql_that_is_behind_and_not_of_the_log_that_answers_is_found() {
     let (log, same_name) = (Log::postgres(), Log::postgres());
@@ -190,6 +189,29 @@ fn a_database_of_postgresql_that_is_behind_and_not_of_the_log_that_answers_is_fo
     assert_eq!(until_found(asked, "failed", what).code, Some(1));
     service.stop();
     elsewhere.stop();
+}
+
+#[test]
+fn a_database_of_postgresql_that_is_behind_the_log_that_answers_and_part_of_it_is_a_warning() {
+    let log = Log::postgres();
+    let service = log.serve();
+    service.connection().register(&log.statement());
+    let asked = |url: &str| log.tabellion(&["doctor", "--json", "--url", url]);
+    // From then on, the log lists the tree of the database, to be compared.
+    until_found(|| asked(service.url()), "ok", "its tree of size 2 is that of the database here");
+    let ahead = FaultyService::of(service.connection().address(), |request, answer| {
+        if request.path.starts_with("/v1/checkpoints?order=newest") {
+            let mut page = answer.json();
+            if let Some(newest) = page["checkpoints"].get_mut(0) {
+                newest["size"] = json!(9);
+            }
+            answer.body = page.to_string().into_bytes();
+        }
+    });
+    let what = "has signed size 9, and the database here has size 2";
+    let behind = until_found(|| asked(&ahead.url()), "warning", what);
+    assert_eq!(behind.code, Some(0), "{behind}");
+    service.stop();
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub fn fails(folder: &Folder, exit: i32, line: &str) -> (String, Value) {
 }
 
 pub fn words(line: &str) -> Vec<&str> {
-    line.split(' ').collect()
+    line.split_whitespace().collect()
 }
 
 /// A folder with keys, a policy, and a registry that lists them.

@@ -46,7 +46,7 @@ impl Calls {
                 let passage = AnswerStream { is_refusal: !succeeded, ..passage };
                 let session_caller = caller.clone();
                 let opens = matches!(frame.method(), Some("initialize" | "server/discover"));
-                let opening = opens.then(|| Opening { frame: frame.clone(), caller: caller.clone() });
+                let opening = opens.then(|| frame.clone());
                 let declared = DeclarationTap {
                     calls,
                     id: id.clone(),
@@ -160,7 +160,7 @@ struct DeclarationTap {
     calls: Calls,
     id: RawId,
     /// The request, if it is an `initialize` or a `server/discover`.
-    opening: Option<Opening>,
+    opening: Option<Frame>,
     caller: Caller,
     invocation: Option<InvocationMember>,
     message: Option<Slot>,
@@ -232,10 +232,9 @@ impl DeclarationTap {
     /// Adds the gateway's capability to the answer of `initialize` or `server/discover`.
     fn opened(&self, message: Bytes) -> Bytes {
         use crate::mcp::ServerMessages as _;
-        match &self.opening {
-            Some(opening) => self.calls.advertise(opening, message),
-            None => message,
-        }
+        let Some(frame) = &self.opening else { return message };
+        let opening = Opening { frame: frame.clone(), caller: self.caller.clone() };
+        self.calls.advertise(&opening, message)
     }
 }
 

@@ -75,6 +75,7 @@ impl ResumableRequests {
             bytes: u32::try_from(request.text().len()).unwrap_or(u32::MAX),
             waiting: Some(WaitingTap { id: id.clone(), tap }),
             is_stream,
+            is_withheld: false,
             may_follow: true,
         })
     }
@@ -112,6 +113,8 @@ struct ResumableTap {
     waiting: Option<WaitingTap>,
     /// `true` if the answer is an event stream: its client may ask for the rest of one that breaks off.
     is_stream: bool,
+    /// `true` once a response was withheld: at the end of the stream its client gets an error.
+    is_withheld: bool,
     /// `true` as long as the response may follow on another stream.
     may_follow: bool,
 }
@@ -124,20 +127,18 @@ impl Tap for ResumableTap {
             self.may_follow = false;
         }
         let passing = waiting.tap.message(text.clone()).await;
-        if passing == Passing::Withheld && may_be_answer(&text) {
-            // Its client gets an error.
-            self.may_follow = false;
-        }
+        self.is_withheld |= passing == Passing::Withheld && may_be_answer(&text);
         passing
     }
 
     async fn over(&mut self, how: Over) -> Option<Bytes> {
-        self.may_follow &= match &how {
-            Over::Complete { may_follow } => *may_follow,
-            // After the limit of the request its client gets an error.
-            Over::Broken(error) => self.is_stream && !matches!(error, UpstreamError::Overdue { .. }),
-            Over::Abandoned | Over::Resumed | Over::GivenUp(_) => false,
-        };
+        self.may_follow &= !self.is_withheld
+            && match &how {
+                Over::Complete { may_follow } => *may_follow,
+                // After the limit of the request its client gets an error.
+                Over::Broken(error) => self.is_stream && !matches!(error, UpstreamError::Overdue { .. }),
+                Over::Abandoned | Over::Resumed | Over::GivenUp(_) => false,
+            };
         self.waiting.as_mut()?.tap.over(how).await
     }
 }
@@ -276,5 +277,14 @@ mod tests {
             drop(tap);
             assert_eq!(session.takes(1), is_kept);
         }
+    }
+
+    #[tokio::test]
+    async fn a_request_with_a_withheld_response_is_kept_if_its_client_is_gone_before_the_error() {
+        let session = OneSession::new();
+        let mut tap = session.tap(1, 1, &stream(), true);
+        assert_eq!(tap.message(response(2)).await, Passing::Withheld);
+        drop(tap);
+        assert!(session.takes(1));
     }
 }

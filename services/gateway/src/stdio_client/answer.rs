@@ -48,8 +48,8 @@ where
     }
 
     /// Reads the response to the request, and for at most this time after its end what `resume` gives after an event, as long
-    /// as the answer has not come on any stream. If it does not come, the last message is an error for the request. `resume`
-    /// gives `None` if nothing can be resumed.
+    /// as the answer has not come on any stream. If it does not come, the last message is an error for the request. One that
+    /// comes on another stream has been handed over when this returns. `resume` gives `None` if nothing can be resumed.
     pub async fn answer<R: Future<Output = Option<Response>>>(
         mut self,
         response: Response,
@@ -66,11 +66,15 @@ where
                 Err(given_up) => Some(given_up.to_string()),
             };
         }
-        if let Some(id) = self.awaited.filter(|_| !self.answered.is_cancelled()) {
-            let words =
-                why.unwrap_or_else(|| format!("the server answered with HTTP status {}", status.as_u16()));
-            (self.send)(lost_answer(Some(id), &words)).await;
+        let Some(id) = self.awaited else { return };
+        if self.answered.is_cancelled() {
+            // This process may end as soon as no request is open.
+            signals.handed_over.cancelled().await;
+            return;
         }
+        let words =
+            why.unwrap_or_else(|| format!("the server answered with HTTP status {}", status.as_u16()));
+        (self.send)(lost_answer(Some(id), &words)).await;
     }
 
     /// Reads the stream of the server's own messages, which `ask` opens after the last event, and asks for it again when it
@@ -139,12 +143,14 @@ where
 
     async fn events(&mut self, mut body: Body) -> Result<(), String> {
         let mut splitter = Splitter::default();
+        // A GET is refused with a whole body; on the stream that it resumes, an error without an id concerns something else.
+        let may_refuse = !self.is_resumed;
         while let Some(frame) = self.answered.run_until_cancelled(body.frame()).await.flatten() {
             let Ok(chunk) = frame.map_err(|error| error.to_string())?.into_data() else { continue };
             for event in splitter.push(chunk).map_err(|error| error.to_string())? {
                 self.position.advance(&event);
                 if let Some(message) = event.data() {
-                    self.pass(message).await;
+                    self.pass(message, may_refuse).await;
                 }
             }
             if self.is_resumed && self.awaited.is_none() {
@@ -160,17 +166,20 @@ where
             .map_err(|error| format!("the answer, of at most {MAX_ANSWER_BYTES} bytes: {error}"))?
             .to_bytes();
         if may_be_message(&text) {
-            self.pass(text).await;
+            self.pass(text, true).await;
         }
         Ok(())
     }
 
-    async fn pass(&mut self, message: Bytes) {
+    /// Hands over a message. If it `may_refuse` the awaited request, an error without an id is the answer.
+    async fn pass(&mut self, message: Bytes, may_refuse: bool) {
         let Ok(reply) = Reply::parse(message.clone()) else { return (self.send)(message).await };
-        let is_refusal = reply.is_error() && reply.id().is_none();
+        let is_refusal = may_refuse && reply.is_error() && reply.id().is_none();
         let Some(id) = self.awaited.filter(|id| is_refusal || reply.answers(id)) else {
-            self.open.answer(&reply);
-            return (self.send)(message).await;
+            let handed_over = self.open.answer(&reply);
+            (self.send)(message).await;
+            drop(handed_over);
+            return;
         };
         self.awaited = None;
         (self.send)(if is_refusal { refusal(id, &reply) } else { message }).await;
@@ -221,6 +230,11 @@ mod tests {
 
     fn an_hour() -> (Duration, EndSignals) {
         (Duration::from_secs(3_600), EndSignals::default())
+    }
+
+    /// The request 1.
+    fn ping() -> Frame {
+        Frame::parse(Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#)).unwrap()
     }
 
     /// A stream that stays open without an event.
@@ -351,9 +365,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_request_that_is_answered_on_another_stream_is_not_answered_twice() {
         let (most, _) = an_hour();
-        let open = OpenRequests::default();
-        let ping = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
-        let request = Frame::parse(Bytes::from_static(ping)).unwrap();
+        let (open, request) = (OpenRequests::default(), ping());
         // The answer comes while the resumed stream is open, or before the end of a first stream that cannot be resumed.
         for (first, rest, after) in
             [(events(PRIMING), vec![silent()], 5), (events("data: \n\n"), Vec::new(), 0)]
@@ -371,6 +383,35 @@ mod tests {
             assert!(read.is_ok() && seen.messages.is_empty(), "{:?}", seen.messages);
             assert!(began.elapsed() < most, "it is not waited for");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_is_answered_on_another_stream_is_open_until_the_client_has_the_answer() {
+        let (most, _) = an_hour();
+        let open = OpenRequests::default();
+        for (first, rest) in [(events(PRIMING), vec![silent()]), (events("data: \n\n"), Vec::new())] {
+            let (signals, began) = (open.open(&ping()), Instant::now());
+            let busy = Duration::from_secs(9);
+            let other = async {
+                let send = |_: Bytes| tokio::time::sleep(busy);
+                MessageReader::new(None, &open, send).read(events(event(ANSWER))).await
+            };
+            let own = async {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                (answered(first, rest, (most, signals)).await, began.elapsed())
+            };
+            let ((seen, waited), read) = tokio::join!(own, other);
+            assert!(read.is_ok() && seen.messages.is_empty(), "{:?}", seen.messages);
+            assert!((busy..most).contains(&waited), "{waited:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_error_without_an_id_on_a_resumed_stream_is_not_the_answer() {
+        let unrelated = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"unreadable"}}"#;
+        let rest = [events(event(unrelated) + &event(ANSWER))];
+        let seen = answered(events(PRIMING), rest, an_hour()).await;
+        assert_eq!(seen.messages, [unrelated, ANSWER]);
     }
 
     /// Listens to these streams, one for each request.

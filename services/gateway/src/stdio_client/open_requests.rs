@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::request::is_modern;
 use crate::frame::reply::Reply;
@@ -34,6 +34,8 @@ pub struct EndSignals {
     pub cancelled: CancellationToken,
     /// Cancelled once the answer has come on a stream that is not the request's own.
     pub answered: CancellationToken,
+    /// Cancelled once that answer has been handed over to the client.
+    pub handed_over: CancellationToken,
 }
 
 /// The requests with one key: a client must not use the id of an open request again, but it may.
@@ -84,14 +86,16 @@ impl OpenRequests {
         false
     }
 
-    /// Notes that a response has come on a stream that is not its request's own. In the modern era no server sends one.
-    pub fn answer(&self, response: &Reply) {
-        let Some(id) = response.id().filter(|id| response.answers(id)) else { return };
+    /// Notes that a response has come on a stream that is not its request's own, and returns the guard to drop once it has
+    /// been handed over to the client. In the modern era no server sends one.
+    pub fn answer(&self, response: &Reply) -> Option<DropGuard> {
+        let id = response.id().filter(|id| response.answers(id))?;
         let legacy = RequestKey { id: id.clone(), is_modern: false };
-        if let Some(open) = self.lock().get_mut(&legacy) {
-            // A later request may have the same id.
-            std::mem::take(&mut open.signals.answered).cancel();
-        }
+        let mut table = self.lock();
+        let signals = &mut table.get_mut(&legacy)?.signals;
+        // A later request may have the same id.
+        std::mem::take(&mut signals.answered).cancel();
+        Some(std::mem::take(&mut signals.handed_over).drop_guard())
     }
 
     /// Ends the open subscriptions.

@@ -259,7 +259,7 @@ fn lists_later(id: u64) -> Script {
             "tools/list" if seen.json()["id"] == id => {
                 wire.respond(&McpResponse::event_stream("id: e-1\nretry: 10\ndata: \n\n"));
             }
-            "GET" => wire.respond(&McpResponse::events(&[listed.clone()])),
+            "GET" => wire.respond(&McpResponse::events(std::slice::from_ref(&listed))),
             "tools/call" => {
                 wire.stream();
                 wire.bytes(": begun\n\n");

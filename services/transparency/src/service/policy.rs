@@ -247,40 +247,34 @@ async fn submit(log: &Log, submission: Submission) -> Result<(), PolicyError> {
             tracing::info!(leaf = placement.index.get(), "registered the policy");
             Ok(())
         }
-        // The policy is accepted, or another process was first with this revision: `settled` looks at the policy in
-        // force.
-        Err(SubmitError::Accepted | SubmitError::GuardTaken { .. } | SubmitError::PolicyMoved { .. }) => {
-            Ok(())
-        }
-        Err(error) => Err(not_registered(&error)),
+        Err(error) => not_registered(&error),
     }
 }
 
-/// Converts the reason why the sequencer did not register a policy: some of them are final.
-fn not_registered(error: &SubmitError) -> PolicyError {
+/// Converts the reason why the sequencer has not registered a policy, if it is a failure: some of them are final.
+fn not_registered(error: &SubmitError) -> Result<(), PolicyError> {
     match error {
-        SubmitError::GuardTaken { .. }
-        | SubmitError::Twin { .. }
+        // The policy is accepted, or another process was first: `settled` looks at the policy in force.
+        SubmitError::Accepted | SubmitError::GuardTaken { .. } | SubmitError::PolicyMoved { .. } => Ok(()),
+        SubmitError::Twin { .. }
         | SubmitError::OutsideWindow { .. }
         | SubmitError::LogFull { .. }
         | SubmitError::DigestMismatch { .. }
-        | SubmitError::NoCorrection(_) => PolicyError::NotAdmitted(error.to_string()),
+        | SubmitError::NoCorrection(_) => Err(PolicyError::NotAdmitted(error.to_string())),
         SubmitError::QueueFull { .. }
         | SubmitError::InboxFull { .. }
-        | SubmitError::PolicyMoved { .. }
         | SubmitError::NoPolicy
         | SubmitError::RelyOnAbsent { .. }
         | SubmitError::Halted(_)
         | SubmitError::Stopping
-        | SubmitError::Accepted
-        | SubmitError::Store(_) => PolicyError::NotRegistered(error.to_string()),
+        | SubmitError::Store(_) => Err(PolicyError::NotRegistered(error.to_string())),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use merkle::{LeafIndex, TreeSize};
-    use store::StoreError;
+    use store::{GuardKey, StoreError};
 
     use super::*;
 
@@ -295,8 +289,8 @@ mod tests {
             PolicyError::Sign(SignError::NotAnOperator("a key".to_owned())),
             PolicyError::Unreadable(not_understood),
             not_admitted(NotAdmitted::NothingToHold(LeafIndex::new(1))),
-            not_registered(&full),
-            not_registered(&SubmitError::NoCorrection("no")),
+            not_registered(&full).unwrap_err(),
+            not_registered(&SubmitError::NoCorrection("no")).unwrap_err(),
         ] {
             assert!(permanent.is_permanent(), "{permanent}");
         }
@@ -306,10 +300,22 @@ mod tests {
             PolicyError::NotInForce,
             PolicyError::Unreadable(away().into()),
             not_admitted(away().into()),
-            not_registered(&busy),
-            not_registered(&SubmitError::Store(Arc::new(away()))),
+            not_registered(&busy).unwrap_err(),
+            not_registered(&SubmitError::Store(Arc::new(away()))).unwrap_err(),
         ] {
             assert!(!passing.is_permanent(), "{passing}");
+        }
+    }
+
+    #[test]
+    fn a_policy_that_is_accepted_or_that_another_process_published_first_is_no_failure() {
+        let index = LeafIndex::new(1);
+        for no_failure in [
+            SubmitError::Accepted,
+            SubmitError::GuardTaken { key: GuardKey(Vec::new()), index },
+            SubmitError::PolicyMoved { policy: index },
+        ] {
+            not_registered(&no_failure).unwrap();
         }
     }
 }

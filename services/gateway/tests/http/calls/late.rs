@@ -102,20 +102,34 @@ fn ended_early() -> McpResponse {
     McpResponse::event_stream("id: e-1\ndata: \n\n")
 }
 
-#[tokio::test]
-async fn a_commitment_is_in_force_once_the_answer_to_its_request_has_come_on_a_resumed_stream() {
+/// Ends the stream of a list early, and has the answer on every GET; the list is what its client asks for after `initialize`.
+fn listed_later() -> Script {
     let listed = json!({ "jsonrpc": "2.0", "id": 2, "result": { "tools": [] } });
-    let world = World::before(script(move |seen| match seen.rpc().as_str() {
+    script(move |seen| match seen.rpc().as_str() {
         "tools/list" => Some(ended_early()),
         "GET" => Some(McpResponse::events(std::slice::from_ref(&listed))),
         _ => None,
-    }))
-    .await;
+    })
+}
+
+#[tokio::test]
+async fn a_commitment_is_in_force_once_the_answer_to_its_request_has_come_on_a_resumed_stream() {
+    let world = World::before(listed_later()).await;
     let agent = world.legacy().await;
     let begun = agent.carry("tools/list", &agent.commitment()).await;
     assert_eq!((begun.status, begun.text.as_str()), (200, "id: e-1\ndata: \n\n"));
     agent.get("e-1").await.served();
     agent.call("crm.read", json!({})).await.served();
+}
+
+#[tokio::test]
+async fn a_commitment_is_not_decided_once_the_session_of_its_request_has_ended() {
+    let world = World::before(listed_later()).await;
+    let agent = world.legacy().await;
+    agent.carry("tools/list", &agent.commitment()).await;
+    assert_eq!(agent.end_mcp_session().await, 200);
+    let answer = agent.get("e-1").await;
+    assert_eq!((answer.status, answer.vap()), (200, Value::Null), "{answer:?}");
 }
 
 #[tokio::test]

@@ -44,7 +44,7 @@ impl Verify {
         print(context, &summary, signer)?;
         match signer {
             HeadSigner::Trusted => Ok(()),
-            HeadSigner::Unknown | HeadSigner::NotCompared => Err(Failure::already_printed(Exit::NotVerified)),
+            HeadSigner::Unknown => Err(Failure::already_printed(Exit::NotVerified)),
             HeadSigner::Ended => Err(Failure::already_printed(Exit::VerificationFailed)),
         }
     }
@@ -95,11 +95,8 @@ enum HeadSigner {
     Trusted,
     /// The keys are known for this log, and the log had replaced one of them at this size, or it was compromised.
     Ended,
-    /// The trusted keys of this log are others.
+    /// The trusted keys of this log, if there are any, are others.
     Unknown,
-    /// No trusted key of this log was given.
-    #[serde(rename = "unknown")]
-    NotCompared,
 }
 
 fn by_key(summary: &ArchiveSummary, file: &Path) -> Result<HeadSigner, Failure> {
@@ -115,7 +112,7 @@ fn by_key(summary: &ArchiveSummary, file: &Path) -> Result<HeadSigner, Failure> 
 
 fn by_trust(summary: &ArchiveSummary, trust: &TrustFile) -> HeadSigner {
     let logs = trust.store.logs.iter().filter(|log| log.origin.as_ref() == Some(&summary.origin));
-    logs.map(|log| by_keys_of(summary, log)).min().unwrap_or(HeadSigner::NotCompared)
+    logs.map(|log| by_keys_of(summary, log)).min().unwrap_or(HeadSigner::Unknown)
 }
 
 /// Returns the trust in a receipt key that signed, and in a checkpoint key, if the trust file has any.
@@ -178,10 +175,8 @@ fn print(context: &Context, summary: &ArchiveSummary, signer: HeadSigner) -> Res
     let signed = match signer {
         HeadSigner::Trusted => "a key that is trusted for this log\nverified (offline)",
         HeadSigner::Unknown => {
-            "other keys than that of --key, or those that the trust file has for this log\nnot verified"
-        }
-        HeadSigner::NotCompared => {
-            "not checked: nothing here says whose keys those are (--trust, --key)\nnot verified"
+            "not checked: neither --key nor the trust file has the keys of this log that signed it\n\
+             not verified"
         }
         HeadSigner::Ended => {
             "FAIL: by a key that the log had replaced at this size, or that was compromised\nnot verified"

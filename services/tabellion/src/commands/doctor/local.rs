@@ -135,29 +135,26 @@ fn stored(config: &Config) -> Finding {
 
 /// Compares the log that answers with the configured one: its name, and its newest signed tree with the database.
 fn same_log(config: &Config, served: &ServedLog) -> Finding {
-    let ServedLog { address, origin, signed, .. } = served;
+    let ServedLog { address, origin, .. } = served;
     if *origin != config.origin {
         let what = format!("{address} is the log {origin}, and {} is configured here", config.origin);
         return another_log(what);
     }
-    match signed {
-        Ok(Some(signed)) => {
-            same_tree(config, served, signed).unwrap_or_else(|failure| Finding::failure("log", &failure))
-        }
-        Ok(None) => Finding::skipped("log", format!("{address} lists no signed tree yet")),
-        Err(failure) => Finding::failure("log", failure),
-    }
+    same_tree(config, served).unwrap_or_else(|failure| Finding::failure("log", &failure))
 }
 
 /// Compares the newest signed tree of the log that answers with the database.
-fn same_tree(config: &Config, served: &ServedLog, signed: &Tree) -> Result<Finding, Failure> {
+fn same_tree(config: &Config, served: &ServedLog) -> Result<Finding, Failure> {
+    let Some(signed) = served.newest_signed()? else {
+        return Ok(Finding::skipped("log", format!("{} lists no signed tree yet", served.address)));
+    };
     let (newest, root) = read_trees(config, signed.size)?;
     match root {
         Some(root) if root == signed.root => {
             let what = format!("its tree of size {} is that of the database here", signed.size);
             Ok(Finding::ok("log", what))
         }
-        None if newest.size < signed.size => behind(config, served, signed, &newest),
+        None if newest.size < signed.size => behind(config, served, &signed, &newest),
         _ => Ok(another_log(format!(
             "{} has another tree of size {} than the database here: it is not the one that is served",
             served.address, signed.size

@@ -30,8 +30,6 @@ pub struct ServedLog {
     pub address: String,
     /// Its name.
     pub origin: String,
-    /// The newest tree that it lists as signed, if it lists any.
-    pub signed: Result<Option<Tree>, Failure>,
     service: Service,
 }
 
@@ -44,6 +42,12 @@ pub struct Tree {
 }
 
 impl ServedLog {
+    /// Fetches the newest tree that the log lists as signed, if it lists any.
+    pub fn newest_signed(&self) -> Result<Option<Tree>, Failure> {
+        // A page with several trees: the newest ones may not be signed yet.
+        first_signed(&self.service, "order=newest")
+    }
+
     /// Fetches the root in hex of the tree of this size, if the log lists that as signed.
     pub fn root_of(&self, size: u64) -> Result<Option<String>, Failure> {
         let Some(smaller) = size.checked_sub(1) else { return Ok(None) };
@@ -76,8 +80,6 @@ fn reach(service: Service) -> Result<ServedLog, Failure> {
     Ok(ServedLog {
         address: service.client.base().to_string(),
         origin: text(&policy["policy"], "origin"),
-        // A page with several trees: the newest ones may not be signed yet.
-        signed: first_signed(&service, "order=newest"),
         service,
     })
 }
