@@ -43,11 +43,11 @@ impl ServerWarnings {
 
     /// Runs one statement; returns its result and the last warning during it.
     pub(crate) async fn during<F: Future>(&self, statement: F) -> (F::Output, Option<String>) {
-        let heard = async {
+        let run = async {
             let answer = statement.with_subscriber(self.dispatch.clone()).await;
             (answer, WARNING.with(RefCell::take))
         };
-        WARNING.scope(RefCell::default(), heard).await
+        WARNING.scope(RefCell::default(), run).await
     }
 
     /// Runs a COMMIT, or a statement that is its own transaction, in an open session. An answer with a warning is

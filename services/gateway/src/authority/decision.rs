@@ -16,7 +16,7 @@ use roa::usage::Spending;
 use roa::verify::VerifiedChain;
 use vap::reason::{Reason, RuleName};
 
-use super::envelope_state::{CallToReserve, EnvelopeState, NotPermitted, cost_unknown, tool_key};
+use super::envelope_state::{CallToReserve, EnvelopeState, NotReserved, cost_unknown, tool_key};
 use super::presented::{no_capability, not_ended, registry_unavailable};
 use super::{AgentRoa, CurrentRegistry, PresentedChain};
 
@@ -86,13 +86,13 @@ impl AgentRoa {
         let mode = mode(case);
         let permitted = self.permit(case, &mode);
         let subject = case.presented.chain.as_deref().ok().map(ReceiptSubject::from);
-        let waits = matches!(permitted, Err(NotPermitted::Waits))
+        let waits = matches!(permitted, Err(NotReserved::Waits))
             && case.rules.authority.demand == AuthorityDemand::Required;
         let (denial, used) = match permitted {
             Ok(used) => (None, Some(used)),
-            Err(NotPermitted::Denied(denial)) => (Some(denial), None),
+            Err(NotReserved::Denied(denial)) => (Some(denial), None),
             // Of an advisory route, which never lets a call wait.
-            Err(NotPermitted::Waits) => {
+            Err(NotReserved::Waits) => {
                 (Some(cost_unknown("a call of the tool, whose cost is not known, is under way")), None)
             }
         };
@@ -104,7 +104,7 @@ impl AgentRoa {
         AuthorityDecision { authority, denial, mode, subject, decided_at: case.now, used, waits }
     }
 
-    fn permit(&self, case: AuthorityCase<'_>, mode: &Mode) -> Result<ReservedUse, NotPermitted> {
+    fn permit(&self, case: AuthorityCase<'_>, mode: &Mode) -> Result<ReservedUse, NotReserved> {
         let AuthorityCase { rules, presented, tool, .. } = case;
         let chain = presented.chain.as_ref().map_err(Clone::clone)?;
         let current = case.registry.ok_or_else(registry_unavailable)?;

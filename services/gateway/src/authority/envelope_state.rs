@@ -66,14 +66,14 @@ pub struct UsedEnvelope {
 
 /// Reason why a call is not permitted.
 #[derive(Clone, Debug)]
-pub enum NotPermitted {
+pub enum NotReserved {
     /// It is denied.
     Denied(Denial),
     /// Its cost is not known, and another call of its tool has to be settled first.
     Waits,
 }
 
-impl From<Denial> for NotPermitted {
+impl From<Denial> for NotReserved {
     fn from(denial: Denial) -> Self {
         Self::Denied(denial)
     }
@@ -93,13 +93,13 @@ impl EnvelopeState {
     /// Reserves the expected cost of a call.
     ///
     /// # Errors
-    /// [`NotPermitted`] if a budget has no room for it, or its cost is not known and must be. The state is not to be used
+    /// [`NotReserved`] if a budget has no room for it, or its cost is not known and must be. The state is not to be used
     /// then.
     pub fn reserve(
         &mut self,
         chain: &VerifiedChain,
         call: CallToReserve<'_>,
-    ) -> Result<Spending, NotPermitted> {
+    ) -> Result<Spending, NotReserved> {
         let costs = &self.costs;
         let spending = self.used.reserve(chain, |unit| expected_cost(costs, call, unit))?;
         if spending.is_known {
@@ -114,7 +114,7 @@ impl EnvelopeState {
         }
         match self.blind.insert(call.tool) {
             true => Ok(spending),
-            false => Err(NotPermitted::Waits),
+            false => Err(NotReserved::Waits),
         }
     }
 
@@ -218,8 +218,8 @@ mod tests {
             let call = CallToReserve { costs: &self.rules.costs, name: "read", tool, is_counted: false };
             match self.state.reserve(&self.chain, call) {
                 Ok(spending) => Ok(UsedEnvelope { stream: String::new(), spending, tool }),
-                Err(NotPermitted::Waits) => Err("waits"),
-                Err(NotPermitted::Denied(denial)) => Err(denial.code),
+                Err(NotReserved::Waits) => Err("waits"),
+                Err(NotReserved::Denied(denial)) => Err(denial.code),
             }
         }
 
