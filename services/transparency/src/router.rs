@@ -6,6 +6,7 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::edge::below_path::{first_part, served_below};
 use crate::edge::middleware;
 use crate::routes::app::App;
 use crate::routes::description::{ServiceDescription, published};
@@ -62,11 +63,16 @@ pub fn openapi_json() -> String {
     description::text(&published(described().into_openapi()))
 }
 
-/// The public listener's routes inside the middleware.
+/// First parts of addresses that the OpenAPI description leaves out.
+const UNDESCRIBED: [&str; 3] = ["ui", "docs", "openapi.json"];
+
+/// The public listener's routes inside the middleware, also below the path of `public_url`.
 pub fn router(app: App) -> Router {
     let edge = app.edge.clone();
     let (routes, collected) = described().split_for_parts();
     let routes = routes.merge(ui::routes()).with_state(app);
-    let pages = pages::routes(&published(collected)).merge(ui::verify::routes());
-    middleware::enclose(routes.merge(pages), edge)
+    let pages = pages::routes(&published(collected.clone())).merge(ui::verify::routes());
+    let enclosed = middleware::enclose(routes.merge(pages), edge.clone());
+    let described = collected.paths.paths.keys().map(|address| first_part(address));
+    served_below(&edge.public_path, &described.chain(UNDESCRIBED).collect::<Vec<_>>(), enclosed)
 }

@@ -2,6 +2,7 @@
 
 pub mod access;
 pub mod admin;
+pub mod below_path;
 pub mod body;
 pub mod body_budget;
 pub mod conditional;

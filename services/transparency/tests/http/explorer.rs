@@ -276,8 +276,17 @@ async fn below_a_path_of_the_public_url_every_address_of_a_page_has_the_path() {
         &under("/ui/issuers", testkit::ISSUER),
     ];
     for path in own {
-        has_the_path_everywhere(path, &page(&site, path).await);
+        let html = page(&site, path).await;
+        has_the_path_everywhere(path, &html);
+        let with_the_path = page(&site, &format!("/of-2026{path}")).await;
+        assert!(
+            with_the_path.contains("/of-2026/ui/style.css"),
+            "also where no proxy removes the path: {path}"
+        );
     }
+    assert_eq!(site.get("/of-2026/ui/style.css").await.status, 200);
+    assert_eq!(site.get(&format!("/of-2026/entries/{id}")).await.status, 200);
+    assert_eq!(site.get("/of-2026more/ui").await.status, 404);
     let browser = [("accept", "text/html,*/*;q=0.8")];
     let absent = site.send(Method::GET, "/ui/nothing", &browser, "").await;
     assert_eq!(absent.status, 404);
