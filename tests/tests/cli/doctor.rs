@@ -159,12 +159,12 @@ fn a_log_that_answers_and_is_not_the_one_of_the_database_is_found() {
         service.connection().register(&log.statement());
     }
     elsewhere.connection().register(&testkit::opaque("elsewhere", &json!({})));
-    let asked = |url: &str| log.tabellion(&["doctor", "--json", "--url", url]);
-    let own = until_found(|| asked(service.url()), "ok", "is that of the database here");
+    let check = |url: &str| log.tabellion(&["doctor", "--json", "--url", url]);
+    let own = until_found(|| check(service.url()), "ok", "is that of the database here");
     assert_eq!(own.code, Some(0), "{own}");
     assert!(findings(&own, "log").iter().all(|(state, _)| state == "ok"), "{own}");
 
-    let fails_with = |url: &str, what: &str| until_found(|| asked(url), "failed", what).code;
+    let fails_with = |url: &str, what: &str| until_found(|| check(url), "failed", what).code;
     assert_eq!(fails_with(other.url(), "is configured here"), Some(1));
     let another = "has another tree of size 2 than the database here";
     assert_eq!(fails_with(elsewhere.url(), another), Some(1));
@@ -184,9 +184,9 @@ fn a_database_of_postgresql_that_is_behind_and_not_of_the_log_that_answers_is_fo
     service.connection().register(&log.statement());
     elsewhere.connection().register(&testkit::opaque("elsewhere", &json!({})));
     elsewhere.connection().register(&same_name.statement());
-    let asked = || log.tabellion(&["doctor", "--json", "--url", elsewhere.url()]);
+    let check = || log.tabellion(&["doctor", "--json", "--url", elsewhere.url()]);
     let what = "has signed size 3, and another tree of size 2 than the database here";
-    assert_eq!(until_found(asked, "failed", what).code, Some(1));
+    assert_eq!(until_found(check, "failed", what).code, Some(1));
     service.stop();
     elsewhere.stop();
 }
@@ -196,9 +196,9 @@ fn a_database_of_postgresql_that_is_behind_the_log_that_answers_and_part_of_it_i
     let log = Log::postgres();
     let service = log.serve();
     service.connection().register(&log.statement());
-    let asked = |url: &str| log.tabellion(&["doctor", "--json", "--url", url]);
+    let check = |url: &str| log.tabellion(&["doctor", "--json", "--url", url]);
     // From then on, the log lists the tree of the database, to be compared.
-    until_found(|| asked(service.url()), "ok", "its tree of size 2 is that of the database here");
+    until_found(|| check(service.url()), "ok", "its tree of size 2 is that of the database here");
     let ahead = FaultyService::of(service.connection().address(), |request, answer| {
         if request.path.starts_with("/v1/checkpoints?order=newest") {
             let mut page = answer.json();
@@ -209,7 +209,7 @@ fn a_database_of_postgresql_that_is_behind_the_log_that_answers_and_part_of_it_i
         }
     });
     let what = "has signed size 9, and the database here has size 2";
-    let behind = until_found(|| asked(&ahead.url()), "warning", what);
+    let behind = until_found(|| check(&ahead.url()), "warning", what);
     assert_eq!(behind.code, Some(0), "{behind}");
     service.stop();
 }
@@ -232,10 +232,10 @@ fn a_log_that_answers_and_does_not_list_its_signed_trees_still_answers() {
 
 /// Asks until there is such a finding about the log: a signature is listed a moment after its receipt.
 #[track_caller]
-fn until_found(asked: impl Fn() -> Ran, state: &str, what: &str) -> Ran {
+fn until_found(check: impl Fn() -> Ran, state: &str, what: &str) -> Ran {
     let begun = Instant::now();
     loop {
-        let ran = asked();
+        let ran = check();
         if findings(&ran, "log").iter().any(|(found, detail)| found == state && detail.contains(what)) {
             return ran;
         }

@@ -121,11 +121,11 @@ where
         self.is_resumed = true;
         while self.awaited.is_some() {
             let (last_event, pause) = (self.position.last_event()?.clone(), self.position.pause());
-            let asked = async {
+            let resumed = async {
                 tokio::time::sleep(pause).await;
                 resume(last_event).await
             };
-            let response = self.answered.run_until_cancelled(asked).await??;
+            let response = self.answered.run_until_cancelled(resumed).await??;
             let status = response.status();
             if is_temporary(status) {
                 self.position.refused(status);
@@ -242,18 +242,18 @@ mod tests {
         events(Body::from_stream(stream::pending::<Result<Bytes, Infallible>>()))
     }
 
-    /// What a client saw, and what the server was asked for.
+    /// Messages that a client got, and requests that its server got.
     #[derive(Default)]
     struct Seen {
         messages: Vec<String>,
         /// The event after which a stream was asked for, and when, in tenths of a second.
-        asked: Vec<(String, u128)>,
+        requests: Vec<(String, u128)>,
     }
 
     impl Seen {
         fn note(&mut self, event: Option<&HeaderValue>, began: Instant) {
             let event = event.map(|event| event.to_str().unwrap().to_owned()).unwrap_or_default();
-            self.asked.push((event, began.elapsed().as_millis() / 100));
+            self.requests.push((event, began.elapsed().as_millis() / 100));
         }
 
         /// The code and the text of the error for the request 1, which is the last message.
@@ -287,8 +287,8 @@ mod tests {
         Seen { messages, ..seen }
     }
 
-    fn at(asked: &[(&str, u128)]) -> Vec<(String, u128)> {
-        asked.iter().map(|(event, time)| ((*event).to_owned(), *time)).collect()
+    fn at(requests: &[(&str, u128)]) -> Vec<(String, u128)> {
+        requests.iter().map(|(event, time)| ((*event).to_owned(), *time)).collect()
     }
 
     #[tokio::test(start_paused = true)]
@@ -296,7 +296,7 @@ mod tests {
         let rest = [events(format!("id: e-2\n{}", event(PROGRESS))), events(event(ANSWER))];
         let seen = answered(events(PRIMING), rest, an_hour()).await;
         assert_eq!(seen.messages, [PROGRESS, ANSWER]);
-        assert_eq!(seen.asked, at(&[("e-1", 5), ("e-2", 10)]));
+        assert_eq!(seen.requests, at(&[("e-1", 5), ("e-2", 10)]));
     }
 
     #[tokio::test(start_paused = true)]
@@ -312,7 +312,7 @@ mod tests {
         let gone = || refused(StatusCode::BAD_GATEWAY, r#"{"jsonrpc":"2.0","id":null,"error":{"code":1}}"#);
         let seen = answered(events(PRIMING), [gone(), gone(), events(event(ANSWER))], an_hour()).await;
         assert_eq!(seen.messages, [ANSWER]);
-        assert_eq!(seen.asked, at(&[("e-1", 5), ("e-1", 25), ("e-1", 65)]));
+        assert_eq!(seen.requests, at(&[("e-1", 5), ("e-1", 25), ("e-1", 65)]));
     }
 
     #[tokio::test(start_paused = true)]
@@ -322,7 +322,7 @@ mod tests {
             seen.error(),
             (i64::from(UPSTREAM_FAILED), "the server answered with HTTP status 200".into())
         );
-        assert!(seen.asked.is_empty());
+        assert!(seen.requests.is_empty());
     }
 
     #[tokio::test(start_paused = true)]
@@ -334,7 +334,11 @@ mod tests {
         let seen = answered(events(PRIMING), [refused(StatusCode::NOT_FOUND, "")], an_hour()).await;
         assert_eq!(seen.error().1, "the server resumed its answer with HTTP status 404");
         let seen = answered(events(PRIMING), VecDeque::new(), an_hour()).await;
-        assert_eq!((seen.asked.len(), seen.error().0), (1, i64::from(UPSTREAM_FAILED)), "without a session");
+        assert_eq!(
+            (seen.requests.len(), seen.error().0),
+            (1, i64::from(UPSTREAM_FAILED)),
+            "without a session"
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -342,12 +346,12 @@ mod tests {
         let endless = || (0..100).map(|_| events("")).collect::<VecDeque<_>>();
         let limit = (Duration::from_millis(10_300), EndSignals::default());
         let seen = answered(events(PRIMING), endless(), limit).await;
-        assert_eq!(seen.asked.len(), 20);
+        assert_eq!(seen.requests.len(), 20);
         assert!(seen.error().1.contains("exceeded the time limit"), "{:?}", seen.messages);
         let limit = an_hour();
         limit.1.cancelled.cancel();
         let seen = answered(events(PRIMING), endless(), limit).await;
-        assert!(seen.asked.is_empty() && seen.error().1.contains("cancelled"), "{:?}", seen.messages);
+        assert!(seen.requests.is_empty() && seen.error().1.contains("cancelled"), "{:?}", seen.messages);
     }
 
     #[tokio::test(start_paused = true)]
@@ -442,7 +446,7 @@ mod tests {
         ])
         .await;
         assert_eq!(seen.messages, [PROGRESS, PROGRESS]);
-        assert_eq!(seen.asked, at(&[("", 0), ("e-1", 10), ("e-1", 30), ("", 70), ("", 80)]));
+        assert_eq!(seen.requests, at(&[("", 0), ("e-1", 10), ("e-1", 30), ("", 70), ("", 80)]));
     }
 
     #[tokio::test(start_paused = true)]
@@ -454,7 +458,7 @@ mod tests {
             StatusCode::NOT_IMPLEMENTED,
         ] {
             let seen = heard([refused(status, ""), events(event(PROGRESS))]).await;
-            assert_eq!((seen.asked.len(), seen.messages.len()), (1, 0), "{status}");
+            assert_eq!((seen.requests.len(), seen.messages.len()), (1, 0), "{status}");
         }
         let seen = heard([refused(StatusCode::BAD_GATEWAY, ""), events(event(PROGRESS))]).await;
         assert_eq!(seen.messages, [PROGRESS], "it cannot be reached for now");
@@ -463,6 +467,6 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_stream_that_ends_without_an_event_goes_on_after_the_last_one() {
         let seen = heard([events(format!("id: e-1\n{}", event(PROGRESS))), events(""), events("")]).await;
-        assert_eq!(seen.asked, at(&[("", 0), ("e-1", 10), ("e-1", 20), ("e-1", 30)]));
+        assert_eq!(seen.requests, at(&[("", 0), ("e-1", 10), ("e-1", 20), ("e-1", 30)]));
     }
 }
