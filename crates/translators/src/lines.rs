@@ -210,16 +210,16 @@ fn first_indented(bytes: &[u8]) -> usize {
         return 0;
     }
     let mut end = 0;
-    let openings = bytes.split_inclusive(|byte| *byte == b'\n').filter_map(|line| {
+    let starts = bytes.split_inclusive(|byte| *byte == b'\n').filter_map(|line| {
         end += line.len();
-        opening(line).map(|at| end - line.len() + at)
+        object_start(line).map(|at| end - line.len() + at)
     });
-    openings.take(INDENTED_TRIES).find(|at| first_length(&bytes[*at..]).is_some()).unwrap_or(bytes.len())
+    starts.take(INDENTED_TRIES).find(|at| first_length(&bytes[*at..]).is_some()).unwrap_or(bytes.len())
 }
 
 /// Returns the place of the brace at the end of a line with which an object of several lines begins: nothing is before it but
 /// whole JSON texts, and it is not indented.
-fn opening(line: &[u8]) -> Option<usize> {
+fn object_start(line: &[u8]) -> Option<usize> {
     let before = line.trim_ascii_end().strip_suffix(b"{")?;
     let texts = without_byte_order_mark(before);
     let mut stream = serde_json::Deserializer::from_slice(texts).into_iter::<IgnoredAny>();

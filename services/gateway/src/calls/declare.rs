@@ -46,11 +46,10 @@ impl Calls {
                 let passage = AnswerStream { is_refusal: !succeeded, ..passage };
                 let session_caller = caller.clone();
                 let opens = matches!(frame.method(), Some("initialize" | "server/discover"));
-                let opening = opens.then(|| frame.clone());
                 let declared = DeclarationTap {
                     calls,
                     id: id.clone(),
-                    opening,
+                    frame: opens.then(|| frame.clone()),
                     caller,
                     invocation,
                     message,
@@ -160,7 +159,7 @@ struct DeclarationTap {
     calls: Calls,
     id: RawId,
     /// The request, if it is an `initialize` or a `server/discover`.
-    opening: Option<Frame>,
+    frame: Option<Frame>,
     caller: Caller,
     invocation: Option<InvocationMember>,
     message: Option<Slot>,
@@ -232,9 +231,8 @@ impl DeclarationTap {
     /// Adds the gateway's capability to the answer of `initialize` or `server/discover`.
     fn opened(&self, message: Bytes) -> Bytes {
         use crate::mcp::ServerMessages as _;
-        let Some(frame) = &self.opening else { return message };
-        let opening = Opening { frame: frame.clone(), caller: self.caller.clone() };
-        self.calls.advertise(&opening, message)
+        let Some(frame) = self.frame.clone() else { return message };
+        self.calls.advertise(&Opening { frame, caller: self.caller.clone() }, message)
     }
 }
 

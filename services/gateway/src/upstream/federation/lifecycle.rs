@@ -24,8 +24,8 @@ impl FederationState {
         &self,
         request: FederatedRequest<'_>,
     ) -> Result<UpstreamAnswer, UpstreamError> {
-        let _opening = match self.sessions.begin(&request.exchange.client) {
-            Ok(opening) => opening,
+        let _begun = match self.sessions.begin(&request.exchange.client) {
+            Ok(begun) => begun,
             Err(why) => return Ok(answer::busy(request.id(), why)),
         };
         let mut opened = self.open(request, self.to_all_servers(request)).await?;

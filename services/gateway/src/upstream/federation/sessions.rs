@@ -93,34 +93,34 @@ struct FederatedSessionTable {
     /// The open sessions, by the `Mcp-Session-Id` towards the client.
     open: HashMap<String, Arc<FederatedSession>>,
     /// Numbers of sessions that are being opened, by client.
-    opening: HashMap<ClientName, usize>,
+    begun: HashMap<ClientName, usize>,
 }
 
 impl FederatedSessionTable {
     fn all(&self) -> usize {
-        self.open.len() + self.opening.values().sum::<usize>()
+        self.open.len() + self.begun.values().sum::<usize>()
     }
 
     fn of(&self, client: &ClientName) -> usize {
         let open = self.open.values().filter(|session| session.client == *client).count();
-        open + self.opening.get(client).copied().unwrap_or_default()
+        open + self.begun.get(client).copied().unwrap_or_default()
     }
 }
 
 /// A session that is being opened; it counts as one of its client's until it is dropped.
 #[derive(Debug)]
-pub struct OpeningSession<'a> {
+pub struct BegunSession<'a> {
     sessions: &'a FederatedSessions,
     client: ClientName,
 }
 
-impl Drop for OpeningSession<'_> {
+impl Drop for BegunSession<'_> {
     fn drop(&mut self) {
         let mut table = self.sessions.lock();
-        if let Some(count) = table.opening.get_mut(&self.client) {
+        if let Some(count) = table.begun.get_mut(&self.client) {
             *count -= 1;
             if *count == 0 {
-                table.opening.remove(&self.client);
+                table.begun.remove(&self.client);
             }
         }
     }
@@ -132,7 +132,7 @@ impl FederatedSessions {
     /// # Errors
     /// The reason in words, if this client (limit `FEDERATED_CLIENT_SESSIONS`) or all clients together (limit
     /// `FEDERATED_SESSIONS`) have as many sessions as they may have.
-    pub fn begin(&self, client: &ClientName) -> Result<OpeningSession<'_>, &'static str> {
+    pub fn begin(&self, client: &ClientName) -> Result<BegunSession<'_>, &'static str> {
         let mut table = self.lock();
         if table.all() >= limits::FEDERATED_SESSIONS {
             return Err("there are as many sessions as there may be");
@@ -142,8 +142,8 @@ impl FederatedSessions {
                 "this client has as many sessions as one client may have; it can end some with DELETE",
             );
         }
-        *table.opening.entry(client.clone()).or_default() += 1;
-        Ok(OpeningSession { sessions: self, client: client.clone() })
+        *table.begun.entry(client.clone()).or_default() += 1;
+        Ok(BegunSession { sessions: self, client: client.clone() })
     }
 
     /// Adds an opened session.
@@ -210,10 +210,10 @@ mod tests {
         let sessions = FederatedSessions::default();
         let client = ClientName::Address([192, 0, 2, 1].into());
         let begin = || sessions.begin(&client);
-        let opening: Vec<_> = (0..limits::FEDERATED_CLIENT_SESSIONS).map(|_| begin().unwrap()).collect();
+        let begun: Vec<_> = (0..limits::FEDERATED_CLIENT_SESSIONS).map(|_| begin().unwrap()).collect();
         assert!(begin().is_err());
         assert!(sessions.begin(&ClientName::LocalProxy).is_ok(), "it stands for many clients");
-        drop(opening);
+        drop(begun);
         assert!(begin().is_ok());
     }
 }
