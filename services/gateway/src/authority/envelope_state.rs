@@ -93,8 +93,7 @@ impl EnvelopeState {
     /// Reserves the expected cost of a call.
     ///
     /// # Errors
-    /// [`NotReserved`] if a budget has no room for it, or its cost is not known and must be. The state is not to be used
-    /// then.
+    /// If a budget has no room for it, or its cost is not known and must be. The state is not to be used then.
     pub fn reserve(
         &mut self,
         chain: &VerifiedChain,
